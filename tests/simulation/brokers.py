@@ -28,6 +28,9 @@ from tests.support.fake_broker import (
 
 FIRST_PORT: Final = 9092
 
+_TOTAL: Final = b"\0total: "
+_AVAILABLE: Final = b"\0avail: "
+
 Spoil = Callable[[bytes], bytes]
 """What a broker sends in place of an answer."""
 
@@ -36,6 +39,7 @@ class SimulatedBroker(FakeBroker):
     """A broker of the simulated cluster.
 
     Attributes:
+        number: which of the machines it is; its node id at first.
         process: what runs it; another one after each restart.
         volume: what its log dir lies on.
         is_offline: whether its log dir is.
@@ -48,14 +52,15 @@ class SimulatedBroker(FakeBroker):
 
     def __init__(
         self,
-        broker_id: int,
+        number: int,
         cluster: FakeCluster,
         network: Network,
         volume: Volume,
         service_s: float,
     ) -> None:
-        super().__init__(broker_id, cluster, ())
-        self.port = FIRST_PORT + broker_id
+        super().__init__(number, cluster, ())
+        self.number = number
+        self.port = FIRST_PORT + number
         self.volume = volume
         self.process = Process(self.name)
         self.is_offline = False
@@ -63,12 +68,13 @@ class SimulatedBroker(FakeBroker):
         self.slow_s = 0.0
         self.spoil: Spoil | None = None
         self.served: dict[str, tuple[float, int]] = {}
+        self._forms: dict[tuple[int, bool], bytes] = {}
         self._network = network
 
     @property
     def name(self) -> str:
         """As faults and messages call it."""
-        return f"broker {self.broker_id}"
+        return f"broker {self.number}"
 
     @property
     def is_running(self) -> bool:
@@ -91,6 +97,13 @@ class SimulatedBroker(FakeBroker):
         self._network.lose(self.process)
         self.connections.clear()
 
+    def renumber(self, broker_id: int) -> "FormerBroker":
+        """Gives it another node id; the registration of the one it had remains."""
+        former = FormerBroker(self)
+        self.broker_id = broker_id
+        self.served = {}
+        return former
+
     def answer(self, request: FakeRequest) -> bytes:
         """The answer's body."""
         self.requests.clear()
@@ -99,14 +112,38 @@ class SimulatedBroker(FakeBroker):
         return super().answer(request)
 
     def _log_dirs(self, version: int) -> bytes:
+        """Encoded once, with marks for the sizes, since these differ in almost every answer."""
         volume = self.volume
-        total, available = volume.total_bytes, volume.available_bytes
-        self.log_dirs = (
-            FakeLogDir(volume.log_dir, -1, -1, error_code=56)
-            if self.is_offline
-            else FakeLogDir(volume.log_dir, total, available),
-        )
-        return self._describe_log_dirs(version)
+        form = self._forms.get((version, self.is_offline))
+        if form is None:
+            self.log_dirs = (
+                FakeLogDir(volume.log_dir, -1, -1, error_code=56)
+                if self.is_offline
+                else FakeLogDir(volume.log_dir, _number(_TOTAL), _number(_AVAILABLE)),
+            )
+            form = self._forms[version, self.is_offline] = self._describe_log_dirs(version)
+        form = form.replace(_TOTAL, volume.total_bytes.to_bytes(8, "big"))
+        return form.replace(_AVAILABLE, volume.available_bytes.to_bytes(8, "big"))
+
+
+def _number(mark: bytes) -> int:
+    return int.from_bytes(mark, "big")
+
+
+class FormerBroker(FakeBroker):
+    """A node id that no broker has any more: registered, and fenced, until it is unregistered.
+
+    Attributes:
+        name: of the broker that had it.
+        volume: what its log dir lies on.
+        served: as the broker's, when it had the node id.
+    """
+
+    def __init__(self, broker: SimulatedBroker) -> None:
+        super().__init__(broker.broker_id, broker.cluster, (), fenced=True, port=broker.port)
+        self.name = broker.name
+        self.volume = broker.volume
+        self.served = broker.served
 
 
 class OrderedConnection(FakeConnection):

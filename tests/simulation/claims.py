@@ -22,9 +22,12 @@ may land while a violation is not heard of yet.
 """
 
 import asyncio
+import gc
 import json
 import math
+import sys
 from collections import Counter
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.control.board import Snapshot
@@ -47,7 +50,8 @@ HEARD_S: Final = 4.0
 _CALM_S: Final = 60.0
 _FREE_S: Final = 2.0
 _BACK: Final = 0.9
-_COMPARE_S: Final = 60.0
+_COUNT_S: Final = 5
+_COMPARE_S: Final = 60
 _COMPARED: Final = (
     "kafka_throttle_factor ",
     "kafka_throttle_generation ",
@@ -55,6 +59,10 @@ _COMPARED: Final = (
 )
 _MOST_TASKS: Final = 100
 _MOST_CONNECTIONS: Final = 50
+_MORE_PER_BROKER: Final = 3
+"""Of tasks, and of connections, a sidecar may have so many more for each broker of the cluster."""
+_WARM_S: Final = 600
+"""By then all that is made once is made."""
 _HAIR_S: Final = 0.002
 _FRESH_S: Final = 0.1
 """For the network and the fold."""
@@ -78,6 +86,7 @@ class Claims:
         self._releases = 0
         self._starts = 0
         self._well_since = 0.0
+        self._warm_blocks = 0
 
     @property
     def reaction_s(self) -> float:
@@ -90,16 +99,14 @@ class Claims:
         self._world.note(f"BROKEN: {what}")
         self.violations.append(f"{self._world.now():.3f} s: {what}")
 
-    def disturb(self, fault: Fault) -> None:
-        """A fault begins."""
-        for name in _touched(fault):
-            self._disturbed[name] += 1
+    def disturb(self, *names: str) -> None:
+        """Something begins that makes processes blind, deaf, or slow, or hides them."""
+        self._disturbed.update(names)
 
-    def undisturb(self, fault: Fault) -> None:
+    def undisturb(self, *names: str) -> None:
         """It has ended."""
-        for name in _touched(fault):
-            self._disturbed[name] -= 1
-            self._quiet_since[name] = self._world.now()
+        self._disturbed.subtract(names)
+        self._quiet_since.update(dict.fromkeys(names, self._world.now()))
 
     def is_undisturbed(self, *names: str) -> bool:
         """Whether no fault touches any of them, nor has for as long as it takes to recover."""
@@ -114,12 +121,11 @@ class Claims:
         if since is None:
             return ""
         world = self._world
-        names = [leader.name, at.name, world.sidecars[leader.broker_id].name]
+        names = [leader.name, at.name, world.sidecars[leader.number].name]
         if not self.is_undisturbed(*names):
             return "fault"
-        if world.now() - since <= self.reaction_s:
-            return "reaction"
-        return "hasty" if client.patience is Patience.HASTY else "leak"
+        what = "reaction" if world.now() - since <= self.reaction_s else "leak"
+        return f"{what} of {client.patience}"
 
     def paused(self, client: Client, pause_s: float) -> None:
         """A client was told to wait."""
@@ -165,7 +171,10 @@ class Claims:
         if not 0 <= after.generation - before.generation <= 1:
             self.broken(f"{name}: generation {before.generation} before {after.generation}")
         for number, state in after.memory.brokers.items():
-            served_s, _ = self._world.brokers[number].served.get(name, (math.inf, 0))
+            broker = self._world.registered(number)
+            if broker is None:
+                continue
+            served_s, _ = broker.served.get(name, (math.inf, 0))
             read_s = (state.read_at or 0.0) - sidecar.anchor_s
             if read_s > served_s + _FRESH_S and state.failure is None:
                 self.broken(
@@ -191,7 +200,7 @@ class Claims:
         world = self._world
         if source is not Source.OBSERVATION or last is Source.OVERRIDE:
             return
-        for broker in world.brokers.values():
+        for broker in world.all_registered():
             _, available = broker.served.get(sidecar.name, (0.0, broker.volume.total_bytes))
             if available > broker.volume.limit_bytes:
                 continue
@@ -204,16 +213,18 @@ class Claims:
     async def run(self) -> None:
         """Checks what only time can break, each second."""
         world = self._world
-        compared = 0.0
-        while True:
+        for second in count(1):
             await asyncio.sleep(1.0)
+            if second == _WARM_S:
+                self._warm_blocks = _blocks()
             for sidecar in world.sidecars.values():
-                self._bounded(sidecar)
-            if world.now() - compared > _COMPARE_S:
-                compared = world.now()
-                for sidecar in world.sidecars.values():
+                if second % _COUNT_S == 0:
+                    self._bounded(sidecar)
+                if second % _COMPARE_S == 0:
                     world.errand(self._compare(sidecar))
-            if any(each.volume.violates_since is not None for each in world.brokers.values()):
+            volumes = [each.volume for each in world.brokers.values()]
+            # A former node id's last reading counts until it is unregistered.
+            if world.former or any(each.violates_since is not None for each in volumes):
                 self._well_since = world.now()
             for sidecar in world.sidecars.values():
                 if sidecar.ended is not None:
@@ -226,13 +237,14 @@ class Claims:
     def _bounded(self, sidecar: SimulatedSidecar) -> None:
         tasks = sum(not task.done() for task in sidecar.process.tasks)
         connections = len([*self._world.network.of(sidecar.process)])
-        for what, count, most in (
-            ("tasks", tasks, _MOST_TASKS),
-            ("connections", connections, _MOST_CONNECTIONS),
+        more = _MORE_PER_BROKER * len(self._world.brokers)
+        for what, found, most in (
+            ("tasks", tasks, _MOST_TASKS + more),
+            ("connections", connections, _MOST_CONNECTIONS + more),
         ):
-            self._past[f"most {what}"] = max(self._past[f"most {what}"], count)
-            if count > most and sidecar.is_running:
-                self.broken(f"{sidecar.name} has {count} {what}")
+            self._past[f"most {what}"] = max(self._past[f"most {what}"], found)
+            if found > most and sidecar.is_running:
+                self.broken(f"{sidecar.name} has {found} {what}")
 
     async def _compare(self, sidecar: SimulatedSidecar) -> None:
         """Whether the metrics and the document of one generation say the same."""
@@ -259,7 +271,7 @@ class Claims:
     def _heard(self, at: "SimulatedBroker") -> None:
         """Whether a broker's callback has heard what is so since a while."""
         world = self._world
-        callback, sidecar = world.callbacks.get(at.broker_id), world.sidecars[at.broker_id]
+        callback, sidecar = world.callbacks.get(at.number), world.sidecars[at.number]
         if callback is None or sidecar.parts is None or not at.is_running:
             return
         names = [*(each.name for each in world.brokers.values()), sidecar.name]
@@ -281,26 +293,35 @@ class Claims:
         since = volume.violates_since
         if since is None:
             return
-        patient = [each for each in world.clients if each.patience is not Patience.HASTY]
-        rate = CATCH_UP * sum(each.bytes_per_s for each in world.clients)
-        largest = sum(each.request_bytes for each in world.clients)
-        reaction = rate * self.reaction_s + largest
         for_s = world.now() - since
-        landed = sum(each.request_bytes for each in patient)
-        leak = landed * (1 + for_s / PAUSE_MAX_S) + LEAK_RATIO * rate * for_s
-        for cause, bound in (("reaction", reaction), ("leak", leak)):
-            count = past.get(cause, 0)
-            self._past[f"most by {cause}"] = max(self._past[f"most by {cause}"], count)
-            if count > bound:
+        for cause, landed in past.items():
+            self._past[f"most by {cause}"] = max(self._past[f"most by {cause}"], landed)
+            bound = self._allowed(cause, for_s)
+            if landed > bound:
                 self.broken(
-                    f"{count} bytes by {cause} past the limit of {broker.name}, violated for "
+                    f"{landed} bytes by {cause} past the limit of {broker.name}, violated for "
                     f"{for_s:.1f} s; {bound:.0f} may be"
                 )
-                volume.past_bytes[cause] = 0
+                past[cause] = 0
+
+    def _allowed(self, cause: str, for_s: float) -> float:
+        """The most bytes that may land for a cause on a volume that violates for so long."""
+        all_clients = self._world.clients
+        what, _, kind = cause.partition(" of ")
+        clients = [each for each in all_clients if each.patience == kind]
+        at_once = sum(each.request_bytes for each in clients)
+        if what == "reaction":
+            return CATCH_UP * sum(each.bytes_per_s for each in clients) * self.reaction_s + at_once
+        if what == "leak" and kind != Patience.HASTY:
+            leak = LEAK_RATIO * CATCH_UP * sum(each.bytes_per_s for each in all_clients)
+            return at_once * (1 + for_s / PAUSE_MAX_S) + leak * for_s
+        return math.inf
 
     async def calm(self) -> None:
         """The second phase: no fault is left."""
         world = self._world
+        for broker_id in [*world.former]:
+            world.unregister(broker_id)
         world.free_all()
         keep = asyncio.create_task(self._keep_free(), name="keep free")
         try:
@@ -316,6 +337,9 @@ class Claims:
 
     async def _well(self) -> None:
         world = self._world
+        hours = (world.now() - _WARM_S) / 3600.0
+        if self._warm_blocks:
+            self._past["blocks more an hour"] = int((_blocks() - self._warm_blocks) / hours)
         began = {each.number: each.written_bytes for each in world.clients}
         for_s = 20.0
         for sidecar in world.sidecars.values():
@@ -352,10 +376,22 @@ class Claims:
         }
 
 
-def _touched(fault: Fault) -> list[str]:
+def _blocks() -> int:
+    """How many blocks of memory Python has allocated, of all that is in this process."""
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+def touched(fault: Fault) -> list[str]:
     """The processes that a fault may make blind, deaf, or slow."""
     kind, target = fault.kind, fault.target
-    if kind in {Kind.CLOCK_STEPPED, Kind.RELOAD, Kind.LEADERS_MOVE, Kind.BROKER_STAYS_SLOW}:
+    if kind in {
+        Kind.CLOCK_STEPPED,
+        Kind.RELOAD,
+        Kind.LEADERS_MOVE,
+        Kind.BROKER_STAYS_SLOW,
+        Kind.CONTROLLER_LOST,
+    }:
         return []
     if kind.name.startswith(("BROKER", "LOG_DIR")):
         return [f"broker {target}"]

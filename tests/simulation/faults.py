@@ -24,6 +24,8 @@ class Kind(StrEnum):
     BROKER_SENDS_GARBAGE = "broker sends garbage"
     LOG_DIR_OFFLINE = "log dir offline"
     LEADERS_MOVE = "leaders move away"
+    BROKER_RENUMBERED = "broker renumbered"
+    CONTROLLER_LOST = "no controller"
     SIDECAR_KILLED = "sidecar killed"
     SIDECAR_STOPPED = "sidecar stopped"
     SIDECAR_FROZEN = "sidecar frozen"
@@ -37,6 +39,7 @@ class Kind(StrEnum):
     STATE_DAMAGED = "state file damaged"
     CREDENTIALS_TURNED = "password changed"
     OVERRIDE = "override"
+    FORGET = "forget"
     RELOAD = "reload"
 
 
@@ -44,6 +47,7 @@ _LONGEST_S: Final[Mapping[Kind, float]] = {
     Kind.STATE_DAMAGED: 0.0,
     Kind.LEADERS_MOVE: 0.0,
     Kind.RELOAD: 0.0,
+    Kind.FORGET: 0.0,
     Kind.SIDECAR_STOPPED: 5.0,
     Kind.OVERRIDE: 60.0,
     Kind.BROKER_STAYS_SLOW: 300.0,
@@ -78,6 +82,13 @@ class Fault:
         """When it ends."""
         return self.at_s + self.for_s
 
+    @property
+    def concerns(self) -> str:
+        """Whom it befalls: "broker 1", "sidecar 1", or the controller."""
+        if self.kind is Kind.CONTROLLER_LOST:
+            return "controller"
+        return f"{'broker' if self.kind in _OF_BROKERS else 'sidecar'} {self.target}"
+
     def __str__(self) -> str:
         lasts = f" for {self.for_s:.1f} s" if self.for_s else ""
         return f"{self.at_s:9.3f} s  {self.kind}: {self.target} ({self.other:g}){lasts}"
@@ -101,11 +112,10 @@ def schedule(seed: int, duration_s: float, spacing_s: float, brokers: int) -> tu
         target = chance.randrange(brokers)
         longest = min(_LONGEST_S.get(kind, _USUAL_LONGEST_S), duration_s - at_s)
         for_s = chance.uniform(min(_SHORTEST_S, longest), longest)
-        key = f"{'broker' if kind in _OF_BROKERS else 'sidecar'} {target}"
         fault = Fault(round(at_s, 3), round(for_s, 3), kind, target, _other(kind, chance, brokers))
-        if free_at.get(key, 0.0) <= at_s:
+        if free_at.get(fault.concerns, 0.0) <= at_s:
             faults.append(fault)
-            free_at[key] = fault.ends_s + _PAUSE_S
+            free_at[fault.concerns] = fault.ends_s + _PAUSE_S
         at_s += chance.expovariate(1.0 / spacing_s)
     return tuple(faults)
 

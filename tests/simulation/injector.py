@@ -3,8 +3,11 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
+from tests.simulation.claims import touched
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.http_get import http_get
 from tests.simulation.sidecars import TOKEN_FILE
@@ -14,7 +17,8 @@ if TYPE_CHECKING:
 
 GARBAGE: Final = b"\x00\x00\x00\x10\xff\xff\xff\xffnot Kafka's."
 SLOW_DISK_S: Final = 3.0
-_OVERRIDE_S: Final = 10.0
+_CHANGE_S: Final = 10.0
+_UNREGISTERED_S: Final = 30.0
 
 End = Callable[[], None]
 
@@ -34,6 +38,8 @@ class Injector:
             Kind.BROKER_SENDS_GARBAGE: lambda fault: self._spoil(fault, lambda _: GARBAGE),
             Kind.LOG_DIR_OFFLINE: self._offline,
             Kind.LEADERS_MOVE: self._move,
+            Kind.BROKER_RENUMBERED: self._renumber,
+            Kind.CONTROLLER_LOST: self._lose_controller,
             Kind.SIDECAR_KILLED: self._kill_sidecar,
             Kind.SIDECAR_STOPPED: self._stop_sidecar,
             Kind.SIDECAR_FROZEN: self._freeze_sidecar,
@@ -49,6 +55,7 @@ class Injector:
             Kind.STATE_DAMAGED: self._damage,
             Kind.CREDENTIALS_TURNED: self._turn_credentials,
             Kind.OVERRIDE: self._override,
+            Kind.FORGET: self._forget,
             Kind.RELOAD: self._reload,
         }
 
@@ -62,14 +69,14 @@ class Injector:
             for at_s, fault, end in [each for each in ends if each[0] <= now]:
                 world.note(f"end of: {fault.kind} {fault.target}")
                 end()
-                world.claims.undisturb(fault)
+                world.claims.undisturb(*touched(fault))
                 ends.remove((at_s, fault, end))
             if now >= until_s and not ends:
                 return
             while waiting and waiting[0].at_s <= now:
                 fault = waiting.pop(0)
                 world.note(f"fault: {fault.kind} {fault.target} ({fault.other:g}, {fault.for_s} s)")
-                world.claims.disturb(fault)
+                world.claims.disturb(*touched(fault))
                 ends.append((fault.ends_s, fault, self._begins[fault.kind](fault)))
             due = [until_s, *(each[0] for each in ends), *(each.at_s for each in waiting[:1])]
             later = [each for each in due if each > now]
@@ -116,6 +123,37 @@ class Injector:
     def _move(self, fault: Fault) -> End:
         self._world.move_leaders(fault.target)
         return _nothing
+
+    def _renumber(self, fault: Fault) -> End:
+        """It starts with another node id, and an operator unregisters the old one some time later.
+
+        Source: kafka-cluster.sh unregister.
+        """
+        world, broker = self._world, self._world.brokers[fault.target]
+        world.kill(broker)
+
+        async def unregister(former: int) -> None:
+            await asyncio.sleep(_UNREGISTERED_S * fault.other)
+            world.unregister(former)
+
+        def end() -> None:
+            former = broker.broker_id
+            world.renumber(broker)
+            world.errand(unregister(former))
+
+        return end
+
+    def _lose_controller(self, fault: Fault) -> End:
+        """Nobody is fenced or unfenced, and no leader moves; then another one is the controller."""
+        world = self._world
+        world.has_controller = False
+
+        def end() -> None:
+            world.has_controller = True
+            world.cluster.controller_id = world.brokers[fault.target].broker_id
+            world.cluster.forget_answers()
+
+        return end
 
     def _kill_sidecar(self, fault: Fault) -> End:
         sidecar = self._world.sidecars[fault.target]
@@ -187,20 +225,44 @@ class Injector:
         return end
 
     def _override(self, fault: Fault) -> End:
-        self._change(fault, "PUT", {"factor": fault.other, "reason": "a drill", "duration": "PT1H"})
-        return lambda: self._change(fault, "DELETE", None)
+        drill = {"factor": fault.other, "reason": "a drill", "duration": "PT1H"}
+        self._change(fault, "PUT", "/v1/override", drill)
+        return lambda: self._change(fault, "DELETE", "/v1/override")
 
-    def _change(self, fault: Fault, method: str, document: object) -> None:
+    def _forget(self, fault: Fault) -> End:
+        """An operator says that a node id, or a log dir, is gone; it is refused where it is not."""
+        world = self._world
+        broker = world.brokers[int(fault.other)]
+        for each in world.all_registered():
+            if each.name == broker.name:
+                path = f"/v1/brokers/{each.broker_id}"
+                # What is forgotten may be released.
+                gone = partial(each.served.pop, world.sidecars[fault.target].name, None)
+                self._change(fault, "DELETE", path, done=gone)
+                query = f"/log-dirs?path={quote(each.volume.log_dir)}"
+                self._change(fault, "DELETE", path + query, done=gone)
+        return _nothing
+
+    def _change(
+        self,
+        fault: Fault,
+        method: str,
+        path: str,
+        document: object = None,
+        done: Callable[[], object] = lambda: None,
+    ) -> None:
         sidecar = self._world.sidecars[fault.target]
         token = TOKEN_FILE.read_text().strip()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         body = b"" if document is None else json.dumps(document).encode()
-        url = f"{sidecar.url}/v1/override"
 
         async def change() -> None:
-            answer = await http_get(url, headers, _OVERRIDE_S, method, body)
+            answer = await http_get(sidecar.url + path, headers, _CHANGE_S, method, body)
             status = None if answer is None else answer.status
-            self._world.note(f"{method} override at {sidecar.name}: {status}")
+            self._world.note(f"{method} {path} at {sidecar.name}: {status}")
+            # Without an answer it may be done, or be done later.
+            if status in {None, 200}:
+                done()
 
         self._world.errand(change())
 

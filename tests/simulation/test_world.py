@@ -3,6 +3,7 @@
 The runs are processes of their own, since the order of sets goes by Python's hash seed.
 """
 
+import random
 import re
 import subprocess
 import sys
@@ -40,3 +41,10 @@ def test_a_seed_has_one_trace() -> None:
 def test_what_must_hold_holds(seed: str) -> None:
     """With three sidecars, and a fault every 30 s."""
     simulate("--seeds", seed, "--hours", "0.1", "--spacing", "30")
+
+
+@pytest.mark.slow
+def test_what_must_hold_holds_of_a_seed_that_nobody_tried() -> None:
+    """Another one in each run; what breaks a claim prints it."""
+    fresh = str(random.SystemRandom().randrange(10_000, 1_000_000_000))
+    print(simulate("--seeds", fresh, "--hours", "0.1", "--spacing", "30"))

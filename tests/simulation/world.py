@@ -20,7 +20,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.simulation.brokers import SimulatedBroker
+from tests.simulation.brokers import FormerBroker, SimulatedBroker
 from tests.simulation.callback import Callback, Request
 from tests.simulation.claims import Claims
 from tests.simulation.clients import Client, clients
@@ -118,11 +118,13 @@ class World:
     Attributes:
         plan: what is simulated.
         interval_s: the sidecars' check interval.
-        brokers: by node id.
-        sidecars: by the broker's node id.
+        brokers: by number, at first their node ids.
+        sidecars: by the broker's number.
         callbacks: likewise.
         clients: all of them.
+        former: the node ids that no broker has any more and nobody has unregistered.
         partitions: by index.
+        has_controller: whether there is one, that fences, unfences, and elects.
         passwords: what the brokers know, by user.
         claims: what must hold.
     """
@@ -166,6 +168,8 @@ class World:
         }
         self.passwords.update({each.user: each.password for each in self.sidecars.values()})
         self.callbacks: dict[int, Callback] = {}
+        self.former: dict[int, FormerBroker] = {}
+        self.has_controller = True
         self.partitions = [Partition(number) for number in self.brokers]
         self.clients = clients(chance, len(self.partitions), hasty=chance.random() < 0.3)
         self.claims = Claims(self)
@@ -265,7 +269,37 @@ class World:
     def kill(self, broker: SimulatedBroker) -> None:
         """A broker's process ends."""
         broker.kill()
-        self.callbacks.pop(broker.broker_id, None)
+        self.callbacks.pop(broker.number, None)
+
+    def renumber(self, broker: SimulatedBroker) -> None:
+        """A broker that was killed starts with another node id."""
+        if broker.fenced:
+            self._fence(broker, fenced=False)
+        former = broker.renumber(broker.broker_id + len(self.brokers))
+        self._fence(broker, fenced=True)
+        self.note(f"{broker.name} has node id {broker.broker_id}")
+        self.former[former.broker_id] = former
+        self.cluster.brokers[former.broker_id] = former
+        self.cluster.brokers[broker.broker_id] = broker
+        self.cluster.forget_answers()
+        self.boot(broker)
+
+    def unregister(self, broker_id: int) -> None:
+        """An operator says that no broker has a node id any more."""
+        if self.former.pop(broker_id, None) is not None:
+            self.note(f"node id {broker_id} is unregistered")
+            del self.cluster.brokers[broker_id]
+            self.cluster.forget_answers()
+
+    def all_registered(self) -> list[SimulatedBroker | FormerBroker]:
+        """Whoever has a node id, and the node ids that nobody has any more."""
+        return [*self.brokers.values(), *self.former.values()]
+
+    def registered(self, broker_id: int) -> SimulatedBroker | FormerBroker | None:
+        """Who has, or last had, a node id; None: nobody whom the cluster knows."""
+        broker = self.cluster.brokers.get(broker_id)
+        assert broker is None or isinstance(broker, SimulatedBroker | FormerBroker)
+        return broker
 
     def move_leaders(self, away_from: int) -> None:
         """Other brokers lead what one led."""
@@ -282,10 +316,10 @@ class World:
     def boot(self, broker: SimulatedBroker) -> None:
         """A broker's process starts, with its callback."""
         broker.boot()
-        url = self.sidecars[broker.broker_id].url
+        url = self.sidecars[broker.number].url
         callback = Callback(broker.broker_id, [url], self.now())
-        self.callbacks[broker.broker_id] = callback
-        broker.process.start(self._follow(broker, callback), f"callback {broker.broker_id}")
+        self.callbacks[broker.number] = callback
+        broker.process.start(self._follow(broker, callback), f"callback {broker.number}")
 
     async def _follow(self, broker: SimulatedBroker, callback: Callback) -> None:
         """The callback's thread: requests of its sidecar, and what expires."""
@@ -297,7 +331,7 @@ class World:
                 self.errand(self._ask(callback, request, inbox))
             state = f"{callback.source(self.now())} {callback.factor(self.now()):g}"
             if state != before:
-                self.note(f"callback {broker.broker_id}: {state}")
+                self.note(f"callback {broker.number}: {state}")
                 before = state
             wait_s = max(0.001, callback.next_wake(self.now()) - self.now())
             try:
@@ -321,7 +355,7 @@ class World:
             await asyncio.sleep(client.next_s(self.now()))
             partition = self.partitions[client.partition]
             leader = self.brokers[partition.leader]
-            if not leader.is_running or leader.is_offline or leader.broker_id not in self.callbacks:
+            if not leader.is_running or leader.is_offline or leader.number not in self.callbacks:
                 await asyncio.sleep(1.0)
                 continue
             pause_s = self._append(client, partition, leader)
@@ -339,7 +373,7 @@ class World:
             if not broker.volume.append(count, self.now(), cause):
                 self.claims.full(broker)
         client.wrote()
-        pause_ms = self.callbacks[leader.broker_id].charge(
+        pause_ms = self.callbacks[leader.number].charge(
             f"user-{client.number}", f"client-{client.number}", client.connection, count, self.now()
         )
         self.claims.paused(client, pause_ms / 1000)
@@ -352,13 +386,16 @@ class World:
             now = self.now()
             for number, broker in self.brokers.items():
                 if broker.is_running:
+                    self._copy(number, broker)
+                if not self.has_controller:
+                    continue
+                if broker.is_running:
                     self._gone_since.pop(number, None)
                     if (
                         broker.fenced
                         and now - self._back_since.setdefault(number, now) > UNFENCED_S
                     ):
                         self._fence(broker, fenced=False)
-                    self._copy(number, broker)
                 else:
                     self._back_since.pop(number, None)
                     gone_s = now - self._gone_since.setdefault(number, now)
@@ -382,9 +419,11 @@ class World:
 
     def _fence(self, broker: SimulatedBroker, *, fenced: bool) -> None:
         self.note(f"{broker.name} is {'fenced' if fenced else 'unfenced'}")
-        fences = {number for number, each in self.brokers.items() if each.fenced}
-        fences = fences | {broker.broker_id} if fenced else fences - {broker.broker_id}
-        self.cluster.fence(*fences)
+        broker.fenced = fenced
+        self.cluster.forget_answers()
+        # No sidecar reads a broker that is fenced.
+        change = self.claims.disturb if fenced else self.claims.undisturb
+        change(broker.name)
 
     async def _relieve(self) -> None:
         """An operator frees space a while after a volume began to violate."""

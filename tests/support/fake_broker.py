@@ -176,6 +176,7 @@ class FakeCluster:
         session_lifetime_ms: how long a login's session lasts; 0 is no end.
         answerers: further api keys -> the body of a broker's answer; see ``answer``.
         ssl_context: with it, the listeners speak TLS.
+        controller_id: who is named as the controller; None: the first broker.
     """
 
     versions: dict[int, tuple[int, int]] = field(
@@ -192,6 +193,7 @@ class FakeCluster:
     ssl_context: ssl.SSLContext | None = None
     cluster_id: str = "fake-cluster"
     host: str = "127.0.0.1"
+    controller_id: int | None = None
     brokers: dict[int, FakeBroker] = field(default_factory=dict)
     answerers: dict[int, Callable[["FakeBroker", FakeRequest], bytes]] = field(default_factory=dict)
 
@@ -235,6 +237,7 @@ class FakeCluster:
         """DescribeCluster's answer, in any version."""
         version = request.api_version
         module = load_payload_module(DESCRIBE_CLUSTER, version, EntityType.response)
+        controller_id = self.controller_id
         with_fenced = getattr(request.decoded, "include_fenced_brokers", False)
         listed = [
             module.DescribeClusterBroker(
@@ -253,7 +256,7 @@ class FakeCluster:
                 error_code=ErrorCode.none,
                 error_message=None,
                 cluster_id=self.cluster_id,
-                controller_id=next(iter(self.brokers)),
+                controller_id=next(iter(self.brokers)) if controller_id is None else controller_id,
                 brokers=tuple(listed),
             )
         )

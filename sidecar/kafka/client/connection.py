@@ -5,9 +5,10 @@
 aiokafka's connection, with what it lacks: a frame's length is checked before it is believed (an
 absurd one would be buffered), an answer that can't be decoded fails the call without a traceback in
 the log, the end of a SASL session is known (KIP-368), credentials are hidden from debug logs, and
-closing never waits for the peer. Deadlines are the caller's: each wait here is cancellable. A call
-that is cancelled closes the connection, since its answer would come later; but not while another
-call waits, whose answer may come behind it: then the late answer is dropped.
+closing never waits for the peer. A call that misses its deadline closes the connection, but not
+while another call waits, whose answer may come behind the late one. A call that is cancelled leaves
+it open: somebody else's answer was sooner, and to dial and log in anew costs more than to drop an
+answer when it comes. A peer that hangs is found by the next call's deadline.
 
 Example: a TLS alert read as a frame's length is 352,518,912 bytes; it is refused at once.
 """
@@ -77,10 +78,15 @@ class GuardedConnection(AIOKafkaConnection):
         """How many answers are to come, also those that nobody waits for any more."""
         return len(self._requests)
 
-    async def call(self, request: AdminRequest) -> Response:
+    async def call(self, request: AdminRequest, deadline: float | None = None) -> Response:
         """The decoded answer to one request.
 
+        Args:
+            request: of a version that is negotiated.
+            deadline: the loop's time by which this returns; None: the caller cancels it.
+
         Raises:
+            TimeoutError: there was no answer by the deadline.
             UnsupportedError: the broker knows no version of it that we do; the connection is good.
             ProtocolError: the answer makes no sense.
             KafkaError: the connection broke; it is closed, the cause has the reason.
@@ -92,10 +98,11 @@ class GuardedConnection(AIOKafkaConnection):
         except (NotImplementedError, IncompatibleBrokerVersion) as error:
             raise UnsupportedError(self._unsupported(request)) from error
         try:
-            answered = await answer
-        except BaseException as error:
+            async with asyncio.timeout_at(deadline):
+                answered = await answer
+        except Exception as error:
             awaited = any(not future.done() for _, _, future in self._requests)
-            if awaited and isinstance(error, asyncio.CancelledError):
+            if awaited and isinstance(error, TimeoutError):
                 raise
             self.close(CloseReason.CONNECTION_TIMEOUT)
             if not self._answered and self._closed_by_peer(error):

@@ -78,8 +78,7 @@ class Controller:
         address = f"{connection.host}:{connection.port}"
         names = self._security.names
         try:
-            async with asyncio.timeout_at(deadline):
-                return await connection.call(request)
+            return await connection.call(request, deadline)
         except UnsupportedError as error:
             return to_failure(error, address, "", names)
         except EXPECTED_ERRORS as error:

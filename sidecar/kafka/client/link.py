@@ -2,9 +2,8 @@
 
 A call takes the connection that is there or dials one, within the caller's deadline. A connection
 that dropped during a call is dialled anew once, since all our calls are reads that may be repeated.
-One that missed a deadline is closed, unless another call waits on it. A link that was closed
-connects no more, whatever was begun before. A failure starts a pause in which calls fail at once;
-an answer that has an error does not.
+A link that was closed connects no more, whatever was begun before. A failure starts a pause in
+which calls fail at once; an answer that has an error does not.
 """
 
 import asyncio
@@ -71,19 +70,19 @@ class Link:
         name = type(request).__name__
         doing = "connecting"
         try:
-            async with asyncio.timeout_at(deadline):
-                for may_repeat in (True, False):
-                    doing = "connecting"
+            for may_repeat in (True, False):
+                doing = "connecting"
+                async with asyncio.timeout_at(deadline):
                     connection = await self._connected()
-                    doing = f"waiting for {name}"
-                    try:
-                        answer = await connection.call(request)
-                    except EXPECTED_ERRORS as error:
-                        if not (may_repeat and self._dropped(error)):
-                            raise
-                    else:
-                        self._backoff.succeeded()
-                        return answer
+                doing = f"waiting for {name}"
+                try:
+                    answer = await connection.call(request, deadline)
+                except EXPECTED_ERRORS as error:
+                    if not (may_repeat and self._dropped(error)):
+                        raise
+                else:
+                    self._backoff.succeeded()
+                    return answer
         except EXPECTED_ERRORS as error:
             failure = to_failure(error, str(self.endpoint), doing, self._dial.security.names)
             if not isinstance(error, UnsupportedError):
