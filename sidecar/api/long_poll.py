@@ -10,7 +10,8 @@ Example: valid for another 240 s, ``Prefer: wait=300`` is answered after 120 s w
 """
 
 import asyncio
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -89,21 +90,27 @@ class LongPoll:
         self, request: Request, generation: int, wait_s: float, reader: Reader | None
     ) -> None:
         """Waits for the next change, the time, the board's end, or that the reader goes away."""
-        change = asyncio.create_task(self._board.wait_for_change(generation, wait_s))
-        gone = asyncio.create_task(_client_left(request))
         self._count(reader, 1)
         try:
-            await asyncio.wait((change, gone), return_when=asyncio.FIRST_COMPLETED)
+            await wait_for_any(request, self._board.wait_for_change(generation, wait_s))
         finally:
             self._count(reader, -1)
-            for task in (change, gone):
-                task.cancel()
-            await asyncio.gather(change, gone, return_exceptions=True)
 
     def _count(self, reader: Reader | None, more: int) -> None:
         self.waiting += more
         if reader is not None:
             reader.waiting += more
+
+
+async def wait_for_any(request: Request, *events: Coroutine[Any, Any, object]) -> None:
+    """Waits for the first of several events, or that the reader of a request goes away."""
+    tasks = [asyncio.create_task(each) for each in (*events, _client_left(request))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _headers(request: Request) -> dict[str, str]:

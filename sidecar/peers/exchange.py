@@ -1,5 +1,8 @@
 """What other sidecars' brokers say of producer ids: requested from each of them, again and again.
 
+A request waits for the next id, so that sidecars of an idle cluster ask each other every ten
+seconds; after each answer a second passes, so that those of a busy one ask once a second.
+
 An idempotent producer gets its id from any broker, so each sidecar sees some of a user's ids. Each
 retains those of its own broker's log for the others, and counts the others'. Ids that wrote are in
 the same list, after those that were allocated before. What came from others is never passed on.
@@ -34,7 +37,12 @@ PIECE: Final = 2000
 _CHECK_S: Final = 1.0
 _SPACING_S: Final = 0.02
 """Between two requests on average, however many sidecars there are: each gets those of all."""
+_WAIT_S: Final = 10
+"""So long a request waits for an id."""
+_MOST_WAITING: Final = 100
+"""Further requests are answered at once: each that waits is a connection."""
 _DEADLINE_S: Final = 5.0
+"""Of an answer, beyond the wait."""
 _LONGEST_PAUSE_S: Final = 30.0
 _LONGEST_ANSWER: Final = 4 << 20
 _AT_ONCE: Final = 100
@@ -68,6 +76,8 @@ class AllocatedIdLog:
         self._start_id = start_id
         self._ids: deque[AllocatedId] = deque(maxlen=MOST_ALLOCATED)
         self._count = 0
+        self._waiting = 0
+        self._more = asyncio.Event()
 
     def add(self, user: str, producer_id: int) -> None:
         """One more."""
@@ -95,9 +105,22 @@ class AllocatedIdLog:
         ids = [self._ids[index] for index in range(begin, min(begin + PIECE, len(self._ids)))]
         return AllocatedIdPage(self._at(first + begin + len(ids)), lost, ids)
 
+    async def wait_for_more(self, after: str | None) -> None:
+        """Waits until ``page`` has ids after a place; not at all where many wait already."""
+        if self._waiting >= _MOST_WAITING:
+            return
+        self._waiting += 1
+        try:
+            while after == self._at(self._count):
+                self._more.clear()
+                await self._more.wait()
+        finally:
+            self._waiting -= 1
+
     def _add(self, allocated: AllocatedId) -> None:
         self._ids.append(allocated)
         self._count += 1
+        self._more.set()
 
     def _at(self, number: int) -> str:
         return f"{self._start_id}-{number}"
@@ -154,7 +177,7 @@ class Peers:
             try:
                 more = await self.ask(peer)
             except TimeoutError:
-                failure = f"no answer within {_DEADLINE_S:g} s"
+                failure = f"no answer within {_WAIT_S + _DEADLINE_S:g} s"
             except OSError as error:
                 failure = error.strerror or str(error) or type(error).__name__
             except (HttpError, ValueError, RecursionError) as error:
@@ -167,7 +190,7 @@ class Peers:
             await asyncio.sleep(_SPACING_S if more else pause_s)
 
     async def ask(self, peer: Peer) -> bool:
-        """Asks one once; whether it has more.
+        """Asks one once, and waits for an id; whether it has more.
 
         Raises:
             TimeoutError: it takes too long.
@@ -177,11 +200,11 @@ class Peers:
             RecursionError: it says something that is nested too deeply.
         """
         query = "" if peer.after is None else f"?after={peer.after}"
-        async with asyncio.timeout(_DEADLINE_S):
+        async with asyncio.timeout(_WAIT_S + _DEADLINE_S):
             response = await request(
                 "GET",
                 f"{peer.url}{PATH}{query}",
-                headers={"Accept": "application/json"},
+                headers={"Accept": "application/json", "Prefer": f"wait={_WAIT_S}"},
                 ssl_context=self._ssl,
                 longest_answer=_LONGEST_ANSWER,
             )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import FastAPI, Path, Query
+from fastapi import FastAPI, Header, Path, Query
 from pydantic import AfterValidator
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -20,6 +20,8 @@ from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded,
 from sidecar.api.change_routes import needs_token
 from sidecar.api.changes import documented_body, json_body
 from sidecar.api.documents import NO_PRINCIPAL
+from sidecar.api.long_poll import wait_for_any
+from sidecar.api.preferences import preferred_wait_s
 from sidecar.api.problems import documented
 from sidecar.control.board import Board
 from sidecar.peers.exchange import AllocatedIdLog, Peers
@@ -47,6 +49,8 @@ from sidecar.throttle.user_throttles import UserThrottle
 
 MOST_QUOTAS: Final = 10_000
 """So many users may have a quota over HTTP: all of them are in the state file."""
+
+_LONGEST_WAIT_S: Final = 30
 
 _User = Annotated[
     str,
@@ -114,7 +118,8 @@ def add_producer_ids(
     quotas = _Quotas(parts, persist)
     guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
     body = documented_body(QuotaForm.model_json_schema())
-    _add_reading(app, _Users(board, wall, parts), quotas, parts)
+    _add_reading(app, _Users(board, wall, parts), quotas)
+    _add_allocated(app, board, parts.allocated)
 
     @app.put(
         "/v1/quotas/producer-ids/default",
@@ -159,7 +164,7 @@ def add_producer_ids(
         return answer(await quotas.delete(user))
 
 
-def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas", parts: IdParts) -> None:
+def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas") -> None:
 
     @app.get(
         "/v1/producer-ids",
@@ -181,6 +186,9 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas", parts: IdPart
         """The default first, then by user."""
         return answer_listing({}, "quotas", quotas.documents())
 
+
+def _add_allocated(app: FastAPI, board: Board, log: AllocatedIdLog) -> None:
+
     @app.get(
         "/v1/producer-ids/allocated",
         summary="The producer ids that this sidecar's broker allocated, for other sidecars",
@@ -188,12 +196,26 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas", parts: IdPart
         responses={200: {"model": AllocatedIdsDocument}, **documented(422)},
     )
     async def allocated(
+        request: Request,
         after: Annotated[
             str | None, Query(max_length=100, description="``next`` of the answer before.")
         ] = None,
+        prefer: Annotated[
+            str,
+            Header(
+                description=f"wait=SECONDS (RFC 7240): wait for an id, {_LONGEST_WAIT_S} s at most."
+            ),
+        ] = "",
     ) -> Response:
-        """Without ``after``: none, and where to begin."""
-        page = msgspec.json.encode(parts.allocated.page(after))
+        """Without ``after``: none, and where to begin.
+
+        A wait ends with a change of the factor too, and with none while many others wait.
+        """
+        wait_s = min(preferred_wait_s(prefer) or 0, _LONGEST_WAIT_S)
+        if wait_s:
+            change = board.wait_for_change(board.snapshot.generation, wait_s)
+            await wait_for_any(request, log.wait_for_more(after), change)
+        page = msgspec.json.encode(log.page(after))
         return Response(page, headers=NO_STORE, media_type="application/json")
 
 

@@ -107,6 +107,23 @@ def test_ids_that_wrote_are_reported_in_their_turn() -> None:
     assert expected == made.page(begin).ids
 
 
+async def test_all_who_wait_hear_of_the_next_id_and_too_many_do_not_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each that waits is a connection: the third of at most two gets its empty page at once."""
+    monkeypatch.setattr(exchange, "_MOST_WAITING", 2)
+    made = allocated(1)
+    last = made.page(None).next
+    waiting = [asyncio.create_task(made.wait_for_more(last)) for _ in range(3)]
+    await asyncio.sleep(0.01)
+    assert [False, False, True] == [task.done() for task in waiting]
+    made.add("bob", 1)
+    async with asyncio.timeout(5):
+        await asyncio.gather(*waiting)
+        # One that was here before has it already.
+        await made.wait_for_more(last)
+
+
 @pytest.mark.parametrize(
     ("message", "seen", "wrote"),
     [
@@ -227,6 +244,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Peers are asked every 20 ms, and have 0.3 s to answer."""
     monkeypatch.setattr(exchange, "_CHECK_S", 0.01)
     monkeypatch.setattr(exchange, "_LONGEST_PAUSE_S", 0.05)
+    monkeypatch.setattr(exchange, "_WAIT_S", 0)
     monkeypatch.setattr(exchange, "_DEADLINE_S", 0.3)
 
 

@@ -1,5 +1,6 @@
 """Producer ids over HTTP: throttled users, quotas in force, and reports to other sidecars."""
 
+import asyncio
 import dataclasses
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from sidecar.control.board import Snapshot
 from sidecar.producer_ids.retained import NAME
 from sidecar.quotas.entities import LONGEST_USER
+from sidecar.throttle.memory import Override
 from tests.api.build import BEARER, FakeSidecar
 from tests.producer_ids.build import CLICKS, REFUSED, SILENT, WatchScene
+from tests.support.virtual_time import VIRTUAL_TIME
 
 FIFTY = {"producer_ids_rate": 50}
 ALICE = "/v1/quotas/producer-ids/users/alice"
@@ -190,6 +193,28 @@ async def test_other_sidecars_get_what_this_broker_allocated(sidecar: FakeSideca
     ] == page["ids"]
     assert f"{sidecar.board.start_id}-2" == page["next"]
     assert 422 == (await sidecar.get(f"{path}?after={'9' * 101}")).status_code
+
+
+@VIRTUAL_TIME
+async def test_who_prefers_to_wait_gets_the_next_id_when_it_comes(sidecar: FakeSidecar) -> None:
+    """Or nothing after the wait, or when the factor changes; of what is there already, at once."""
+    path, log = "/v1/producer-ids/allocated", sidecar.ids.allocated
+    now = asyncio.get_running_loop().time
+
+    async def waits(after: str) -> tuple[float, int]:
+        began = now()
+        async with sidecar.client() as client:
+            page = await client.get(f"{path}?after={after}", headers={"Prefer": "wait=10"})
+        return round(now() - began, 1), len(page.json()["ids"])
+
+    begin = (await sidecar.get(path)).json()["next"]
+    assert (10.0, 0) == await waits(begin)
+    asyncio.get_running_loop().call_later(3.0, log.add, "bob", 7)
+    assert (3.0, 1) == await waits(begin)
+    assert (0.0, 1) == await waits(begin)
+    override = Override(0.5, "a drill", sidecar.board.now(), sidecar.board.now() + 60.0)
+    asyncio.get_running_loop().call_later(2.0, sidecar.board.set_override, override)
+    assert (2.0, 0) == await waits(log.page(begin).next)
 
 
 async def test_what_cannot_be_read_of_ids_that_write_is_reported(sidecar: FakeSidecar) -> None:
