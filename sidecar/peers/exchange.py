@@ -40,7 +40,8 @@ _SPACING_S: Final = 0.02
 _WAIT_S: Final = 10
 """So long a request waits for an id."""
 _MOST_WAITING: Final = 100
-"""Further requests are answered at once: each that waits is a connection."""
+"""Further requests are answered at once, and who has more peers does not wait: each request that
+waits is a connection, at both ends."""
 _DEADLINE_S: Final = 5.0
 """Of an answer, beyond the wait."""
 _LONGEST_PAUSE_S: Final = 30.0
@@ -161,6 +162,7 @@ class Peers:
         self.peers = [Peer(url) for url in urls]
         self._seen = seen
         self._wrote = wrote
+        self._wait_s = _WAIT_S if len(urls) <= _MOST_WAITING else 0
         self._interval_s = max(_CHECK_S, _SPACING_S * len(urls))
         self._ssl = ssl.create_default_context()
 
@@ -177,7 +179,7 @@ class Peers:
             try:
                 more = await self.ask(peer)
             except TimeoutError:
-                failure = f"no answer within {_WAIT_S + _DEADLINE_S:g} s"
+                failure = f"no answer within {self._wait_s + _DEADLINE_S:g} s"
             except OSError as error:
                 failure = error.strerror or str(error) or type(error).__name__
             except (HttpError, ValueError, RecursionError) as error:
@@ -200,11 +202,11 @@ class Peers:
             RecursionError: it says something that is nested too deeply.
         """
         query = "" if peer.after is None else f"?after={peer.after}"
-        async with asyncio.timeout(_WAIT_S + _DEADLINE_S):
+        async with asyncio.timeout(self._wait_s + _DEADLINE_S):
             response = await request(
                 "GET",
                 f"{peer.url}{PATH}{query}",
-                headers={"Accept": "application/json", "Prefer": f"wait={_WAIT_S}"},
+                headers={"Accept": "application/json", "Prefer": f"wait={self._wait_s}"},
                 ssl_context=self._ssl,
                 longest_answer=_LONGEST_ANSWER,
             )

@@ -80,7 +80,7 @@ class Claims:
         self._world = world
         self._disturbed: Counter[str] = Counter()
         self._quiet_since: dict[str, float] = {}
-        self._decisions: dict[str, object] = {}
+        self._decisions: dict[int, int] = {}
         self._past: Counter[str] = Counter()
         self._longest_pause_s = 0.0
         self._releases = 0
@@ -163,9 +163,10 @@ class Claims:
         name, decision = sidecar.name, after.decision
         volumes = [(each.volume.broker_id, each.volume.log_dir) for each in decision.violations]
         identity = (decision.factor, decision.source, tuple(volumes), tuple(decision.users))
-        known = self._decisions.setdefault(f"{start}-{after.generation}", identity)
-        if known != identity:
-            self.broken(f"{name}: ETag {start}-{after.generation} is of {known} and {identity}")
+        # Hashes, since a day has very many decisions.
+        known = self._decisions.setdefault(hash((start, after.generation)), hash(identity))
+        if known != hash(identity):
+            self.broken(f"{name}: ETag {start}-{after.generation} is of another decision too")
         if before is None:
             return
         if not 0 <= after.generation - before.generation <= 1:
