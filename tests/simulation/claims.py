@@ -363,9 +363,8 @@ class Claims:
         for sidecar in world.sidecars.values():
             if sidecar.process.is_alive:
                 self.broken(f"{sidecar.name} did not stop")
-            left = len([*world.network.of(sidecar.process)])
-            if left:
-                self.broken(f"{sidecar.name} left {left} connections")
+            if sidecar.left:
+                self.broken(f"{sidecar.name} left {sidecar.left} connections")
 
     def figures(self) -> dict[str, float]:
         """What was counted."""

@@ -40,6 +40,7 @@ class SimulatedSidecar:
         starts: how often it was started.
         anchor_s: what its steady clock read when the world began, had it run.
         ended: why its daemon ended by itself; None while it runs or was killed.
+        left: how many connections were open when its daemon had stopped.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class SimulatedSidecar:
         self.starts = 0
         self.anchor_s = EPOCH_S
         self.ended: str | None = None
+        self.left = 0
         self._environ = {
             **environ,
             "SIDECAR_HTTP_LISTEN": str(self.address),
@@ -141,5 +143,6 @@ class SimulatedSidecar:
                 self.ended = "it ended by itself"
         finally:
             if process.is_alive:
+                self.left = len([*self._network.of(process)])
                 process.kill()
                 self._network.lose(process)

@@ -1,11 +1,18 @@
 """Each claim is broken once, by a world in which something is wrong, and is seen to be."""
 
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from sidecar.control import board
+from sidecar.kafka.client.pool import Pool
+from sidecar.kafka.cluster_answers import read_log_dirs
 from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.memory import Memory
+from sidecar.volumes import Reading
+from tests.simulation import http_get
 from tests.simulation.callback import Callback
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.sidecars import SimulatedSidecar
@@ -79,3 +86,55 @@ def test_traffic_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(Callback, "charge", slow)
     assert "writes" in broken()
+
+
+def test_a_reading_that_is_newer_than_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each counts from a minute after it was asked for."""
+
+    def read_later(*answer: Any) -> object:
+        reading = read_log_dirs(*answer)
+        assert isinstance(reading, Reading)
+        return replace(reading, read_at=reading.read_at + 60.0)
+
+    monkeypatch.setattr("sidecar.kafka.source.read_log_dirs", read_later)
+    assert "which answered it last at" in broken()
+
+
+def test_an_etag_of_two_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generation does not grow with the decision."""
+    monkeypatch.setattr(board, "_identity", lambda _: None)
+    assert "is of another decision too" in broken()
+
+
+def test_a_time_that_runs_backwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two decisions for the same violations the later one has the earlier time."""
+    decide = VolumeLimit.decide
+
+    def backwards(limit: VolumeLimit, memory: Memory, now: float) -> Decision:
+        decision = decide(limit, memory, now)
+        return replace(decision, computed_at=-now) if decision.violations else decision
+
+    monkeypatch.setattr(VolumeLimit, "decide", backwards)
+    assert "computed_at runs back" in broken()
+
+
+def test_metrics_that_say_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scrape has half of the factor that the document has."""
+    joined = http_get._joined
+
+    def halved(chunks: bytes) -> bytes | None:
+        whole = joined(chunks)
+        return whole and whole.replace(b"throttle_factor 1.0", b"throttle_factor 0.5")
+
+    monkeypatch.setattr(http_get, "_joined", halved)
+    assert "has metrics" in broken()
+
+
+def test_connections_that_a_stop_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pool closes any."""
+
+    async def close(_: Pool) -> None:
+        pass
+
+    monkeypatch.setattr(Pool, "close", close)
+    assert re.search("sidecar 0 left [0-9]+ connections", broken(Plan(6, 10.0, faults=())))
