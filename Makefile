@@ -75,7 +75,7 @@ brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(BROKERS) and not versions' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
-	$(BIN)/pytest -m spark tests/pipeline
+	$(BIN)/pytest -m 'spark and not slow' tests/pipeline
 
 spark-all: $(INSTALLED)
 	COVERAGE_FILE=.coverage.spark $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=

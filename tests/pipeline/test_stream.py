@@ -51,6 +51,7 @@ write = BatchSink.write
 
 @pytest.mark.spark
 @pytest.mark.timeout(180)
+@pytest.mark.slow
 def test_a_stream_of_logs_that_rotate_equals_the_batch_of_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
