@@ -122,11 +122,11 @@ class _Handle:
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - as asyncio's do
-            context_of = {
+            report = {
                 "message": f"Exception in callback {self._callback!r}",
                 "exception": error,
             }
-            self._loop.call_exception_handler(context_of)
+            self._loop.call_exception_handler(report)
 
 
 class VirtualLoop(asyncio.BaseEventLoop):

@@ -273,10 +273,9 @@ class World:
 
     def renumber(self, broker: SimulatedBroker) -> None:
         """A broker that was killed starts with another node id."""
-        if broker.fenced:
-            self._fence(broker, fenced=False)
         former = broker.renumber(broker.broker_id + len(self.brokers))
-        self._fence(broker, fenced=True)
+        if not broker.fenced:
+            self._fence(broker, fenced=True)
         self.note(f"{broker.name} has node id {broker.broker_id}")
         self.former[former.broker_id] = former
         self.cluster.brokers[former.broker_id] = former
