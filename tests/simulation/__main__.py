@@ -68,7 +68,7 @@ def explain(plan: Plan, report: Report) -> None:
         print(f"    {event}")
     print(
         f"  repeat: make simulate SEEDS={plan.seed} HOURS={plan.duration_s / 3600:g} "
-        f"SPACING={plan.spacing_s:g}"
+        f"SPACING={plan.spacing_s:g} BROKERS={plan.brokers}"
     )
 
 

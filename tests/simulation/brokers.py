@@ -63,6 +63,7 @@ class SimulatedBroker(FakeBroker):
         self.port = FIRST_PORT + number
         self.volume = volume
         self.process = Process(self.name)
+        self.process.kill()
         self.is_offline = False
         self.service_s = service_s
         self.slow_s = 0.0
@@ -79,7 +80,7 @@ class SimulatedBroker(FakeBroker):
     @property
     def is_running(self) -> bool:
         """Whether it serves anybody now."""
-        return self.process.is_alive and not self.process.is_frozen
+        return self.process.runs
 
     def boot(self) -> None:
         """Starts to listen, as a new process."""

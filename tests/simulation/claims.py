@@ -133,12 +133,8 @@ class Claims:
         if pause_s > PAUSE_MAX_S + _HAIR_S:
             self.broken(f"client {client.number} was told to wait for {pause_s:.3f} s")
 
-    def full(self, broker: "SimulatedBroker") -> None:
-        """An append did not fit: in Kafka the end of a broker; here it is counted."""
-        if self._past["full volumes"] == 0:
-            self._world.note(
-                f"the volume of {broker.name} is full; past the limit: {broker.volume.past_bytes}"
-            )
+    def full(self) -> None:
+        """A volume is full."""
         self._past["full volumes"] += 1
 
     def unhandled(self, context: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ class Process:
         name: such as "sidecar 1".
         is_alive: False from the kill on.
         is_frozen: whether it is stopped for now.
+        runs: whether it is alive and not frozen; asked at each callback.
         thread_s: how long a call in another thread takes, seconds.
     """
 
@@ -39,6 +40,7 @@ class Process:
         self.name = name
         self.is_alive = True
         self.is_frozen = False
+        self.runs = True
         self.thread_s = 0.0005
         self.tasks: list[asyncio.Task[Any]] = []
         self._waiting: list[_Handle] = []
@@ -56,10 +58,12 @@ class Process:
     def freeze(self) -> None:
         """Stops it until ``thaw``."""
         self.is_frozen = True
+        self.runs = False
 
     def thaw(self) -> None:
         """Continues with all that was to be done meanwhile."""
         self.is_frozen = False
+        self.runs = self.is_alive
         waiting, self._waiting = self._waiting, []
         for handle in waiting:
             if not handle.cancelled():
@@ -67,19 +71,16 @@ class Process:
 
     def kill(self) -> None:
         """Ends it at once; nothing of it runs any more."""
-        self.is_alive = False
+        self.is_alive = self.runs = False
         self._waiting = []
         for task in self.tasks:
             # asyncio would report each of them as forgotten.
             task._log_destroy_pending = False  # type: ignore[attr-defined]
 
-    def postpones(self, handle: "_Handle") -> bool:
-        """Whether a callback of it must not run now."""
-        if not self.is_alive:
-            return True
-        if self.is_frozen:
+    def postpone(self, handle: "_Handle") -> None:
+        """A callback must not run now: retains it while frozen; a dead process has none."""
+        if self.is_alive:
             self._waiting.append(handle)
-        return self.is_frozen
 
 
 def current_process() -> Process | None:
@@ -115,7 +116,8 @@ class _Handle:
         """Calls it, unless its process can't run."""
         context = self._context
         process = context.get(_PROCESS)
-        if process is not None and process.postpones(self):
+        if process is not None and not process.runs:
+            process.postpone(self)
             return
         try:
             context.run(self._callback, *self._args)

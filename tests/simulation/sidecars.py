@@ -89,7 +89,7 @@ class SimulatedSidecar:
     @property
     def is_running(self) -> bool:
         """Whether it can answer anybody now."""
-        return self.process.is_alive and not self.process.is_frozen
+        return self.process.runs
 
     def start(self, on_start: Callable[["SimulatedSidecar"], None]) -> None:
         """Starts it, as a new process.

@@ -37,13 +37,14 @@ def test_without_faults_and_mistakes_nothing_is_broken() -> None:
 
 
 def test_a_callback_that_does_not_hear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It throttles nobody, and more lands than may."""
+    """It throttles nobody; the volume has the space to be seen violating for long enough."""
 
     async def nobody(*_: object) -> None:
         pass
 
     monkeypatch.setattr(World, "_ask", nobody)
-    assert "throttles nobody; a volume has violated" in broken()
+    plan = Plan(16, 300.0, faults=())
+    assert "throttles nobody; a volume has violated" in broken(plan)
 
 
 def test_a_pause_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

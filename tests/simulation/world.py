@@ -2,8 +2,10 @@
 
 It has one topic, of as many partitions as brokers; each partition has a replica on every broker, on
 the broker's one volume. Clients append to a partition's leader, followers copy, and an operator
-frees space some time after a volume has violated. The controller fences a broker that was silent
-for ``SESSION_S``, and another one leads its partitions then.
+frees space some time after a volume has violated; in half of the worlds brokers also delete what
+is beyond a size, each at moments of its own, as retention does. A broker whose volume is full ends,
+as Kafka's with one log dir does, and is started when space is free. The controller fences a broker
+that was silent for ``SESSION_S``, and another one leads its partitions then.
 
 After ``duration_s`` faults have ended and space is free: what must be right again then is
 ``claims.py``'s, as is all that must hold at each step.
@@ -16,7 +18,7 @@ import hashlib
 import logging
 import random
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,6 +49,8 @@ _LAST_EVENTS: Final = 50
 _CHECK_S: Final = 0.5
 _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""
+_WITH_RETENTION: Final = 0.5
+"""In so many worlds brokers delete old segments by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,8 @@ class World:
         self._digest = hashlib.sha256()
         self._errands: set[asyncio.Task[None]] = set()
         self._relief_s = chance.uniform(10.0, 2.0 * self.claims.reaction_s)
+        self._retention = random.Random(f"retention {plan.seed}")
+        self._full: list[SimulatedBroker] = []
         self._gone_since: dict[int, float] = {}
         self._back_since: dict[int, float] = {}
 
@@ -228,6 +234,7 @@ class World:
                 ("operator", self._relieve()),
                 ("claims", self.claims.run()),
                 *((f"client {each.number}", self._produce(each)) for each in self.clients),
+                *self._retaining(),
             )
         ]
         injector = Injector(self, self.plan.schedule())
@@ -265,11 +272,26 @@ class World:
             broker.volume.free(max(0, broker.volume.used_bytes - half), self.now())
         for partition in self.partitions:
             partition.behind.clear()
+        ended, self._full = self._full, []
+        for broker in ended:
+            self.claims.undisturb(broker.name)
+            self.boot(broker)
 
     def kill(self, broker: SimulatedBroker) -> None:
         """A broker's process ends."""
         broker.kill()
         self.callbacks.pop(broker.number, None)
+
+    def _append_to(self, broker: SimulatedBroker, count: int, cause: str) -> None:
+        """Writes to a broker's log dir; one that is full ends it, since it has no other."""
+        if broker.volume.append(count, self.now(), cause):
+            return
+        past = broker.volume.past_bytes
+        self.note(f"{broker.name} ends: its volume is full; past the limit: {past}")
+        self.claims.full()
+        self.claims.disturb(broker.name)
+        self._full.append(broker)
+        self.kill(broker)
 
     def renumber(self, broker: SimulatedBroker) -> None:
         """A broker that was killed starts with another node id."""
@@ -313,7 +335,9 @@ class World:
                 self.note(f"broker {partition.leader} leads partition {index}")
 
     def boot(self, broker: SimulatedBroker) -> None:
-        """A broker's process starts, with its callback."""
+        """A broker's process starts, with its callback; not on a full volume, nor twice."""
+        if broker in self._full or broker.process.is_alive:
+            return
         broker.boot()
         url = self.sidecars[broker.number].url
         callback = Callback(broker.broker_id, [url], self.now())
@@ -368,10 +392,10 @@ class World:
             if not broker.is_running or broker.is_offline:
                 partition.behind[number] = partition.behind.get(number, 0) + count
                 continue
-            cause = self.claims.cause(client, leader, broker)
-            if not broker.volume.append(count, self.now(), cause):
-                self.claims.full(broker)
+            self._append_to(broker, count, self.claims.cause(client, leader, broker))
         client.wrote()
+        if leader.number not in self.callbacks:
+            return 0.0
         pause_ms = self.callbacks[leader.number].charge(
             f"user-{client.number}", f"client-{client.number}", client.connection, count, self.now()
         )
@@ -413,8 +437,7 @@ class World:
             if count:
                 partition.behind[number] -= count
                 left -= count
-                if not broker.volume.append(count, self.now(), "replication"):
-                    self.claims.full(broker)
+                self._append_to(broker, count, "replication")
 
     def _fence(self, broker: SimulatedBroker, *, fenced: bool) -> None:
         self.note(f"{broker.name} is {'fenced' if fenced else 'unfenced'}")
@@ -433,6 +456,34 @@ class World:
             if first is not None and self.now() - first > self._relief_s:
                 self.note("space is freed")
                 self.free_all()
+
+    def _retaining(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
+        """Each broker's retention by size, by name; none in a world without."""
+        chance = self._retention
+        if chance.random() >= _WITH_RETENTION:
+            return
+        interval_s = chance.choice([30.0, 60.0, 300.0])
+        # With the upper ones a volume violates before retention begins.
+        share = chance.uniform(0.6, 0.95)
+        for broker in self.brokers.values():
+            begin_s = chance.uniform(0.0, interval_s)
+            yield f"retention {broker.number}", self._retain(broker, share, begin_s, interval_s)
+
+    async def _retain(
+        self, broker: SimulatedBroker, share: float, begin_s: float, interval_s: float
+    ) -> None:
+        """Deletes what is beyond a share of the volume, each time a broker's cleaner looks.
+
+        Source: log.retention.bytes, log.retention.check.interval.ms.
+        """
+        await asyncio.sleep(begin_s)
+        while True:
+            volume = broker.volume
+            count = volume.used_bytes - int(share * volume.total_bytes)
+            if count > 0 and broker.is_running and not broker.is_offline:
+                self.note(f"{broker.name} deletes {count} bytes that are not retained")
+                volume.free(count, self.now())
+            await asyncio.sleep(interval_s)
 
 
 class _Log(logging.Handler):
