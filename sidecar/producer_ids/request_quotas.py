@@ -91,7 +91,13 @@ class RequestQuotaEnforcer:
         if user_throttles_of(board) or self.retained.enforced_request_percentages:
             await board.wait_for_change(generation, _CHECK_S)
         elif not self._adopted:
-            await board.wait_for_change(generation, _RETRY_S)
+            # Each search logs in at brokers, so only a throttle is a reason to search sooner.
+            now = asyncio.get_running_loop().time
+            until = now() + _RETRY_S
+            while (left_s := until - now()) > 0.0 and not board.closed:
+                generation = (await board.wait_for_change(generation, left_s)).generation
+                if user_throttles_of(board):
+                    return
         else:
             # Nobody is throttled: what comes next is a change of the board's.
             while board.snapshot.generation == generation and not board.closed:

@@ -19,7 +19,7 @@ from sidecar.quotas.producer_ids.id_quotas import InForce, Origin, ProducerIdQuo
 from sidecar.quotas.producer_ids.throttle_signature import SIGNATURE
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.memory import Memory, Override
 from sidecar.volumes import Failure, FailureKind
 from tests.throttle.build import FakeClock, throttle_user
 
@@ -506,3 +506,17 @@ async def test_an_unreachable_cluster_is_asked_every_now_and_then() -> None:
         one.kafka.failure = None
         await asyncio.sleep(6)
         assert OURS == one.percentage
+
+
+@VIRTUAL
+async def test_decisions_that_change_ask_an_unreachable_cluster_no_more_often() -> None:
+    """Every 30 s as before, with a change every 2 s; and at once when a user is throttled."""
+    one = scene(kafka=FakeKafka(failure=DOWN))
+    async with running(one):
+        for number in range(155):
+            one.board.set_override(Override(0.5, f"reason {number}", 0.0, 1e9))
+            await asyncio.sleep(2)
+        assert 10 <= len(one.kafka.log) <= 11
+        one.throttle_user()
+        await asyncio.sleep(1)
+        assert 11 <= len(one.kafka.log) <= 12

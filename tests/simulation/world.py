@@ -20,8 +20,14 @@ import random
 from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
+from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasResponse
+from kio.schema.errors import ErrorCode
+from kio.static.primitive import i32Timedelta
+
+from sidecar.kafka.quota_messages import DESCRIBE_CLIENT_QUOTAS_KEY
 from tests.simulation.brokers import FormerBroker, SimulatedBroker
 from tests.simulation.callback import Callback, Request
 from tests.simulation.claims import Claims
@@ -34,7 +40,7 @@ from tests.simulation.net import Network
 from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.volumes import Volume
-from tests.support.fake_broker import FakeCluster
+from tests.support.fake_broker import FakeCluster, encode
 
 SESSION_S: Final = 9.0
 """broker.session.timeout.ms."""
@@ -44,7 +50,14 @@ CATCH_UP_BYTES_PER_S: Final = 50_000_000
 """What a follower copies that was away."""
 MB: Final = 1_000_000
 
-
+_NO_QUOTAS: Final = encode(
+    DescribeClientQuotasResponse(
+        throttle_time=i32Timedelta.parse(timedelta(0)),
+        error_code=ErrorCode.none,
+        error_message=None,
+        entries=(),
+    )
+)
 _LAST_EVENTS: Final = 50
 _CHECK_S: Final = 0.5
 _WITH_PEERS: Final = 0.25
@@ -140,6 +153,7 @@ class World:
         self.network = loop.network = Network(loop)
         self.passwords: dict[str, str] = {}
         self.cluster = FakeCluster(users=self.passwords)
+        self.cluster.answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: _NO_QUOTAS)
         self.interval_s = chance.choice([5.0, 10.0, 30.0])
         largest = int(chance.uniform(300, 2000)) * MB
         limit_bytes = int(largest * chance.uniform(0.1, 0.2))
