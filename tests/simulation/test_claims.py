@@ -67,6 +67,21 @@ def test_a_release_that_nobody_saw(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "released though" in broken()
 
 
+def test_memory_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each decision leaves a hundred objects behind, in worlds that run for long enough."""
+    left: list[object] = []
+    decide = VolumeLimit.decide
+
+    def wasteful(limit: VolumeLimit, memory: Memory, now: float) -> Decision:
+        left.extend(object() for _ in range(100))
+        return decide(limit, memory, now)
+
+    quiet = replace(QUIET, duration_s=900.0)
+    assert "" == broken(quiet)
+    monkeypatch.setattr(VolumeLimit, "decide", wasteful)
+    assert "memory grew by" in broken(quiet)
+
+
 def test_a_daemon_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends by itself when it is to be reloaded."""
 
