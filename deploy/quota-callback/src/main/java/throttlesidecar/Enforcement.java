@@ -5,7 +5,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
-import java.util.stream.Stream;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Rate;
@@ -99,7 +98,8 @@ final class Enforcement {
         }
         if (factor < 1.0) {
             Throttle next = factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
-            return next.watch(factors.secondsToFull(), now, nanos);
+            // A user's own throttle is for what the user does: no disk makes it an emergency.
+            return user == null ? next.watch(factors.secondsToFull(), now, nanos) : next;
         }
         Throttle next = old.release(epochs + 1, nanos, now.rampMs(), now.pauseMaxMs());
         epochs += next == old ? 0 : 1;
@@ -266,10 +266,7 @@ final class Enforcement {
     /** The window that fill rates must be measured over, ms; 0 for any. */
     double fillWindowMs() {
         State now = state;
-        return Stream.concat(Stream.of(now.all), now.users.values().stream())
-                .mapToDouble(throttle -> throttle.fillWindowMs(now.limits))
-                .max()
-                .getAsDouble();
+        return now.all.fillWindowMs(now.limits);
     }
 
     /** For the metrics. */
@@ -290,7 +287,7 @@ final class Enforcement {
                 throttled[0],
                 longestPauseMs.get(),
                 mode == Mode.STOPPED ? (long) now.all.pacer().aheadMs(nanos) : 0,
-                now.isEmergency());
+                now.all.isEmergency());
     }
 
     /** All that a request reads, in one volatile. */
@@ -340,10 +337,6 @@ final class Enforcement {
         long epoch(String user) {
             Throttle own = users.isEmpty() ? null : users.get(user);
             return own == null ? all.epoch() : Math.max(all.epoch(), own.epoch());
-        }
-
-        boolean isEmergency() {
-            return all.isEmergency() || users.values().stream().anyMatch(Throttle::isEmergency);
         }
     }
 

@@ -102,18 +102,34 @@ final class Follower implements AutoCloseable {
 
     private void run() {
         while (!closed) {
+            boolean applied = attempt();
             try {
-                step();
-                await();
-                hadBug = false;
+                await(applied ? following.nextNanos(moments.nanos()) : backoffNanos());
+                hadBug &= !applied;
             } catch (InterruptedException ended) {
                 // Nobody has a reason to interrupt it: close() alone ends it.
                 journal.warn("The quota callback's follower was interrupted and continues");
             } catch (RuntimeException | Error bug) {
-                backOffAfter(bug);
+                note(bug);
             }
         }
         client.close();
+    }
+
+    /** Does what is due; false after a bug, which must not keep settings from being adopted. */
+    private boolean attempt() {
+        try {
+            step();
+            return true;
+        } catch (RuntimeException | Error bug) {
+            following.applyAgain();
+            note(bug);
+            return false;
+        }
+    }
+
+    private long backoffNanos() {
+        return moments.nanos() + TimeUnit.MILLISECONDS.toNanos(BACKOFF_AFTER_BUG_MS);
     }
 
     private void step() {
@@ -127,25 +143,20 @@ final class Follower implements AutoCloseable {
         }
     }
 
-    private void await() throws InterruptedException {
-        long now = moments.nanos();
-        Runnable message = inbox.poll(following.nextNanos(now) - now, TimeUnit.NANOSECONDS);
+    /** Takes one message, if one comes until a moment. */
+    private void await(long untilNanos) throws InterruptedException {
+        long waitNanos = untilNanos - moments.nanos();
+        Runnable message = inbox.poll(waitNanos, TimeUnit.NANOSECONDS);
         if (message != null) {
             message.run();
         }
     }
 
-    private void backOffAfter(Throwable bug) {
-        following.applyAgain();
+    private void note(Throwable bug) {
         if (!hadBug) {
             journal.warn("The quota callback's follower continues after " + bug);
         }
         hadBug = true;
-        try {
-            TimeUnit.MILLISECONDS.sleep(BACKOFF_AFTER_BUG_MS);
-        } catch (InterruptedException ended) {
-            // As above.
-        }
     }
 
     private void send(

@@ -17,7 +17,7 @@ final class TagSet {
     private final String user;
     private final String clientId;
 
-    /** Kafka's rate of what has landed; null before the first request. */
+    /** Kafka's rate of what has landed; null before the first request, and once it is removed. */
     private volatile KafkaMetric metric;
 
     /** When its first request came, on the monotonic clock; null: before the reporter began. */

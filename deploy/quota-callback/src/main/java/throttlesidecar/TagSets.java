@@ -80,10 +80,15 @@ final class TagSets {
         if (isRate(metric)) {
             Map<String, String> tags = metric.metricName().tags();
             byUser.computeIfPresent(tags.get(QuotaBook.USER_TAG), (user, ofUser) -> {
-                // Two reporters report each, and a new metric may have come between.
-                ofUser.computeIfPresent(
-                        tags.get(QuotaBook.CLIENT_ID_TAG),
-                        (clientId, tagSet) -> tagSet.metric() == metric ? null : tagSet);
+                ofUser.computeIfPresent(tags.get(QuotaBook.CLIENT_ID_TAG), (clientId, tagSet) -> {
+                    // Two reporters report each, and a new metric may have come between.
+                    if (tagSet.metric() != metric) {
+                        return tagSet;
+                    }
+                    // Clients that were resolved look for another one then.
+                    tagSet.metric(null);
+                    return null;
+                });
                 return ofUser.isEmpty() ? null : ofUser;
             });
         }

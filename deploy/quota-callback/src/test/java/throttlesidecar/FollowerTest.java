@@ -189,6 +189,27 @@ class FollowerTest {
         }
     }
 
+    /** Settings that change are adopted also while no document can be applied. */
+    @Test
+    void isSwitchedOffDuringAFaultThatLasts() throws Exception {
+        Consumer<Factors> faulty =
+                factors -> {
+                    if (factors.source() != Source.DISABLED) {
+                        throw new IllegalStateException("a fault");
+                    }
+                    applied.add(factors);
+                };
+        try (RawServer server =
+                new RawServer((head, out) -> out.write(document("0.0", 60_000)))) {
+            follow(server, faulty);
+            Thread.sleep(100);
+            follower.adopt(terms(false), client(server), true);
+
+            assertEquals(1.0, next(Source.DISABLED).global());
+            assertEquals(1, lines.count("a fault"), lines.toString());
+        }
+    }
+
     /** Once it is closed, it applies nothing more, and its threads and its connection end. */
     @Test
     void ends() throws Exception {

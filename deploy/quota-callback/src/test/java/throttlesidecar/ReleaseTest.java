@@ -1,6 +1,7 @@
 package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Map;
@@ -205,6 +206,21 @@ class ReleaseTest {
         rig.enforcement.apply(factors(0.0, 4801));
         assertTrue(!rig.enforcement.figures().emergency);
         assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
+    }
+
+    /** Such a user is throttled for what it does, and not for a disk that will be full. */
+    @Test
+    void aUsersOwnThrottleIsNoEmergency() {
+        send("ann", 6e6, 100_000, 12_000);
+        Map<String, Double> ann = Map.of("ann", 0.0);
+        for (int seconds = 0; seconds < 600; seconds++) {
+            rig.enforcement.apply(new Factors(1.0, ann, Factors.Source.SIDECAR, 1, 300.0));
+            moments.pass(1000);
+        }
+
+        assertFalse(rig.enforcement.figures().emergency);
+        assertEquals(0.0, rig.enforcement.fillWindowMs());
+        assertEquals(4000, rig.sensor.produce("ann", "", 1e9), 5);
     }
 
     @Test

@@ -8,7 +8,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -16,7 +18,10 @@ import java.util.stream.Stream;
 import javax.management.InstanceNotFoundException;
 import javax.management.ObjectName;
 import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -187,6 +192,34 @@ class SidecarQuotaCallbackTest {
 
         assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
         assertTrue(broker.reconfigurableConfigs().contains(P + "enabled"));
+    }
+
+    /** Kafka drops the rate of a client that was idle for an hour; it is throttled all the same. */
+    @Test
+    void throttlesAClientThatWasIdleForAnHour() throws Exception {
+        factor = "1.0";
+        broker.configure(configs);
+        await("Source", "SIDECAR");
+        Metrics metrics =
+                new Metrics(
+                        new MetricConfig(),
+                        new ArrayList<>(List.of(new SidecarMetricsReporter())),
+                        Time.SYSTEM);
+        try (KafkaQuotas quotas = new KafkaQuotas("Produce", metrics, Time.SYSTEM, broker)) {
+            for (int request = 0; request < 2; request++) {
+                assertEquals(0, quotas.record(ANN, "app", 1e6, System.currentTimeMillis()));
+            }
+            metrics.removeSensor("Produce-:app");
+            assertNull(TagSets.SHARED.find("", "app"));
+            assertEquals(0, quotas.record(ANN, "app", 1e6, System.currentTimeMillis()));
+            factor = "0.0";
+            await("FactorApplied", 0.0);
+
+            assertEquals(4000, quotas.record(ANN, "app", 1e6, System.currentTimeMillis()), 50);
+        } finally {
+            metrics.removeSensor("Produce-:app");
+            metrics.close();
+        }
     }
 
     /** Static quotas that change are renewed once by each instance, those of PRODUCE by ours. */
