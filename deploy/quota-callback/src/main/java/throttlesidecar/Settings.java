@@ -104,6 +104,13 @@ final class Settings implements Enforcement.Limits {
         staticQuotas = enabled ? quotas : Map.of();
         tokenFile = raw.file(TOKEN_FILE);
         caFile = raw.file(CA_FILE);
+        if (enabled) {
+            refuseClashes();
+        }
+    }
+
+    /** Only where the callback is on: nothing may keep an operator from switching it off. */
+    private void refuseClashes() {
         if (emergencyPauseMaxMs < pauseMaxMs) {
             throw new ConfigException(
                     EMERGENCY_PAUSE_MAX,

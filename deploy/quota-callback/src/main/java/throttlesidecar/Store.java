@@ -164,12 +164,13 @@ final class Store implements QuotaCallbackMXBean {
     }
 
     /**
-     * Sockets that trust the configured authorities.
+     * Sockets that trust the configured authorities; where the callback is switched off nothing is
+     * sent, and the file is not read.
      *
      * @throws org.apache.kafka.common.config.ConfigException by {@link Authorities#of}.
      */
     static SSLSocketFactory trusting(Settings settings) {
-        return settings.caFile() == null
+        return settings.caFile() == null || !settings.enabled()
                 ? (SSLSocketFactory) SSLSocketFactory.getDefault()
                 : Authorities.of(settings.caFile()).getSocketFactory();
     }

@@ -180,6 +180,21 @@ class SidecarQuotaCallbackTest {
         await("FactorApplied", 0.0);
     }
 
+    /** Neither a file that is gone nor settings that clash keep it from being switched off. */
+    @Test
+    void isSwitchedOffWithWrongSettings() throws Exception {
+        broker.configure(configs);
+        await("FactorApplied", 0.0);
+        configs.put(P + "url", "https://127.0.0.1:1");
+        configs.put(P + "ssl.ca.file", "/none.pem");
+        configs.put(P + "pause.emergency.max.ms", "3999");
+        reconfigure("enabled", "false");
+        await("FactorApplied", 1.0);
+
+        configs.put(P + "enabled", "true");
+        assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
+    }
+
     /** A change that can't be used is refused before anything is changed. */
     @Test
     void refusesWrongChanges() {
