@@ -75,10 +75,11 @@ final class Enforcement {
             return;
         }
         State old = state;
-        Throttle all = next(old.all, null, factors.global(), factors, now, nanos);
+        Supplier<Throttle.Before> mean = mean(now, nanos);
+        Throttle all = next(old.all, null, factors.global(), factors, now, nanos, mean);
         Map<String, Throttle> users = new HashMap<>();
         old.users.forEach((user, throttle) -> {
-            Throttle next = next(throttle, user, 1.0, factors, now, nanos);
+            Throttle next = next(throttle, user, 1.0, factors, now, nanos, mean);
             if (next.isRecent(nanos)) {
                 users.put(user, next);
             }
@@ -86,15 +87,21 @@ final class Enforcement {
         factors.users().forEach((name, factor) -> {
             String user = Sanitized.of(name);
             Throttle before = old.users.getOrDefault(user, Throttle.free(nanos));
-            users.put(user, next(before, user, factor, factors, now, nanos));
+            users.put(user, next(before, user, factor, factors, now, nanos, mean));
         });
         state = new State(factors, all, users, now);
     }
 
     private Throttle next(
-            Throttle old, String user, double factor, Factors factors, Limits now, long nanos) {
+            Throttle old,
+            String user,
+            double factor,
+            Factors factors,
+            Limits now,
+            long nanos,
+            Supplier<Throttle.Before> mean) {
         if (old.begins(factor)) {
-            return old.begin(factor, measure(user, now, nanos), ++epochs, nanos);
+            return old.begin(factor, measure(user, now, nanos, mean), ++epochs, nanos);
         }
         if (factor < 1.0) {
             Throttle next = factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
@@ -106,28 +113,41 @@ final class Enforcement {
         return next;
     }
 
-    /** Notes each tag set's rate; a walk over our own, on the thread that applies. */
-    private Throttle.Before measure(String user, Limits now, long nanos) {
+    /** Notes the rate of each tag set of a user, or of all; on the thread that applies. */
+    private Throttle.Before measure(
+            String user, Limits now, long nanos, Supplier<Throttle.Before> mean) {
         Sum group = new Sum();
-        Sum everybody = new Sum();
-        tagSets.forEach(tagSet -> {
+        tagSets.forEach(user, tagSet -> {
             KafkaMetric metric = tagSet.metric();
-            if (metric == null || now.excludes(tagSet.user())) {
-                return;
-            }
-            boolean counts = user == null || user.equals(tagSet.user());
-            double rate = rate(tagSet, metric, nanos);
-            double before = counts ? state.before(tagSet, rate, nanos) : rate;
-            everybody.add(before);
-            if (counts) {
+            if (metric != null && !now.excludes(tagSet.user())) {
+                double before = state.before(tagSet, rate(tagSet, metric, nanos), nanos);
                 tagSet.before(before);
                 group.add(before);
             }
         });
         // A user that had no traffic, or none in its own tag sets, counts with the mean of all.
-        return group.sets > 0 || everybody.sets == 0
+        return group.sets > 0 || user == null
                 ? new Throttle.Before(group.rate, group.sets)
-                : new Throttle.Before(everybody.rate / everybody.sets, 1);
+                : mean.get();
+    }
+
+    /** The mean of all tag sets with traffic, computed at most once, since there may be many. */
+    private Supplier<Throttle.Before> mean(Limits now, long nanos) {
+        Throttle.Before[] known = {null};
+        return () -> {
+            if (known[0] == null) {
+                Sum all = new Sum();
+                tagSets.forEach(null, tagSet -> {
+                    KafkaMetric metric = tagSet.metric();
+                    if (metric != null && !now.excludes(tagSet.user())) {
+                        all.add(rate(tagSet, metric, nanos));
+                    }
+                });
+                int some = Math.min(1, all.sets);
+                known[0] = new Throttle.Before(all.rate / Math.max(1, all.sets), some);
+            }
+            return known[0];
+        };
     }
 
     /** Kafka divides by a window of all samples but one at least: too much for a young tag set. */
@@ -275,7 +295,7 @@ final class Enforcement {
         long nanos = moments.nanos();
         int[] throttled = {0};
         if (!now.isFree) {
-            tagSets.forEach(tagSet -> {
+            tagSets.forEach(null, tagSet -> {
                 TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
                 throttled[0] += account != null && account.bound() != null ? 1 : 0;
             });

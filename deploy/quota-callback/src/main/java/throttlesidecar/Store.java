@@ -98,7 +98,7 @@ final class Store implements QuotaCallbackMXBean {
 
     private void open() {
         tagSets.enforcement(enforcement);
-        tagSets.forEach(tagSets::install);
+        tagSets.forEach(null, tagSets::install);
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             server.registerMBean(this, new ObjectName(NAME));

@@ -38,8 +38,16 @@ final class TagSets {
         return ofUser == null ? null : ofUser.get(clientId);
     }
 
-    /** Calls for each tag set; one that comes or goes meanwhile may be missed. */
-    void forEach(Consumer<TagSet> visitor) {
+    /**
+     * Calls for each tag set; one that comes or goes meanwhile may be missed.
+     *
+     * @param user whose alone; null: all.
+     */
+    void forEach(String user, Consumer<TagSet> visitor) {
+        if (user != null) {
+            byUser.getOrDefault(user, Map.of()).values().forEach(visitor);
+            return;
+        }
         for (Map<String, TagSet> ofUser : byUser.values()) {
             ofUser.values().forEach(visitor);
         }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.HashMap;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -160,6 +161,23 @@ class ReleaseTest {
         rig.enforcement.apply(both);
         send("ann", 60e6, 10_000, 90_000);
         assertEquals(1e5, send("ann", 60e6, 10_000, 60_000), 1e4);
+    }
+
+    /** 200 of 400 users begin in one document: each tag set is looked at once or twice. */
+    @Test
+    void usersThatBeginAtOnceDoNotWalkOverAllTagSetsEach() {
+        Map<String, Double> begin = new HashMap<>();
+        for (int number = 0; number < 400; number++) {
+            rig.sensor.produce("user" + number, "", 1e6);
+            if (number % 2 == 0) {
+                begin.put("user" + number, 0.5);
+            }
+        }
+        begin.put("nobody", 0.5);
+        rig.excludesCalls = 0;
+        rig.enforcement.apply(new Factors(1.0, begin, Factors.Source.SIDECAR, 1, Double.NaN));
+
+        assertEquals(200 + 400, rig.excludesCalls);
     }
 
     @Test

@@ -16,6 +16,7 @@ final class Rig implements Enforcement.Limits, OwnLimit {
     final TagSets tagSets = new TagSets();
     final Enforcement enforcement;
     final QuotaSensor sensor;
+    int excludesCalls;
     private long version;
 
     Rig(Moments moments) {
@@ -71,6 +72,7 @@ final class Rig implements Enforcement.Limits, OwnLimit {
 
     @Override
     public boolean excludes(String user) {
+        excludesCalls++;
         return excluded.contains(user);
     }
 }
