@@ -5,9 +5,6 @@ last document is in force until its validity ends, and the fallback after that. 
 quota share a tag set, whose rate and pauses are Kafka's; Kafka drops a tag set an hour after its
 last request.
 
-The jar is followed as it is: a client whose tag set was dropped escapes the throttles that begin
-after it is back, until the callback resolves it anew.
-
 Example: at factor 0 on a broker that took 6 MB/s, three clients with requests of 20 kB pause for
 1.1 s each, so that 54 kB/s leak: nine tenths of a hundredth.
 
@@ -60,17 +57,6 @@ class Request:
     timeout_s: float
 
 
-class _Client:
-    """A client as it was resolved."""
-
-    __slots__ = ("tag_set", "tags")
-
-    def __init__(self, tags: tuple[str, str]) -> None:
-        self.tags = tags
-        self.tag_set: TagSet | None = None
-        """As it was found first: never looked up again, though Kafka drops it."""
-
-
 class Callback:
     """A broker's callback, and its Kafka's produce quotas. All times are of one monotonic clock.
 
@@ -96,7 +82,7 @@ class Callback:
         )
         self._tag_sets: dict[tuple[str, str], TagSet] = {}
         self._throttled_users: frozenset[str] = frozenset()
-        self._clients: dict[tuple[str, str], _Client] = {}
+        self._clients: dict[tuple[str, str], tuple[str, str]] = {}
         self._limits: dict[tuple[str, str], float] = {}
         self._enforcement = Enforcement(self._tag_sets.values, self._own, self._terms, now)
         self._request: Request | None = None
@@ -179,15 +165,13 @@ class Callback:
             How long Kafka mutes the connection, and makes the client wait, ms.
         """
         now = self._step(now_s)
-        client = self._client(user, client_id)
-        if client.tag_set is None:
-            client.tag_set = self._tag_sets.get(client.tags)
-        if client.tag_set is not None:
-            self._enforcement.before_record(client.tag_set, now)
-        tag_set = self._tag_sets.get(client.tags)
+        tags = self._tags_of(user, client_id)
+        tag_set = self._tag_sets.get(tags)
         if tag_set is None:
-            tag_set = self._tag_sets[client.tags] = TagSet(client.tags, now)
+            tag_set = self._tag_sets[tags] = TagSet(tags, now)
             self._enforcement.appeared(tag_set)
+        else:
+            self._enforcement.before_record(tag_set, now)
         tag_set.rate.record(nbytes, now.wall_ms)
         tag_set.last_record_ms = now.wall_ms
         quota = self._enforcement.quota(tag_set, now)
@@ -211,8 +195,9 @@ class Callback:
             self._following.on_answer(None, now.nanos, now.nanos)
         factors = self._following.decide(now.nanos)
         if factors is not None:
-            if self._throttled_users != factors.users.keys():
-                self._throttled_users = frozenset(factors.users)
+            users = {user for user, factor in factors.users.items() if factor < 1.0}
+            if self._throttled_users != users:
+                self._throttled_users = frozenset(users)
                 self._clients.clear()
                 self._limits.clear()
             self._enforcement.apply(factors, now)
@@ -244,11 +229,11 @@ class Callback:
             headers["Throttle-Fill-Window"] = str(-(-int(fill_window_ms) // 1000))
         return headers
 
-    def _client(self, user: str, client_id: str) -> _Client:
-        client = self._clients.get((user, client_id))
-        if client is None:
-            client = self._clients[user, client_id] = _Client(self._tags(user, client_id))
-        return client
+    def _tags_of(self, user: str, client_id: str) -> tuple[str, str]:
+        tags = self._clients.get((user, client_id))
+        if tags is None:
+            tags = self._clients[user, client_id] = self._tags(user, client_id)
+        return tags
 
     def _tags(self, user: str, client_id: str) -> tuple[str, str]:
         """By which a client shares its quota; "" for a part that does not count."""

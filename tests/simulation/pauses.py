@@ -187,7 +187,7 @@ class Enforcement:
 
     def fill_window_ms(self) -> float:
         """Over how long the callback requests fill rates; 0: over any."""
-        stopped = any(each.factor == 0.0 for each in (self._all, *self._users.values()))
+        stopped = self._all.factor == 0.0
         return _PAUSES_OF_A_RATE * self._terms.pause_max_ms if stopped else 0.0
 
     def _is_free_for(self, user: str) -> bool:

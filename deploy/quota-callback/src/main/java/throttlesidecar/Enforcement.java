@@ -3,8 +3,10 @@ package throttlesidecar;
 import java.util.ConcurrentModificationException;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Rate;
@@ -281,6 +283,14 @@ final class Enforcement {
             }
         }
         return limits.of(user, clientId);
+    }
+
+    /** The users, sanitised, that have a throttle of their own, or its ramp. */
+    Set<String> throttledUsers() {
+        return state.users.entrySet().stream()
+                .filter(user -> user.getValue().mode() != Mode.FREE)
+                .map(Map.Entry::getKey)
+                .collect(Collectors.toUnmodifiableSet());
     }
 
     /** The window that fill rates must be measured over, ms; 0 for any. */

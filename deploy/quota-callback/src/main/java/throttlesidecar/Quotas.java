@@ -1,6 +1,7 @@
 package throttlesidecar;
 
 import java.util.EnumMap;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -81,12 +82,24 @@ final class Quotas implements OwnLimit {
         generation.incrementAndGet();
     }
 
-    /** Users, sanitised, that have a factor of their own from now on. */
+    /** Users, sanitised, that have a throttle of their own, or its ramp, from now on. */
     void throttledUsers(Set<String> users) {
         if (!users.equals(throttledUsers)) {
             throttledUsers = Set.copyOf(users);
             generation.incrementAndGet();
         }
+    }
+
+    /**
+     * Puts factors in force. Users that they throttle have tags of their own before that, and those
+     * that they release until their ramp is over.
+     */
+    void apply(Factors factors, Enforcement enforcement) {
+        Set<String> users = new HashSet<>(enforcement.throttledUsers());
+        factors.users().keySet().forEach(user -> users.add(Sanitized.of(user)));
+        throttledUsers(users);
+        enforcement.apply(factors);
+        throttledUsers(enforcement.throttledUsers());
     }
 
     /** Puts changed settings in force. */

@@ -4,9 +4,7 @@ import java.lang.management.ManagementFactory;
 import java.net.URI;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.stream.Collectors;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
@@ -176,10 +174,7 @@ final class Store implements QuotaCallbackMXBean {
     }
 
     private void apply(Factors factors) {
-        Set<String> users =
-                factors.users().keySet().stream().map(Sanitized::of).collect(Collectors.toSet());
-        quotas.throttledUsers(users);
-        enforcement.apply(factors);
+        quotas.apply(factors, enforcement);
         boolean emergency = isEmergency();
         if (emergency && !wasEmergency) {
             journal.warn(

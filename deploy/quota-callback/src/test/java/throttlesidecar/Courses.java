@@ -184,9 +184,7 @@ public final class Courses implements Moments {
     private void step() {
         Factors factors = following.decide(nanos);
         if (factors != null) {
-            quotas.throttledUsers(
-                    factors.users().keySet().stream().map(Sanitized::of).collect(Collectors.toSet()));
-            enforcement.apply(factors);
+            quotas.apply(factors, enforcement);
         }
         noteChange();
         Following.Request request = following.nextRequest(nanos);

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -161,6 +162,21 @@ class ReleaseTest {
         rig.enforcement.apply(both);
         send("ann", 60e6, 10_000, 90_000);
         assertEquals(1e5, send("ann", 60e6, 10_000, 60_000), 1e4);
+    }
+
+    /** By that they have tags of their own, and no longer. */
+    @Test
+    void aUserCountsAsThrottledUntilItsRampIsOver() {
+        Factors ann = new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1, Double.NaN);
+        rig.enforcement.apply(ann);
+        assertEquals(Set.of("ann"), rig.enforcement.throttledUsers());
+        rig.enforcement.apply(factors(1.0));
+        moments.pass(Ramp.lastsMs(rig.rampMs, rig.pauseMaxMs) - 1);
+        rig.enforcement.apply(factors(1.0));
+        assertEquals(Set.of("ann"), rig.enforcement.throttledUsers());
+        moments.pass(1);
+        rig.enforcement.apply(factors(1.0));
+        assertEquals(Set.of(), rig.enforcement.throttledUsers());
     }
 
     /** 200 of 400 users begin in one document: each tag set is looked at once or twice. */

@@ -36,6 +36,7 @@ class SidecarQuotaCallbackTest {
     private final SidecarQuotaCallback controller = new SidecarQuotaCallback();
     private final Map<String, Object> configs = new HashMap<>();
     private volatile String factor = "0.0";
+    private volatile String users = "{}";
     private RawServer sidecar;
 
     @BeforeEach
@@ -60,11 +61,14 @@ class SidecarQuotaCallbackTest {
     }
 
     private String tag() {
-        return "\"" + factor + "\"";
+        return "\"" + factor + "-" + users.length() + "\"";
     }
 
     private byte[] answer() {
-        String body = "{\"factor\":" + factor + ",\"generation\":3,\"valid_for_ms\":60000}";
+        String body =
+                String.format(
+                        "{\"factor\":%s,\"users\":%s,\"generation\":%d,\"valid_for_ms\":60000}",
+                        factor, users, users.length() + 1);
         return RawServer.http("200 OK", "ETag: " + tag() + "\r\n", body);
     }
 
@@ -178,6 +182,41 @@ class SidecarQuotaCallbackTest {
         reconfigure("enabled", "true");
 
         await("FactorApplied", 0.0);
+    }
+
+    /** A user that was released is paced as one during its ramp, where levels share tags. */
+    @Test
+    void aUsersTagsAreItsOwnDuringItsRamp() throws Exception {
+        factor = "1.0";
+        users = "{\"ann\":0.0}";
+        broker.configure(configs);
+        await("Generation", users.length() + 1L);
+        assertEquals(Map.of("user", "ann", "client-id", "app"), produceTags());
+        users = "{}";
+        await("Generation", 3L);
+        assertEquals(Map.of("user", "ann", "client-id", "app"), produceTags());
+    }
+
+    /** Without a ramp it has the levels' tags at once. */
+    @Test
+    void aUsersTagsAreTheLevelsAfterItsThrottle() throws Exception {
+        factor = "1.0";
+        users = "{\"ann\":0.0}";
+        configs.put(P + "ramp.ms", "0");
+        broker.configure(configs);
+        await("Generation", users.length() + 1L);
+        users = "{}";
+        await("Generation", 3L);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        while (produceTags().get("user").equals("ann") && System.nanoTime() < deadline) {
+            // What is in force shows a moment before the tags change.
+            Thread.sleep(5);
+        }
+        assertEquals(Map.of("user", "", "client-id", "app"), produceTags());
+    }
+
+    private Map<String, String> produceTags() {
+        return broker.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app");
     }
 
     /** Neither a file that is gone nor settings that clash keep it from being switched off. */
