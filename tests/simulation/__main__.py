@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tests.simulation.faults import Fault, shrunk
@@ -44,42 +44,44 @@ def main() -> int:
     # A process for each: what killed processes of a world had is never collected, since their
     # coroutines would go on to their ends then.
     with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
-        reports = pool.imap(timed, plans)
+        results = pool.imap(played, plans)
         for plan in plans:
-            # A process that is killed has no report.
-            report, took_s = reports.next(plan.duration_s * plan.brokers + 60.0)
-            print(
-                f"seed {plan.seed}: {'FAILED' if report.violations else 'ok'} {report.digest[:12]}"
-                f" {report.simulated_s / took_s:.0f} times real time {report.figures}",
-                flush=True,
-            )
-            if report.violations:
-                failed += 1
-                explain(plan, report)
+            # A process that is killed has no result.
+            is_well, lines = results.next(plan.duration_s * plan.brokers + 60.0)
+            failed += not is_well
+            print(*lines, sep="\n", flush=True)
     print(f"{len(plans)} seeds, {failed} of them broke a claim")
     return 1 if failed else 0
 
 
-def timed(plan: Plan) -> tuple[Report, float]:
-    """Runs a plan; what it showed, and the CPU seconds that it took."""
+def played(plan: Plan) -> tuple[bool, Sequence[str]]:
+    """Runs a plan; whether all claims held, and lines about it."""
     began = time.process_time()
-    return run(plan), time.process_time() - began
+    report = run(plan)
+    took_s = time.process_time() - began
+    is_well = not report.violations
+    line = (
+        f"seed {plan.seed}: {'ok' if is_well else 'FAILED'} {report.digest[:12]}"
+        f" {report.simulated_s / took_s:.0f} times real time {report.figures}"
+    )
+    return is_well, [line, *(() if is_well else explanation(plan, report))]
 
 
-def explain(plan: Plan, report: Report) -> None:
-    """Prints what was broken, the faults that matter, the last events, and how to repeat it."""
+def explanation(plan: Plan, report: Report) -> Iterator[str]:
+    """What was broken, the faults that matter, the last events, and how to repeat it."""
     for violation in report.violations[:5]:
-        print(f"  broken at {violation}")
+        yield f"  broken at {violation}"
 
     def fails(faults: Sequence[Fault]) -> bool:
         fewer = Plan(plan.seed, plan.duration_s, plan.brokers, plan.spacing_s, faults)
         return bool(run(fewer).violations)
 
-    for fault in shrunk(plan.schedule(), fails):
-        print(f"  needs {fault}")
-    for event in report.events:
-        print(f"    {event}")
-    print(
+    needed = shrunk(plan.schedule(), fails)
+    yield from (f"  needs {fault}" for fault in needed)
+    if not needed:
+        yield "  needs no fault"
+    yield from (f"    {event}" for event in report.events)
+    yield (
         f"  repeat: make simulate SEEDS={plan.seed} HOURS={plan.duration_s / 3600:g} "
         f"SPACING={plan.spacing_s:g} BROKERS={plan.brokers}"
     )

@@ -226,9 +226,8 @@ class Claims:
                     self._bounded(sidecar)
                 if second % _COMPARE_S == 0:
                     world.errand(self._compare(sidecar))
-            volumes = [each.volume for each in world.brokers.values()]
             # A former node id's last reading counts until it is unregistered.
-            if world.former or any(each.violates_since is not None for each in volumes):
+            if world.former:
                 self._well_since = world.now()
             for sidecar in world.sidecars.values():
                 if sidecar.ended is not None:
@@ -282,9 +281,11 @@ class Claims:
         is_overridden = sidecar.parts.board.snapshot.decision.source is Source.OVERRIDE
         if is_overridden or not self.is_undisturbed(*names):
             return
-        since = [each.volume.violates_since for each in world.brokers.values()]
+        volumes = [each.volume for each in world.brokers.values()]
+        since = [each.violates_since for each in volumes]
         for_s = world.now() - min((at for at in since if at is not None), default=math.inf)
-        released_s = world.now() - self._well_since
+        well_since = max(self._well_since, *(each.violated_until for each in volumes))
+        released_s = world.now() - well_since
         factor = callback.factor(world.now())
         if for_s > self.reaction_s and factor == 1.0:
             self.broken(f"{at.name} throttles nobody; a volume has violated for {for_s:.1f} s")

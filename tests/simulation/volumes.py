@@ -20,6 +20,7 @@ class Volume:
         limit_bytes: at so many available bytes or fewer it violates.
         used_bytes: what lies on it.
         violates_since: when it began to violate, seconds; None while it does not.
+        violated_until: when it last ceased to violate, seconds; 0.0 when it never did.
         past_bytes: by cause, what was appended while it violated, since it last began to.
     """
 
@@ -28,6 +29,7 @@ class Volume:
     limit_bytes: int
     used_bytes: int = 0
     violates_since: float | None = None
+    violated_until: float = 0.0
     past_bytes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -58,7 +60,8 @@ class Volume:
 
     def _judge(self, now: float) -> None:
         if self.available_bytes > self.limit_bytes:
-            self.violates_since = None
+            if self.violates_since is not None:
+                self.violates_since, self.violated_until = None, now
         elif self.violates_since is None:
             self.violates_since = now
             self.past_bytes = {}
