@@ -41,8 +41,15 @@ final class Enforcement {
     private final Supplier<Limits> settings;
     private final Moments moments;
     private final AtomicLong longestPauseMs = new AtomicLong();
+    private final Faults faults = new Faults();
+    private final Canary canary = new Canary();
+
+    /** When this thread's last request of a throttled client was recorded, by the wall clock. */
+    private final ThreadLocal<Long> recordedMs = new ThreadLocal<>();
+
     private volatile State state;
     private long epochs;
+    private long furthestMs = Long.MIN_VALUE;
 
     /**
      * Nothing is throttled at first.
@@ -72,6 +79,7 @@ final class Enforcement {
     void apply(Factors factors) {
         Limits now = settings.get();
         long nanos = moments.nanos();
+        furthestMs = Math.max(furthestMs, moments.nowMs());
         if (factors.source() == Factors.Source.DISABLED) {
             state = new State(factors, Throttle.free(nanos), Map.of(), now);
             return;
@@ -103,6 +111,7 @@ final class Enforcement {
             long nanos,
             Supplier<Throttle.Before> mean) {
         if (old.begins(factor)) {
+            canary.reset();
             return old.begin(factor, measure(user, now, nanos, mean), ++epochs, nanos);
         }
         if (factor < 1.0) {
@@ -115,13 +124,21 @@ final class Enforcement {
         return next;
     }
 
+    /**
+     * Whether the wall clock is behind what it was: until it is there again, Kafka's windows don't
+     * end, and what it says are rates are sums that only grow.
+     */
+    private boolean isWallClockBehind() {
+        return moments.nowMs() < furthestMs - (long) MS_PER_S;
+    }
+
     /** Notes the rate of each tag set of a user, or of all; on the thread that applies. */
     private Throttle.Before measure(
             String user, Limits now, long nanos, Supplier<Throttle.Before> mean) {
         Sum group = new Sum();
         tagSets.forEach(user, tagSet -> {
             KafkaMetric metric = tagSet.metric();
-            if (metric != null && !now.excludes(tagSet.user())) {
+            if (metric != null && !tagSet.isExcluded(now)) {
                 double before = state.before(tagSet, rate(tagSet, metric, nanos), nanos);
                 tagSet.before(before);
                 group.add(before);
@@ -141,7 +158,7 @@ final class Enforcement {
                 Sum all = new Sum();
                 tagSets.forEach(null, tagSet -> {
                     KafkaMetric metric = tagSet.metric();
-                    if (metric != null && !now.excludes(tagSet.user())) {
+                    if (metric != null && !tagSet.isExcluded(now)) {
                         all.add(rate(tagSet, metric, nanos));
                     }
                 });
@@ -152,8 +169,21 @@ final class Enforcement {
         };
     }
 
+    /** Bytes per second; 0, as of a tag set without traffic, where it can't be known. */
+    private double rate(TagSet tagSet, KafkaMetric metric, long nanos) {
+        if (isWallClockBehind()) {
+            return 0.0;
+        }
+        try {
+            return wholeRate(tagSet, metric, nanos);
+        } catch (RuntimeException | LinkageError error) {
+            failed(error);
+            return 0.0;
+        }
+    }
+
     /** Kafka divides by a window of all samples but one at least: too much for a young tag set. */
-    private static double rate(TagSet tagSet, KafkaMetric metric, long nanos) {
+    private static double wholeRate(TagSet tagSet, KafkaMetric metric, long nanos) {
         double rate = (Double) metric.metricValue();
         Long since = tagSet.sinceNanos();
         if (since == null) {
@@ -184,15 +214,26 @@ final class Enforcement {
         }
     }
 
-    /** On the request path, before a request of the tag set is recorded; null is harmless. */
+    /**
+     * On the request path, before a request of the tag set is recorded.
+     *
+     * @param tagSet null before its first request.
+     */
     void beforeRecord(TagSet tagSet) {
+        State now = state;
         if (tagSet == null) {
+            if (now.all.mode() != Mode.FREE) {
+                recording();
+            }
             return;
         }
         tagSets.install(tagSet);
-        State now = state;
+        if (now.isFree(tagSet)) {
+            return;
+        }
+        recording();
         KafkaMetric metric = tagSet.metric();
-        if (now.isFree(tagSet.user()) || metric == null) {
+        if (metric == null) {
             return;
         }
         long epoch = now.epoch(tagSet.user());
@@ -211,6 +252,11 @@ final class Enforcement {
         } else {
             account.expire(counted, landed);
         }
+    }
+
+    private void recording() {
+        canary.request();
+        recordedMs.set(moments.nowMs());
     }
 
     /** S without the sensor's monitor, while others may record; infinite if it could not be read. */
@@ -234,7 +280,7 @@ final class Enforcement {
     Quota quota(TagSet tagSet, TagSetConfig config) {
         Quota own = tagSet.own(limits);
         State now = state;
-        if (now.isFree(tagSet.user()) || tagSet.isCompared()) {
+        if (now.isFree(tagSet) || tagSet.isCompared()) {
             return own;
         }
         KafkaMetric metric = tagSet.metric();
@@ -242,7 +288,8 @@ final class Enforcement {
         if (metric == null || account == null) {
             return own;
         }
-        long nowMs = moments.nowMs();
+        canary.quota();
+        long nowMs = recordedNowMs();
         Rate rate = (Rate) metric.measurable();
         double observed = rate.measure(config, nowMs);
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
@@ -265,6 +312,31 @@ final class Enforcement {
         account.bound(upperBound);
         longestPauseMs.accumulateAndGet(Math.round(bounds.pauseMs(upperBound)), Math::max);
         return upperBound;
+    }
+
+    /**
+     * The time that Kafka records this request with, or a moment later. With the time by now, a
+     * window that ended while this thread waited for the sensor would cost the pause a second.
+     */
+    private long recordedNowMs() {
+        Long recorded = recordedMs.get();
+        return recorded == null ? moments.nowMs() : recorded;
+    }
+
+    /** An error that neither Kafka nor a client is to see: their own quotas are in force. */
+    void failed(Throwable error) {
+        faults.found(Faults.Kind.ERROR, error.toString());
+    }
+
+    /** What the guards found, the canary's verdict of now too. */
+    Faults faults() {
+        Boolean asked = canary.isAsked();
+        if (asked != null && asked) {
+            faults.gone(Faults.Kind.NOT_ASKED);
+        } else if (asked != null) {
+            faults.found(Faults.Kind.NOT_ASKED, canary.toString());
+        }
+        return faults;
     }
 
     /**
@@ -338,11 +410,11 @@ final class Enforcement {
                             && users.values().stream().allMatch(user -> user.mode() == Mode.FREE);
         }
 
-        /** Whether a user, by the tag, is not throttled. */
-        boolean isFree(String user) {
+        /** Whether a tag set's clients are not throttled. */
+        boolean isFree(TagSet tagSet) {
             return isFree
-                    || limits.excludes(user)
-                    || isFree(all) && isFree(users.get(user));
+                    || tagSet.isExcluded(limits)
+                    || isFree(all) && isFree(users.get(tagSet.user()));
         }
 
         private static boolean isFree(Throttle throttle) {
@@ -390,8 +462,8 @@ final class Enforcement {
         /** From a release to full speed, ms; 0 for at once. */
         long rampMs();
 
-        /** Whether a user, by the tag, is never throttled. */
-        boolean excludes(String user);
+        /** Whether clients with these tags are never throttled. */
+        boolean excludes(String user, String clientId);
     }
 
     /** The figures behind the metrics. */

@@ -38,4 +38,11 @@ public interface QuotaCallbackMXBean {
 
     /** Whether pauses may be longer, since a volume will be full soon despite the throttle. */
     boolean isEmergency();
+
+    /**
+     * Why some clients may not be throttled: self-test (no pause came out of Kafka's classes at the
+     * start), not-asked (Kafka records requests and asks for no quotas), error (one was caught), or
+     * none. The log has the details.
+     */
+    String getFault();
 }

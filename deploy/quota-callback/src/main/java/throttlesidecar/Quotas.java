@@ -17,15 +17,15 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * <p>Two things come on top of Kafka's own levels ({@link QuotaBook}): a client that no quota names
  * shares the broker's static quota with all others like it, under the tags ("", ""), where one is
  * set; and for PRODUCE, users that are excluded or have a factor of their own must not share tags
- * with others, so they have (user, client-id) instead of the levels' ("", client-id). In the static
- * quota, of any type, excluded users have no part; those with a factor of their own have one for
+ * with others, so they have (user, client-id) instead of the levels' ("", client-id); clients that
+ * are excluded by their client-id have them in place of (user, "") too. In the static quota, of any type, excluded users have no part; those with a factor of their own have one for
  * each client-id.
  *
  * <p>Resolved clients are cached by user and client-id, so that a request costs two look-ups.
  */
 final class Quotas implements OwnLimit {
-    /** Client-ids may be random; beyond so many clients all are resolved anew. */
-    static final int MOST_CLIENTS = 65_536;
+    /** Client-ids may be random; beyond so many clients, of 0.6 kB each, all are resolved anew. */
+    static final int MOST_CLIENTS = 16_384;
 
     private final Map<ClientQuotaType, QuotaBook> books = new EnumMap<>(ClientQuotaType.class);
     private final Supplier<Settings> settings;
@@ -130,7 +130,11 @@ final class Quotas implements OwnLimit {
         String user = Sanitized.of(principal);
         Map<ClientQuotaType, Map<String, String>> tags = new EnumMap<>(ClientQuotaType.class);
         for (ClientQuotaType type : ClientQuotaType.values()) {
-            tags.put(type, tags(type, user, clientId));
+            Map<String, String> ofType = tags(type, user, clientId);
+            // Most often the same for all types, and there are many clients.
+            tags.put(
+                    type,
+                    tags.values().stream().filter(ofType::equals).findFirst().orElse(ofType));
         }
         Client resolved = new Client(version, tags);
         if (count.get() >= MOST_CLIENTS) {
@@ -147,19 +151,21 @@ final class Quotas implements OwnLimit {
 
     private Map<String, String> tags(ClientQuotaType type, String user, String clientId) {
         QuotaBook book = books.get(type);
-        boolean ownTags = type == ClientQuotaType.PRODUCE && hasOwnTags(user);
+        boolean ownTags = type == ClientQuotaType.PRODUCE && hasOwnTags(user, clientId);
         if (settings.get().staticQuota(type) != null && !book.names(user, clientId)) {
-            return ownTags || settings.get().excludes(user)
+            return ownTags || settings.get().excludes(user, clientId)
                     ? QuotaBook.tagsOf(user, clientId)
                     : QuotaBook.tagsOf("", "");
         }
         Map<String, String> tags = book.tags(user, clientId);
-        boolean shared = tags.get(QuotaBook.USER_TAG).isEmpty();
+        boolean shared =
+                tags.get(QuotaBook.USER_TAG).isEmpty()
+                        || settings.get().excludesClient(user, clientId);
         return ownTags && shared ? QuotaBook.tagsOf(user, clientId) : tags;
     }
 
-    private boolean hasOwnTags(String user) {
-        return settings.get().excludes(user) || throttledUsers.contains(user);
+    private boolean hasOwnTags(String user, String clientId) {
+        return settings.get().excludes(user, clientId) || throttledUsers.contains(user);
     }
 
     /** The quota of tags; null for none. */
@@ -168,12 +174,12 @@ final class Quotas implements OwnLimit {
         if (user.isEmpty() && clientId.isEmpty()) {
             return settings.get().staticQuota(type);
         }
-        if (type == ClientQuotaType.PRODUCE && !user.isEmpty() && hasOwnTags(user)) {
+        if (type == ClientQuotaType.PRODUCE && !user.isEmpty() && hasOwnTags(user, clientId)) {
             Double limit = book.limit(user, clientId);
             if (limit == null) {
                 limit = book.limitOfClient(user, clientId);
             }
-            boolean unnamed = limit == null && !settings.get().excludes(user);
+            boolean unnamed = limit == null && !settings.get().excludes(user, clientId);
             return unnamed ? settings.get().staticQuota(type) : limit;
         }
         return book.limit(user, clientId);

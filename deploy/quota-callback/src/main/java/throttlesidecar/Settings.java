@@ -3,14 +3,18 @@ package throttlesidecar;
 import java.net.URI;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
@@ -33,6 +37,7 @@ final class Settings implements Enforcement.Limits {
     static final String RAMP = PREFIX + "ramp.ms";
     static final String FALLBACK = PREFIX + "fallback";
     static final String EXCLUDED = PREFIX + "excluded.principals";
+    static final String EXCLUDED_CLIENTS = PREFIX + "excluded.clients";
     static final String TOKEN_FILE = PREFIX + "token.file";
     static final String CA_FILE = PREFIX + "ssl.ca.file";
     static final String STATIC_PREFIX = "client.quota.callback.static.";
@@ -58,6 +63,7 @@ final class Settings implements Enforcement.Limits {
                     RAMP,
                     FALLBACK,
                     EXCLUDED,
+                    EXCLUDED_CLIENTS,
                     TOKEN_FILE,
                     CA_FILE,
                     PREFIX + "produce",
@@ -83,6 +89,7 @@ final class Settings implements Enforcement.Limits {
     private final long rampMs;
     private final double fallback;
     private final Set<String> excluded;
+    private final Map<String, List<Pattern>> excludedClients;
     private final Map<ClientQuotaType, Double> staticQuotas;
     private final Path tokenFile;
     private final Path caFile;
@@ -100,26 +107,49 @@ final class Settings implements Enforcement.Limits {
         // Switched off, quotas are those of Kafka's own callback.
         Set<String> names = raw.excluded();
         excluded = enabled ? names : Set.of();
+        Map<String, List<Pattern>> clients = raw.excludedClients();
+        excludedClients = enabled ? clients : Map.of();
         Map<ClientQuotaType, Double> quotas = raw.staticQuotas();
         staticQuotas = enabled ? quotas : Map.of();
         tokenFile = raw.file(TOKEN_FILE);
         caFile = raw.file(CA_FILE);
-        if (enabled) {
-            refuseClashes();
-        }
     }
 
-    /** Only where the callback is on: nothing may keep an operator from switching it off. */
-    private void refuseClashes() {
+    /**
+     * What these settings don't do, though they seem to: sentences for the log.
+     *
+     * <p>At a broker's start the first of them is an error. Later nobody is refused for them: they may
+     * come of a default for the cluster that meets a property of one broker, and would keep that
+     * broker from every later change, even from being switched off.
+     */
+    List<String> clashes() {
+        List<String> clashes = new ArrayList<>();
         if (emergencyPauseMaxMs < pauseMaxMs) {
-            throw new ConfigException(
-                    EMERGENCY_PAUSE_MAX,
-                    emergencyPauseMaxMs,
-                    "must be at least " + PAUSE_MAX + ", which is " + pauseMaxMs);
+            clashes.add(
+                    EMERGENCY_PAUSE_MAX + "=" + emergencyPauseMaxMs + " must be at least "
+                            + PAUSE_MAX + ", and counts as " + pauseMaxMs);
         }
-        if (caFile != null && !"https".equals(url.getScheme())) {
-            throw new ConfigException(CA_FILE, caFile, "is for an https address in " + URL);
+        if (caFile != null && !isHttps()) {
+            clashes.add(CA_FILE + " is for an https address in " + URL + ", and is not used");
         }
+        return enabled ? clashes : List.of();
+    }
+
+    /** What is not safe, as a sentence for the log; null for nothing. */
+    String warning() {
+        String host = url.getHost();
+        boolean loopback =
+                host.equalsIgnoreCase("localhost")
+                        || host.startsWith("127.")
+                        || host.equals("[::1]");
+        return tokenFile == null || isHttps() || loopback
+                ? null
+                : "The token of " + TOKEN_FILE + " is sent to " + host
+                        + " in clear text: use an https address in " + URL;
+    }
+
+    private boolean isHttps() {
+        return "https".equals(url.getScheme());
     }
 
     /**
@@ -151,7 +181,11 @@ final class Settings implements Enforcement.Limits {
                             + reporter);
         }
         raw.refuseUnknown();
-        return new Settings(raw);
+        Settings settings = new Settings(raw);
+        for (String clash : settings.clashes()) {
+            throw new ConfigException(clash);
+        }
+        return settings;
     }
 
     /** Switched off, all else as by default. */
@@ -189,7 +223,7 @@ final class Settings implements Enforcement.Limits {
 
     /** The file with certificates, PEM, to trust with https; null for the JVM's own. */
     Path caFile() {
-        return caFile;
+        return isHttps() ? caFile : null;
     }
 
     @Override
@@ -199,7 +233,7 @@ final class Settings implements Enforcement.Limits {
 
     @Override
     public long emergencyPauseMaxMs() {
-        return emergencyPauseMaxMs;
+        return Math.max(pauseMaxMs, emergencyPauseMaxMs);
     }
 
     @Override
@@ -223,8 +257,14 @@ final class Settings implements Enforcement.Limits {
     }
 
     @Override
-    public boolean excludes(String user) {
-        return excluded.contains(user);
+    public boolean excludes(String user, String clientId) {
+        return excluded.contains(user) || excludesClient(user, clientId);
+    }
+
+    /** Whether a client is excluded by its client-id, and others of its user are not. */
+    boolean excludesClient(String user, String clientId) {
+        return excludedClients.getOrDefault(user, List.of()).stream()
+                .anyMatch(pattern -> pattern.matcher(clientId).matches());
     }
 
     /** The properties, unchecked. */
@@ -370,6 +410,29 @@ final class Settings implements Enforcement.Limits {
                 }
             }
             return Set.copyOf(users);
+        }
+
+        Map<String, List<Pattern>> excludedClients() {
+            Map<String, List<Pattern>> clients = new HashMap<>();
+            for (String client : list(EXCLUDED_CLIENTS, ";")) {
+                String name = client.startsWith(USER) ? client.substring(USER.length()) : client;
+                int bar = name.lastIndexOf('|');
+                if (bar < 1 || bar == name.length() - 1) {
+                    throw new ConfigException(
+                            EXCLUDED_CLIENTS,
+                            text(EXCLUDED_CLIENTS),
+                            "must be users and client-ids, of which a * is any part, such as"
+                                    + " User:kafka|__remote_log_metadata_client_*;User:ann|backup");
+                }
+                String glob =
+                        Arrays.stream(name.substring(bar + 1).split("\\*", -1))
+                                .map(Pattern::quote)
+                                .collect(Collectors.joining(".*"));
+                clients.computeIfAbsent(
+                                Sanitized.of(name.substring(0, bar)), user -> new ArrayList<>())
+                        .add(Pattern.compile(glob, Pattern.DOTALL));
+            }
+            return clients;
         }
 
         Map<ClientQuotaType, Double> staticQuotas() {

@@ -4,8 +4,11 @@ import java.io.BufferedInputStream;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.Proxy;
 import java.net.Socket;
+import java.net.SocketException;
 import java.net.URI;
+import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -51,6 +54,7 @@ final class SidecarClient {
     private final Path tokenFile;
     private final Moments moments;
     private final long timeoutMs;
+    private final Addresses addresses;
     private volatile Socket open;
     private volatile boolean closed;
 
@@ -62,6 +66,17 @@ final class SidecarClient {
      */
     SidecarClient(
             URI url, SSLSocketFactory tls, Path tokenFile, Moments moments, long timeoutMs) {
+        this(url, tls, tokenFile, moments, timeoutMs, InetAddress::getAllByName);
+    }
+
+    /** The same with another resolver of names. */
+    SidecarClient(
+            URI url,
+            SSLSocketFactory tls,
+            Path tokenFile,
+            Moments moments,
+            long timeoutMs,
+            Addresses.Resolver resolver) {
         boolean https = url.getScheme().equalsIgnoreCase("https");
         this.host = url.getHost();
         this.port = url.getPort() >= 0 ? url.getPort() : https ? 443 : 80;
@@ -72,6 +87,7 @@ final class SidecarClient {
         this.tokenFile = tokenFile;
         this.moments = moments;
         this.timeoutMs = timeoutMs;
+        this.addresses = new Addresses(host, resolver);
     }
 
     /**
@@ -85,14 +101,12 @@ final class SidecarClient {
     Answer request(String etag, int waitS, Map<String, String> reportHeaders) {
         long deadlineMs = TimeUnit.SECONDS.toMillis(waitS) + timeoutMs;
         CompletableFuture<Boolean> late = new CompletableFuture<>();
-        try (Socket socket = new Socket()) {
-            open = socket;
-            if (closed) {
-                return Answer.failed("closed");
+        late.completeOnTimeout(true, deadlineMs, TimeUnit.MILLISECONDS).thenRun(this::closeOpen);
+        try {
+            String head = requestHead(etag, waitS, reportHeaders);
+            try (Socket socket = connected(late)) {
+                return exchange(socket, head, etag);
             }
-            late.completeOnTimeout(true, deadlineMs, TimeUnit.MILLISECONDS)
-                    .thenRun(() -> close(socket));
-            return exchange(socket, requestHead(etag, waitS, reportHeaders), etag);
         } catch (WrongAnswer wrong) {
             return Answer.failed("the answer is wrong: " + wrong.getMessage());
         } catch (IOException error) {
@@ -109,6 +123,10 @@ final class SidecarClient {
     /** Ends the request under way, from another thread, and all later ones. */
     void close() {
         closed = true;
+        closeOpen();
+    }
+
+    private void closeOpen() {
         Socket socket = open;
         if (socket != null) {
             close(socket);
@@ -123,9 +141,29 @@ final class SidecarClient {
         }
     }
 
+    /** The first of the host's addresses that answers: "localhost" may be two, and one in use. */
+    private Socket connected(CompletableFuture<Boolean> late) throws IOException {
+        IOException failure = null;
+        for (InetAddress address : addresses.within(timeoutMs / 2)) {
+            // The JVM may have a proxy for all else, which must not see the token.
+            Socket socket = new Socket(Proxy.NO_PROXY);
+            open = socket;
+            try {
+                if (closed || late.isDone()) {
+                    throw new SocketException("closed");
+                }
+                socket.connect(new InetSocketAddress(address, port), CONNECT_MS);
+                return socket;
+            } catch (IOException error) {
+                close(socket);
+                failure = failure == null ? error : failure;
+            }
+        }
+        throw failure == null ? new UnknownHostException(host) : failure;
+    }
+
     private Answer exchange(Socket socket, String requestHead, String etag)
             throws IOException, WrongAnswer {
-        socket.connect(new InetSocketAddress(InetAddress.getByName(host), port), CONNECT_MS);
         socket.setTcpNoDelay(true);
         Socket stream = tls == null ? socket : secured(socket);
         stream.getOutputStream().write(requestHead.getBytes(StandardCharsets.US_ASCII));

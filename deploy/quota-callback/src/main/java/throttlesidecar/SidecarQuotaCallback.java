@@ -71,7 +71,12 @@ public final class SidecarQuotaCallback
             ClientQuotaType type, KafkaPrincipal principal, String clientId) {
         Quotas.Client client = store.quotas().client(principal.getName(), clientId);
         if (type == ClientQuotaType.PRODUCE) {
-            store.enforcement().beforeRecord(client.tagSet(store.tagSets()));
+            Enforcement enforcement = store.enforcement();
+            try {
+                enforcement.beforeRecord(client.tagSet(store.tagSets()));
+            } catch (RuntimeException | LinkageError error) {
+                enforcement.failed(error);
+            }
         }
         return client.tags(type);
     }
@@ -121,7 +126,7 @@ public final class SidecarQuotaCallback
     public void validateReconfiguration(Map<String, ?> configs) {
         // Where the callback is off, files that the settings name need not exist.
         if (!off) {
-            Store.trusting(Settings.of(configs));
+            store.check(Settings.of(configs));
         }
     }
 

@@ -2,6 +2,7 @@ package throttlesidecar;
 
 import java.lang.management.ManagementFactory;
 import java.net.URI;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
@@ -9,6 +10,7 @@ import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import javax.net.ssl.SSLSocketFactory;
+import org.apache.kafka.common.config.ConfigException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -38,6 +40,11 @@ final class Store implements QuotaCallbackMXBean {
     private final AtomicLong changes = new AtomicLong();
     private volatile Settings settings;
     private boolean wasEmergency;
+
+    /** The authorities in use, and the file that they were read from; null at first. */
+    private SSLSocketFactory authorities;
+
+    private Path authoritiesFile;
 
     private Store(Settings settings, Integer nodeId, TagSets tagSets, Journal journal) {
         this.settings = settings;
@@ -95,6 +102,10 @@ final class Store implements QuotaCallbackMXBean {
     }
 
     private void open() {
+        String failure = SelfTest.failure();
+        if (failure != null) {
+            enforcement.faults().found(Faults.Kind.SELF_TEST, failure);
+        }
         tagSets.enforcement(enforcement);
         tagSets.forEach(null, tagSets::install);
         try {
@@ -114,6 +125,18 @@ final class Store implements QuotaCallbackMXBean {
             server.unregisterMBean(new ObjectName(NAME));
         } catch (JMException error) {
             journal.warn("The quota callback could not be removed from JMX: " + error);
+        }
+    }
+
+    /**
+     * Checks other settings.
+     *
+     * @throws ConfigException by {@link Authorities#of}.
+     */
+    synchronized void check(Settings newSettings) {
+        // A file that is in use and has gone since must not keep anything else from being changed.
+        if (newSettings.caFile() != null && !newSettings.caFile().equals(authoritiesFile)) {
+            read(newSettings);
         }
     }
 
@@ -152,25 +175,40 @@ final class Store implements QuotaCallbackMXBean {
                 Ramp.lastsMs(settings.rampMs(), settings.pauseMaxMs()));
     }
 
-    private static SidecarClient client(Settings settings) {
+    private SidecarClient client(Settings settings) {
+        settings.clashes().forEach(clash -> journal.warn("The quota callback: " + clash));
+        if (settings.warning() != null) {
+            journal.warn(settings.warning());
+        }
         return new SidecarClient(
                 settings.url(),
-                trusting(settings),
+                trusted(settings),
                 settings.tokenFile(),
                 Moments.SYSTEM,
                 SidecarClient.TIMEOUT_MS);
     }
 
-    /**
-     * Sockets that trust the configured authorities; where the callback is switched off nothing is
-     * sent, and the file is not read.
-     *
-     * @throws org.apache.kafka.common.config.ConfigException by {@link Authorities#of}.
-     */
-    static SSLSocketFactory trusting(Settings settings) {
-        return settings.caFile() == null || !settings.enabled()
-                ? (SSLSocketFactory) SSLSocketFactory.getDefault()
-                : Authorities.of(settings.caFile()).getSocketFactory();
+    /** Sockets that trust the configured authorities, by the file's content of now if there is one. */
+    private SSLSocketFactory trusted(Settings settings) {
+        Path file = settings.caFile();
+        if (file == null || !settings.enabled()) {
+            // Switched off nothing is sent, and no file need be there.
+            return (SSLSocketFactory) SSLSocketFactory.getDefault();
+        }
+        try {
+            authorities = read(settings);
+            authoritiesFile = file;
+        } catch (ConfigException error) {
+            if (!file.equals(authoritiesFile)) {
+                throw error;
+            }
+            journal.warn("The authorities read before stay in use: " + error.getMessage());
+        }
+        return authorities;
+    }
+
+    private static SSLSocketFactory read(Settings settings) {
+        return settings.enabled() ? Authorities.of(settings.caFile()).getSocketFactory() : null;
     }
 
     private void apply(Factors factors) {
@@ -186,17 +224,24 @@ final class Store implements QuotaCallbackMXBean {
             journal.info("Pauses last " + settings.pauseMaxMs() + " ms at most again");
         }
         wasEmergency = emergency;
+        enforcement.faults().report((fault, detail) ->
+                journal.warn(
+                        "The quota callback does not throttle all clients as it should ("
+                                + fault + ": " + detail + "). Report it, with Kafka's version"));
     }
 
     private Map<String, String> reportHeaders() {
         Map<String, String> headers = new HashMap<>();
         if (nodeId != null) {
             Enforcement.Figures figures = enforcement.figures();
+            // Older sidecars take no report that has more than these three.
+            String fault = getFault();
             headers.put(
                     "Throttle-Reader",
                     String.format(
                             "broker=%d; emergency=%b; throttled_clients=%d",
-                            nodeId, figures.emergency, figures.tagSetsThrottled));
+                            nodeId, figures.emergency, figures.tagSetsThrottled)
+                            + (fault.equals("none") ? "" : "; fault=" + fault));
         }
         double windowMs = enforcement.fillWindowMs();
         if (windowMs > 0.0) {
@@ -258,5 +303,10 @@ final class Store implements QuotaCallbackMXBean {
     @Override
     public boolean isEmergency() {
         return enforcement.figures().emergency;
+    }
+
+    @Override
+    public String getFault() {
+        return enforcement.faults().worst();
     }
 }

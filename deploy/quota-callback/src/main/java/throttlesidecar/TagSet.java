@@ -48,6 +48,10 @@ final class TagSet {
         return user;
     }
 
+    boolean isExcluded(Enforcement.Limits limits) {
+        return limits.excludes(user, clientId);
+    }
+
     KafkaMetric metric() {
         return metric;
     }

@@ -32,6 +32,15 @@ final class TagSetConfig extends MetricConfig {
     public Quota quota() {
         // Null also while the constructor of the superclass runs.
         Enforcement enforcement = tagSets == null ? null : tagSets.enforcement();
-        return enforcement == null ? super.quota() : enforcement.quota(tagSet, this);
+        if (enforcement == null) {
+            return super.quota();
+        }
+        try {
+            return enforcement.quota(tagSet, this);
+        } catch (RuntimeException | LinkageError error) {
+            // Out of here it would end in the callback that sends the answer: none would be sent.
+            enforcement.failed(error);
+            return super.quota();
+        }
     }
 }

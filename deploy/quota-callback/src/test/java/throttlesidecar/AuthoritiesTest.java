@@ -49,7 +49,7 @@ class AuthoritiesTest {
     @Test
     void refusesOthers() throws Exception {
         HttpsServer server = server("sidecar", "dns:localhost");
-        keytool("other", "dns:localhost");
+        keytool(folder, "other", "dns:localhost");
         try {
             SSLSocketFactory others = Authorities.of(pem("other")).getSocketFactory();
             SSLSocketFactory trusted = Authorities.of(pem("sidecar")).getSocketFactory();
@@ -85,7 +85,7 @@ class AuthoritiesTest {
     }
 
     private HttpsServer server(String name, String names) throws Exception {
-        keytool(name, names);
+        keytool(folder, name, names);
         KeyStore keys = KeyStore.getInstance("PKCS12");
         try (InputStream in = Files.newInputStream(folder.resolve(name))) {
             keys.load(in, PASSWORD);
@@ -115,12 +115,13 @@ class AuthoritiesTest {
         return folder.resolve(name + ".pem");
     }
 
-    private void keytool(String name, String names) throws Exception {
+    /** Makes a key store, and NAME.pem with its certificate. */
+    static void keytool(Path folder, String name, String names) throws Exception {
         Path keystore = folder.resolve(name);
         run("-genkeypair", "-keyalg", "EC", "-dname", "CN=" + name, "-ext", "san=" + names,
                 "-keystore", keystore.toString(), "-storetype", "PKCS12", "-alias", "a");
         run("-exportcert", "-rfc", "-keystore", keystore.toString(), "-alias", "a",
-                "-file", pem(name).toString());
+                "-file", folder.resolve(name + ".pem").toString());
     }
 
     private static void run(String... arguments) throws Exception {

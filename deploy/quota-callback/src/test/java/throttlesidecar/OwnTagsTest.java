@@ -70,6 +70,19 @@ class OwnTagsTest {
         assertEquals(500.0, quotas.limit(PRODUCE, "root", ""));
     }
 
+    /** Others of its user would share its tags where the user has a quota. */
+    @Test
+    void anExcludedClientSharesNoProduceTags() {
+        settings = Settings.of(Map.of("client.quota.callback.sidecar.excluded.clients", "ann|etl*"));
+        quotas.settingsChanged();
+        quotas.update(PRODUCE, user("ann"), 500.0);
+        assertEquals(tags("ann", "etl-1"), quotas.client("ann", "etl-1").tags(PRODUCE));
+        assertEquals(500.0, quotas.limit(PRODUCE, "ann", "etl-1"));
+        assertEquals(tags("ann", ""), quotas.client("ann", "web").tags(PRODUCE));
+        assertEquals(tags("", "etl-1"), quotas.client("ann", "etl-1").tags(FETCH));
+        assertEquals(tags("bob", ""), quotas.client("bob", "etl-1").tags(PRODUCE));
+    }
+
     @Test
     void aUserWithAFactorOfItsOwnSharesNoTagsWhileItHasOne() {
         Quotas.Client before = quotas.client("ann", "etl");

@@ -212,4 +212,38 @@ class PauseTest {
         assertEquals(threads * each * 1e5 / 1e6 - seconds, ahead, 1.0);
         assertTrue(longest.get() <= threads * each * 100L + 500, "longest pause " + longest.get());
     }
+
+    /** Kafka's window ends while a request thread waits for the sensor: no second is lost by it. */
+    @Test
+    void thePauseIsWholeWhereAWindowEndsMeanwhile() {
+        rig.enforcement.apply(stopped());
+        for (int second = 0; second < 20; second++) {
+            rig.sensor.produce("", "c", 1000);
+            moments.pass(1000);
+        }
+        moments.pass(999);
+        rig.whenAsked = () -> {
+            moments.pass(2);
+            rig.whenAsked = () -> {};
+        };
+        assertEquals(rig.pauseMaxMs, rig.sensor.produce("", "c", 1e6), 5);
+    }
+
+    /** After a step back Kafka's windows don't end, and its rates are sums: no budget is made of them. */
+    @Test
+    void aStepBackOfTheClockLeaksNoMore() {
+        Factors free = new Factors(1.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
+        Clients before = new Clients(1, 30_000);
+        before.sendFor(30_000);
+        rig.enforcement.apply(free);
+        moments.stepWall(-3_600_000);
+        Clients after = new Clients(1, 30_000);
+        after.sendFor(300_000);
+        rig.enforcement.apply(free);
+        rig.enforcement.apply(stopped());
+        Clients throttled = new Clients(1, 30_000);
+        throttled.sendFor(60_000);
+
+        assertTrue(throttled.landed <= 30_000 * (60_000 / rig.pauseMaxMs + 1), "landed");
+    }
 }

@@ -17,6 +17,9 @@ final class Rig implements Enforcement.Limits, OwnLimit {
     final Enforcement enforcement;
     final QuotaSensor sensor;
     int excludesCalls;
+
+    /** Runs when a quota was requested, before it is computed. */
+    Runnable whenAsked = () -> {};
     private long version;
 
     Rig(Moments moments) {
@@ -37,6 +40,7 @@ final class Rig implements Enforcement.Limits, OwnLimit {
 
     @Override
     public long version() {
+        whenAsked.run();
         return version;
     }
 
@@ -71,7 +75,7 @@ final class Rig implements Enforcement.Limits, OwnLimit {
     }
 
     @Override
-    public boolean excludes(String user) {
+    public boolean excludes(String user, String clientId) {
         excludesCalls++;
         return excluded.contains(user);
     }

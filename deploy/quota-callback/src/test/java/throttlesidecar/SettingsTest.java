@@ -55,15 +55,66 @@ class SettingsTest {
         "url, localhost:7070", "url, ftp://a", "url, http://", "url, http://a/b?c", "url, 'http://a b'",
         "url, http://a:0", "url, http://a:65536", "url, http://a#b",
         "enabled, yes", "pause.max.ms, 0", "pause.max.ms, -1", "pause.max.ms, 4s",
-        "pause.max.ms, 86400001", "pause.emergency.max.ms, 3999", "emergency.horizon.ms, 0",
+        "pause.max.ms, 86400001", "emergency.horizon.ms, 0",
         "leak.ratio, 1.1", "leak.ratio, -0.1", "leak.ratio, NaN", "leak.bytes.per.second, -1",
         "leak.bytes.per.second, Infinity", "leak.bytes.per.second, much", "ramp.ms, -1",
         "fallback, 2", "fallback, half", "excluded.principals, User:", "produce, 0", "fetch, -1",
-        "request, x", "ssl.ca.file, /ca.pem",
+        "request, x", "excluded.clients, User:kafka", "excluded.clients, |a", "excluded.clients, a|",
     })
     void anInvalidValueIsRefusedByItsName(String key, String value) {
         ConfigException refused = assertThrows(ConfigException.class, () -> with(P + key, value));
         assertTrue(refused.getMessage().contains(P + key), refused.getMessage());
+    }
+
+    /** A broker does not start with settings that contradict each other. */
+    @ParameterizedTest
+    @CsvSource({"pause.emergency.max.ms, 3999", "ssl.ca.file, /ca.pem"})
+    void clashesAreRefusedAtTheStart(String key, String value) {
+        Map<String, String> configs = new HashMap<>(BROKER);
+        configs.put(P + key, value);
+        ConfigException refused =
+                assertThrows(ConfigException.class, () -> Settings.atStart(configs));
+        assertTrue(refused.getMessage().contains(P + key), refused.getMessage());
+    }
+
+    /** A default for the cluster may clash with one broker's own, which is to take later changes. */
+    @Test
+    void clashesAreResolvedLater() {
+        Settings settings =
+                Settings.of(
+                        Map.of(
+                                P + "pause.max.ms", "60000",
+                                P + "pause.emergency.max.ms", "50000",
+                                P + "ssl.ca.file", "/ca.pem"));
+        assertEquals(60_000, settings.emergencyPauseMaxMs());
+        assertNull(settings.caFile());
+        assertEquals(2, settings.clashes().size());
+        assertEquals(List.of(), Settings.of(Map.of()).clashes());
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "http://127.0.0.1:7070, true", "http://localhost, true", "http://[::1]:7070, true",
+        "https://sidecar, true", "http://sidecar:7070, false", "http://10.0.0.1, false",
+    })
+    void aTokenInClearTextIsWarnedOf(String url, boolean safe) {
+        Settings settings = Settings.of(Map.of(P + "url", url, P + "token.file", "/token"));
+        assertEquals(safe, settings.warning() == null, settings.warning());
+        assertNull(with(P + "url", url).warning());
+    }
+
+    @Test
+    void excludedClientsAreUsersWithTheirClientIds() {
+        Settings settings =
+                with(
+                        P + "excluded.clients",
+                        "User:kafka|__remote_log_metadata_client_*_producer; a|b|x.y ");
+        assertTrue(settings.excludes("kafka", "__remote_log_metadata_client_7_producer"));
+        assertFalse(settings.excludes("kafka", "__remote_log_metadata_client_7"));
+        assertFalse(settings.excludes("kafka", ""));
+        assertFalse(settings.excludes("ann", "__remote_log_metadata_client_7_producer"));
+        assertTrue(settings.excludes("a%7Cb", "x.y"));
+        assertFalse(settings.excludes("a%7Cb", "x-y"));
     }
 
     @ParameterizedTest
@@ -93,11 +144,11 @@ class SettingsTest {
         Settings settings = Settings.of(
                 Map.of(P + "excluded.principals", "User:CN=a b,O=x; bob ;",
                         STATIC + "excluded.principal.name.list", "User:eve"));
-        assertTrue(settings.excludes("CN%3Da%20b%2CO%3Dx"));
-        assertTrue(settings.excludes("bob"));
-        assertTrue(settings.excludes("eve"));
-        assertTrue(!settings.excludes("ann"));
-        assertTrue(!settings.excludes(""));
+        assertTrue(settings.excludes("CN%3Da%20b%2CO%3Dx", "app"));
+        assertTrue(settings.excludes("bob", "app"));
+        assertTrue(settings.excludes("eve", "app"));
+        assertTrue(!settings.excludes("ann", "app"));
+        assertTrue(!settings.excludes("", "app"));
     }
 
     @Test
@@ -120,7 +171,7 @@ class SettingsTest {
         Settings settings = Settings.of(
                 Map.of(P + "enabled", "false", P + "produce", "5", P + "excluded.principals", "x"));
         assertNull(settings.staticQuota(ClientQuotaType.PRODUCE));
-        assertFalse(settings.excludes("x"));
+        assertFalse(settings.excludes("x", "app"));
     }
 
     @Test

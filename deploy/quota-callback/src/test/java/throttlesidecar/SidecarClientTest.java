@@ -11,6 +11,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.URI;
+import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -220,6 +221,74 @@ class SidecarClientTest {
 
             assertTrue(answer.failure().contains("refused"), answer.failure());
         }
+    }
+
+    /** Where a name has several addresses, the first that answers is used. */
+    @Test
+    void triesEachAddress() throws Exception {
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            // Of the loopback's addresses the server listens at one alone.
+            InetAddress nobody = InetAddress.getByName("127.0.0.2");
+            InetAddress[] both = {nobody, InetAddress.getLoopbackAddress()};
+
+            assertNull(named(server, host -> both).request(null, 0, REPORT).failure());
+            Answer none =
+                    named(server, host -> new InetAddress[] {nobody, nobody})
+                            .request(null, 0, REPORT);
+            assertTrue(none.failure().contains("refused"), none.failure());
+        }
+    }
+
+    /** A resolver that does not answer costs a request its deadline, and one thread for all. */
+    @Test
+    void waitsForNoResolver() throws Exception {
+        CountDownLatch resolves = new CountDownLatch(1);
+        AtomicInteger lookUps = new AtomicInteger();
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            SidecarClient client = named(server, host -> {
+                lookUps.incrementAndGet();
+                try {
+                    resolves.await();
+                } catch (InterruptedException never) {
+                    throw new UnknownHostException(host);
+                }
+                return new InetAddress[] {InetAddress.getLoopbackAddress()};
+            });
+            for (int request = 0; request < 2; request++) {
+                Answer answer = client.request(null, 0, REPORT);
+                assertTrue(answer.failure().contains("no address"), answer.failure());
+            }
+            assertEquals(1, lookUps.get());
+            resolves.countDown();
+
+            assertNull(client.request(null, 0, REPORT).failure());
+        }
+    }
+
+    /** A proxy of the JVM's is not used: the token would go to it. */
+    @Test
+    void usesNoProxy() throws Exception {
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        String[] keys = {"socksProxyHost", "socksProxyPort", "socksNonProxyHosts"};
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes));
+                RawServer proxy = new RawServer((head, out) -> {})) {
+            String[] values = {"127.0.0.1", Integer.toString(proxy.port()), ""};
+            for (int key = 0; key < keys.length; key++) {
+                System.setProperty(keys[key], values[key]);
+            }
+            assertNull(request(server.url(), null, 0).failure());
+        } finally {
+            for (String key : keys) {
+                System.clearProperty(key);
+            }
+        }
+    }
+
+    private static SidecarClient named(RawServer server, Addresses.Resolver resolver) {
+        URI url = URI.create("http://sidecar.test:" + server.port());
+        return new SidecarClient(url, null, null, Moments.SYSTEM, TIMEOUT_MS, resolver);
     }
 
     /** Closing ends the current request, and its connection. */

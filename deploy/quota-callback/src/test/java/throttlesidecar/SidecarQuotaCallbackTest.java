@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -26,6 +28,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** The callback as Kafka makes, calls, changes and closes it; one store behind them all. */
 class SidecarQuotaCallbackTest {
@@ -95,6 +98,7 @@ class SidecarQuotaCallbackTest {
         assertEquals(0L, figure("LongestPauseMs"));
         assertEquals(0L, figure("PauseInForceMs"));
         assertEquals(0L, figure("Failures"));
+        assertEquals("none", figure("Fault"));
         assertTrue((long) figure("DocumentAgeMs") >= 0);
         assertTrue(hasHeader(0, "throttle-reader: broker=7; emergency=false; throttled_clients=0"));
     }
@@ -231,6 +235,22 @@ class SidecarQuotaCallbackTest {
         await("FactorApplied", 1.0);
 
         configs.put(P + "enabled", "true");
+        assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
+    }
+
+    /** The file of authorities that is in use may go: other settings can be changed all the same. */
+    @Test
+    void takesChangesWithoutTheFileOfAuthorities(@TempDir Path folder) throws Exception {
+        AuthoritiesTest.keytool(folder, "ca", "dns:localhost");
+        Path file = folder.resolve("ca.pem");
+        configs.put(P + "url", "https://127.0.0.1:1");
+        configs.put(P + "ssl.ca.file", file.toString());
+        broker.configure(configs);
+        Files.delete(file);
+        reconfigure("fallback", "0.0");
+        await("FactorApplied", 0.0);
+
+        configs.put(P + "ssl.ca.file", "/none.pem");
         assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
     }
 

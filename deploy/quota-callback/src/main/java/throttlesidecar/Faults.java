@@ -1,0 +1,59 @@
+package throttlesidecar;
+
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiConsumer;
+
+/**
+ * What keeps the callback from throttling in this broker, as its guards found it.
+ *
+ * <p>The callback depends on the order in which Kafka calls it and on the names of Kafka's metrics:
+ * a version that changed them would throttle nobody, without a word. Request threads only note what
+ * they found; {@link #report} logs each kind once.
+ */
+final class Faults {
+
+    /** What can be wrong. */
+    enum Kind {
+        /** At the start no pause came out of Kafka's own sensor. */
+        SELF_TEST,
+        /** In a throttle, Kafka records requests without a request for their quota. */
+        NOT_ASKED,
+        /** An error, of which clients and Kafka were spared: their own quotas are in force. */
+        ERROR
+    }
+
+    private final Map<Kind, String> found = new ConcurrentHashMap<>();
+    private final Map<Kind, String> reported = new EnumMap<>(Kind.class);
+
+    /** Notes a fault; of a kind that is there already, the first counts. */
+    void found(Kind kind, String detail) {
+        found.putIfAbsent(kind, detail);
+    }
+
+    /** A fault is over. */
+    void gone(Kind kind) {
+        found.remove(kind);
+    }
+
+    /** The gravest that is there, in lower case with hyphens, such as "not-asked"; or "none". */
+    String worst() {
+        for (Kind kind : Kind.values()) {
+            if (found.containsKey(kind)) {
+                return kind.name().toLowerCase(java.util.Locale.ROOT).replace('_', '-');
+            }
+        }
+        return "none";
+    }
+
+    /** Passes on each fault that is new since the last call; one thread at a time. */
+    void report(BiConsumer<Kind, String> reporter) {
+        reported.keySet().retainAll(found.keySet());
+        found.forEach((kind, detail) -> {
+            if (reported.putIfAbsent(kind, detail) == null) {
+                reporter.accept(kind, detail);
+            }
+        });
+    }
+}

@@ -1,0 +1,110 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Quota;
+import org.apache.kafka.common.metrics.stats.Value;
+import org.junit.jupiter.api.Test;
+
+/** What the guards find where Kafka is another than the callback knows, and what clients see of it. */
+class FaultsTest {
+    private final MovedMoments moments = new MovedMoments();
+    private final Rig rig = new Rig(moments);
+
+    private static Factors stopped() {
+        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
+    }
+
+    /** With the Kafka that it was made for, nothing is wrong. */
+    @Test
+    void theSelfTestFindsNothing() {
+        assertNull(SelfTest.failure());
+    }
+
+    /** Each fault is logged once, and again when it comes back. */
+    @Test
+    void reportsEachOnce() {
+        Faults faults = new Faults();
+        List<String> lines = new ArrayList<>();
+        assertEquals("none", faults.worst());
+        faults.found(Faults.Kind.ERROR, "first");
+        faults.found(Faults.Kind.ERROR, "second");
+        faults.report((kind, detail) -> lines.add(detail));
+        faults.report((kind, detail) -> lines.add(detail));
+        assertEquals(List.of("first"), lines);
+        faults.found(Faults.Kind.NOT_ASKED, "third");
+        assertEquals("not-asked", faults.worst());
+        faults.gone(Faults.Kind.ERROR);
+        faults.report((kind, detail) -> lines.add(detail));
+        faults.found(Faults.Kind.ERROR, "fourth");
+        faults.report((kind, detail) -> lines.add(detail));
+
+        assertEquals(List.of("first", "third", "fourth"), lines);
+    }
+
+    /** Requests are asked for tags, and no quota: clients are not throttled, and that is told. */
+    @Test
+    void aKafkaThatAsksForNoQuotasIsNoticed() {
+        rig.sensor.produce("", "c", 1000);
+        rig.enforcement.apply(stopped());
+        TagSet tagSet = rig.tagSets.find("", "c");
+        for (int request = 0; request < Canary.LEAST; request++) {
+            assertEquals("none", rig.enforcement.faults().worst());
+            rig.enforcement.beforeRecord(tagSet);
+        }
+        assertEquals("not-asked", rig.enforcement.faults().worst());
+
+        for (int request = 0; request < 2 * Canary.LEAST; request++) {
+            rig.sensor.produce("", "c", 1000);
+        }
+        assertEquals("none", rig.enforcement.faults().worst());
+    }
+
+    /** The same where tag sets are not known, as without the metrics reporter. */
+    @Test
+    void unknownTagSetsAreNoticed() {
+        rig.enforcement.apply(stopped());
+        for (int request = 0; request < Canary.LEAST; request++) {
+            rig.enforcement.beforeRecord(null);
+        }
+        assertEquals("not-asked", rig.enforcement.faults().worst());
+    }
+
+    /** While nothing is throttled, nobody has to ask. */
+    @Test
+    void withoutAThrottleNothingIsMissed() {
+        for (int request = 0; request < 2 * Canary.LEAST; request++) {
+            rig.enforcement.beforeRecord(null);
+            rig.sensor.produce("", "c", 1000);
+        }
+        assertEquals("none", rig.enforcement.faults().worst());
+    }
+
+    /** A rate of another type ends no request: the client has its own quota, and that is told. */
+    @Test
+    void anErrorIsNobodysButTheLogs() {
+        Quota own = Quota.upperBound(5000.0);
+        MetricConfig config =
+                new MetricConfig().timeWindow(1, TimeUnit.SECONDS).samples(11).quota(own);
+        KafkaMetric metric =
+                rig.sensor.metrics().addMetricIfAbsent(
+                        rig.sensor.metrics().metricName(
+                                "byte-rate", "Produce", "", QuotaBook.tagsOf("", "c")),
+                        config,
+                        new Value());
+        rig.enforcement.apply(stopped());
+        rig.enforcement.appeared(rig.tagSets.find("", "c"));
+        assertSame(TagSetConfig.class, metric.config().getClass());
+
+        assertEquals(own, metric.config().quota());
+        assertEquals("error", rig.enforcement.faults().worst());
+    }
+}
