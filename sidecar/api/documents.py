@@ -150,6 +150,9 @@ class ReaderDocument:
     """Whether its pauses are longer than usual, since a volume will soon be full."""
     throttled_clients: Annotated[int, Field(ge=0)]
     """How many of its clients it throttles."""
+    fault: str | None
+    """Why it may not throttle some of its clients, as its own guards found: `self-test`,
+    `not-asked` or `error`; its broker's log has the details. Null: nothing is wrong."""
 
 
 @described

@@ -179,6 +179,7 @@ def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
         generation=reader.generation,
         emergency=reader.report.emergency,
         throttled_clients=reader.report.throttled_clients,
+        fault=reader.report.fault,
     )
 
 

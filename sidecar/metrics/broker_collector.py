@@ -24,7 +24,7 @@ class BrokerCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Every metric is there, whether or not a broker is known."""
-        return [*self._members(), self._readers()]
+        return [*self._members(), *self._readers()]
 
     def _members(self) -> Iterator[Metric]:
         memory = self._board.snapshot.memory
@@ -45,17 +45,24 @@ class BrokerCollector(Collector):
                 failing.add_metric([str(broker_id)], float(is_failing))
         yield from (members, failing)
 
-    def _readers(self) -> Metric:
+    def _readers(self) -> Iterator[Metric]:
         board, now = self._board, self._board.now()
         follows = _of_brokers(
             "reader_follows",
             "1 while a broker's quota callback has the present decision and listens for the next;"
             " no series 10 minutes after its last request.",
         )
+        faulty = _of_brokers(
+            "reader_faulty",
+            "1 while a broker's quota callback reports that it may not throttle some clients;"
+            " /v1/readers has the reason.",
+        )
         for reader in board.readers.known(now):
+            report = reader.report
             does = reader.follows(board.snapshot.generation, now)
-            follows.add_metric([str(reader.report.broker_id)], float(does))
-        return follows
+            follows.add_metric([str(report.broker_id)], float(does))
+            faulty.add_metric([str(report.broker_id)], float(report.fault is not None))
+        yield from (follows, faulty)
 
 
 def _of_brokers(name: str, text: str) -> GaugeMetricFamily:

@@ -106,6 +106,8 @@ def _does(reader: Reader, generation: int) -> str:
     sentences = [f"throttles {clients}" if reader.report.throttled_clients else "throttles nobody"]
     if reader.report.emergency:
         sentences.append("with longer pauses, since a volume will soon be full")
+    if reader.report.fault:
+        sentences.append(f"may not throttle all clients ({reader.report.fault}), see its log")
     if reader.generation != generation:
         sentences.append("has not taken the present decision yet")
     elif not reader.waiting:

@@ -31,11 +31,13 @@ class Report:
         broker_id: its broker's node id.
         emergency: whether its pauses are longer than usual, since a volume will soon be full.
         throttled_clients: how many of its clients (tag sets of quotas) it throttles.
+        fault: why it may not throttle some of them, such as "not-asked"; None: it throttles all.
     """
 
     broker_id: int
     emergency: bool
     throttled_clients: int
+    fault: str | None = None
 
 
 @dataclass(slots=True)

@@ -243,6 +243,7 @@ async def test_a_broker_that_reads(path: str) -> None:
         "generation": None,
         "emergency": True,
         "throttled_clients": 12,
+        "fault": None,
     }
     assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": [reader]}
     await sidecar.get(path, if_none_match=etag, **REPORT)

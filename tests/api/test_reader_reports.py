@@ -23,13 +23,29 @@ def test_every_report_is_read_as_it_was_written(
 
 
 @pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ("; fault=not-asked", "not-asked"),
+        (" ;\tfault=error; refused=7", "error"),
+        ("; refused=7", None),
+    ],
+)
+def test_a_fault_and_what_later_versions_add(more: str, fault: str | None) -> None:
+    """A fault is read; a member that is not known takes nothing from the others."""
+    text = "broker=1; emergency=true; throttled_clients=2"
+    assert Report(1, emergency=True, throttled_clients=2, fault=fault) == parse_report(text + more)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",
         "broker=1",
         "broker=1; emergency=false",
         "emergency=false; broker=1; throttled_clients=0",
-        "broker=1; emergency=false; throttled_clients=0; more=1",
+        "broker=1; emergency=false; throttled_clients=0; More=1",
+        "broker=1; emergency=false; throttled_clients=0; fault=<b>",
+        "broker=1; emergency=false; throttled_clients=0; fault=",
         ", ".join(["broker=1; emergency=false; throttled_clients=0"] * 2),
         "broker=01; emergency=false; throttled_clients=0",
         "broker=+1; emergency=false; throttled_clients=0",
@@ -42,7 +58,7 @@ def test_every_report_is_read_as_it_was_written(
         "broker=1; emergency=False; throttled_clients=0",
         "broker=1; emergency=; throttled_clients=0",
         "broker=1; emergency=false; throttled_clients=0\n",
-        "broker=1;" + " " * 100 + "emergency=false; throttled_clients=0",
+        "broker=1;" + " " * 200 + "emergency=false; throttled_clients=0",
     ],
 )
 def test_another_form_is_none(text: str) -> None:

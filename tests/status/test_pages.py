@@ -116,6 +116,14 @@ async def test_an_override() -> None:
     assert "broker 1 throttles 3 clients, does not wait for changes now (last seen now)" in words
 
 
+async def test_a_callback_with_a_fault() -> None:
+    """The page has the reason, and where to look."""
+    sidecar = throttled()
+    sidecar.board.readers.record(Report(1, False, 0, "not-asked"), None, 0.0)
+    words = (await outline(sidecar)).words
+    assert "may not throttle all clients (not-asked), see its log" in words
+
+
 async def test_no_broker_follows() -> None:
     """A factor that nobody reads throttles nobody: the page says so."""
     page = await outline(throttled())
