@@ -116,6 +116,8 @@ def _client(bootstrap: str, user: str, client_id: str, counted: "_Counted") -> d
         "sasl.password": USERS[user],
         "statistics.interval.ms": _STATS_MS,
         "stats_cb": counted.stats,
+        # Notices: at its end a client may say how many of its own events it drops.
+        "log_level": 5,
     }
 
 

@@ -7,6 +7,7 @@ final class Answer {
     private final long validForMs;
     private final double secondsToFull;
     private final long atNanos;
+    private final long observedMsAgo;
     private final String failure;
 
     private Answer(
@@ -15,12 +16,14 @@ final class Answer {
             long validForMs,
             double secondsToFull,
             long atNanos,
+            long observedMsAgo,
             String failure) {
         this.document = document;
         this.etag = etag;
         this.validForMs = validForMs;
         this.secondsToFull = secondsToFull;
         this.atNanos = atNanos;
+        this.observedMsAgo = observedMsAgo;
         this.failure = failure;
     }
 
@@ -31,8 +34,23 @@ final class Answer {
      * @param atNanos when the answer began, on the monotonic clock.
      */
     static Answer modified(Document document, String etag, long atNanos) {
+        return modified(document, etag, atNanos, 0);
+    }
+
+    /**
+     * The same.
+     *
+     * @param observedMsAgo how old the observation behind it was, ms; 0 where the sidecar does not say.
+     */
+    static Answer modified(Document document, String etag, long atNanos, long observedMsAgo) {
         return new Answer(
-                document, etag, document.validForMs(), document.secondsToFull(), atNanos, null);
+                document,
+                etag,
+                document.validForMs(),
+                document.secondsToFull(),
+                atNanos,
+                observedMsAgo,
+                null);
     }
 
     /**
@@ -42,12 +60,18 @@ final class Answer {
      * @param secondsToFull as {@link Document#secondsToFull()}.
      */
     static Answer notModified(long validForMs, double secondsToFull, long atNanos) {
-        return new Answer(null, null, validForMs, secondsToFull, atNanos, null);
+        return notModified(validForMs, secondsToFull, atNanos, 0);
+    }
+
+    /** The same, with the age of the observation as in {@link #modified}. */
+    static Answer notModified(
+            long validForMs, double secondsToFull, long atNanos, long observedMsAgo) {
+        return new Answer(null, null, validForMs, secondsToFull, atNanos, observedMsAgo, null);
     }
 
     /** No valid answer came. */
     static Answer failed(String reason) {
-        return new Answer(null, null, 0, Double.NaN, 0, reason);
+        return new Answer(null, null, 0, Double.NaN, 0, 0, reason);
     }
 
     /** Whether no valid answer came. */
@@ -79,5 +103,10 @@ final class Answer {
 
     long atNanos() {
         return atNanos;
+    }
+
+    /** How old the observation behind it was when it was given, ms. */
+    long observedMsAgo() {
+        return observedMsAgo;
     }
 }

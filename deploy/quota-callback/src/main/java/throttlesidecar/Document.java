@@ -4,6 +4,21 @@ import java.util.Map;
 
 /** The body of {@code GET /v1/quota-factors}, by the rules of {@link DocumentReader}. */
 final class Document {
+    /** Where the factor for all comes from. */
+    enum Source {
+        /** Volumes that were seen. */
+        OBSERVATION,
+        /** An override, or a sidecar that is switched off: whatever volumes have. */
+        OPERATOR,
+        /** The sidecar's fallback: it sees nothing. */
+        NONE
+    }
+
+    private final Source source;
+    private final boolean stops;
+    private final VolumeLine limit;
+    private final VolumeLine stopLine;
+    private final byte[] body;
     private final double factor;
     private final Map<String, Double> users;
     private final double secondsToFull;
@@ -18,6 +33,28 @@ final class Document {
             long generation,
             long validForMs,
             String reason) {
+        this(
+                factor, users, secondsToFull, generation, validForMs, reason,
+                Source.OBSERVATION, false, null, null, null);
+    }
+
+    Document(
+            double factor,
+            Map<String, Double> users,
+            double secondsToFull,
+            long generation,
+            long validForMs,
+            String reason,
+            Source source,
+            boolean stops,
+            VolumeLine limit,
+            VolumeLine stopLine,
+            byte[] body) {
+        this.source = source;
+        this.stops = stops;
+        this.limit = limit;
+        this.stopLine = stopLine;
+        this.body = body;
         this.factor = factor;
         this.users = Map.copyOf(users);
         this.secondsToFull = secondsToFull;
@@ -54,5 +91,29 @@ final class Document {
     /** Why the factor is what it is, in the sidecar's words, fit for a log line; may be empty. */
     String reason() {
         return reason;
+    }
+
+    Source source() {
+        return source;
+    }
+
+    /** Whether nothing is to be admitted: a volume is at or below the second line. */
+    boolean stops() {
+        return stops;
+    }
+
+    /** From where on the volumes of this cluster throttle; null: nowhere, or not known. */
+    VolumeLine limit() {
+        return limit;
+    }
+
+    /** From where on they stop; null likewise. */
+    VolumeLine stopLine() {
+        return stopLine;
+    }
+
+    /** What was received, to be kept; null where it was not received. */
+    byte[] body() {
+        return body;
     }
 }

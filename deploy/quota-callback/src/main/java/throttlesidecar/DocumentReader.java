@@ -50,6 +50,10 @@ final class DocumentReader {
     private long generation;
     private long validForMs = -1;
     private String reason = "";
+    private Document.Source source = Document.Source.OBSERVATION;
+    private boolean stops;
+    private VolumeLine limit;
+    private VolumeLine stopLine;
 
     private DocumentReader(JsonParser parser) {
         this.parser = parser;
@@ -63,7 +67,7 @@ final class DocumentReader {
     static Document read(byte[] body) throws WrongAnswer {
         try (JsonParser parser = JSON.createParser(text(body))) {
             parser.enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION);
-            return new DocumentReader(parser).document();
+            return new DocumentReader(parser).document(body);
         } catch (CharacterCodingException error) {
             throw new WrongAnswer("it is not JSON: it is not UTF-8", error);
         } catch (JsonProcessingException error) {
@@ -79,7 +83,7 @@ final class DocumentReader {
         return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString();
     }
 
-    private Document document() throws IOException, WrongAnswer {
+    private Document document(byte[] body) throws IOException, WrongAnswer {
         if (parser.nextToken() != JsonToken.START_OBJECT) {
             throw new WrongAnswer("it is no JSON object");
         }
@@ -95,7 +99,9 @@ final class DocumentReader {
         if (validForMs < 0) {
             throw new WrongAnswer("valid_for_ms is missing");
         }
-        return new Document(factor, users, secondsToFull, generation, validForMs, reason);
+        return new Document(
+                factor, users, secondsToFull, generation, validForMs, reason, source, stops, limit,
+                stopLine, body);
     }
 
     private void member(String name) throws IOException, WrongAnswer {
@@ -119,9 +125,60 @@ final class DocumentReader {
             case "reason":
                 reason = value == JsonToken.VALUE_STRING ? printable(parser.getText()) : "";
                 break;
+            case "source":
+                source = source(value == JsonToken.VALUE_STRING ? parser.getText() : "");
+                break;
+            case "stop":
+                if (!value.isBoolean()) {
+                    throw new WrongAnswer("stop is neither true nor false");
+                }
+                stops = value == JsonToken.VALUE_TRUE;
+                break;
+            case "limit":
+                limit = line(value);
+                break;
+            case "stop_line":
+                stopLine = line(value);
+                break;
             default:
                 skip(value);
         }
+    }
+
+    private static Document.Source source(String name) {
+        switch (name) {
+            case "override":
+            case "disabled":
+                return Document.Source.OPERATOR;
+            case "fallback":
+                return Document.Source.NONE;
+            default:
+                return Document.Source.OBSERVATION;
+        }
+    }
+
+    /** A line of a type that is not known is none: the broker's own eyes are not all that looks. */
+    private VolumeLine line(JsonToken first) throws IOException, WrongAnswer {
+        if (first != JsonToken.START_OBJECT) {
+            skip(first);
+            return null;
+        }
+        String type = "";
+        double value = Double.NaN;
+        while (parser.nextToken() != JsonToken.END_OBJECT) {
+            String name = parser.getCurrentName();
+            JsonToken token = parser.nextToken();
+            if (name.equals("type") && token == JsonToken.VALUE_STRING) {
+                type = parser.getText();
+            } else if (name.equals("value")) {
+                value = positive("the value of a limit", token);
+            } else {
+                skip(token);
+            }
+        }
+        boolean isRatio = type.equals("min_available_ratio");
+        boolean isKnown = isRatio || type.equals("min_available_bytes");
+        return isKnown && !Double.isNaN(value) ? new VolumeLine(isRatio, value) : null;
     }
 
     private void readUsers(JsonToken value) throws IOException, WrongAnswer {

@@ -9,6 +9,8 @@ final class Factors {
     enum Source {
         /** The sidecar's last document, which is valid. */
         SIDECAR,
+        /** The broker's own eyes: a volume of its own is at or below the limit. */
+        LOCAL,
         /** The settings, since there is no valid document. */
         FALLBACK,
         /** The callback is switched off. */

@@ -1,5 +1,6 @@
 package throttlesidecar;
 
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutorService;
@@ -7,6 +8,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
@@ -18,6 +21,10 @@ import java.util.function.Supplier;
  */
 final class Follower implements AutoCloseable {
     private static final long END_MS = 1_000;
+
+    /** What others said, and the eyes saw, while this thread was busy for long, is dropped. */
+    private static final int MOST_WAITING = 100;
+
     private static final long BACKOFF_AFTER_BUG_MS = 500;
 
     private final Following following;
@@ -29,7 +36,10 @@ final class Follower implements AutoCloseable {
     private final ExecutorService requester =
             Executors.newCachedThreadPool(daemons("throttle-sidecar-request"));
     private final Thread thread = daemons("throttle-sidecar-follower").newThread(this::run);
+    private final AtomicBoolean keeping = new AtomicBoolean();
     private SidecarClient client;
+    private Others others;
+    private Consumer<Document> keep = document -> {};
     private long requests;
     private boolean hadBug;
     private volatile boolean closed;
@@ -38,40 +48,83 @@ final class Follower implements AutoCloseable {
      * Follows from {@link #start()} on.
      *
      * @param terms at first.
-     * @param client sends the requests.
+     * @param clients one for each sidecar, the own one first.
      * @param apply puts factors in force; called by the follower's thread alone.
      * @param reportHeaders this broker's report, see {@link SidecarClient#request}.
      */
     Follower(
             Terms terms,
-            SidecarClient client,
+            List<SidecarClient> clients,
             Consumer<Factors> apply,
             Supplier<Map<String, String>> reportHeaders,
             Moments moments,
             Journal journal) {
         this.following = new Following(terms, journal, moments.nanos());
-        this.client = client;
+        use(clients);
         this.apply = apply;
         this.reportHeaders = reportHeaders;
         this.moments = moments;
         this.journal = journal;
     }
 
+    /**
+     * Before the start: what was kept of the last run, and where to keep.
+     *
+     * @param found null: nothing.
+     * @param keep keeps a document, on any thread; one at a time.
+     */
+    void keep(Kept.Found found, Consumer<Document> keep) {
+        this.keep = keep;
+        if (found != null) {
+            following.remember(found.document, found.ageMs, moments.nanos());
+        }
+    }
+
+    /** What the broker's own eyes see; on any thread. */
+    void see(Sight sight) {
+        offer(() -> following.onSight(sight));
+    }
+
+    private void offer(Runnable message) {
+        if (inbox.size() < MOST_WAITING) {
+            inbox.add(message);
+        }
+    }
+
     void start() {
+        others.start();
         thread.start();
+    }
+
+    private void use(List<SidecarClient> clients) {
+        client = clients.get(0);
+        AtomicReference<Others> asking = new AtomicReference<>();
+        others =
+                new Others(
+                        clients.subList(1, clients.size()),
+                        (answer, number) ->
+                                offer(() -> {
+                                    if (others == asking.get()) {
+                                        following.onOther(number, answer);
+                                    }
+                                }));
+        asking.set(others);
+        following.adoptOthers(clients.size() - 1);
     }
 
     /**
      * Adopts other settings within milliseconds, also while an answer is outstanding.
      *
-     * @param newClient replaces the client, which is closed.
+     * @param clients replace the others, which are closed.
      * @param sameSidecar as in {@link Following#adopt}.
      */
-    void adopt(Terms terms, SidecarClient newClient, boolean sameSidecar) {
+    void adopt(Terms terms, List<SidecarClient> clients, boolean sameSidecar) {
         inbox.add(
                 () -> {
                     client.close();
-                    client = newClient;
+                    others.close();
+                    use(clients);
+                    others.start();
                     requests++;
                     following.adopt(terms, sameSidecar, moments.nanos());
                 });
@@ -80,6 +133,11 @@ final class Follower implements AutoCloseable {
     /** The age of the sidecar's last valid answer, ms; -1 before the first. */
     long ageMs() {
         return following.ageMs(moments.nanos());
+    }
+
+    /** The age of the limits for the broker's own volumes, ms; -1: there are none. */
+    long limitsAgeMs() {
+        return following.limitsAgeMs(moments.nanos());
     }
 
     /** How many requests had no valid answer. */
@@ -114,6 +172,7 @@ final class Follower implements AutoCloseable {
             }
         }
         client.close();
+        others.close();
     }
 
     /** Does what is due; false after a bug, which must not keep settings from being adopted. */
@@ -137,9 +196,23 @@ final class Follower implements AutoCloseable {
         if (factors != null) {
             apply.accept(factors);
         }
+        keep(following.documentToKeep());
         Following.Request request = following.nextRequest(moments.nanos());
         if (request != null) {
             send(request, ++requests, client, reportHeaders.get());
+        }
+    }
+
+    /** On another thread, since a disk may hang; not while the last is still being kept. */
+    private void keep(Document document) {
+        if (document != null && !keeping.getAndSet(true)) {
+            requester.execute(() -> {
+                try {
+                    keep.accept(document);
+                } finally {
+                    keeping.set(false);
+                }
+            });
         }
     }
 

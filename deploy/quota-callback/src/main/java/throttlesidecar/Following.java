@@ -1,7 +1,10 @@
 package throttlesidecar;
 
+import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * Decides which factors are in force and which request is due: the half of a {@link Follower}
@@ -34,14 +37,14 @@ final class Following {
     private static final long TICK_MS = 500;
 
     private final Journal journal;
+    private final Said own = new Said();
+    private final OwnVolumes volumes = new OwnVolumes();
     private Terms terms;
-    private Document document;
+    private List<Said> others = List.of();
     private String etag;
-    private double secondsToFull = Double.NaN;
-    private long untilNanos;
+    private String reason = "";
     private boolean fresh;
     private boolean requesting;
-    private boolean lastAnswered;
     private long requestedNanos;
     private long dueNanos;
     private Factors applied;
@@ -55,6 +58,7 @@ final class Following {
     private volatile long failures;
     private volatile long answeredNanos;
     private volatile boolean everAnswered;
+    private volatile Limits limits;
 
     /**
      * At first the fallback is in force and a request is due.
@@ -65,6 +69,17 @@ final class Following {
         this.terms = terms;
         this.journal = journal;
         this.dueNanos = nowNanos;
+    }
+
+    /** The document with the limits for the broker's own volumes, and when it came. */
+    private static final class Limits {
+        private final Document document;
+        private final long atNanos;
+
+        Limits(Document document, long atNanos) {
+            this.document = document;
+            this.atNanos = atNanos;
+        }
     }
 
     /** A request to send: the last document's entity tag, or null, and the wait, s. */
@@ -92,8 +107,47 @@ final class Following {
             failing = false;
         }
         requesting = false;
-        lastAnswered = false;
+        own.fails();
         dueNanos = nowNanos;
+    }
+
+    /** Names so many other sidecars, of which nothing is known. */
+    void adoptOthers(int count) {
+        others = Stream.generate(Said::new).limit(count).collect(Collectors.toUnmodifiableList());
+    }
+
+    /**
+     * Takes the document that was kept on disk, before the first answer. It counts as long as it would
+     * have; its limits until there are others.
+     */
+    void remember(Document kept, long ageMs, long nowNanos) {
+        own.remember(kept, ageMs, nowNanos);
+        limits = new Limits(kept, nowNanos - ms(ageMs));
+    }
+
+    /** Processes the answer of another sidecar, by its number from 0 on. */
+    void onOther(int number, Answer answer) {
+        if (number >= others.size()) {
+            return;
+        }
+        Said other = others.get(number);
+        if (answer.isFailure()) {
+            other.fails();
+        } else {
+            other.hear(answer);
+            limits = new Limits(other.document(), answer.atNanos());
+        }
+        fresh = true;
+    }
+
+    /** Takes what the broker's own volumes have. */
+    void onSight(Sight sight) {
+        volumes.see(sight);
+    }
+
+    /** The sidecar's document, to be kept; null where it has not answered. */
+    Document documentToKeep() {
+        return own.answers() ? own.document() : null;
     }
 
     /** The request that is due now; null when none is. */
@@ -104,24 +158,24 @@ final class Following {
         requesting = true;
         requestedNanos = nowNanos;
         int waitS = isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
-        return new Request(etag, etag != null && lastAnswered ? waitS : 0);
+        return new Request(etag, etag != null && own.answers() ? waitS : 0);
     }
 
     /** Processes the answer to the request under way. */
     void onAnswer(Answer answer, long nowNanos) {
         requesting = false;
-        lastAnswered = !answer.isFailure();
         if (answer.isFailure()) {
+            own.fails();
+            fresh |= !others.isEmpty();
             dueNanos = Math.max(nowNanos + ms(BACKOFF_MS), requestedNanos + ms(RETRY_MS));
             fail(answer.failure(), nowNanos);
             return;
         }
+        own.hear(answer);
+        limits = new Limits(own.document(), answer.atNanos());
         if (answer.document() != null) {
-            document = answer.document();
             etag = answer.etag();
         }
-        secondsToFull = answer.secondsToFull();
-        untilNanos = answer.atNanos() + ms(answer.validForMs());
         answeredNanos = answer.atNanos();
         everAnswered = true;
         fresh = true;
@@ -148,13 +202,13 @@ final class Following {
         failingSinceNanos = nowNanos;
         failuresInARow = 1;
         String inForce =
-                isValid(nowNanos)
+                own.isValid(nowNanos)
                         ? String.format(
                                 Locale.ROOT,
                                 "Its last factor, %s, is valid for another %d s, then the fallback"
                                         + " %s is in force",
-                                document.factor(),
-                                seconds(untilNanos - nowNanos),
+                                own.document().factor(),
+                                seconds(own.untilNanos() - nowNanos),
                                 terms.fallback())
                         : "The fallback " + terms.fallback() + " is in force";
         journal.warn(
@@ -195,9 +249,12 @@ final class Following {
         if (terms.enabled() && !requesting) {
             next = earlier(next, dueNanos);
         }
-        if (terms.enabled() && isValid(nowNanos)) {
-            // The document is valid to the end of that moment.
-            next = earlier(next, untilNanos + 1);
+        // A document is valid to the end of that moment.
+        for (Said said : others) {
+            next = said.isValid(nowNanos) ? earlier(next, said.untilNanos() + 1) : next;
+        }
+        if (terms.enabled() && own.isValid(nowNanos)) {
+            next = earlier(next, own.untilNanos() + 1);
         }
         if (isSettling(nowNanos)) {
             next = earlier(next, tickNanos);
@@ -210,6 +267,14 @@ final class Following {
         return everAnswered ? TimeUnit.NANOSECONDS.toMillis(nowNanos - answeredNanos) : -1;
     }
 
+    /** The age of the limits for the broker's own volumes, ms; -1: there are none. */
+    long limitsAgeMs(long nowNanos) {
+        Limits known = limits;
+        return known == null || known.document.limit() == null
+                ? -1
+                : TimeUnit.NANOSECONDS.toMillis(nowNanos - known.atNanos);
+    }
+
     /** How many requests had no valid answer. */
     long failures() {
         return failures;
@@ -219,19 +284,34 @@ final class Following {
         if (!terms.enabled()) {
             return Factors.DISABLED;
         }
-        if (!isValid(nowNanos)) {
-            return Factors.fallback(terms.fallback());
-        }
-        return new Factors(
-                document.factor(),
-                document.users(),
-                Factors.Source.SIDECAR,
-                document.generation(),
-                secondsToFull);
+        Said said = Said.counting(own, others, nowNanos);
+        Document document = said == null ? null : said.document();
+        reason = document == null ? "" : document.reason();
+        Factors factors =
+                said == null
+                        ? Factors.fallback(terms.fallback())
+                        : new Factors(
+                                document.factor(),
+                                document.users(),
+                                Factors.Source.SIDECAR,
+                                document.generation(),
+                                said.secondsToFull());
+        boolean lifted = document != null && document.source() == Document.Source.OPERATOR;
+        return lifted || limits == null ? factors : seen(factors, limits.document.limit());
     }
 
-    private boolean isValid(long nowNanos) {
-        return document != null && nowNanos - untilNanos <= 0;
+    /** The same, unless the broker's own volumes are too full, whatever sidecars say. */
+    private Factors seen(Factors factors, VolumeLine limit) {
+        if (factors.global() == 0.0 || !volumes.violate(limit)) {
+            return factors;
+        }
+        reason = volumes.reason(limit);
+        return new Factors(
+                0.0,
+                factors.users(),
+                Factors.Source.LOCAL,
+                factors.generation(),
+                factors.secondsToFull());
     }
 
     private boolean isThrottling() {
@@ -261,7 +341,7 @@ final class Following {
                 journal.warn("The quota callback is switched off: every client has its own quota");
                 break;
             case FALLBACK:
-                if (document == null) {
+                if (own.document() == null) {
                     journal.info(
                             String.format(
                                     "Until the sidecar at %s answers, the fallback %s is in force",
@@ -282,10 +362,12 @@ final class Following {
     private void logDocument(Factors next) {
         String line =
                 String.format(
-                        "Produce quotas are multiplied by %s (generation %d%s)%s",
+                        "Produce quotas are multiplied by %s (%s%s)%s",
                         next.global(),
-                        next.generation(),
-                        document.reason().isEmpty() ? "" : ": " + document.reason(),
+                        next.source() == Factors.Source.LOCAL
+                                ? "by its own eyes"
+                                : "generation " + next.generation(),
+                        reason.isEmpty() ? "" : ": " + reason,
                         next.users().isEmpty()
                                 ? ""
                                 : ", those of " + next.users().size() + " users by their own");

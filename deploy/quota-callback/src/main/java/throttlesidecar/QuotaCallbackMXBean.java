@@ -6,7 +6,10 @@ public interface QuotaCallbackMXBean {
     /** The factor for all by which produce quotas are multiplied, from 0 to 1. */
     double getFactorApplied();
 
-    /** Where that comes from: SIDECAR, FALLBACK (no document is valid) or DISABLED. */
+    /**
+     * Where that comes from: SIDECAR, LOCAL (a volume of this broker is too full, by its own eyes),
+     * FALLBACK (no document is valid) or DISABLED.
+     */
     String getSource();
 
     /** The generation of the sidecar's document in force; 0 when none is. */
@@ -45,4 +48,7 @@ public interface QuotaCallbackMXBean {
      * none. The log has the details.
      */
     String getFault();
+
+    /** The age of the limits that the broker holds its own volumes against, ms; -1: it has none. */
+    long getLimitsAgeMs();
 }

@@ -74,12 +74,15 @@ final class Settings implements Enforcement.Limits {
                     STATIC_PREFIX + "request",
                     STATIC_EXCLUDED);
 
+    private static final String METADATA_LOG_DIR = "metadata.log.dir";
     private static final String REPORTERS = "metric.reporters";
     private static final String ROLES = "process.roles";
     private static final String USER = "User:";
     private static final long DAY_MS = 86_400_000L;
 
-    private final URI url;
+    private final List<URI> urls;
+    private final List<String> logDirs;
+    private final Path metadataDir;
     private final boolean enabled;
     private final long pauseMaxMs;
     private final long emergencyPauseMaxMs;
@@ -95,7 +98,9 @@ final class Settings implements Enforcement.Limits {
     private final Path caFile;
 
     private Settings(RawSettings raw) {
-        url = raw.url();
+        urls = raw.urls();
+        logDirs = raw.logDirs();
+        metadataDir = raw.file(METADATA_LOG_DIR);
         enabled = raw.flag(ENABLED, true);
         pauseMaxMs = raw.millis(PAUSE_MAX, 4000, 1);
         emergencyPauseMaxMs = raw.millis(EMERGENCY_PAUSE_MAX, 300_000, 1);
@@ -129,7 +134,7 @@ final class Settings implements Enforcement.Limits {
                     EMERGENCY_PAUSE_MAX + "=" + emergencyPauseMaxMs + " must be at least "
                             + PAUSE_MAX + ", and counts as " + pauseMaxMs);
         }
-        if (caFile != null && !isHttps()) {
+        if (caFile != null && urls.stream().noneMatch(Settings::isHttps)) {
             clashes.add(CA_FILE + " is for an https address in " + URL + ", and is not used");
         }
         return enabled ? clashes : List.of();
@@ -137,18 +142,22 @@ final class Settings implements Enforcement.Limits {
 
     /** What is not safe, as a sentence for the log; null for nothing. */
     String warning() {
-        String host = url.getHost();
-        boolean loopback =
-                host.equalsIgnoreCase("localhost")
-                        || host.startsWith("127.")
-                        || host.equals("[::1]");
-        return tokenFile == null || isHttps() || loopback
+        String hosts =
+                urls.stream()
+                        .filter(url -> !isHttps(url) && !isLoopback(url.getHost()))
+                        .map(URI::getHost)
+                        .collect(Collectors.joining(", "));
+        return tokenFile == null || hosts.isEmpty()
                 ? null
-                : "The token of " + TOKEN_FILE + " is sent to " + host
+                : "The token of " + TOKEN_FILE + " is sent to " + hosts
                         + " in clear text: use an https address in " + URL;
     }
 
-    private boolean isHttps() {
+    private static boolean isLoopback(String host) {
+        return host.equalsIgnoreCase("localhost") || host.startsWith("127.") || host.equals("[::1]");
+    }
+
+    private static boolean isHttps(URI url) {
         return "https".equals(url.getScheme());
     }
 
@@ -198,8 +207,24 @@ final class Settings implements Enforcement.Limits {
         return List.of("controller").equals(new RawSettings(configs).list(ROLES, ","));
     }
 
+    /** The broker's own sidecar. */
     URI url() {
-        return url;
+        return urls.get(0);
+    }
+
+    /** All sidecars, the own one first; others are asked in case it is dead. */
+    List<URI> urls() {
+        return urls;
+    }
+
+    /** The broker's log dirs. */
+    List<String> logDirs() {
+        return logDirs;
+    }
+
+    /** A folder of the broker's that is there at its start; null where none is known. */
+    Path folder() {
+        return metadataDir != null ? metadataDir : logDirs.isEmpty() ? null : Path.of(logDirs.get(0));
     }
 
     boolean enabled() {
@@ -223,7 +248,7 @@ final class Settings implements Enforcement.Limits {
 
     /** The file with certificates, PEM, to trust with https; null for the JVM's own. */
     Path caFile() {
-        return isHttps() ? caFile : null;
+        return urls.stream().anyMatch(Settings::isHttps) ? caFile : null;
     }
 
     @Override
@@ -370,9 +395,25 @@ final class Settings implements Enforcement.Limits {
             return value;
         }
 
-        URI url() {
+        List<URI> urls() {
             String text = Objects.requireNonNullElse(text(URL), "http://127.0.0.1:7070");
-            String must = "must be the sidecar's address, such as http://127.0.0.1:7070";
+            List<URI> urls = new ArrayList<>();
+            for (String url : text.split(",", -1)) {
+                urls.add(url(url.trim()));
+            }
+            return List.copyOf(urls);
+        }
+
+        /** As Kafka: log.dirs, else log.dir. */
+        List<String> logDirs() {
+            List<String> several = list("log.dirs", ",");
+            return several.isEmpty() ? list("log.dir", ",") : several;
+        }
+
+        private URI url(String text) {
+            String must =
+                    "must be the sidecar's address, such as http://127.0.0.1:7070, which others may"
+                            + " follow after commas";
             URI parsed;
             try {
                 parsed = URI.create(text);

@@ -223,10 +223,12 @@ final class SidecarClient {
 
     static Answer answer(HttpAnswer http, String etag, long atNanos) throws WrongAnswer {
         if (http.status() == 200) {
-            return Answer.modified(DocumentReader.read(http.body()), etag(http), atNanos);
+            return Answer.modified(
+                    DocumentReader.read(http.body()), etag(http), atNanos, observedMsAgo(http));
         }
         if (http.status() == 304 && etag != null) {
-            return Answer.notModified(validForMs(http), secondsToFull(http), atNanos);
+            return Answer.notModified(
+                    validForMs(http), secondsToFull(http), atNanos, observedMsAgo(http));
         }
         throw new WrongAnswer(status(http.status()));
     }
@@ -252,6 +254,18 @@ final class SidecarClient {
         String text = http.header("throttle-valid-for-ms");
         if (text == null || !MS.matcher(text).matches()) {
             throw new WrongAnswer("Throttle-Valid-For-Ms is missing or no number");
+        }
+        return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
+    }
+
+    /** Older sidecars don't say. */
+    private static long observedMsAgo(HttpAnswer http) throws WrongAnswer {
+        String text = http.header("throttle-observed-ms-ago");
+        if (text == null) {
+            return 0;
+        }
+        if (!MS.matcher(text).matches()) {
+            throw new WrongAnswer("Throttle-Observed-Ms-Ago is no number");
         }
         return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
     }

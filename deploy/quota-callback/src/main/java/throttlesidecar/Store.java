@@ -4,8 +4,10 @@ import java.lang.management.ManagementFactory;
 import java.net.URI;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
@@ -37,6 +39,7 @@ final class Store implements QuotaCallbackMXBean {
     private final Quotas quotas;
     private final Enforcement enforcement;
     private final Follower follower;
+    private final Eyes eyes;
     private final AtomicLong changes = new AtomicLong();
     private volatile Settings settings;
     private boolean wasEmergency;
@@ -57,11 +60,12 @@ final class Store implements QuotaCallbackMXBean {
         follower =
                 new Follower(
                         terms(settings),
-                        client(settings),
+                        clients(settings),
                         this::apply,
                         this::reportHeaders,
                         Moments.SYSTEM,
                         journal);
+        eyes = new Eyes(settings.logDirs(), Eyes.Disk.SYSTEM, follower::see);
     }
 
     /**
@@ -114,10 +118,17 @@ final class Store implements QuotaCallbackMXBean {
         } catch (JMException error) {
             journal.warn("The quota callback could not be registered in JMX: " + error);
         }
+        Path folder = settings.folder();
+        if (folder != null) {
+            Kept kept = new Kept(folder, Moments.SYSTEM, journal);
+            follower.keep(kept.read(), kept::write);
+        }
+        eyes.start();
         follower.start();
     }
 
     private void close() {
+        eyes.close();
         follower.close();
         tagSets.enforcement(null);
         try {
@@ -143,11 +154,11 @@ final class Store implements QuotaCallbackMXBean {
     /** Adopts other settings, which were checked. */
     synchronized void adopt(Settings newSettings) {
         URI before = settings.url();
-        SidecarClient client = client(newSettings);
+        List<SidecarClient> clients = clients(newSettings);
         settings = newSettings;
         quotas.settingsChanged();
         changes.incrementAndGet();
-        follower.adopt(terms(newSettings), client, before.equals(newSettings.url()));
+        follower.adopt(terms(newSettings), clients, before.equals(newSettings.url()));
     }
 
     /** Changes with the settings. */
@@ -175,17 +186,22 @@ final class Store implements QuotaCallbackMXBean {
                 Ramp.lastsMs(settings.rampMs(), settings.pauseMaxMs()));
     }
 
-    private SidecarClient client(Settings settings) {
+    /** One for each sidecar, the own one first. */
+    private List<SidecarClient> clients(Settings settings) {
         settings.clashes().forEach(clash -> journal.warn("The quota callback: " + clash));
         if (settings.warning() != null) {
             journal.warn(settings.warning());
         }
-        return new SidecarClient(
-                settings.url(),
-                trusted(settings),
-                settings.tokenFile(),
-                Moments.SYSTEM,
-                SidecarClient.TIMEOUT_MS);
+        SSLSocketFactory trusted = trusted(settings);
+        return settings.urls().stream()
+                .map(url ->
+                        new SidecarClient(
+                                url,
+                                trusted,
+                                settings.tokenFile(),
+                                Moments.SYSTEM,
+                                SidecarClient.TIMEOUT_MS))
+                .collect(Collectors.toUnmodifiableList());
     }
 
     /** Sockets that trust the configured authorities, by the file's content of now if there is one. */
@@ -308,5 +324,10 @@ final class Store implements QuotaCallbackMXBean {
     @Override
     public String getFault() {
         return enforcement.faults().worst();
+    }
+
+    @Override
+    public long getLimitsAgeMs() {
+        return follower.limitsAgeMs();
     }
 }

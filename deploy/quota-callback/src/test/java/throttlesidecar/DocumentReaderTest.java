@@ -1,6 +1,8 @@
 package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -35,6 +37,27 @@ class DocumentReaderTest {
         assertEquals(12, document.generation());
         assertEquals(299_000, document.validForMs());
         assertEquals("a volume is full", document.reason());
+        assertEquals(Document.Source.OBSERVATION, document.source());
+    }
+
+    /** Where the factor comes from, the stop, and the lines that volumes are held against. */
+    @Test
+    void readsWhatTheEyesNeed() throws WrongAnswer {
+        Document document =
+                read(
+                        "{\"factor\":0,\"source\":\"override\",\"stop\":true,\"valid_for_ms\":1,"
+                                + "\"limit\":{\"type\":\"min_available_ratio\",\"value\":0.1,\"x\":[1]},"
+                                + "\"stop_line\":{\"type\":\"later\",\"value\":1}}");
+        assertEquals(Document.Source.OPERATOR, document.source());
+        assertTrue(document.stops());
+        assertTrue(document.limit().isReached(new Sight.Volume(50, 500), 0.0));
+        assertFalse(document.limit().isReached(new Sight.Volume(51, 500), 0.0));
+        assertNull(document.stopLine());
+        Document none = read("{\"factor\":1,\"valid_for_ms\":1,\"limit\":null,\"source\":\"fallback\"}");
+        assertNull(none.limit());
+        assertEquals(Document.Source.NONE, none.source());
+        assertThrows(
+                WrongAnswer.class, () -> read("{\"factor\":1,\"valid_for_ms\":1,\"stop\":1}"));
     }
 
     /** Two members are enough; what the others are then is stated. */

@@ -124,7 +124,7 @@ class FollowerTest {
             next(Source.SIDECAR);
             assertTrue(hanging.await(5, TimeUnit.SECONDS));
             long before = System.nanoTime();
-            follower.adopt(terms(false), client(server), true);
+            follower.adopt(terms(false), List.of(client(server)), true);
 
             assertEquals(1.0, next(Source.DISABLED).global());
             assertTrue(msSince(before) < 200, msSince(before) + " ms");
@@ -132,7 +132,7 @@ class FollowerTest {
             Thread.sleep(700);
             assertEquals(2, requests.get());
             assertEquals(0, follower.failures());
-            follower.adopt(terms(true), client(server), true);
+            follower.adopt(terms(true), List.of(client(server)), true);
             assertEquals(0.0, next(Source.SIDECAR).global());
         }
     }
@@ -203,7 +203,7 @@ class FollowerTest {
                 new RawServer((head, out) -> out.write(document("0.0", 60_000)))) {
             follow(server, faulty);
             Thread.sleep(100);
-            follower.adopt(terms(false), client(server), true);
+            follower.adopt(terms(false), List.of(client(server)), true);
 
             assertEquals(1.0, next(Source.DISABLED).global());
             assertEquals(1, lines.count("a fault"), lines.toString());
@@ -257,7 +257,7 @@ class FollowerTest {
         follower =
                 new Follower(
                         terms(true),
-                        client,
+                        List.of(client),
                         apply,
                         () ->
                                 Map.of(

@@ -66,6 +66,26 @@ class SettingsTest {
         assertTrue(refused.getMessage().contains(P + key), refused.getMessage());
     }
 
+    /** The first is the broker's own; others follow. */
+    @Test
+    void severalSidecarsCanBeNamed() {
+        Settings settings = with(P + "url", "http://127.0.0.1:7070, https://sidecars:7443");
+        assertEquals(URI.create("http://127.0.0.1:7070"), settings.url());
+        assertEquals(URI.create("https://sidecars:7443"), settings.urls().get(1));
+        assertThrows(ConfigException.class, () -> with(P + "url", "http://a,"));
+        assertThrows(ConfigException.class, () -> with(P + "url", "http://a,b"));
+    }
+
+    @Test
+    void logDirsAreThoseOfTheBroker() {
+        Settings several = Settings.of(Map.of("log.dirs", "/a, /b", "log.dir", "/c"));
+        assertEquals(List.of("/a", "/b"), several.logDirs());
+        assertEquals(Path.of("/a"), several.folder());
+        assertEquals(List.of("/c"), with("log.dir", "/c").logDirs());
+        assertEquals(Path.of("/m"), with("metadata.log.dir", "/m").folder());
+        assertNull(Settings.of(Map.of()).folder());
+    }
+
     /** A broker does not start with settings that contradict each other. */
     @ParameterizedTest
     @CsvSource({"pause.emergency.max.ms, 3999", "ssl.ca.file, /ca.pem"})

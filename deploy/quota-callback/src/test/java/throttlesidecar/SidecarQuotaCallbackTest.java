@@ -40,6 +40,7 @@ class SidecarQuotaCallbackTest {
     private final Map<String, Object> configs = new HashMap<>();
     private volatile String factor = "0.0";
     private volatile String users = "{}";
+    private volatile String more = "";
     private RawServer sidecar;
 
     @BeforeEach
@@ -70,8 +71,8 @@ class SidecarQuotaCallbackTest {
     private byte[] answer() {
         String body =
                 String.format(
-                        "{\"factor\":%s,\"users\":%s,\"generation\":%d,\"valid_for_ms\":60000}",
-                        factor, users, users.length() + 1);
+                        "{\"factor\":%s,\"users\":%s,\"generation\":%d,\"valid_for_ms\":60000%s}",
+                        factor, users, users.length() + 1, more);
         return RawServer.http("200 OK", "ETag: " + tag() + "\r\n", body);
     }
 
@@ -217,6 +218,62 @@ class SidecarQuotaCallbackTest {
             Thread.sleep(5);
         }
         assertEquals(Map.of("user", "", "client-id", "app"), produceTags());
+    }
+
+    /**
+     * A volume of the broker's own that is too full throttles, whatever the sidecar says, and from the
+     * start on where the sidecar is gone: its limits are on the broker's disk.
+     */
+    @Test
+    void throttlesByItsOwnEyes(@TempDir Path folder) throws Exception {
+        factor = "1.0";
+        more = ",\"limit\":{\"type\":\"min_available_ratio\",\"value\":1.0}";
+        configs.put("log.dirs", folder.toString());
+        broker.configure(configs);
+        await("Source", "LOCAL");
+        assertEquals(0.0, figure("FactorApplied"));
+        broker.close();
+        sidecar.close();
+        broker.configure(configs);
+        await("Source", "LOCAL");
+        assertTrue((long) figure("LimitsAgeMs") >= 0);
+
+        reconfigure("enabled", "false");
+        await("Source", "DISABLED");
+    }
+
+    /** The last document is in force until the sidecar answers. */
+    @Test
+    void startsWithTheLastFactor(@TempDir Path folder) throws Exception {
+        configs.put("log.dirs", folder.toString());
+        broker.configure(configs);
+        await("FactorApplied", 0.0);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        while (!Files.exists(folder.resolve(Kept.NAME)) && System.nanoTime() < deadline) {
+            Thread.sleep(5);
+        }
+        broker.close();
+        sidecar.close();
+        broker.configure(configs);
+        await("FactorApplied", 0.0);
+        assertEquals("SIDECAR", figure("Source"));
+    }
+
+    /** Where its own sidecar is dead, another's word counts. */
+    @Test
+    void asksOthers() throws Exception {
+        byte[] bytes =
+                RawServer.http(
+                        "200 OK", "ETag: \"o\"\r\n", "{\"factor\":0.0,\"valid_for_ms\":60000}");
+        try (RawServer other = new RawServer((head, out) -> out.write(bytes))) {
+            sidecar.close();
+            configs.put(P + "url", sidecar.url() + "," + other.url());
+            broker.configure(configs);
+            await("FactorApplied", 0.0);
+            assertEquals("SIDECAR", figure("Source"));
+            assertTrue(
+                    other.heads.get(0).stream().noneMatch(line -> line.contains("throttle-reader")));
+        }
     }
 
     private Map<String, String> produceTags() {

@@ -1,0 +1,55 @@
+package throttlesidecar;
+
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeSet;
+
+/**
+ * Holds what the broker's own eyes see against the limits that the sidecar published last.
+ *
+ * <p>A volume counts when it is at or below a line, and no longer when it is above: by a tenth of the
+ * line where it stopped, as the sidecar judges it.
+ */
+final class OwnVolumes {
+    /** As the sidecar's margin of the stop line. */
+    private static final double STOP_MARGIN = 0.1;
+
+    private Sight sight = Sight.NONE;
+    private boolean stopped;
+
+    void see(Sight newSight) {
+        sight = newSight;
+    }
+
+    /** Whether a volume is at or below the limit. */
+    boolean violate(VolumeLine limit) {
+        return limit != null
+                && sight.volumes().values().stream().anyMatch(volume -> limit.isReached(volume, 0.0));
+    }
+
+    /** Whether a volume is at or below the stop line, or was and is not above it by the margin. */
+    boolean stop(VolumeLine line) {
+        double margin = stopped ? STOP_MARGIN : 0.0;
+        stopped = line != null
+                && sight.volumes().values().stream()
+                        .anyMatch(volume -> line.isReached(volume, margin));
+        return stopped;
+    }
+
+    /** Which volumes are at or below the limit, for the log. */
+    String reason(VolumeLine limit) {
+        TreeSet<String> full = new TreeSet<>();
+        for (Map.Entry<String, Sight.Volume> each : sight.volumes().entrySet()) {
+            if (limit.isReached(each.getValue(), 0.0)) {
+                full.add(
+                        String.format(
+                                Locale.ROOT,
+                                "%s of this broker has %d bytes available of %d",
+                                each.getKey(),
+                                each.getValue().availableBytes(),
+                                each.getValue().totalBytes()));
+            }
+        }
+        return String.join(", ", full);
+    }
+}

@@ -1,0 +1,121 @@
+package throttlesidecar;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * What one sidecar said last, and for how long it counts: a document is valid while now &lt;= answer +
+ * validity, and each answer, a 304 too, renews it.
+ */
+final class Said {
+    private static final int VIOLATION = 2;
+
+    private Document document;
+    private double secondsToFull = Double.NaN;
+    private long untilNanos;
+    private long observedNanos;
+    private boolean answers;
+
+    /** Whether its last request had a valid answer. */
+    boolean answers() {
+        return answers;
+    }
+
+    /** The last document; null before the first. */
+    Document document() {
+        return document;
+    }
+
+    /** As {@link Document#secondsToFull}, by the last answer. */
+    double secondsToFull() {
+        return secondsToFull;
+    }
+
+    /** Until when the document is valid, on the monotonic clock. */
+    long untilNanos() {
+        return untilNanos;
+    }
+
+    boolean isValid(long nowNanos) {
+        return document != null && nowNanos - untilNanos <= 0;
+    }
+
+    /** Its last request had no valid answer; the document stays valid. */
+    void fails() {
+        answers = false;
+    }
+
+    /** Takes an answer that is no failure. */
+    void hear(Answer answer) {
+        answers = true;
+        if (answer.document() != null) {
+            document = answer.document();
+        }
+        secondsToFull = answer.secondsToFull();
+        untilNanos = answer.atNanos() + TimeUnit.MILLISECONDS.toNanos(answer.validForMs());
+        observedNanos = answer.atNanos() - TimeUnit.MILLISECONDS.toNanos(answer.observedMsAgo());
+    }
+
+    /** Takes a document that was kept on disk; it may have ended. */
+    void remember(Document kept, long ageMs, long nowNanos) {
+        document = kept;
+        secondsToFull = kept.secondsToFull();
+        long leftMs = kept.validForMs() - ageMs;
+        untilNanos = nowNanos + TimeUnit.MILLISECONDS.toNanos(leftMs);
+        observedNanos = nowNanos - TimeUnit.MILLISECONDS.toNanos(ageMs);
+    }
+
+    private boolean sees() {
+        return document.source() == Document.Source.OBSERVATION;
+    }
+
+    private boolean isOperators() {
+        return document.source() == Document.Source.OPERATOR;
+    }
+
+    /**
+     * Whose word counts: of the sidecars that answer, or of all with a valid document when none does.
+     *
+     * <p>The broker's own by an operator's override; else any that sees a violation, the strictest;
+     * else the one with the youngest observation. A word by no observation (a fallback) is the last
+     * resort.
+     *
+     * <p>Example: the own sidecar was killed a second ago and saw no violation 3 s ago, another sees one
+     * now: the other's. With both alive, and the other's observation 60 s old and without a violation:
+     * the own.
+     *
+     * @return null when no document is valid.
+     */
+    static Said counting(Said own, List<Said> others, long nowNanos) {
+        if (own.isValid(nowNanos) && own.isOperators()) {
+            return own;
+        }
+        List<Said> all = new ArrayList<>();
+        all.add(own);
+        all.addAll(others);
+        all.removeIf(said -> !said.isValid(nowNanos));
+        if (all.stream().anyMatch(Said::answers)) {
+            all.removeIf(said -> !said.answers);
+        }
+        Said best = null;
+        for (Said said : all) {
+            best = best == null || said.countsMoreThan(best) ? said : best;
+        }
+        return best;
+    }
+
+    private boolean countsMoreThan(Said other) {
+        if (rank() != other.rank()) {
+            return rank() > other.rank();
+        }
+        if (document.factor() != other.document.factor() && rank() == VIOLATION) {
+            return document.factor() < other.document.factor();
+        }
+        return observedNanos - other.observedNanos > 0;
+    }
+
+    private int rank() {
+        return !sees() ? 0 : document.factor() < 1.0 || document.stops() ? VIOLATION : 1;
+    }
+}

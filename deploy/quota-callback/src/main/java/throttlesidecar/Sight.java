@@ -1,0 +1,39 @@
+package throttlesidecar;
+
+import java.util.Map;
+
+/** What the broker's own volumes had when they were last looked at, by log dir. */
+final class Sight {
+    /** As long as nobody has looked. */
+    static final Sight NONE = new Sight(Map.of());
+
+    private final Map<String, Volume> volumes;
+
+    Sight(Map<String, Volume> volumes) {
+        this.volumes = Map.copyOf(volumes);
+    }
+
+    /** By log dir; one that could not be looked at has its last reading. */
+    Map<String, Volume> volumes() {
+        return volumes;
+    }
+
+    /** The bytes of a volume. */
+    static final class Volume {
+        private final long availableBytes;
+        private final long totalBytes;
+
+        Volume(long availableBytes, long totalBytes) {
+            this.availableBytes = availableBytes;
+            this.totalBytes = totalBytes;
+        }
+
+        long availableBytes() {
+            return availableBytes;
+        }
+
+        long totalBytes() {
+            return totalBytes;
+        }
+    }
+}

@@ -1,0 +1,250 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import throttlesidecar.Factors.Source;
+
+/** What a broker knows that does not hear from its own sidecar: others, its own volumes, its disk. */
+class SightTest {
+    private static final long START = 1_000_000_000_000L;
+    private static final VolumeLine LIMIT = new VolumeLine(false, 100);
+    private static final VolumeLine STOP = new VolumeLine(true, 0.05);
+
+    private final Lines lines = new Lines();
+    private final MovedMoments moments = new MovedMoments();
+    private final Following following =
+            new Following(new Terms("http://s:1", true, 1.0, 0), lines, START);
+    private long now = START;
+
+    private static Document document(String source, double factor) {
+        return document(source, factor, 300_000);
+    }
+
+    private static Document document(String source, double factor, long validForMs) {
+        String json =
+                String.format(
+                        "{\"factor\":%s,\"source\":\"%s\",\"valid_for_ms\":%d,\"reason\":\"%s\","
+                                + "\"limit\":{\"type\":\"min_available_bytes\",\"value\":100},"
+                                + "\"stop_line\":{\"type\":\"min_available_ratio\",\"value\":0.05}}",
+                        factor, source, validForMs, source);
+        try {
+            return DocumentReader.read(json.getBytes(StandardCharsets.UTF_8));
+        } catch (WrongAnswer wrong) {
+            throw new AssertionError(wrong);
+        }
+    }
+
+    private Answer says(String source, double factor, long ageMs) {
+        return Answer.modified(document(source, factor), "\"t\"", now, ageMs);
+    }
+
+    private void own(Answer answer) {
+        while (following.nextRequest(now) == null) {
+            pass(10);
+        }
+        following.onAnswer(answer, now);
+    }
+
+    private Factors decided() {
+        following.applyAgain();
+        return following.decide(now);
+    }
+
+    private void pass(long millis) {
+        now += TimeUnit.MILLISECONDS.toNanos(millis);
+    }
+
+    private static Sight sight(long available) {
+        return new Sight(Map.of("/a", new Sight.Volume(900, 1000), "/b", volume(available)));
+    }
+
+    private static Sight.Volume volume(long available) {
+        return new Sight.Volume(available, 1000);
+    }
+
+    /** Whoever sees a violation counts, also beside a younger observation without one. */
+    @Test
+    void anyViolationCounts() {
+        following.adoptOthers(2);
+        own(says("observation", 1.0, 0));
+        following.onOther(0, says("observation", 0.0, 60_000));
+        following.onOther(1, says("observation", 1.0, 0));
+        assertEquals(0.0, decided().global());
+        following.onOther(0, says("observation", 1.0, 0));
+        assertEquals(1.0, decided().global());
+    }
+
+    /** The word of a sidecar that has died counts no longer than others answer. */
+    @Test
+    void aDeadSidecarsWordEndsWhereOthersAnswer() {
+        following.adoptOthers(1);
+        own(says("observation", 0.0, 0));
+        own(Answer.failed("dead"));
+        assertEquals(0.0, decided().global());
+        following.onOther(0, says("observation", 1.0, 0));
+        assertEquals(1.0, decided().global());
+        following.onOther(0, Answer.failed("dead"));
+        assertEquals(0.0, decided().global());
+        pass(300_000);
+        pass(1000);
+        assertEquals(Source.FALLBACK, decided().source());
+    }
+
+    /** Without a violation the youngest observation counts, and a fallback before none of them. */
+    @Test
+    void theYoungestObservationCounts() {
+        following.adoptOthers(2);
+        own(says("fallback", 0.5, 0));
+        assertEquals(0.5, decided().global());
+        following.onOther(0, says("observation", 1.0, 9_000));
+        assertEquals(1.0, decided().global());
+        following.onOther(1, Answer.modified(generation(7), "\"t\"", now, 3_000));
+        assertEquals(7, decided().generation());
+        following.onOther(1, Answer.modified(generation(8), "\"t\"", now, 9_001));
+        assertEquals(0, decided().generation());
+    }
+
+    private static Document generation(long generation) {
+        return new Document(1.0, Map.of(), Double.NaN, generation, 300_000, "");
+    }
+
+    /** An operator's override at the own sidecar counts, whatever others and the eyes see. */
+    @Test
+    void anOverrideLiftsAll() {
+        following.adoptOthers(1);
+        own(says("override", 1.0, 0));
+        following.onOther(0, says("observation", 0.0, 0));
+        following.onSight(sight(0));
+        assertEquals(1.0, decided().global());
+        own(Answer.failed("dead"));
+        assertEquals(1.0, decided().global());
+        own(says("disabled", 1.0, 0));
+        assertEquals(1.0, decided().global());
+    }
+
+    /** A volume of the broker's own throttles at once, and no longer than it is at the limit. */
+    @Test
+    void itsOwnEyesThrottle() {
+        own(says("observation", 1.0, 0));
+        following.onSight(sight(101));
+        assertEquals(1.0, decided().global());
+        following.onSight(sight(100));
+        assertEquals(0.0, decided().global());
+        assertEquals(Source.LOCAL, decided().source());
+        assertEquals(1, lines.count("/b of this broker has 100 bytes available of 1000"));
+        following.onSight(sight(101));
+        assertEquals(1.0, decided().global());
+    }
+
+    /** The limits of a document count when its validity has ended, and with the sidecar's fallback. */
+    @Test
+    void itsOwnEyesThrottleWithoutASidecar() {
+        following.onSight(sight(0));
+        assertEquals(1.0, decided().global());
+        own(says("fallback", 1.0, 0));
+        assertEquals(Source.LOCAL, decided().source());
+        following.remember(document("observation", 1.0), 400_000, now);
+        assertEquals(Source.LOCAL, decided().source());
+        following.onSight(sight(500));
+        assertEquals(Source.FALLBACK, decided().source());
+    }
+
+    /** A stop ends a tenth above its line. */
+    @Test
+    void aStopHasAMargin() {
+        OwnVolumes volumes = new OwnVolumes();
+        List<Boolean> stops = new ArrayList<>();
+        for (long available : new long[] {51, 50, 55, 56, 55, 50}) {
+            volumes.see(sight(available));
+            stops.add(volumes.stop(STOP));
+        }
+        assertEquals(List.of(false, true, true, false, false, true), stops);
+        assertFalse(volumes.stop(null));
+        assertFalse(volumes.violate(null));
+        assertTrue(volumes.violate(LIMIT));
+    }
+
+    /** A look that fails leaves the last reading: nothing is released unseen. */
+    @Test
+    void theLastReadingRemains() {
+        Map<String, Sight.Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
+        List<Sight> seen = new ArrayList<>();
+        Eyes eyes = new Eyes(List.of("/a", "/b"), disks::get, seen::add);
+        eyes.look();
+        disks.remove("/a");
+        disks.put("/b", volume(7));
+        eyes.look();
+        assertEquals(5, seen.get(1).volumes().get("/a").availableBytes());
+        assertEquals(7, seen.get(1).volumes().get("/b").availableBytes());
+    }
+
+    /** The machine's own disks: the folder of this test, and one that is not there. */
+    @Test
+    void looksAtRealDisks(@TempDir Path folder) {
+        Sight.Volume volume = Eyes.Disk.SYSTEM.look(folder.toString());
+        assertTrue(volume.totalBytes() >= volume.availableBytes());
+        assertTrue(volume.availableBytes() > 0);
+        assertNull(Eyes.Disk.SYSTEM.look(folder.resolve("none").toString()));
+    }
+
+    /** A broker that starts in a throttle is throttled from its first request on. */
+    @Test
+    void startsWithWhatWasKept(@TempDir Path folder) {
+        new Kept(folder, moments, lines).write(document("observation", 0.0, 300_000));
+        Kept.Found found = new Kept(folder, moments, lines).read();
+        assertNotNull(found);
+        following.remember(found.document, 299_999, now);
+        assertEquals(0.0, following.decide(now).global());
+        following.remember(found.document, 300_001, now);
+        assertEquals(Source.FALLBACK, decided().source());
+        assertEquals("", lines.toString().replaceAll("(?m)^.*(multiplied|expired).*$\n?", ""));
+    }
+
+    /** The age counts from the last renewal, which is noted twice a minute at most. */
+    @Test
+    void isRenewed(@TempDir Path folder) throws Exception {
+        Document document = document("observation", 0.0);
+        Kept kept = new Kept(folder, moments, lines);
+        kept.write(document);
+        Path file = folder.resolve(Kept.NAME);
+        moments.pass(29_999);
+        kept.write(document);
+        long before = Files.getLastModifiedTime(file).toMillis();
+        moments.pass(1);
+        kept.write(document);
+        long after = Files.getLastModifiedTime(file).toMillis();
+        assertTrue(before != after);
+        assertEquals(moments.nowMs(), after);
+        moments.pass(5_000);
+        assertEquals(5_000, new Kept(folder, moments, lines).read().ageMs);
+    }
+
+    /** What can't be read or written is said once, and changes nothing. */
+    @Test
+    void damageIsNoHarm(@TempDir Path folder) throws Exception {
+        assertNull(new Kept(folder, moments, lines).read());
+        Files.writeString(folder.resolve(Kept.NAME), "{\"factor\":");
+        assertNull(new Kept(folder, moments, lines).read());
+        assertEquals(1, lines.count("can't be used"));
+        Kept nowhere = new Kept(folder.resolve("none"), moments, lines);
+        for (int time = 0; time < 3; time++) {
+            nowhere.write(document("observation", 0.0));
+            moments.pass(30_000);
+        }
+        assertEquals(1, lines.count("can't be kept"));
+    }
+}
