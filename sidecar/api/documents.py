@@ -89,6 +89,12 @@ class FactorDocument:
     """One sentence for a person, with the numbers."""
     violations: Annotated[Raw, _encoded(list[ViolationDocument])]
     """The volumes at or below the limit, which an override does not hide."""
+    stop: bool
+    """Whether nothing is admitted, from anybody but those excluded: a volume is at or below the
+    stop line. Never by a fallback or an override."""
+    stop_violations: Annotated[Raw, _encoded(list[ViolationDocument])]
+    """The volumes at or below the stop line and, until the stop ends, those that are not yet above
+    it by a tenth; limit is the stop line. An override does not hide them."""
     computed_at: Time | None
     """When the newest valid factor was computed; null when there is none."""
     valid_until: Time | None
@@ -99,8 +105,8 @@ class FactorDocument:
     since: Time
     """When factor and source became what they are."""
     generation: Annotated[int, Field(ge=1)]
-    """Grows by one when factor, source, override, a user's factor (/v1/quota-factors) or the set of
-    violating volumes changes."""
+    """Grows by one when factor, source, override, a user's factor (/v1/quota-factors), the stop, or
+    the set of volumes that violate the limit or stop changes."""
     seconds_to_limit: SecondsLeft
     """When the first online volume of an active broker reaches its limit at the rate it fills; 0
     when one violates it, null when none fills."""
@@ -121,6 +127,9 @@ class QuotaFactorsDocument:
     users: Annotated[Raw, _encoded(dict[str, Factor])]
     """By user name, the factors of single users; the stricter of such a one and that for all
     is in force."""
+    stop: bool
+    """Whether nothing is to be admitted, from anybody but those excluded, as in
+    /v1/throttle-factor. A sidecar of an earlier version has no such member: false."""
     valid_for_ms: Annotated[int, Field(ge=0)]
     """How long a reader that gets no other answer may use this one, milliseconds. Every answer
     renews it, a 304 too (header Throttle-Valid-For-Ms)."""
@@ -189,6 +198,8 @@ class VolumeDocument:
     """Available over total bytes; 0 when the total is 0."""
     limit_violated: bool | None
     """Whether it was at or below the limit when last read."""
+    stop_violated: bool | None
+    """Whether it was at or below the stop line when last read; null when none is set, too."""
     read_at: Time | None
     """When the broker was asked for the sizes."""
     fill_bytes_per_second: float | None
@@ -268,7 +279,11 @@ class ChangeDocument:
     violation_count: int
     """How many volumes were at or below the limit."""
     violations: list[ViolationDocument]
-    """The first 100 of them."""
+    """The first 20 of them."""
+    stop: bool
+    """Whether nothing was admitted from then on."""
+    stop_violations: list[ViolationDocument]
+    """The first 20 of the volumes because of which."""
     computed_at: Time | None
     """When the newest valid factor was computed; null when there was none."""
     valid_until: Time | None

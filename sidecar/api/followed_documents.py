@@ -123,13 +123,20 @@ class FollowedDocument:
         return collected
 
 
-def followed_factor(wall: Wall, limit: Limit | None) -> FollowedDocument:
-    """The throttle factor; ``limit`` is what judges volumes, None when disabled."""
+def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) -> FollowedDocument:
+    """The throttle factor.
+
+    Args:
+        wall: steady seconds -> epoch seconds of the machine's clock.
+        limit: what judges volumes; None when disabled.
+        stop_line: from where on nothing is admitted; None: nowhere.
+    """
 
     def collect(snapshot: Snapshot, _now: float, _window_s: float) -> Collected:
         decision = snapshot.decision
         # There may be thousands.
         violating = Raw(encode(list(violations(decision.violations, limit))))
+        stopping = Raw(encode(list(violations(decision.stopping, stop_line))))
         computed_at = timestamp(wall, decision.computed_at)
         valid_until = timestamp(wall, decision.valid_until)
         since = timestamp(wall, snapshot.since) or ""
@@ -140,6 +147,8 @@ def followed_factor(wall: Wall, limit: Limit | None) -> FollowedDocument:
                 source=decision.source.value,
                 reason=decision.reason,
                 violations=violating,
+                stop=decision.stop,
+                stop_violations=stopping,
                 computed_at=computed_at,
                 valid_until=valid_until,
                 valid_for_ms=valid_for_ms,
@@ -167,6 +176,7 @@ def followed_quota_factors(wall: Wall, validity_s: float) -> FollowedDocument:
                 source=decision.source.value,
                 reason=decision.reason,
                 users=users,
+                stop=decision.stop,
                 valid_for_ms=valid_for_ms,
                 generation=snapshot.generation,
                 seconds_to_full=seconds_left,

@@ -19,7 +19,9 @@ from sidecar.control.board import Board
 from sidecar.throttle.limits import Limit
 
 
-def add_reading(app: FastAPI, board: Board, wall: Wall, limit: Limit | None) -> None:
+def add_reading(
+    app: FastAPI, board: Board, wall: Wall, limit: Limit | None, stop_line: Limit | None
+) -> None:
     """Adds the routes that list."""
 
     @app.get(
@@ -62,7 +64,7 @@ def add_reading(app: FastAPI, board: Board, wall: Wall, limit: Limit | None) -> 
     async def decisions() -> Response:
         """The newest first, since the sidecar started."""
         newest_first = list(reversed(board.changes))
-        documents = (change_document(change, limit, wall) for change in newest_first)
+        documents = (change_document(change, limit, stop_line, wall) for change in newest_first)
         return answer_listing({}, "decisions", documents)
 
     @app.get(

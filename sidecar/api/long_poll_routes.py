@@ -26,7 +26,13 @@ from sidecar.throttle.limits import Limit
 
 
 def add_following(
-    app: FastAPI, board: Board, wall: Wall, validity_s: float, limit: Limit | None
+    app: FastAPI,
+    board: Board,
+    wall: Wall,
+    validity_s: float,
+    *,
+    limit: Limit | None,
+    stop_line: Limit | None,
 ) -> None:
     """Adds the routes that are followed.
 
@@ -36,9 +42,10 @@ def add_following(
         wall: steady seconds -> epoch seconds of the machine's clock.
         validity_s: for how long an answer may be used that has no end of its own, seconds.
         limit: what judges volumes; None when disabled.
+        stop_line: from where on nothing is admitted; None: nowhere.
     """
     polls = LongPoll(board, validity_s)
-    factor = followed_factor(wall, limit)
+    factor = followed_factor(wall, limit, stop_line)
     quota_factors = followed_quota_factors(wall, validity_s)
 
     @app.get(

@@ -90,6 +90,7 @@ class View:
             available_bytes=volume.available_bytes,
             available_ratio=rounded(volume.available_ratio, 6),
             limit_violated=known.violates,
+            stop_violated=None if known.stop is None else known.stops,
             read_at=timestamp(self.wall, known.read_at),
             fill_bytes_per_second=rounded(fill, 3),
             seconds_to_limit=_seconds_left(known, self.now),
@@ -125,7 +126,7 @@ def limit_reached_at(snapshot: Snapshot) -> float | None:
 
 
 def violations(states: Sequence[VolumeState], limit: Limit | None) -> Iterator[ViolationDocument]:
-    """The violating volumes."""
+    """The violating volumes, of the limit or of the stop line."""
     document = limit_document(limit)
     for known in states:
         volume = known.volume
@@ -144,7 +145,9 @@ def limit_document(limit: Limit | None) -> LimitDocument | None:
     return None if limit is None else LimitDocument(limit.name, limit.value)
 
 
-def change_document(change: Change, limit: Limit | None, wall: Wall) -> ChangeDocument:
+def change_document(
+    change: Change, limit: Limit | None, stop_line: Limit | None, wall: Wall
+) -> ChangeDocument:
     """A change of the decision."""
     decision = change.decision
     return ChangeDocument(
@@ -155,6 +158,8 @@ def change_document(change: Change, limit: Limit | None, wall: Wall) -> ChangeDo
         reason=decision.reason,
         violation_count=change.violation_count,
         violations=list(violations(decision.violations, limit)),
+        stop=decision.stop,
+        stop_violations=list(violations(decision.stopping, stop_line)),
         computed_at=timestamp(wall, decision.computed_at),
         valid_until=timestamp(wall, decision.valid_until),
     )
@@ -204,6 +209,7 @@ def _never_read(broker_id: int, state: BrokerStateName, offline: OfflineLogDir) 
         available_bytes=None,
         available_ratio=None,
         limit_violated=None,
+        stop_violated=None,
         read_at=None,
         fill_bytes_per_second=None,
         seconds_to_limit=None,

@@ -18,8 +18,10 @@ from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import Settings
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import Limit
-from sidecar.throttle.memory import Memory, fail
+from sidecar.throttle.memory import Memory, VolumeState, fail
+from sidecar.throttle.recommended_stop import RecommendedStop, recommended_stop
 from sidecar.throttle.schedule import Timing
+from sidecar.throttle.stop import not_below_limit
 from sidecar.volumes import Failure
 
 Verdict = Literal["within limit", "limit violated", "unknown"]
@@ -32,6 +34,8 @@ class ClusterCheck:
     verdict: Verdict
     reason: str
     limit: Limit
+    stop_line: Limit | None
+    reaction_s: float
     memory: Memory
     view: View
 
@@ -40,14 +44,37 @@ class ClusterCheck:
         """None when no broker reported it."""
         return self.memory.membership.cluster_id if self.memory.membership else None
 
+    @property
+    def recommended_stop(self) -> RecommendedStop | None:
+        """The stop line to set; None while one is set, or no volume was read."""
+        if self.stop_line is not None:
+            return None
+        return recommended_stop(self.limit, self.memory.volumes(), self.reaction_s)
+
+    @property
+    def stop_not_below_limit(self) -> list[VolumeState]:
+        """The volumes on which the stop line is not below the limit."""
+        return not_below_limit(self.memory.volumes())
+
     def as_json(self) -> str:
         """Brokers and volumes as in the API, with the verdict."""
-        limit = limit_document(self.limit)
+        limit, stop_line = limit_document(self.limit), limit_document(self.stop_line)
+        recommended = self.recommended_stop
+        recommended_line = limit_document(recommended.line if recommended else None)
         document = {
             "verdict": self.verdict,
             "reason": self.reason,
             "cluster_id": self.cluster_id,
             "limit": dataclasses.asdict(limit) if limit else None,
+            "stop": self.view.snapshot.decision.stop,
+            "stop_line": dataclasses.asdict(stop_line) if stop_line else None,
+            "recommended_stop_line": dataclasses.asdict(recommended_line)
+            if recommended_line
+            else None,
+            "stop_line_not_below_limit": [
+                {"broker_id": state.volume.broker_id, "log_dir": state.volume.log_dir}
+                for state in self.stop_not_below_limit
+            ],
             "brokers": [dataclasses.asdict(broker) for broker in self.view.brokers()],
             "volumes": [dataclasses.asdict(volume) for volume in self.view.volumes()],
         }
@@ -67,7 +94,7 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
     clock = SteadyClock()
     timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
     # Nothing is retained here, so nothing can be too old.
-    factors = VolumeLimit(settings.limit, math.inf, settings.fallback)
+    factors = VolumeLimit(settings.limit, math.inf, settings.fallback, settings.stop_line)
     async with KafkaVolumeSource(settings.kafka_admin, clock=clock.now) as source:
         result = await source.observe(None, timing.deadline_s)
     if isinstance(result, Failure):
@@ -81,4 +108,6 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
         verdict = "limit violated" if memory.computed.violations else "within limit"
         reason = decision.reason
     view = View(Snapshot(decision, 1, now, memory), now, clock.wall)
-    return ClusterCheck(verdict, reason, settings.limit, memory, view)
+    return ClusterCheck(
+        verdict, reason, settings.limit, settings.stop_line, timing.reaction_s, memory, view
+    )

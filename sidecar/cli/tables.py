@@ -15,21 +15,31 @@ from rich.text import Text
 from sidecar.api.documents import BrokerDocument, VolumeDocument
 from sidecar.cli.observe_once import ClusterCheck
 from sidecar.logs import printable
+from sidecar.settings.keys import environment_key
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.reason import without_broker
 from sidecar.throttle.sizes import size
 
-_STYLES: Final = {"ok": "green", "VIOLATED": "bold red", "offline": "yellow"}
+_STYLES: Final = {
+    "ok": "green",
+    "VIOLATED": "bold red",
+    "STOPPED": "bold red",
+    "offline": "yellow",
+}
 
 
 def print_check(seen: ClusterCheck) -> None:
-    """Every volume with its verdict, then what is wrong with brokers."""
+    """Every volume with its verdict, then what is wrong with brokers and the stop line."""
     volumes = list(seen.view.volumes())
     if volumes:
         Console(highlight=False).print(_volume_table(volumes, seen.limit))
     # A failure that the verdict names is not printed twice.
     reported = seen.reason if seen.verdict == "unknown" else ""
-    for line in (*_offline_lines(volumes), *_broker_lines(seen.view.brokers(), reported)):
+    for line in (
+        *_offline_lines(volumes),
+        *_broker_lines(seen.view.brokers(), reported),
+        *_stop_lines(seen),
+    ):
         click.echo(printable(line))
 
 
@@ -66,7 +76,7 @@ def _volume_table(volumes: Sequence[VolumeDocument], limit: Limit) -> Table:
         ratio = volume.available_ratio
         verdict = "offline" if not volume.online else "ok"
         if volume.limit_violated:
-            verdict = "VIOLATED"
+            verdict = "STOPPED" if volume.stop_violated else "VIOLATED"
         table.add_row(
             str(volume.broker_id),
             Text(printable(volume.log_dir)),
@@ -98,6 +108,18 @@ def _broker_lines(brokers: Iterable[BrokerDocument], reported: str) -> Iterable[
             alike.setdefault(text, []).append(name)
     for text, names in alike.items():
         yield f"Broker{'s' if len(names) > 1 else ''} {', '.join(names)}: {text}"
+
+
+def _stop_lines(seen: ClusterCheck) -> Iterable[str]:
+    recommended = seen.recommended_stop
+    if recommended is not None:
+        setting = environment_key(f"storage_per_volume_stop_{recommended.line.name}")
+        yield from recommended.sentences(setting)
+    for state in seen.stop_not_below_limit:
+        yield (
+            f"Broker {state.volume.broker_id} {state.volume.log_dir}: the stop line is not below "
+            "the limit here: set a lower one, or a higher limit."
+        )
 
 
 def _size(count: int | None) -> str:

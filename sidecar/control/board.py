@@ -5,9 +5,9 @@ override, or nothing but time): it is folded into the memory, decided upon and p
 synchronous step of the loop, so that no reader sees half of a change. Everyone else reads the
 snapshot. The board alone has the rules that memory and factor follow.
 
-The generation grows by one when factor, source, override, users' factors or the set of violating
-volumes changes; not when free bytes or the validity move. With the start id it makes the ETag, so
-that a restart never repeats one.
+The generation grows by one when factor, source, override, users' factors, the stop, or the set of
+violating or stopping volumes changes; not when free bytes or the validity move. With the start id
+it makes the ETag, so that a restart never repeats one.
 
 Example: generation 4 says 1.0; 40 polls later free bytes have moved and it is still generation 4;
 a volume reaches the limit: generation 5 says 0.0, and whoever waited for a change of 4 is woken.
@@ -17,12 +17,12 @@ import asyncio
 import contextlib
 import secrets
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidecar.throttle.decision import Decision, FactorRules, Source
-from sidecar.throttle.memory import Memory, Override, fail
+from sidecar.throttle.memory import Memory, Override, VolumeState, fail
 from sidecar.throttle.readers import Readers
 from sidecar.throttle.schedule import Release
 from sidecar.throttle.user_throttles import release, throttle_users
@@ -313,7 +313,11 @@ class Board:
 
     def _record_change(self, before: Snapshot | None, now: float) -> None:
         decision = self._snapshot.decision
-        kept = replace(decision, violations=decision.violations[:MOST_VIOLATIONS])
+        kept = replace(
+            decision,
+            violations=decision.violations[:MOST_VIOLATIONS],
+            stopping=decision.stopping[:MOST_VIOLATIONS],
+        )
         self.changes.append(Change(now, self._snapshot.generation, kept, len(decision.violations)))
         if before is not None and before.decision.source is not Source.FALLBACK:
             self.tally.fallback_applied += decision.source is Source.FALLBACK
@@ -344,7 +348,16 @@ def _effect(decision: Decision) -> tuple[float, Source]:
 
 
 def _identity(decision: Decision) -> tuple[object, ...]:
-    violating = frozenset(
-        (state.volume.broker_id, state.volume.log_dir) for state in decision.violations
+    return (
+        decision.factor,
+        decision.source,
+        decision.override,
+        decision.users,
+        decision.stop,
+        _log_dirs(decision.violations),
+        _log_dirs(decision.stopping),
     )
-    return decision.factor, decision.source, decision.override, decision.users, violating
+
+
+def _log_dirs(states: Sequence[VolumeState]) -> frozenset[tuple[int, str]]:
+    return frozenset((state.volume.broker_id, state.volume.log_dir) for state in states)

@@ -1,9 +1,9 @@
 """What is logged of each publication: changes of the decision, and failures that begin or end.
 
 One line per change of decision with its reason, a WARNING where the factor falls by itself or the
-fallback begins; a WARNING for each user who is throttled, a line when that ends; a WARNING for a
-new kind of failure of a broker or of the poll, a line when it ends; a publication that changes
-nothing is logged at DEBUG only.
+fallback begins; a WARNING when nothing is admitted any more, and for each user who is throttled, a
+line when that ends; a WARNING for a new kind of failure of a broker or of the poll, a line when it
+ends; a publication that changes nothing is logged at DEBUG only.
 
 Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 64.0 MB available
 (59.7%), at or below the limit of 40.0 MB``.
@@ -21,10 +21,14 @@ _log = logging.getLogger(__name__)
 
 _UNKNOWN = BrokerState()
 
+_NAMED = 3
+"""So many volumes are named in a line; the rest is counted."""
+
 
 def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     """A board's listener."""
     _log_decision(before, after)
+    _log_stop(before, after)
     _log_users(before, after)
     if before is None or before.memory is after.memory:
         return
@@ -62,6 +66,20 @@ def _log_decision(before: Snapshot | None, after: Snapshot) -> None:
             "generation": after.generation,
         },
     )
+
+
+def _log_stop(before: Snapshot | None, after: Snapshot) -> None:
+    decision = after.decision
+    stopped = before is not None and before.decision.stop
+    if decision.stop and not stopped:
+        volumes = ", ".join(
+            f"broker {state.volume.broker_id} {state.volume.log_dir}"
+            for state in decision.stopping[:_NAMED]
+        )
+        more = f" and {len(decision.stopping) - _NAMED} more" if decision.stopping[_NAMED:] else ""
+        _log.warning("stop: nothing is admitted, because of %s%s", volumes, more)
+    elif stopped and not decision.stop:
+        _log.info("stop: is over (%s)", decision.source.value)
 
 
 def _log_users(before: Snapshot | None, after: Snapshot) -> None:

@@ -47,6 +47,8 @@ def build_app(
     wall: Wall,
     validity_s: float,
     limit: Limit | None,
+    stop_line: Limit | None,
+    reaction_s: float,
     polling: Polling,
     registry: CollectorRegistry | None,
     token: Callable[[], str | None],
@@ -63,6 +65,8 @@ def build_app(
         wall: steady seconds -> epoch seconds of the machine's clock.
         validity_s: for how long an answer may be used that has no end of its own, seconds.
         limit: what volumes are compared with; None when disabled.
+        stop_line: from where on nothing is admitted; None: nowhere.
+        reaction_s: how long a throttle may take, seconds.
         polling: what polling is to be like.
         registry: the metrics; None when they are served elsewhere.
         token: the bearer token for changes, read at each request; None refuses them.
@@ -73,8 +77,8 @@ def build_app(
         peers: the addresses of other sidecars, as far as they are known.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
-    add_following(app, board, wall, validity_s, limit)
-    add_reading(app, board, wall, limit)
+    add_following(app, board, wall, validity_s, limit=limit, stop_line=stop_line)
+    add_reading(app, board, wall, limit, stop_line)
     changes = Changes(board, wall, persist)
     add_changing(app, changes, token)
     for each in capabilities:
@@ -83,6 +87,8 @@ def build_app(
         app,
         board,
         limit=limit,
+        stop_line=stop_line,
+        reaction_s=reaction_s,
         validity_s=validity_s,
         contents=contents,
         changes=changes,

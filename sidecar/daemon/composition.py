@@ -153,6 +153,7 @@ def compose(
         settings,
         services,
         registry,
+        timing=timing,
         polling=polling,
         capabilities=capabilities,
         contents=contents,
@@ -177,7 +178,7 @@ def compose(
 def _factors(settings: Settings) -> VolumeLimit | None:
     if settings.check_interval_s == 0.0 or settings.limit is None:
         return None
-    return VolumeLimit(settings.limit, settings.validity_s, settings.fallback)
+    return VolumeLimit(settings.limit, settings.validity_s, settings.fallback, settings.stop_line)
 
 
 def _board(
@@ -208,7 +209,7 @@ def _state_file(path: Path | None, factors: VolumeLimit | None, disk: Disk) -> S
             "and the override"
         )
         return None
-    return StateFile(path, factors.limit, disk)
+    return StateFile(path, factors.limit, disk, factors.stop_line)
 
 
 def _load(state: StateFile | None, now: float) -> PersistedState | None:
@@ -224,6 +225,7 @@ def _servers(
     services: Services,
     registry: SidecarRegistry,
     *,
+    timing: Timing,
     polling: Polling,
     capabilities: Sequence[Capability],
     contents: VolumeContents | None,
@@ -237,6 +239,8 @@ def _servers(
         wall=services.wall,
         validity_s=settings.validity_s,
         limit=settings.limit,
+        stop_line=settings.stop_line,
+        reaction_s=timing.reaction_s,
         polling=polling,
         registry=registry if settings.metrics_listen is None else None,
         token=services.token,

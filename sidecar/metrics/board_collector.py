@@ -113,6 +113,12 @@ class _BoardCollector(Collector):
         yield _gauge(
             "factor", "The throttle factor in force, 0 to 1, whatever its source.", decision.factor
         )
+        yield _gauge(
+            "stop",
+            "1 while nothing is admitted, from anybody but those excluded: a volume is at or below "
+            "the stop line; else 0.",
+            float(decision.stop),
+        )
         source = GaugeMetricFamily(
             "kafka_throttle_source",
             "1 for the source of the factor in force (observation, fallback, override, disabled), "
@@ -124,8 +130,8 @@ class _BoardCollector(Collector):
         yield source
         yield _gauge(
             "generation",
-            "Grows by one when factor, source, override, a user's factor or the set of violating "
-            "volumes changes; starts at 1.",
+            "Grows by one when factor, source, override, a user's factor, the stop, or the set of "
+            "volumes that violate the limit or stop changes; starts at 1.",
             snapshot.generation,
         )
         yield _gauge(
@@ -271,6 +277,11 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         "1 when the volume was at or below the limit when last read, else 0.",
         lambda state: float(state.violates),
     ),
+    "stop_violated": (
+        "1 when the volume was at or below the stop line when last read, else 0; no series while "
+        "no line is set.",
+        lambda state: None if state.stop is None else float(state.stops),
+    ),
     "online": (
         "0 while its broker reports the log dir without sizes, else 1; one that was never read has "
         "this series alone.",
@@ -285,6 +296,11 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         "The available bytes at which the volume violates the limit, by its size where the limit "
         "is a ratio.",
         lambda state: state.verdict.threshold_bytes,
+    ),
+    "stop_bytes": (
+        "The available bytes at which the stop line lies, at the limit at most; no series while no "
+        "line is set.",
+        lambda state: state.stop_bytes,
     ),
 }
 

@@ -207,6 +207,22 @@ class RawSettings(BaseModel):
     """Throttle when a volume has at most this share of its bytes available. Exactly one of the
     limits is needed."""
 
+    storage_per_volume_stop_min_available_bytes: Annotated[
+        int | None,
+        PlainValidator(convert.positive_bytes),
+        About("bytes, > 0", in_properties=False),
+    ] = None
+    """The stop line, below the limit: when a volume has at most so many bytes available nothing is
+    admitted, from anybody but those excluded. One of the two at most. Default: none, since clients
+    lose records by it; "throttle-sidecar check" recommends one."""
+
+    storage_per_volume_stop_min_available_ratio: Annotated[
+        float | None,
+        PlainValidator(convert.open_ratio),
+        About("ratio, > 0.0 and < 1.0", in_properties=False),
+    ] = None
+    """The stop line as a share of a volume's bytes. One of the two at most."""
+
     http_listen: Annotated[
         HostPort,
         PlainValidator(convert.listen_address),

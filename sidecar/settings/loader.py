@@ -45,6 +45,7 @@ SAFE_VALIDITY_S = 5.0
 _INTERVAL = "storage_check_interval"
 _MINIMUM = "storage_check_interval_minimum"
 _LIMITS = {f"storage_per_volume_limit_{each.name}": each for each in LIMIT_TYPES}
+_STOPS = {f"storage_per_volume_stop_{each.name}": each for each in LIMIT_TYPES}
 _SERVERS = "kafka_admin_bootstrap_servers"
 
 
@@ -137,6 +138,7 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
     interval_known = _was_right(_INTERVAL, raw, problems)
     enabled = raw.storage_check_interval > 0.0
     limit = _limit(raw, required=interval_known and enabled, problems=problems)
+    stop_line = _stop_line(raw, limit, problems)
     minimum = _minimum(raw, check=interval_known and enabled, problems=problems)
     kafka_admin = resolve_kafka_admin(raw, required=enabled, problems=problems)
     producer_ids = _producer_ids(raw, problems)
@@ -149,6 +151,7 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
         fallback=raw.throttle_factor_fallback,
         validity_s=raw.throttle_factor_validity_duration,
         limit=limit,
+        stop_line=stop_line,
         http_listen=raw.http_listen,
         metrics_listen=_own_address(raw),
         state_file=raw.state_file,
@@ -180,7 +183,33 @@ def _limit(raw: RawSettings, *, required: bool, problems: Problems) -> Limit | N
         names = " and ".join(map(problems.name, others))
         are_set = f"{count} are" if count else "none is"
         problems.add(first, f"exactly one of this and {names} is needed; {are_set} set")
-    values = ((kind, getattr(raw, field)) for field, kind in _LIMITS.items())
+    return _first(_LIMITS, raw)
+
+
+def _stop_line(raw: RawSettings, limit: Limit | None, problems: Problems) -> Limit | None:
+    first, *others = _STOPS
+    count = sum(map(problems.is_set, _STOPS))
+    if count > 1:
+        names = " and ".join(map(problems.name, others))
+        problems.add(first, f"only one of this and {names} can be set; {count} are")
+    line = _first(_STOPS, raw)
+    # Bytes and ratios can be compared on a volume alone.
+    if line is None or limit is None or type(line) is not type(limit):
+        return line
+    if line.value >= limit.value:
+        at = "at" if line.value == limit.value else "above"
+        limit_name = problems.name(f"storage_per_volume_limit_{limit.name}")
+        problems.add(
+            f"storage_per_volume_stop_{line.name}",
+            f"{line.value} is {at} the limit, {limit.value} in {limit_name}: the stop line must be"
+            " below it",
+        )
+    return line
+
+
+def _first(kinds: Mapping[str, type[Limit]], raw: RawSettings) -> Limit | None:
+    """The limit of the first of these fields that is set."""
+    values = ((kind, getattr(raw, field)) for field, kind in kinds.items())
     return next((kind(value) for kind, value in values if value is not None), None)
 
 

@@ -154,6 +154,7 @@ class Settings:
         fallback: the factor when no valid one is left, 0.0 to 1.0.
         validity_s: seconds for which a computed factor may be used, > 0.
         limit: what judges volumes; None only when disabled and none is set.
+        stop_line: from where on nothing is admitted; None: nowhere.
         http_listen: where the HTTP API listens; port 0 takes a free one.
         metrics_listen: where metrics and health are served besides; None is the HTTP API alone.
         state_file: what a restart remembers; None is nothing.
@@ -173,6 +174,7 @@ class Settings:
     fallback: float
     validity_s: float
     limit: Limit | None
+    stop_line: Limit | None
     http_listen: HostPort
     metrics_listen: HostPort | None
     state_file: Path | None

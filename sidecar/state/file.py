@@ -52,11 +52,13 @@ class StateFile:
         path: the file; its folder must exist.
         limit: the limit that volumes are compared with now.
         disk: what it lies on.
+        stop_line: the stop line of now; None: there is none.
     """
 
     path: Path
     limit: Limit
     disk: Disk = field(default_factory=MachineDisk)
+    stop_line: Limit | None = None
 
     def load(self, now: float) -> PersistedState | Damaged | None:
         """Reads the file.
@@ -77,7 +79,8 @@ class StateFile:
             envelope = _Envelope.model_validate_json(raw)
             if envelope.sha256 != _checksum(envelope.state):
                 return self._set_aside("its checksum does not match")
-            return from_record(StateRecord.model_validate(envelope.state), self.limit, now)
+            form = StateRecord.model_validate(envelope.state)
+            return from_record(form, self.limit, now, self.stop_line)
         except ValidationError as error:
             return self._set_aside(problem_of(error))
 
@@ -91,7 +94,9 @@ class StateFile:
         Raises:
             OSError: the file or its folder can't be written; the old file is still whole.
         """
-        state = to_record(kept, self.limit, wall).model_dump(mode="json")
+        record = to_record(kept, self.limit, wall, self.stop_line)
+        # Without a stop line an earlier version can read it too: it refuses what it doesn't know.
+        state = record.model_dump(mode="json", exclude_defaults=True)
         self.disk.replace(
             self.path,
             json.dumps({"version": 1, "sha256": _checksum(state), "state": state}).encode(),

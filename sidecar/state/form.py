@@ -3,7 +3,8 @@
 Times on disk are epoch seconds, since the steady clock begins anew at each start; one that lies
 beyond the moment of reading (the machine's clock was set back) is read as that moment, so that
 nothing is valid for longer than its validity after a restart. A factor computed under another limit
-is not taken over; volumes are, and are judged by the limit of now. Fill rates are not kept: two
+is not taken over; volumes are, and are judged by the limit of now. So are they by the stop line;
+that a stop was in force is taken over under the same line alone. Fill rates are not kept: two
 polls later they are known again. Verdicts are, since a limit may go by those rates.
 """
 
@@ -17,6 +18,7 @@ from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
 from sidecar.throttle.limits import Level, Limit, Verdict
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
+from sidecar.throttle.stop import stopping
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
 
@@ -66,6 +68,8 @@ class ComputedRecord(Record):
     factor: float = Field(ge=0.0, le=1.0)
     computed_at: float
     violations: list[VolumeRecord]
+    # A version without it had no stop.
+    is_stopped: bool = False
 
 
 class OverrideRecord(Record):
@@ -91,6 +95,8 @@ class StateRecord(Record):
     """All that is kept."""
 
     limit: dict[str, str | int | float]
+    # A version without it had no stop line.
+    stop_line: dict[str, str | int | float] | None = None
     membership: MembershipRecord | None
     brokers: list[BrokerRecord]
     computed: ComputedRecord | None
@@ -102,19 +108,26 @@ class StateRecord(Record):
     since: float
 
 
-def to_record(kept: PersistedState, limit: Limit, wall: Callable[[float], float]) -> StateRecord:
+def to_record(
+    kept: PersistedState,
+    limit: Limit,
+    wall: Callable[[float], float],
+    stop_line: Limit | None = None,
+) -> StateRecord:
     """What is written.
 
     Args:
         kept: in steady seconds.
         limit: what the factor was computed under.
         wall: steady to epoch seconds.
+        stop_line: the stop line that it was computed under; None: there was none.
     """
     memory = kept.memory
     membership, known_at = memory.membership, memory.membership_at
     computed, override = memory.computed, memory.override
     return StateRecord(
         limit=_limit_form(limit),
+        stop_line=None if stop_line is None else _limit_form(stop_line),
         membership=MembershipRecord(
             cluster_id=membership.cluster_id,
             known_at=wall(known_at),
@@ -136,6 +149,7 @@ def to_record(kept: PersistedState, limit: Limit, wall: Callable[[float], float]
             factor=computed.factor,
             computed_at=wall(computed.computed_at),
             violations=[_volume_form(volume, wall) for volume in computed.violations],
+            is_stopped=bool(computed.stopping),
         )
         if computed
         else None,
@@ -164,22 +178,28 @@ def to_record(kept: PersistedState, limit: Limit, wall: Callable[[float], float]
     )
 
 
-def from_record(form: StateRecord, limit: Limit, now: float) -> PersistedState:
+def from_record(
+    form: StateRecord, limit: Limit, now: float, stop_line: Limit | None = None
+) -> PersistedState:
     """What was kept.
 
     Args:
         form: as read.
         limit: the limit of now.
         now: epoch seconds, which the steady clock equals at the start.
+        stop_line: the stop line of now; None: there is none.
     """
     same_limit = form.limit == _limit_form(limit)
 
     def volume_state(volume: VolumeRecord) -> VolumeState:
-        return _volume_state(volume, limit, now, same_limit=same_limit)
+        return _volume_state(volume, limit, stop_line, now, same_limit=same_limit)
 
     known, computed, override = form.membership, form.computed, form.override
     if not same_limit:
         computed = None
+    violations = tuple(map(volume_state, computed.violations)) if computed else ()
+    same_line = stop_line is not None and form.stop_line == _limit_form(stop_line)
+    is_stopped = same_line and computed is not None and computed.is_stopped
     memory = Memory(
         membership=Membership(known.cluster_id, known.active, known.fenced) if known else None,
         membership_at=min(known.known_at, now) if known else None,
@@ -194,7 +214,8 @@ def from_record(form: StateRecord, limit: Limit, now: float) -> PersistedState:
         computed=Computed(
             computed.factor,
             min(computed.computed_at, now),
-            tuple(map(volume_state, computed.violations)),
+            violations,
+            stopping(violations, stopped=is_stopped),
         )
         if computed
         else None,
@@ -234,12 +255,15 @@ def _volume_form(state: VolumeState, wall: Callable[[float], float]) -> VolumeRe
     )
 
 
-def _volume_state(form: VolumeRecord, limit: Limit, now: float, *, same_limit: bool) -> VolumeState:
+def _volume_state(
+    form: VolumeRecord, limit: Limit, stop_line: Limit | None, now: float, *, same_limit: bool
+) -> VolumeState:
     volume = Volume(form.broker_id, form.log_dir, form.total_bytes, form.available_bytes)
     read_at = min(form.read_at, now)
     fill = first_fill(read_at, volume.used_bytes)
     verdict = _verdict(form.verdict) if same_limit else limit.judge(volume, fill, None)
-    return VolumeState(volume, read_at, verdict, form.online, fill)
+    stop = None if stop_line is None else stop_line.judge(volume, fill, None)
+    return VolumeState(volume, read_at, verdict, form.online, fill, stop)
 
 
 def _verdict(form: VerdictRecord) -> Verdict:

@@ -68,7 +68,9 @@ class Headline:
     to_do: ToDo | None
 
 
-def headline(snapshot: Snapshot, limit: Limit | None, now: Now) -> Headline:
+def headline(
+    snapshot: Snapshot, limit: Limit | None, now: Now, stop_line: Limit | None = None
+) -> Headline:
     """The head of the page."""
     decision = snapshot.decision
     tone, word = _tone(decision)
@@ -78,7 +80,7 @@ def headline(snapshot: Snapshot, limit: Limit | None, now: Now) -> Headline:
         word=word,
         factor=decision.factor,
         source=decision.source.value,
-        sentence=sentence(snapshot, limit),
+        sentence=sentence(snapshot, limit, stop_line),
         reason=decision.reason if says_more else "",
         since=now.moment(snapshot.since),
         until=tuple(_until(snapshot, limit, now)),
@@ -86,11 +88,13 @@ def headline(snapshot: Snapshot, limit: Limit | None, now: Now) -> Headline:
     )
 
 
-def sentence(snapshot: Snapshot, limit: Limit | None) -> str:
+def sentence(snapshot: Snapshot, limit: Limit | None, stop_line: Limit | None = None) -> str:
     """The one sentence, and a second one about more volumes or about single users."""
     decision = snapshot.decision
-    sentence = _sentence(snapshot, limit)
-    if len(decision.violations) > 1:
+    sentence = _sentence(snapshot, limit, stop_line)
+    if decision.stop and len(decision.stopping) > 1:
+        sentence += f" {len(decision.stopping)} volumes need more."
+    elif not decision.stop and len(decision.violations) > 1:
         sentence += f" {len(decision.violations)} volumes are at or below it."
     if decision.users:
         are = "single user is" if len(decision.users) == 1 else "single users are"
@@ -107,6 +111,11 @@ def effect(factor: float) -> str:
     return f"producers are slowed to {100 * factor:.4g} % of their quotas"
 
 
+def effect_of(decision: Decision) -> str:
+    """What a decision does: a stop, or what its factor does."""
+    return "nothing is admitted" if decision.stop else effect(decision.factor)
+
+
 def worst(violations: Sequence[VolumeState]) -> VolumeState:
     """The volume with the least left."""
     return min(violations, key=lambda known: known.volume.available_ratio)
@@ -114,20 +123,30 @@ def worst(violations: Sequence[VolumeState]) -> VolumeState:
 
 def short_of(snapshot: Snapshot, limit: Limit) -> str:
     """The worst violating volume against the limit, in words."""
-    known = worst(snapshot.decision.violations)
+    has_left = _has_left(snapshot, snapshot.decision.violations, limit)
+    return f"{has_left}, the limit is {limit.describe()}"
+
+
+def _short(snapshot: Snapshot, limit: Limit, stop_line: Limit | None) -> str:
+    """Against the stop line while it stops."""
+    if stop_line is None or not snapshot.decision.stop:
+        return short_of(snapshot, limit)
+    has_left = _has_left(snapshot, snapshot.decision.stopping, stop_line)
+    return f"{has_left}, the stop line is {stop_line.describe()}"
+
+
+def _has_left(snapshot: Snapshot, states: Sequence[VolumeState], limit: Limit) -> str:
+    known = worst(states)
     volume = known.volume
     left = limit.left(volume, known.fill)
     retained = why_retained(snapshot.memory, known)
     had = "had" if retained else "has"
-    return (
-        f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}, the limit is "
-        f"{limit.describe()}"
-    )
+    return f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}"
 
 
-def _sentence(snapshot: Snapshot, limit: Limit | None) -> str:
+def _sentence(snapshot: Snapshot, limit: Limit | None, stop_line: Limit | None) -> str:
     decision = snapshot.decision
-    does = effect(decision.factor)
+    does = effect_of(decision)
     does = does[0].upper() + does[1:]
     if decision.source is Source.DISABLED or limit is None:
         return f"{does}: this sidecar is disabled, its check interval is PT0S."
@@ -140,13 +159,13 @@ def _sentence(snapshot: Snapshot, limit: Limit | None) -> str:
         # An override to 0 or below 1 needs no "although": the volumes need no less.
         return f"{does}, set by hand{shown if decision.factor > 0 else ''}."
     if decision.violations:
-        return f"{does}: {short_of(snapshot, limit)}."
+        return f"{does}: {_short(snapshot, limit, stop_line)}."
     return f"{does}: every volume has {limit.within()}."
 
 
 def _tone(decision: Decision) -> tuple[Tone, str]:
     if decision.factor == 0.0:
-        return "stopped", "Throttled"
+        return "stopped", "Stopped" if decision.stop else "Throttled"
     if decision.factor < 1.0:
         return "part", "Slowed"
     if decision.source is Source.FALLBACK:

@@ -148,7 +148,9 @@ class Answers:
 
     def _form(self, form: OverrideForm, problems: list[str]) -> Response:
         values = {
-            "sentence": sentence(self._inputs.board.snapshot, self._inputs.limit),
+            "sentence": sentence(
+                self._inputs.board.snapshot, self._inputs.limit, self._inputs.stop_line
+            ),
             "problems": problems,
             "form": form,
             "factors": FACTORS,

@@ -47,6 +47,8 @@ def add_status(
     board: Board,
     *,
     limit: Limit | None,
+    stop_line: Limit | None,
+    reaction_s: float,
     validity_s: float,
     contents: VolumeContents | None,
     changes: Changes,
@@ -61,6 +63,8 @@ def add_status(
         app: gets them.
         board: what is shown.
         limit: what volumes are compared with; None when disabled.
+        stop_line: from where on nothing is admitted; None: nowhere.
+        reaction_s: how long a throttle may take, seconds.
         validity_s: for how long a decision may be used that has no end of its own, seconds.
         contents: what lies on volumes; None when no broker is read.
         changes: what changes go through.
@@ -75,7 +79,9 @@ def add_status(
         from sidecar.status.responses import Answers  # noqa: PLC0415  see above
         from sidecar.status.view import StatusInputs  # noqa: PLC0415  see above
 
-        inputs = StatusInputs(board, limit, validity_s, contents, capabilities, failures)
+        inputs = StatusInputs(
+            board, limit, stop_line, reaction_s, validity_s, contents, capabilities, failures
+        )
         return Answers(inputs, changes, token, peers)
 
     for path, method, chosen in _ROUTES:

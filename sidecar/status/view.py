@@ -12,9 +12,10 @@ from sidecar.api.views import cluster_id
 from sidecar.control.board import Board, Snapshot
 from sidecar.control.capability import Block, Capability
 from sidecar.control.capability_failures import CapabilityFailures, Failing
+from sidecar.settings.keys import environment_key
 from sidecar.status.broker_rows import Brokers, Follower, brokers, followers
 from sidecar.status.contents import VolumeContents
-from sidecar.status.headline import Headline, effect, headline, worst
+from sidecar.status.headline import Headline, effect, effect_of, headline, worst
 from sidecar.status.moments import Moment, Now, span
 from sidecar.status.relief import OnVolume, on_volumes
 from sidecar.status.volume_rows import WORST, Row, rate, volume_rows
@@ -22,7 +23,9 @@ from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.recommended_stop import recommended_stop
 from sidecar.throttle.sizes import size
+from sidecar.throttle.stop import not_below_limit
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
 CHANGES: Final = 10
@@ -89,6 +92,7 @@ class StatusView:
         cluster_id: Kafka's, "" before the first observation.
         head: what is so, and why.
         limit: in words; "" when disabled.
+        stop_line: what there is to say of the stop line, in sentences.
         filling: volumes that fill although producers are throttled.
         volumes: the worst ones.
         volume_count: how many there are.
@@ -109,6 +113,7 @@ class StatusView:
     cluster_id: str
     head: Headline
     limit: str
+    stop_line: tuple[str, ...]
     filling: tuple[Filling, ...]
     volumes: tuple[Row, ...]
     volume_count: int
@@ -136,6 +141,8 @@ class StatusInputs:
     Attributes:
         board: what is read.
         limit: what volumes are compared with; None when disabled.
+        stop_line: from where on nothing is admitted; None: nowhere.
+        reaction_s: how long a throttle may take, seconds.
         validity_s: for how long a reading counts, seconds.
         contents: what lies on volumes; None: no broker can be read.
         capabilities: whose blocks are shown.
@@ -144,6 +151,8 @@ class StatusInputs:
 
     board: Board
     limit: Limit | None
+    stop_line: Limit | None
+    reaction_s: float
     validity_s: float
     contents: VolumeContents | None
     capabilities: Sequence[Capability]
@@ -159,8 +168,9 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         etag=board.etag,
         made=now.moment(now.now),
         cluster_id=cluster_id(snapshot.memory) or "",
-        head=headline(snapshot, limit, now),
+        head=headline(snapshot, limit, now, inputs.stop_line),
         limit="" if limit is None else limit.describe(),
+        stop_line=tuple(_stop_line(inputs)),
         filling=tuple(_filling(snapshot, inputs.validity_s, now)),
         volumes=tuple(rows),
         volume_count=count,
@@ -175,6 +185,30 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         failing=inputs.failures.failing,
         contents=tuple(on_volumes(snapshot, inputs.contents, now)),
     )
+
+
+def _stop_line(inputs: StatusInputs) -> Iterator[str]:
+    limit, line, memory = inputs.limit, inputs.stop_line, inputs.board.snapshot.memory
+    if limit is None:
+        return
+    if line is None:
+        recommended = recommended_stop(limit, memory.volumes(), inputs.reaction_s)
+        if recommended is not None:
+            setting = environment_key(f"storage_per_volume_stop_{recommended.line.name}")
+            yield from recommended.sentences(setting)
+        return
+    yield (
+        f"From {line.describe()} on, the stop line, nothing is admitted, until every volume has a "
+        "tenth more. A broker without the authorizer can only pause producers for longer."
+    )
+    if wrong := not_below_limit(memory.volumes()):
+        volume = wrong[0].volume
+        others = len(wrong) - 1
+        more = f" and {others} more" if others else ""
+        yield (
+            f"The stop line is not below the limit on {volume.log_dir} of broker "
+            f"{volume.broker_id}{more}: there the limit is the stop line."
+        )
 
 
 def _blocks(inputs: StatusInputs) -> Iterator[Block]:
@@ -234,7 +268,7 @@ def _filling(snapshot: Snapshot, validity_s: float, now: Now) -> list[Filling]:
 def _changes(board: Board, now: Now) -> list[Changed]:
     newest = islice(reversed(board.changes), CHANGES)
     return [
-        Changed(now.moment(each.changed_at), effect(each.decision.factor), each.decision.reason)
+        Changed(now.moment(each.changed_at), effect_of(each.decision), each.decision.reason)
         for each in newest
     ]
 

@@ -140,7 +140,8 @@ def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
 
 
 def _state(known: VolumeState, offline: OfflineLogDir | None, broker: BrokerStateName) -> str:
-    states = ["at or below the limit"] if known.violates else []
+    line = "stop line" if known.stops else "limit"
+    states = [f"at or below the {line}"] if known.violates else []
     if offline is not None:
         states.append(offline.reason)
     if broker != "active":

@@ -24,6 +24,7 @@ from sidecar.throttle.memory import (
     fold_in,
     forget,
 )
+from sidecar.throttle.stop import stopping
 from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -48,6 +49,8 @@ class Decision:
         reason: one sentence for a person, with the numbers.
         violations: the volumes at or below the limit by the newest valid computed factor, which an
             override does not hide.
+        stopping: those of them because of which nothing is admitted by the newest valid computed
+            factor, which an override does not hide either.
         computed_at: when the newest valid factor was computed, steady seconds; None when none is.
         valid_until: the last moment at which this decision is valid without news, steady seconds;
             None when only news ends it.
@@ -63,12 +66,21 @@ class Decision:
     source: Source
     reason: str
     violations: tuple[VolumeState, ...] = ()
+    stopping: tuple[VolumeState, ...] = ()
     computed_at: float | None = None
     valid_until: float | None = None
     override: Override | None = None
     users: Mapping[str, float] = field(default_factory=dict)
     users_until: float | None = None
     user_throttles: Mapping[str, UserThrottle] = field(default_factory=dict)
+
+    @property
+    def stop(self) -> bool:
+        """Whether nothing is admitted, from anybody but those excluded.
+
+        Only what is seen stops: neither a fallback nor an operator's factor does.
+        """
+        return self.source is Source.OBSERVATION and bool(self.stopping)
 
     @property
     def changes_after(self) -> float | None:
@@ -124,11 +136,13 @@ class VolumeLimit:
         limit: what judges every volume.
         validity_s: how long a computed factor is valid when newer polls fail, seconds, > 0.
         fallback: the factor once no valid one is left, 0.0 to 1.0.
+        stop_line: from where on nothing is admitted (``sidecar.throttle.stop``); None: nowhere.
     """
 
     limit: Limit
     validity_s: float
     fallback: float
+    stop_line: Limit | None = None
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """The decision by the order of authority, and the users who are throttled besides."""
@@ -148,6 +162,7 @@ class VolumeLimit:
         if computed is not None and not is_valid(computed.computed_at, self.validity_s, now):
             computed = None
         violations = computed.violations if computed else ()
+        stop = computed.stopping if computed else ()
         computed_at = computed.computed_at if computed else None
         expires_at = None if computed is None else computed.computed_at + self.validity_s
         override = memory.override
@@ -157,6 +172,7 @@ class VolumeLimit:
                 Source.OVERRIDE,
                 reason.overridden(override, violations),
                 violations,
+                stop,
                 computed_at,
                 # The violations published with it may expire before it ends: that is a change too.
                 min(override.ends_at, expires_at)
@@ -168,8 +184,10 @@ class VolumeLimit:
             return Decision(
                 computed.factor,
                 Source.OBSERVATION,
-                reason.observed(memory, violations, self.limit),
+                reason.observed(memory, violations, self.limit)
+                + reason.stopped(stop, self.stop_line),
                 violations,
+                stop,
                 computed_at,
                 expires_at,
             )
@@ -183,12 +201,20 @@ class VolumeLimit:
         A whole observation that does not suffice (no violation, and a member neither seen nor
         remembered) counts as a failed poll.
         """
-        memory = fold_in(memory, observation, self.limit, self.validity_s)
+        memory = fold_in(memory, observation, self.limit, self.validity_s, self.stop_line)
         whole = observation.membership is not None
         violations, missing = self._survey(memory, observation.observed_at)
         if missing is not None and not violations:
             return fail(memory, missing) if whole else memory
-        memory = replace(memory, computed=_computed(memory, tuple(violations)))
+        before = memory.computed
+        # One that has expired stops nobody any more: what begins now begins at the line.
+        stopped = (
+            before is not None
+            and bool(before.stopping)
+            and is_valid(before.computed_at, self.validity_s, observation.observed_at)
+        )
+        computed = _computed(memory, tuple(violations), stopped=stopped)
+        memory = replace(memory, computed=computed)
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
@@ -211,7 +237,8 @@ class VolumeLimit:
         _, missing = self._survey(memory, before.computed_at)
         if not left and missing is not None:
             return replace(memory, computed=None)
-        return replace(memory, computed=_computed(memory, left))
+        computed = _computed(memory, left, stopped=bool(before.stopping))
+        return replace(memory, computed=computed)
 
     def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
         """The violating volumes that count now, and why sight of the cluster is not complete."""
@@ -236,8 +263,10 @@ class VolumeLimit:
         return violations, None
 
 
-def _computed(memory: Memory, violations: tuple[VolumeState, ...]) -> Computed | None:
-    """The lowest factor of a violating volume; 1.0 when none violates.
+def _computed(
+    memory: Memory, violations: tuple[VolumeState, ...], *, stopped: bool
+) -> Computed | None:
+    """The lowest factor of a violating volume, 1.0 when none violates; and who stops.
 
     It is as of the last list of brokers, or of a later reading of a volume that violates. So its
     time never runs backwards while the same volumes violate.
@@ -246,4 +275,4 @@ def _computed(memory: Memory, violations: tuple[VolumeState, ...]) -> Computed |
         return None
     factor = min((state.verdict.factor for state in violations), default=1.0)
     computed_at = max([memory.membership_at, *(state.read_at for state in violations)])
-    return Computed(factor, computed_at, violations)
+    return Computed(factor, computed_at, violations, stopping(violations, stopped=stopped))

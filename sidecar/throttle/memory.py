@@ -42,6 +42,7 @@ class VolumeState:
         verdict: what the limit said of it then.
         online: False while its broker reports the log dir without sizes.
         fill: how it fills.
+        stop: what the stop line said of it then; None while there is none.
     """
 
     volume: Volume
@@ -49,6 +50,7 @@ class VolumeState:
     verdict: Verdict
     online: bool
     fill: Fill
+    stop: Verdict | None = None
 
     @property
     def violates(self) -> bool:
@@ -59,6 +61,18 @@ class VolumeState:
     def headroom_bytes(self) -> float:
         """What may be written until it violates; 0 or less while it violates."""
         return self.volume.available_bytes - self.verdict.threshold_bytes
+
+    @property
+    def stop_bytes(self) -> float | None:
+        """The available bytes at which the stop line lies, at the limit at most; None: nowhere."""
+        if self.stop is None:
+            return None
+        return min(self.stop.threshold_bytes, self.verdict.threshold_bytes)
+
+    @property
+    def stops(self) -> bool:
+        """Whether it was at or below the stop line, and so the limit, when last read."""
+        return self.violates and self.stop is not None and self.stop.violates
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +110,13 @@ class Computed:
         factor: 0.0 when a volume violated the limit, else 1.0.
         computed_at: when, steady seconds: the validity runs from here.
         violations: the violating volumes, by broker and log dir.
+        stopping: those of them because of which nothing is admitted.
     """
 
     factor: float
     computed_at: float
     violations: tuple[VolumeState, ...]
+    stopping: tuple[VolumeState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +134,14 @@ class Override:
     reason: str
     set_at: float
     ends_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """What every volume is compared with."""
+
+    limit: Limit
+    stop_line: Limit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +204,19 @@ class Memory:
                 yield from (known for known in broker.volumes if known.online)
 
 
-def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: float) -> Memory:
+def fold_in(
+    memory: Memory,
+    observation: Observation,
+    limit: Limit,
+    validity_s: float,
+    stop_line: Limit | None = None,
+) -> Memory:
     """What is remembered after an observation, before anything is computed from it.
 
     Answers of brokers that are not active members, and readings older than the one remembered,
     are ignored.
     """
+    judge = _Judge(limit, stop_line)
     now = observation.observed_at
     if observation.membership is not None:
         memory = _with_membership(memory, observation.membership, now, validity_s)
@@ -200,7 +231,7 @@ def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: 
         if isinstance(answer, Failure):
             brokers[broker_id] = _failed(state, answer, now)
         elif state.read_at is None or answer.read_at >= state.read_at:
-            brokers[broker_id] = _read(state, answer, limit, retention_s)
+            brokers[broker_id] = _read(state, answer, judge, retention_s)
     return replace(memory, brokers=brokers)
 
 
@@ -276,10 +307,10 @@ def _may_throttle(memory: Memory) -> bool:
     )
 
 
-def _read(state: BrokerState, reading: Reading, limit: Limit, retention_s: float) -> BrokerState:
+def _read(state: BrokerState, reading: Reading, judge: _Judge, retention_s: float) -> BrokerState:
     before = {known.volume.log_dir: known for known in state.volumes}
     volumes = [
-        _volume_state(volume, reading.read_at, before.get(volume.log_dir), limit, retention_s)
+        _volume_state(volume, reading.read_at, before.get(volume.log_dir), judge, retention_s)
         for volume in reading.volumes
     ]
     volumes += [
@@ -292,12 +323,15 @@ def _read(state: BrokerState, reading: Reading, limit: Limit, retention_s: float
 
 
 def _volume_state(
-    volume: Volume, read_at: float, before: VolumeState | None, limit: Limit, retention_s: float
+    volume: Volume, read_at: float, before: VolumeState | None, judge: _Judge, retention_s: float
 ) -> VolumeState:
     fill = (
         next_fill(before.fill, read_at, volume.used_bytes, retention_s)
         if before is not None
         else first_fill(read_at, volume.used_bytes)
     )
-    verdict = limit.judge(volume, fill, before.verdict if before is not None else None)
-    return VolumeState(volume=volume, read_at=read_at, verdict=verdict, online=True, fill=fill)
+    verdict = judge.limit.judge(volume, fill, before.verdict if before is not None else None)
+    stop = None
+    if judge.stop_line is not None:
+        stop = judge.stop_line.judge(volume, fill, before.stop if before is not None else None)
+    return VolumeState(volume, read_at, verdict, online=True, fill=fill, stop=stop)

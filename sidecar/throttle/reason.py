@@ -34,6 +34,18 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
     )
 
 
+def stopped(stopping: Sequence[VolumeState], stop_line: Limit | None) -> str:
+    """That nothing is admitted, as it ends a sentence; "" while it is not so."""
+    if not stopping or stop_line is None:
+        return ""
+    volumes = _count(len(stopping), "volume")
+    line = stop_line.describe()
+    below = sum(state.stops for state in stopping)
+    if not below:
+        return f"; nothing is admitted: {volumes} not yet above the stop line of {line} by a tenth"
+    return f"; nothing is admitted: {_count(below, 'volume')} at or below the stop line of {line}"
+
+
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
     """Why an override is in force, and what it hides."""
     are = "is" if len(violations) == 1 else "are"

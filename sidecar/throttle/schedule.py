@@ -31,6 +31,13 @@ _SPACING_PER_BROKER_S = 0.02
 """N sidecars that each ask a broker every 20 ms x N ask it 50 times a second together."""
 
 
+_HEARD_S = 4.0
+"""Two long polls of a quota callback, and its time-out."""
+
+_SLOW_ANSWERS_S = 5.0
+"""Two answers of a broker that takes 2.5 s for each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """How often to poll.
@@ -51,6 +58,15 @@ class Timing:
         of 1 s has a time-out of 0 s, fails every poll and never throttles.
         """
         return min(10.0, max(2.0, self.interval_s))
+
+    @property
+    def reaction_s(self) -> float:
+        """The longest time from a volume's reaching its limit until brokers throttle, seconds.
+
+        Without a fault, and for a volume that did not fill before: the next poll comes an interval
+        later (docs/reliability.md, "Past the limit"). At an interval of 60 s it is 79 s.
+        """
+        return self.interval_s + self.deadline_s + _HEARD_S + _SLOW_ANSWERS_S
 
     def deadline_after(self, delay_s: float) -> float:
         """The deadline of a poll that comes after a wait: that long, within 1 s and the longest.

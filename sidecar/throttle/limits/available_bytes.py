@@ -8,10 +8,10 @@ does not.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from sidecar.throttle.fill import Fill
-from sidecar.throttle.limits.limit import Limit, Verdict, verdict_at
+from sidecar.throttle.limits.limit import Limit, Verdict, two_digits, verdict_at
 from sidecar.throttle.sizes import size
 from sidecar.volumes import Volume
 
@@ -26,6 +26,11 @@ class MinAvailableBytes(Limit):
         """Judges a volume by its available bytes."""
         violates = volume.available_bytes <= self.value
         return verdict_at(self.value, volume, fill, violates=violates)
+
+    def scaled(self, share: float) -> Self | None:
+        """Whole bytes; None below one."""
+        value = int(two_digits(share * self.value))
+        return type(self)(value) if value else None
 
     def describe(self) -> str:
         """40.0 MB."""

@@ -10,8 +10,9 @@ the limit, which is 20 s away and lies at 100 available bytes.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from sidecar.throttle.fill import Fill, seconds_to
 from sidecar.throttle.sizes import size
@@ -75,6 +76,17 @@ class Limit(ABC):
             before: the verdict on its reading before; None when there was none under this limit.
         """
 
+    def scaled(self, share: float) -> Self | None:
+        """A limit of this type at a share of this one's bytes, to two digits, rounded down.
+
+        Args:
+            share: > 0.0 and < 1.0.
+
+        Returns:
+            The limit; None where the type has none that is so small.
+        """
+        return type(self)(two_digits(share * self.value))
+
     @abstractmethod
     def describe(self) -> str:
         """The limit in two or three words, as they follow "the limit is": 40.0 MB."""
@@ -97,6 +109,11 @@ class Limit(ABC):
     def caveat(self, volume: Volume) -> str:  # noqa: ARG002 - for those who have one
         """What else is to be said of this limit on this volume, as it ends a sentence; or ""."""
         return ""
+
+
+def two_digits(value: float) -> float:
+    """A positive number to two digits, rounded down: 0.0567 is 0.056."""
+    return float(Context(prec=2, rounding=ROUND_DOWN).create_decimal(repr(value)))
 
 
 def verdict_at(threshold_bytes: float, volume: Volume, fill: Fill, *, violates: bool) -> Verdict:
