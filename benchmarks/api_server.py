@@ -110,6 +110,8 @@ async def _serve(brokers: int, volumes: int) -> None:
         wall=wall,
         validity_s=300.0,
         limit=_FACTORS.limit,
+        stop_line=None,
+        reaction_s=79.0,
         polling=Polling(enabled=True, stuck_after_s=300.0),
         registry=build_registry(board, wall, 300.0),
         token=lambda: None,

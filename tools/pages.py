@@ -36,7 +36,8 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 
 _BLOCK: Final = re.compile(r'(<!-- made by "make docs": (\w+) -->\n)(.*?)(<!-- end -->)', re.DOTALL)
 _VALIDITY_S: Final = 300.0
-_LIMIT: Final = MinAvailableBytes(1)
+_LIMIT: Final = MinAvailableBytes(2)
+_STOP_LINE: Final = MinAvailableBytes(1)
 OWN_ROUTES: Final = (
     ("GET /openapi.json", "This API's own document"),
     ("GET /docs", "The same as a page, which loads nothing from elsewhere"),
@@ -171,7 +172,7 @@ def _labels(metric: Metric) -> set[str]:
 
 
 def _board() -> Board:
-    factors = VolumeLimit(_LIMIT, _VALIDITY_S, 1.0)
+    factors = VolumeLimit(_LIMIT, _VALIDITY_S, 1.0, _STOP_LINE)
     board = Board(factors, lambda: 1.0)
     membership = Membership("cluster", {1: "kafka-1:9092"}, {})
     for at in (0.0, 1.0):
@@ -203,6 +204,8 @@ def _document() -> dict[str, Any]:
         wall=lambda steady_s: steady_s,
         validity_s=_VALIDITY_S,
         limit=None,
+        stop_line=None,
+        reaction_s=1.0,
         contents=None,
         polling=Polling(enabled=False, stuck_after_s=1.0),
         registry=CollectorRegistry(),

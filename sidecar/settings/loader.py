@@ -192,11 +192,12 @@ def _stop_line(raw: RawSettings, limit: Limit | None, problems: Problems) -> Lim
     if count > 1:
         names = " and ".join(map(problems.name, others))
         problems.add(first, f"only one of this and {names} can be set; {count} are")
+        return None
     line = _first(_STOPS, raw)
-    # Bytes and ratios can be compared on a volume alone.
-    if line is None or limit is None or type(line) is not type(limit):
+    # Bytes and ratios can be compared on a volume alone; and of two limits one is a mistake.
+    if line is None or limit is None or sum(map(problems.is_set, _LIMITS)) > 1:
         return line
-    if line.value >= limit.value:
+    if type(line) is type(limit) and line.value >= limit.value:
         at = "at" if line.value == limit.value else "above"
         limit_name = problems.name(f"storage_per_volume_limit_{limit.name}")
         problems.add(

@@ -34,7 +34,7 @@ from sidecar.status.pages import (
     status_parts,
 )
 from sidecar.status.view import StatusInputs, StatusView, status_view
-from sidecar.status.volume_rows import volume_rows
+from sidecar.status.volume_rows import lines_in_bars, volume_rows
 
 ROWS: Final = 100
 """Volumes on a page of their own."""
@@ -76,7 +76,7 @@ class Answers:
 
     async def volumes(self, request: Request) -> Response:
         """All volumes, a hundred on a page."""
-        limit, now = self._inputs.limit, self._now()
+        now = self._now()
         number = _number(request.query_params.get("page", "1"))
         first = (number - 1) * ROWS
         rows, count = volume_rows(self._inputs.board.snapshot, now, first, ROWS)
@@ -85,7 +85,7 @@ class Answers:
             "count": count,
             "number": number,
             "pages": max(1, -(-count // ROWS)),
-            "limit": "" if limit is None else limit.describe(),
+            "lines": lines_in_bars(self._inputs.limit, self._inputs.stop_line),
             "made": now.moment(now.now),
         }
         return _html(page("volumes.html", **values))

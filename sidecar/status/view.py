@@ -18,7 +18,7 @@ from sidecar.status.contents import VolumeContents
 from sidecar.status.headline import Headline, effect, effect_of, headline, worst
 from sidecar.status.moments import Moment, Now, span
 from sidecar.status.relief import OnVolume, on_volumes
-from sidecar.status.volume_rows import WORST, Row, rate, volume_rows
+from sidecar.status.volume_rows import WORST, Row, lines_in_bars, rate, volume_rows
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.limits import Limit
@@ -91,7 +91,7 @@ class StatusView:
         made: when the page was made.
         cluster_id: Kafka's, "" before the first observation.
         head: what is so, and why.
-        limit: in words; "" when disabled.
+        lines: what the lines in the volumes' bars are; "" when disabled.
         stop_line: what there is to say of the stop line, in sentences.
         filling: volumes that fill although producers are throttled.
         volumes: the worst ones.
@@ -112,7 +112,7 @@ class StatusView:
     made: Moment
     cluster_id: str
     head: Headline
-    limit: str
+    lines: str
     stop_line: tuple[str, ...]
     filling: tuple[Filling, ...]
     volumes: tuple[Row, ...]
@@ -169,7 +169,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         made=now.moment(now.now),
         cluster_id=cluster_id(snapshot.memory) or "",
         head=headline(snapshot, limit, now, inputs.stop_line),
-        limit="" if limit is None else limit.describe(),
+        lines=lines_in_bars(limit, inputs.stop_line),
         stop_line=tuple(_stop_line(inputs)),
         filling=tuple(_filling(snapshot, inputs.validity_s, now)),
         volumes=tuple(rows),

@@ -1,8 +1,8 @@
 """The volumes as rows, the worst first, each with what its bar shows.
 
-A bar is the whole volume: what is used of it, and where the limit is. Worst are those at or below
-the limit, then those that are offline, then those that reach it soonest, then those with the least
-left above it.
+A bar is the whole volume: what is used of it, and where limit and stop line are. Worst are those at
+or below the limit, then those that are offline, then those that reach it soonest, then those with
+the least left above it.
 
 Example: 91 of 100 GB used under a limit of 10 GB: 91 % of the bar, and the limit at 90 %.
 """
@@ -17,6 +17,7 @@ from sidecar.api.documents import BrokerStateName
 from sidecar.api.views import broker_state
 from sidecar.control.board import Snapshot
 from sidecar.status.moments import Now, span
+from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.sizes import size
 from sidecar.throttle.throttled_fill import throttled_rate, throttled_since
@@ -39,6 +40,7 @@ class Row:
         total: the whole volume.
         used: share of the bar, 0 to 100; None when it was never read.
         limit_at: where on the bar the limit is, 0 to 100.
+        stop_at: where on the bar the stop line is; None while there is none.
         fills: how fast; "" when that is not known.
         to_limit: when the limit is reached at that rate, "" when it is not.
         read: how old the reading is, when it is not of the last poll or that failed; else "".
@@ -57,6 +59,7 @@ class Row:
     to_limit: str
     read: str
     forget: str = ""
+    stop_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,18 @@ def volume_rows(snapshot: Snapshot, now: Now, first: int, count: int) -> tuple[l
     found = _found(snapshot, now.now)
     taken = nsmallest(first + count, found, key=lambda each: (each.rank, each.broker_id))
     return [_row(each, snapshot, now) for each in taken[first:]], len(found)
+
+
+def lines_in_bars(limit: Limit | None, stop_line: Limit | None) -> str:
+    """What the lines in the bars are; "" when nothing is compared."""
+    if limit is None:
+        return ""
+    if stop_line is None:
+        return f"The line in each bar is the limit: {limit.describe()}."
+    return (
+        f"The lines in each bar are the limit, {limit.describe()}, and the stop line, "
+        f"{stop_line.describe()}."
+    )
 
 
 def rate(bytes_per_second: float | None) -> str:
@@ -136,6 +151,7 @@ def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
         forget=""
         if known.online or not known.violates
         else f"throttle-sidecar forget {found.broker_id} --log-dir {shlex.quote(found.log_dir)}",
+        stop_at=None if known.stop_bytes is None else _percent(1.0 - known.stop_bytes / total),
     )
 
 

@@ -111,6 +111,8 @@ class FakeSidecar:
             wall=self.wall,
             validity_s=validity_s,
             limit=factors.limit if factors else None,
+            stop_line=factors.stop_line if factors else None,
+            reaction_s=79.0,
             polling=Polling(factors is not None, stuck_after_s),
             registry=registry,
             token=lambda: self.token,

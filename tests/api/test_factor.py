@@ -7,7 +7,7 @@ import pytest
 
 from sidecar.api.documents import FactorDocument
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.limits import MinAvailableRatio
+from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
 from tests.api.build import FACTORS, FakeSidecar
 from tests.throttle.build import reading, whole
@@ -36,6 +36,8 @@ async def test_every_field_of_a_violation() -> None:
                 "limit": {"type": "min_available_bytes", "value": 10},
             }
         ],
+        "stop": False,
+        "stop_violations": [],
         "computed_at": "2023-11-14T22:14:20.000Z",
         "valid_until": "2023-11-14T22:19:20.000Z",
         "valid_for_ms": 298_500,
@@ -57,6 +59,36 @@ async def test_a_ratio_as_the_limit() -> None:
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 25})]))
     violations = (await sidecar.get(URL)).json()["violations"]
     assert violations[0]["limit"] == {"type": "min_available_ratio", "value": 0.25}
+
+
+STOPPING = replace(FACTORS, stop_line=MinAvailableBytes(5))
+
+
+async def test_a_stop_and_its_volumes() -> None:
+    """The volumes at or below the stop line are named with it; an override lifts it alone."""
+    sidecar = FakeSidecar(factors=STOPPING)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 6, "/d2": 8})]))
+    assert [False, []] == [
+        (await sidecar.get(URL)).json()[name] for name in ("stop", "stop_violations")
+    ]
+    sidecar.see(whole(1.0, [reading(1, 1.0, {"/d1": 5, "/d2": 8})]))
+    document = (await sidecar.get(URL)).json()
+    stopping = {
+        "broker_id": 1,
+        "log_dir": "/d1",
+        "total_bytes": 100,
+        "available_bytes": 5,
+        "available_ratio": 0.05,
+        "limit": {"type": "min_available_bytes", "value": 5},
+    }
+    assert (True, [stopping], 2) == (
+        document["stop"],
+        document["stop_violations"],
+        len(document["violations"]),
+    )
+    sidecar.board.set_override(Override(1.0, "by hand", 0.0, 60.0))
+    document = (await sidecar.get(URL)).json()
+    assert (False, [stopping]) == (document["stop"], document["stop_violations"])
 
 
 async def test_before_the_first_observation() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import MutableMapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ async def test_a_volume_that_fills() -> None:
                 "available_bytes": 50,
                 "available_ratio": 0.5,
                 "limit_violated": False,
+                "stop_violated": None,
                 "read_at": "2023-11-14T22:13:30.000Z",
                 "fill_bytes_per_second": 1.0,
                 "seconds_to_limit": 38.0,
@@ -52,6 +54,17 @@ async def test_a_volume_that_violates_has_no_time_left() -> None:
     volume = (await sidecar.get("/v1/volumes")).json()["volumes"][0]
     shown = {"limit_violated": True, "seconds_to_limit": 0.0, "fill_bytes_per_second": None}
     assert shown.items() <= volume.items()
+
+
+async def test_volumes_at_the_stop_line() -> None:
+    """Each says whether it was at or below it; a log dir that was never read does not."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    free = {"/a": 5, "/b": 6, "/c": 50}
+    sidecar.see(whole(0.0, [reading(1, 0.0, free, offline=["/never"])]))
+    volumes = (await sidecar.get("/v1/volumes")).json()["volumes"]
+    assert [("/a", True), ("/b", False), ("/c", False), ("/never", None)] == [
+        (volume["log_dir"], volume["stop_violated"]) for volume in volumes
+    ]
 
 
 async def test_offline_log_dirs() -> None:
@@ -178,6 +191,20 @@ async def test_decisions_newest_first() -> None:
     )
     oldest = {"source": "fallback", "computed_at": None, "valid_until": None}
     assert oldest.items() <= document[2].items()
+
+
+async def test_decisions_with_a_stop() -> None:
+    """A stop is a decision of its own, with at most 20 of the volumes because of which."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    for at, available in enumerate((6, 5)):
+        dirs = {f"/d{number}": available for number in range(21)}
+        sidecar.see(whole(at, [reading(1, at, dirs)]))
+    document = (await sidecar.get("/v1/decisions")).json()["decisions"]
+    assert [(3, True, 20), (2, False, 0), (1, False, 0)] == [
+        (one["generation"], one["stop"], len(one["stop_violations"])) for one in document
+    ]
+    limit = {"type": "min_available_bytes", "value": 5}
+    assert limit == document[0]["stop_violations"][0]["limit"]
 
 
 async def test_the_last_thousand_decisions() -> None:

@@ -12,6 +12,7 @@ from sidecar.metrics.board_collector import build_registry
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.mutations.admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
 from sidecar.quotas.rate import QuotaWindow
+from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.volumes import Failure
 from tests.api.build import BEARER, FACTORS, FakeSidecar
 from tests.support.examples import DEAR
@@ -51,7 +52,7 @@ def _sidecar() -> FakeSidecar:
     first = FakeSidecar()
     registry = build_registry(first.board, first.wall, 0.05)
     sidecar = FakeSidecar(
-        factors=replace(FACTORS, validity_s=0.05),
+        factors=replace(FACTORS, validity_s=0.05, stop_line=MinAvailableBytes(5)),
         registry=registry,
         validity_s=0.05,
         admit=_admit,

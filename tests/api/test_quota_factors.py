@@ -7,6 +7,7 @@ from sidecar.api.documents import QuotaFactorsDocument
 from sidecar.api.followed_documents import Collected, FollowedDocument
 from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from tests.api.build import FACTORS, FakeSidecar
 from tests.throttle.build import reading, whole
@@ -28,6 +29,7 @@ async def test_every_field_of_a_violation() -> None:
         "source": "observation",
         "reason": sidecar.board.snapshot.decision.reason,
         "users": {},
+        "stop": False,
         "valid_for_ms": 298_500,
         "generation": 3,
         "seconds_to_full": 3.5,
@@ -48,6 +50,17 @@ async def test_disabled() -> None:
     assert LEFT not in response.headers
     expected = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
     assert (expected | {"seconds_to_full": None}).items() <= response.json().items()
+
+
+async def test_a_stop_is_a_change() -> None:
+    """Whoever waits is told, although the factor stays 0.0; so when it ends."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    found = []
+    for at, available in enumerate((6, 5, 6)):
+        sidecar.see(whole(at, [reading(1, at, {"/d": available})]))
+        document = (await sidecar.get(URL)).json()
+        found.append((document["generation"], document["factor"], document["stop"]))
+    assert [(2, 0.0, False), (3, 0.0, True), (4, 0.0, False)] == found
 
 
 async def test_a_304_has_the_seconds_as_they_are_now() -> None:

@@ -13,6 +13,9 @@ from tests.support.fake_broker import FakeCluster, FakeLogDir
 
 MB = 1_000_000
 
+STOP_BYTES = "SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES"
+STOP_RATIO = "SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_RATIO"
+
 HEALTHY = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 50 * MB)
 FULL = FakeLogDir("/var/lib/kafka/data-1", 64 * MB, 40 * MB)
 OFFLINE = FakeLogDir("/var/lib/kafka/data-2", -1, -1, error_code=56)
@@ -211,7 +214,7 @@ class TestTable:
         """A long log dir is folded, not cut."""
         name = "/mnt/disks/" + "very-long-name-of-a-volume/" * 3 + "kafka"
         cluster.brokers[0].log_dirs = (FakeLogDir(name, 2**63 - 1, 2**63 - 1),)
-        result = check(cluster)
+        result = check(cluster, **{STOP_BYTES: "1"})
         table = result.stdout.splitlines()[:-1]
         assert 5 < len(table)
         assert max(map(len, table)) <= 80
@@ -224,6 +227,76 @@ class TestTable:
         stdout = check(cluster).stdout
         assert "\x1b" not in stdout
         assert "/d/[red]\\x1b[2J" in stdout
+
+
+class TestStopLine:
+    def test_without_one_it_is_recommended(self, cluster: FakeCluster) -> None:
+        """Half of the limit, and the rate that has room in the reaction time: 1 + 2 + 4 + 5 s."""
+        lines = check(cluster).stdout.splitlines()
+        assert [
+            f"No stop line is set. {STOP_BYTES}=20000000 is recommended: from 20.0 MB on nothing "
+            "is admitted, and what is left has room for 1.7 MB/s on a volume for 12 s, the time "
+            "that a stop may take."
+        ] == [line for line in lines if "stop" in line]
+
+    def test_with_one_there_is_nothing_to_say(self, cluster: FakeCluster) -> None:
+        """While no volume is at it."""
+        result = check(cluster, **{STOP_BYTES: "20000000"})
+        assert 0 == result.exit_code
+        assert "stop" not in result.output
+
+    def test_a_volume_at_it_is_stopped(self, cluster: FakeCluster) -> None:
+        """The exit code is that of a violated limit, which it is too."""
+        cluster.brokers[1].log_dirs = (FakeLogDir("/d", 64 * MB, 20 * MB),)
+        result = check(cluster, **{STOP_BYTES: "20000000"})
+        assert 1 == result.exit_code
+        assert ["ok", "STOPPED", "ok"] == [row[-1] for row in rows(result)]
+        verdict = result.stdout.splitlines()[-1]
+        assert verdict.endswith(
+            "nothing is admitted: 1 volume at or below the stop line of 20.0 MB"
+        )
+
+    def test_one_that_is_not_below_the_limit_is_named_by_volume(self, cluster: FakeCluster) -> None:
+        """Bytes and a ratio meet on volumes alone: 62.5 % of 64 MB are 40 MB."""
+        cluster.brokers[1].log_dirs = (FakeLogDir("/d", 100 * MB, 99 * MB),)
+        below = check(cluster, **{STOP_RATIO: "0.39"})
+        assert "stop line" not in below.output
+        result = check(cluster, **{STOP_RATIO: "0.4"})
+        assert 0 == result.exit_code
+        lines = [line for line in result.stdout.splitlines() if "stop line" in line]
+        assert [
+            "Broker 1 /d: the stop line is not below the limit here: set a lower one, or a higher "
+            "limit."
+        ] == lines
+        everywhere = check(cluster, **{STOP_RATIO: "0.625"})
+        assert 3 == everywhere.stdout.count("the stop line is not below the limit here")
+
+    def test_one_that_is_at_the_limit_is_refused(self, cluster: FakeCluster) -> None:
+        """Where the two can be compared nobody is connected to."""
+        result = check(cluster, **{STOP_BYTES: str(40 * MB)})
+        assert 2 == result.exit_code
+        assert f"{STOP_BYTES}: 40000000 is at the limit" in result.stderr
+        assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
+
+    def test_json_has_the_same(self, cluster: FakeCluster) -> None:
+        """Which line is set or recommended, whether it stops, and where it is too high."""
+        names = ("stop", "stop_line", "recommended_stop_line", "stop_line_not_below_limit")
+        cluster.brokers[1].log_dirs = (FakeLogDir("/d", 64 * MB, 20 * MB),)
+        documents = [
+            json.loads(check(cluster, "--json", **settings).stdout)
+            for settings in ({}, {STOP_BYTES: "20000000"}, {STOP_RATIO: "0.7"})
+        ]
+        everywhere = [
+            {"broker_id": broker_id, "log_dir": log_dir}
+            for broker_id, log_dir in ((0, HEALTHY.log_dir), (1, "/d"), (2, HEALTHY.log_dir))
+        ]
+        in_bytes = {"type": "min_available_bytes", "value": 20_000_000}
+        ratio = {"type": "min_available_ratio", "value": 0.7}
+        assert [
+            [False, None, in_bytes, []],
+            [True, in_bytes, None, []],
+            [True, ratio, None, everywhere],
+        ] == [[document[name] for name in names] for document in documents]
 
 
 class TestJson:

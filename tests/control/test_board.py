@@ -135,6 +135,19 @@ def test_generation_grows_with_each_part_of_the_identity() -> None:
     assert board.snapshot.decision == board.changes[-1].decision
 
 
+def test_generation_grows_with_the_stop() -> None:
+    """It begins, another volume stops too, it is lifted by hand, and ends; 0.0 is since the first.
+
+    Nothing else changes where it begins, and both volumes violate the limit throughout.
+    """
+    board = Board(replace(factors, stop_line=MinAvailableBytes(10)), FakeClock())
+    course = [(20, 20), (10, 20), (10, 9), (9, 10), (11, 11), (12, 12)]
+    snapshots = [board.observe(seen(0.0, d0=one, d1=other)) for one, other in course]
+    assert [2, 3, 4, 4, 4, 5] == [snapshot.generation for snapshot in snapshots]
+    assert [False, True, True, True, True, False] == [each.decision.stop for each in snapshots]
+    assert {0.0} == {each.since for each in snapshots}
+
+
 def test_an_enforcer_takes_back_its_own_throttles_alone() -> None:
     """Alice stays throttled by the other one, and bob is released."""
     board = Board(factors, FakeClock(100.0))
@@ -355,6 +368,20 @@ async def test_expiry_is_published_right_after_the_boundary() -> None:
         await asyncio.sleep(1000.0)
     assert 1 == board.tally.fallback_applied
     assert 3 == board.snapshot.generation
+
+
+@pytest.mark.looptime
+async def test_a_stop_ends_right_after_the_boundary() -> None:
+    """The fallback is 0.0 too; it stops nobody."""
+    stopping = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, 0.0, MinAvailableBytes(10))
+    board = Board(stopping, loop_time)
+    board.observe(seen(0.0, d0=10))
+    async with expiring(board):
+        await asyncio.sleep(VALIDITY_S)
+        assert board.snapshot.decision.stop
+        snapshot = await board.wait_for_change(2, 60.0)
+        assert VALIDITY_S < loop_time() <= VALIDITY_S + 0.005
+    assert (0.0, False) == (snapshot.decision.factor, snapshot.decision.stop)
 
 
 @pytest.mark.looptime

@@ -87,6 +87,34 @@ class TestDecisions:
         assert logged[0][1].startswith("throttle factor 0.0 (observation): broker 1 /d1 has 9 B")
         assert logged[0][1].endswith("; 2 volumes violate it")
 
+    def test_a_stop_has_a_line_of_its_own(self, clock: FakeClock, lines: Lines) -> None:
+        """A WARNING with the volumes when it begins, and a line when it ends, with why."""
+        stopping = replace(FACTORS, stop_line=MinAvailableBytes(5))
+        board = Board(stopping, clock, listeners=(log_publication,))
+        board.observe(whole(0, [reading(1, 0, {"/a": 6, "/b": 6})]))
+        assert [] == [line for line in lines() if "stop" in line[1]]
+        board.observe(whole(1, [reading(1, 1, {"/a": 6, "/b": 5})]))
+        decided, stopped = lines()
+        assert logging.INFO == decided[0]
+        assert decided[1].endswith(
+            "; nothing is admitted: 1 volume at or below the stop line of 5 B"
+        )
+        assert (logging.WARNING, "stop: nothing is admitted, because of broker 1 /b") == stopped
+        board.observe(whole(2, [reading(1, 2, {"/a": 6, "/b": 4})]))
+        assert [] == loud(lines())
+        board.set_override(Override(0.0, "by hand", 0, 60))
+        assert (logging.INFO, "stop: is over (override)") == lines()[1]
+
+    def test_of_many_volumes_that_stop_three_are_named(
+        self, clock: FakeClock, lines: Lines
+    ) -> None:
+        """The rest is counted."""
+        stopping = replace(FACTORS, stop_line=MinAvailableBytes(5))
+        board = Board(stopping, clock, listeners=(log_publication,))
+        board.observe(whole(0, [reading(1, 0, {f"/{n}": 5 for n in range(5)})]))
+        expected = "stop: nothing is admitted, because of broker 1 /0, broker 1 /1, broker 1 /2"
+        assert (logging.WARNING, f"{expected} and 2 more") == lines()[1]
+
     def test_an_override_is_reported_with_the_operators_words(
         self, board: Board, lines: Lines
     ) -> None:

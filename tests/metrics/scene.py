@@ -1,5 +1,7 @@
 """A board, and what a scrape says of it."""
 
+from dataclasses import replace
+
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -7,7 +9,7 @@ from sidecar.control.board import Board
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.throttle.decision import Disabled, VolumeLimit
-from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.volumes import Observation
 from tests.throttle.build import FakeClock
 
@@ -17,9 +19,10 @@ FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
 class Scene:
     """A board, its registry, and the series that a scrape returns."""
 
-    def __init__(self, *, disabled: bool = False) -> None:
+    def __init__(self, *, disabled: bool = False, stop_line: Limit | None = None) -> None:
         self.clock = FakeClock()
-        self.board = Board(Disabled() if disabled else FACTORS, self.clock)
+        factors = replace(FACTORS, stop_line=stop_line)
+        self.board = Board(Disabled() if disabled else factors, self.clock)
         self.registry = build_registry(self.board, lambda steady_s: steady_s + 1000, 300.0)
         self.registry.register(BrokerCollector(self.board))
 

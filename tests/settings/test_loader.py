@@ -17,7 +17,18 @@ from sidecar.settings import HostPort, Settings, keys, load
 from sidecar.settings.loader import SAFE_VALIDITY_S
 from sidecar.settings.values import HistorySection, MutationSection, ProducerIdSection
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
-from tests.settings.support import ADMIN, BYTES, GOOD, RATIO, STATIC, loaded, problem, problems
+from tests.settings.support import (
+    ADMIN,
+    BYTES,
+    GOOD,
+    RATIO,
+    STATIC,
+    STOP_BYTES,
+    STOP_RATIO,
+    loaded,
+    problem,
+    problems,
+)
 
 INTERVAL = "SIDECAR_STORAGE_CHECK_INTERVAL"
 MINIMUM = "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"
@@ -56,6 +67,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         fallback=1.0,
         validity_s=300.0,
         limit=MinAvailableRatio(0.05),
+        stop_line=None,
         http_listen=HostPort("127.0.0.1", 7070),
         metrics_listen=None,
         state_file=None,
@@ -89,6 +101,8 @@ ROWS = [
     ("SIDECAR_THROTTLE_FACTOR_FALLBACK", "fallback", "0.0", 0.0, "1.1"),
     ("SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION", "validity_s", "PT2M", 120.0, "PT0S"),
     (RATIO, "limit", "0.1", MinAvailableRatio(0.1), "1.0"),
+    (STOP_BYTES, "stop_line", "10", MinAvailableBytes(10), "0"),
+    (STOP_RATIO, "stop_line", "0.01", MinAvailableRatio(0.01), "0.0"),
     ("SIDECAR_HTTP_LISTEN", "http_listen", "[::]:0", HostPort("::", 0), "7070"),
     (
         "SIDECAR_METRICS_LISTEN",
@@ -183,6 +197,70 @@ def test_two_limits_in_two_places_are_both_named(tmp_path: Path) -> None:
     assert f"{tmp_path}/server.properties:1" in line
     assert RATIO in line
     assert "2 are set" in line
+
+
+def test_of_stop_lines_there_is_one_at_most() -> None:
+    """Both are named."""
+    line = problem({STOP_BYTES: "1", STOP_RATIO: "0.01"})
+    assert f"{STOP_BYTES}: only one of this and {STOP_RATIO} can be set; 2 are" == line
+
+
+SERVERS = {f"{ADMIN}BOOTSTRAP_SERVERS": "a:1"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        (
+            {BYTES: "5000", STOP_BYTES: "5000"},
+            f"{STOP_BYTES}: 5000 is at the limit, 5000 in {BYTES}: the stop line must be below it",
+        ),
+        (
+            {BYTES: "5000", STOP_BYTES: "5001"},
+            f"{STOP_BYTES}: 5001 is above the limit, 5000 in {BYTES}: the stop line must be below "
+            "it",
+        ),
+        (
+            {RATIO: "0.1", STOP_RATIO: "0.1"},
+            f"{STOP_RATIO}: 0.1 is at the limit, 0.1 in {RATIO}: the stop line must be below it",
+        ),
+    ],
+)
+def test_a_stop_line_is_below_the_limit(environ: dict[str, str], expected: str) -> None:
+    """Both are named, with their values."""
+    assert (expected,) == problems(SERVERS | environ)
+    assert (expected,) == problems({INTERVAL: "PT0S"} | environ)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {BYTES: "5000", STOP_BYTES: "4999"},
+        {RATIO: "0.1", STOP_RATIO: "0.0999"},
+        # These can be compared on a volume alone.
+        {BYTES: "1", STOP_RATIO: "0.9"},
+        {RATIO: "0.1", STOP_BYTES: "9000000000000"},
+    ],
+)
+def test_a_stop_line_below_the_limit_is_taken(environ: dict[str, str]) -> None:
+    """One byte below is, and one of the other type."""
+    assert load(environ=SERVERS | environ).settings.stop_line is not None
+
+
+def test_a_stop_line_is_not_compared_with_a_limit_that_is_wrong() -> None:
+    """One mistake gives one line."""
+    (line,) = problems(SERVERS | {BYTES: "0", STOP_BYTES: "5"})
+    assert line.startswith(f"{BYTES}: ")
+    (line,) = problems(SERVERS | {BYTES: "3", RATIO: "0.1", STOP_BYTES: "5"})
+    assert line.endswith("2 are set")
+
+
+def test_a_stop_line_in_a_file(tmp_path: Path) -> None:
+    """It has a table beside the limit's; no key of the plugin's is one."""
+    text = "[storage.per_volume_stop]\nmin_available_ratio = 0.01\n"
+    found = loaded(GOOD, **files(tmp_path, toml=text)).settings
+    assert MinAvailableRatio(0.01) == found.stop_line
+    assert "" == keys.property_key("storage_per_volume_stop_min_available_ratio")
 
 
 @pytest.mark.parametrize("environ", [{RATIO: "7"}, {f"{ADMIN}BOOTSTRAP_SERVERS": "broker"}])

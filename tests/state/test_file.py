@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,35 @@ class TestSaving:
         """The file has decision, volumes and override."""
         file.save(something(), unmoved)
         assert something() == file.load(NOW)
+
+    def test_a_stop_is_saved_and_loaded(self, file: StateFile) -> None:
+        """With the line that it was computed under."""
+        stopping = replace(file, stop_line=MinAvailableBytes(5))
+        rules = VolumeLimit(LIMIT, 300.0, 1.0, MinAvailableBytes(5))
+        memory = rules.fold(Memory(), whole(NOW, [reading(1, NOW, {"/d": 5})]))
+        before = PersistedState(memory, 0.0, Source.OBSERVATION, NOW)
+        stopping.save(before, unmoved)
+        assert before == stopping.load(NOW)
+        assert memory.computed is not None
+        assert 1 == len(memory.computed.stopping)
+
+    def test_without_a_stop_line_earlier_versions_can_read_it(self, file: StateFile) -> None:
+        """They refuse what they don't know, so it is not there."""
+        file.save(something(), unmoved)
+        state = json.loads(file.path.read_bytes())["state"]
+        assert PLAIN.keys() == state.keys()
+        assert {"factor", "computed_at", "violations"} == state["computed"].keys()
+
+    def test_a_file_of_an_earlier_version_is_judged_by_the_stop_line_of_now(
+        self, file: StateFile
+    ) -> None:
+        """It has nothing of a stop; the volume of 5 bytes that it has is at the line."""
+        file.save(something(), unmoved)
+        stopping = replace(file, stop_line=MinAvailableBytes(5))
+        loaded = stopping.load(NOW)
+        assert isinstance(loaded, PersistedState)
+        assert loaded.memory.computed is not None
+        assert [5] == [each.volume.available_bytes for each in loaded.memory.computed.stopping]
 
     def test_nobody_else_may_read_it(self, file: StateFile) -> None:
         """It has log dirs and addresses, and an operator's words."""

@@ -16,6 +16,7 @@ from sidecar.throttle.limits import (
     Verdict,
 )
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
+from sidecar.throttle.stop import stopping
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
 
@@ -42,20 +43,31 @@ values = st.integers(1, 2**63 - 1) | st.floats(0.001, 0.999)
 limits: st.SearchStrategy[Limit] = st.one_of([st.builds(each, values) for each in LIMIT_TYPES])
 
 
-def volume_state(volume: Volume, read_at: float, online: bool, limit: Limit) -> VolumeState:
+def volume_state(
+    volume: Volume, read_at: float, online: bool, limit: Limit, stop_line: Limit | None = None
+) -> VolumeState:
     """A volume with nothing but its last reading."""
     fill = first_fill(read_at, volume.used_bytes)
-    return VolumeState(volume, read_at, limit.judge(volume, fill, None), online, fill)
+    stop = None if stop_line is None else stop_line.judge(volume, fill, None)
+    return VolumeState(volume, read_at, limit.judge(volume, fill, None), online, fill, stop)
 
 
-def volume_states(limit: Limit) -> st.SearchStrategy[VolumeState]:
+def volume_states(limit: Limit, stop_line: Limit | None) -> st.SearchStrategy[VolumeState]:
     volumes = st.builds(Volume, broker_ids, names, sizes, sizes)
-    return st.builds(volume_state, volumes, times, st.booleans(), st.just(limit))
+    limits = st.just(limit), st.just(stop_line)
+    return st.builds(volume_state, volumes, times, st.booleans(), *limits)
+
+
+def computed(
+    factor: float, computed_at: float, violations: tuple[VolumeState, ...], stopped: bool
+) -> Computed:
+    """A computed factor, with the volumes because of which nothing is admitted then."""
+    return Computed(factor, computed_at, violations, stopping(violations, stopped=stopped))
 
 
 @st.composite
-def states(draw: st.DrawFn, limit: Limit) -> PersistedState:
-    volumes = st.lists(volume_states(limit), max_size=3).map(tuple)
+def states(draw: st.DrawFn, limit: Limit, stop_line: Limit | None = None) -> PersistedState:
+    volumes = st.lists(volume_states(limit, stop_line), max_size=3).map(tuple)
     addresses = st.dictionaries(broker_ids, names, max_size=3)
     known_at = draw(st.none() | times)
     membership = st.builds(Membership, st.none() | names, addresses, st.none() | addresses)
@@ -65,7 +77,7 @@ def states(draw: st.DrawFn, limit: Limit) -> PersistedState:
         membership=None if known_at is None else draw(membership),
         membership_at=known_at,
         brokers=draw(st.dictionaries(broker_ids, states, max_size=3)),
-        computed=draw(st.none() | st.builds(Computed, factors, times, volumes)),
+        computed=draw(st.none() | st.builds(computed, factors, times, volumes, st.booleans())),
         override=draw(st.none() | st.builds(Override, factors, names, times, times)),
         user_throttles={
             (user, each.enforcer): each
@@ -80,24 +92,35 @@ def states(draw: st.DrawFn, limit: Limit) -> PersistedState:
     return PersistedState(memory, draw(factors), draw(st.sampled_from(Source)), draw(times))
 
 
+def stops(memory: Memory) -> set[str]:
+    """The log dirs because of which nothing is admitted."""
+    assert memory.computed is not None
+    return {state.volume.log_dir for state in memory.computed.stopping}
+
+
 def unmoved(steady_s: float) -> float:
     return steady_s
 
 
-def again(what: PersistedState, limit: Limit = LIMIT, now: float = NOW) -> PersistedState:
+def again(
+    what: PersistedState,
+    limit: Limit = LIMIT,
+    now: float = NOW,
+    stop_line: Limit | None = None,
+) -> PersistedState:
     """The state after a restart, through the very bytes of the form."""
-    written = to_record(what, limit, unmoved).model_dump_json()
-    return from_record(StateRecord.model_validate_json(written), limit, now)
+    written = to_record(what, limit, unmoved, stop_line).model_dump_json()
+    return from_record(StateRecord.model_validate_json(written), limit, now, stop_line)
 
 
 class TestRoundTrip:
-    @given(st.data(), limits)
+    @given(st.data(), limits, st.none() | limits)
     def test_everything_that_is_persisted_comes_back_as_it_was(
-        self, data: st.DataObject, limit: Limit
+        self, data: st.DataObject, limit: Limit, stop_line: Limit | None
     ) -> None:
         """Every field comes back, to the last bit of every time and size."""
-        before = data.draw(states(limit))
-        assert before == again(before, limit)
+        before = data.draw(states(limit, stop_line))
+        assert before == again(before, limit, stop_line=stop_line)
 
     def test_what_polls_find_out_again_is_not_persisted(self) -> None:
         """Failures, their count and fill rates are as at a start."""
@@ -138,6 +161,41 @@ class TestAnotherLimit:
             after = from_record(form, other, NOW).memory
             assert after.computed is None
             assert memory.override == after.override
+
+
+class TestAStop:
+    """Volumes of 1,000 bytes under a limit of 100 bytes and a stop line of 50."""
+
+    LINE = MinAvailableBytes(50)
+
+    def stopped(self, *available: int) -> PersistedState:
+        """A stop that is in force because of volumes with these bytes available."""
+        volumes = tuple(
+            volume_state(Volume(1, f"/{left}", 1000, left), 5.0, True, LIMIT, self.LINE)
+            for left in available
+        )
+        memory = Memory(
+            brokers={1: BrokerState(5.0, volumes)}, computed=computed(0.0, 5.0, volumes, True)
+        )
+        assert {f"/{left}" for left in available} == stops(memory)
+        return PersistedState(memory, 0.0, Source.OBSERVATION, 5.0)
+
+    def test_it_goes_on_over_a_restart(self) -> None:
+        """Also where every volume is within the margin by now."""
+        assert {"/50", "/55"} == stops(again(self.stopped(50, 55), stop_line=self.LINE).memory)
+        assert {"/55"} == stops(again(self.stopped(55), stop_line=self.LINE).memory)
+
+    def test_another_line_is_compared_with_the_volumes_anew(self) -> None:
+        """Its stop begins at the line, whatever was in force; without a line there is none."""
+        form = to_record(self.stopped(50, 55), LIMIT, unmoved, self.LINE)
+        lines = (None, MinAvailableBytes(49), MinAvailableBytes(51), MinAvailableRatio(0.05))
+        found = [stops(from_record(form, LIMIT, NOW, line).memory) for line in lines]
+        assert [set(), set(), {"/50", "/55"}, {"/50", "/55"}] == found
+
+    def test_another_limit_drops_it_with_the_factor(self) -> None:
+        """There is no computed factor, so nothing stops until the first observation."""
+        form = to_record(self.stopped(50), LIMIT, unmoved, self.LINE)
+        assert from_record(form, MinAvailableBytes(90), NOW, self.LINE).memory.computed is None
 
 
 class TestAClockThatWasSetBack:

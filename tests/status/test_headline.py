@@ -35,6 +35,7 @@ def head(
     observations: Sequence[Observation],
     *,
     limit: Limit = LIMIT,
+    stop_line: Limit | None = None,
     override: Override | None = None,
     fallback: float = 1.0,
     now: float | None = None,
@@ -42,7 +43,7 @@ def head(
 ) -> Headline:
     """The head of the page after these observations."""
     clock = FakeClock()
-    factors = VolumeLimit(limit, VALIDITY_S, fallback)
+    factors = VolumeLimit(limit, VALIDITY_S, fallback, stop_line)
     board = Board(factors, clock)
     for observation in observations:
         clock.now = observation.observed_at
@@ -53,7 +54,7 @@ def head(
     if override is not None:
         board.set_override(override)
     board.update(lambda memory: memory)
-    return headline(board.snapshot, limit, Now(clock.now, wall))
+    return headline(board.snapshot, limit, Now(clock.now, wall), stop_line)
 
 
 def test_producers_are_throttled() -> None:
@@ -74,6 +75,25 @@ def test_several_volumes() -> None:
         "Producers are throttled: /b of broker 1 has 4.0 GB left, the limit is 10.0 GB. "
         "2 volumes are at or below it."
     ) == shown.sentence
+
+
+def test_nothing_is_admitted() -> None:
+    """The sentence has the volume that is worst, and the stop line; by hand it is over."""
+    line = MinAvailableBytes(5 * GB)
+    shown = head([free(2, 0.0, 4.9)], stop_line=line)
+    assert (
+        "Nothing is admitted: /kafka/data of broker 2 has 4.9 GB left, the stop line is 5.0 GB."
+    ) == shown.sentence
+    assert ("stopped", "Stopped", 0.0) == (shown.tone, shown.word, shown.factor)
+    dirs = {"/a": 5 * GB, "/b": 4 * GB, "/c": 8 * GB}
+    shown = head([whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])], stop_line=line)
+    assert shown.sentence.endswith("the stop line is 5.0 GB. 2 volumes need more.")
+    above = head([free(2, 0.0, 5.1)], stop_line=line)
+    assert "Throttled" == above.word
+    assert "stop line" not in above.sentence
+    by_hand = head([free(2, 0.0, 4)], stop_line=line, override=Override(0.0, "x", 0.0, 60.0))
+    assert "Producers are throttled, set by hand." == by_hand.sentence
+    assert "Throttled" == by_hand.word
 
 
 def test_a_ratio() -> None:

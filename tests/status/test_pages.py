@@ -3,14 +3,16 @@
 import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
+from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
-from tests.api.build import TOKEN, FakeSidecar, until
+from tests.api.build import FACTORS, TOKEN, FakeSidecar, until
 from tests.status.outline import Outline, outline
 from tests.throttle.build import reading, whole
 
@@ -99,6 +101,35 @@ async def test_it_fills_although_producers_are_throttled() -> None:
     assert "A volume fills although producers are throttled" in page.headings
     assert "/d1 of broker 1 fills by 2 B/s, nothing is left in 10 s" in page.words
     assert "partitions being reassigned" in page.words
+
+
+async def test_a_stop() -> None:
+    """The page says that nothing is admitted, what ends it, and what brokers can do."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)), ask=_nobody)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50})]))
+    page = await outline(sidecar)
+    assert page.headings[1].startswith("Nothing is admitted: /d1 of broker 1 has 5\u00a0B left")
+    assert "Nothing is admitted: broker 1 /d1 has 5 B of 100 B" in page.words
+    assert "From 5 B on, the stop line, nothing is admitted, until every volume" in page.words
+    assert "A broker without the authorizer can only pause producers for longer." in page.words
+    assert "No stop line is set." not in page.words
+    assert 4 == sum(attributes.get("class") == "limit" for _, attributes in page.tags)
+
+
+async def test_a_stop_line_that_is_not_below_the_limit() -> None:
+    """The page names a volume, and what is in force there."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableRatio(0.5)))
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 60}), reading(2, 0.0, {"/d1": 60})]))
+    wrong = "The stop line is not below the limit on /d1 of broker 1 and 1 more: there the limit is"
+    assert wrong in (await outline(sidecar)).words
+
+
+async def test_without_a_stop_line_one_is_recommended() -> None:
+    """Once a volume was read; a sidecar that is disabled recommends none."""
+    recommended = "No stop line is set. SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES=5 is"
+    assert recommended in (await outline(throttled())).words
+    for silent in (FakeSidecar(), FakeSidecar(factors=None)):
+        assert "No stop line is set." not in (await outline(silent)).words
 
 
 async def test_an_override() -> None:

@@ -2,9 +2,9 @@
 
 from sidecar.control.board import Board
 from sidecar.status.moments import Now
-from sidecar.status.volume_rows import Row, rate, volume_rows
+from sidecar.status.volume_rows import Row, lines_in_bars, rate, volume_rows
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.volumes import Failure, Observation
 from tests.throttle.build import TIMED_OUT, FakeClock, reading, whole
 
@@ -17,9 +17,10 @@ def rows(
     first: int = 0,
     count: int = 20,
     limit: MinAvailableBytes = LIMIT,
+    stop_line: Limit | None = None,
 ) -> tuple[list[Row], int]:
     """The rows after these observations and failed polls."""
-    factors = VolumeLimit(limit, 300.0, 1.0)
+    factors = VolumeLimit(limit, 300.0, 1.0, stop_line)
     board = Board(factors, FakeClock())
     for each in news:
         if isinstance(each, Failure):
@@ -41,6 +42,30 @@ def test_docstring_example() -> None:
         row.total,
     )
     assert ("at or below the limit", "reached", "") == (row.state, row.to_limit, row.fills)
+
+
+def test_the_stop_line() -> None:
+    """It is in the bar, at the limit at most, and the state says who is at or below it."""
+    seen = whole(0.0, [reading(1, 0.0, {"/a": 5, "/b": 6, "/c": 50})])
+    found, _ = rows(seen, stop_line=MinAvailableBytes(5))
+    shown = [(row.state, row.stop_at) for row in found]
+    states = ["at or below the stop line", "at or below the limit", ""]
+    assert [(state, 95.0) for state in states] == shown
+    assert {90.0} == {row.stop_at for row in rows(seen, stop_line=MinAvailableRatio(0.4))[0]}
+    assert {None} == {row.stop_at for row in rows(seen)[0]}
+
+
+def test_what_the_lines_are() -> None:
+    """One, or two; none where nothing is compared."""
+    assert [
+        "",
+        "The line in each bar is the limit: 10 B.",
+        "The lines in each bar are the limit, 10 B, and the stop line, 5.0%.",
+    ] == [
+        lines_in_bars(None, None),
+        lines_in_bars(LIMIT, None),
+        lines_in_bars(LIMIT, MinAvailableRatio(0.05)),
+    ]
 
 
 def test_the_worst_come_first() -> None:

@@ -20,6 +20,9 @@ with was read. Where the rules leave room, the readings taken are:
 - To forget a broker takes its violations out of the computed factor, which is then as old as the
   rest; where that does not suffice, no computed factor is left.
 - To start with the fallback is not a transition to it.
+- Volumes stop only if they violate the limit. A stop begins with one at or below the stop line.
+  While it lasts those stop too that have at most a tenth more, and it has lasted until an
+  observation if the computed factor before was valid then; a forgotten broker ends no other's.
 """
 
 import math
@@ -97,6 +100,7 @@ class Computed:
     factor: float
     computed_at: float
     violating: LogDirs
+    stopping: LogDirs = frozenset()
 
 
 @dataclass(frozen=True)
@@ -112,17 +116,25 @@ class InForce:
     violating: LogDirs
     override: Overridden | None
     until: float
+    stopping: LogDirs = frozenset()
+
+    @property
+    def stop(self) -> bool:
+        return self.source == "observation" and self.stopping != frozenset()
 
     @property
     def identity(self) -> tuple[object, ...]:
-        return self.factor, self.source, self.violating, self.override
+        return self.factor, self.source, self.violating, self.stopping, self.override
 
 
 class Reference:
-    """The factor's life under one limit, validity (seconds) and fallback."""
+    """The factor's life under one limit, validity (seconds), fallback and stop line."""
 
-    def __init__(self, limit: Limit, validity_s: float, fallback: float) -> None:
+    def __init__(
+        self, limit: Limit, validity_s: float, fallback: float, stop_line: Limit | None = None
+    ) -> None:
         self.limit = limit
+        self.stop_line = stop_line
         self.validity_s = validity_s
         self.fallback = fallback
         self.events: list[Event] = []
@@ -202,12 +214,13 @@ class _Past:
             computed = None
         expires = math.inf if computed is None else computed.computed_at + self.validity_s
         violating = frozenset() if computed is None else computed.violating
+        stopping = frozenset() if computed is None else computed.stopping
         if override is not None:
             # An override does not hide the violating volumes, and these expire.
             until = min(override.until, expires) if violating else override.until
-            return InForce(override.factor, "override", violating, override, until)
+            return InForce(override.factor, "override", violating, override, until, stopping)
         if computed is not None:
-            return InForce(computed.factor, "observation", violating, None, expires)
+            return InForce(computed.factor, "observation", violating, None, expires, stopping)
         return InForce(self.reference.fallback, "fallback", frozenset(), None, math.inf)
 
     def expiries(self, before: float) -> Iterator[tuple[float, InForce]]:
@@ -258,7 +271,8 @@ class _Past:
         listed_at = [self.events[number].at for number, _ in self.lists]
         violating = self.violating(event.at)
         if violating:
-            return Computed(0.0, self.seen_at(violating), violating)
+            stopping = self.stopping(violating, stopped=self.was_stopped(event.at))
+            return Computed(0.0, self.seen_at(violating), violating, stopping)
         if not listed_at or event.at > listed_at[-1] + self.validity_s:
             return None
         if not self.members() or not all(self.is_known(m, event.at) for m in self.members()):
@@ -279,7 +293,8 @@ class _Past:
         if left == before.violating:
             return before
         if left:
-            return Computed(0.0, self.seen_at(left), left)
+            stopping = self.stopping(left, stopped=before.stopping != frozenset())
+            return Computed(0.0, self.seen_at(left), left, stopping)
         if self.members() and all(self.is_known(member, at) for member in self.members()):
             return Computed(1.0, self.seen_at(left), left)
         return None
@@ -310,12 +325,31 @@ class _Past:
         )
 
     def violates(self, volume: Volume) -> bool:
-        limit = self.reference.limit
-        if isinstance(limit, MinAvailableBytes):
-            return volume.available_bytes <= limit.value
-        if volume.total_bytes == 0:
-            return True
-        return volume.available_bytes / volume.total_bytes <= limit.value
+        return _at_most(volume, self.reference.limit)
+
+    def was_stopped(self, now: float) -> bool:
+        """Whether a stop was in force until the last event, an observation at this moment."""
+        before = self.reference.past(self.end - 1).computed()
+        if before is None or self.is_another_cluster():
+            return False
+        return bool(before.stopping) and now <= before.computed_at + self.validity_s
+
+    def stopping(self, violating: LogDirs, *, stopped: bool) -> LogDirs:
+        """Those of the violating log dirs because of which nothing is admitted."""
+        line = self.reference.stop_line
+        if line is None:
+            return frozenset()
+        volumes = [self.last_volume(broker_id, log_dir) for broker_id, log_dir in violating]
+        known = [volume for volume in volumes if volume is not None]
+        if not stopped and not any(_at_most(volume, line) for volume in known):
+            return frozenset()
+        in_bytes = isinstance(line, MinAvailableBytes)
+        return frozenset(
+            (volume.broker_id, volume.log_dir)
+            for volume in known
+            if 10 * volume.available_bytes
+            <= 11 * line.value * (1 if in_bytes else volume.total_bytes)
+        )
 
     # Who is there.
 
@@ -400,18 +434,18 @@ class _Past:
             return frozenset()
         reported = {volume.log_dir for volume in readings[0][1].volumes}
         reported |= {offline.log_dir for offline in readings[0][1].offline}
-        last = {
-            log_dir: _last_volume(
-                [each for number, each in readings if number > self.forgotten(broker_id, log_dir)],
-                log_dir,
-            )
-            for log_dir in reported
-        }
+        last = {log_dir: self.last_volume(broker_id, log_dir) for log_dir in reported}
         return frozenset(
             (broker_id, log_dir)
             for log_dir, volume in last.items()
             if volume is not None and self.violates(volume)
         )
+
+    def last_volume(self, broker_id: int, log_dir: str) -> Volume | None:
+        """A log dir's last state that is remembered."""
+        since = self.forgotten(broker_id, log_dir)
+        readings = self.readings(broker_id)
+        return _last_volume([each for number, each in readings if number > since], log_dir)
 
     def forgotten(self, broker_id: int, log_dir: str) -> int:
         """The last event that forgot a log dir alone; -1 when there is none."""
@@ -424,6 +458,15 @@ class _Past:
             ),
             default=-1,
         )
+
+
+def _at_most(volume: Volume, limit: Limit) -> bool:
+    """Whether a volume has at most what a limit says, in its unit."""
+    if isinstance(limit, MinAvailableBytes):
+        return volume.available_bytes <= limit.value
+    if volume.total_bytes == 0:
+        return True
+    return volume.available_bytes / volume.total_bytes <= limit.value
 
 
 def _last_volume(readings: Sequence[Reading], log_dir: str) -> Volume | None:

@@ -1,7 +1,7 @@
 """The factor's whole life on the board, against the slow reference."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from hypothesis import settings
@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 from sidecar.control.board import Board, PersistedState, Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Override
+from sidecar.throttle.memory import Override, VolumeState
 from sidecar.volumes import Failure, FailureKind, OfflineLogDir, Reading, Volume
 from tests.throttle.build import LONG_MAX, FakeClock, partial, whole
 from tests.throttle.reference import (
@@ -37,10 +37,14 @@ SIZES: Mapping[str, tuple[int, int]] = {
     "roomy": (100, 31),
     "at the limit": (100, 30),
     "full": (100, 29),
+    "above the margin": (100, 12),
+    "in the margin": (100, 11),
+    "at the stop line": (100, 10),
     "empty file system": (0, 0),
     "huge": (LONG_MAX, LONG_MAX),
 }
-"""Total and available bytes; of the limits below, 30 bytes and 30 % of 100 bytes are the same."""
+"""Total and available bytes; of the limits below, 30 bytes and 30 % of 100 bytes are the same.
+So are the stop lines of 10 bytes and 10 %, and those above the limit."""
 
 changes = st.lists(
     st.tuples(
@@ -73,18 +77,34 @@ class Life(RuleBasedStateMachine):
         limit=st.sampled_from([MinAvailableBytes(30), MinAvailableRatio(0.3)]),
         validity_s=st.sampled_from([4.0, 120.0]),
         fallback=st.sampled_from([0.0, 0.5, 1.0]),
+        stop_line=st.sampled_from(
+            [
+                None,
+                MinAvailableBytes(10),
+                MinAvailableRatio(0.1),
+                MinAvailableBytes(40),
+                MinAvailableRatio(0.4),
+            ]
+        ),
         lists_fenced=st.sampled_from(["always", "never", "sometimes"]),
         brokers=st.integers(1, 4),
     )
     def begin(
-        self, *, limit: Limit, validity_s: float, fallback: float, lists_fenced: str, brokers: int
+        self,
+        *,
+        limit: Limit,
+        validity_s: float,
+        fallback: float,
+        stop_line: Limit | None,
+        lists_fenced: str,
+        brokers: int,
     ) -> None:
         self.states = dict.fromkeys(BROKERS[:brokers], "answers")
         self.log_dirs = {broker_id: {"/d0": "roomy"} for broker_id in self.states}
         self.lists_fenced = lists_fenced
         self.clock = FakeClock(1000.0)
-        self.factors = VolumeLimit(limit, validity_s, fallback)
-        self.reference = Reference(limit, validity_s, fallback)
+        self.factors = VolumeLimit(limit, validity_s, fallback, stop_line)
+        self.reference = Reference(limit, validity_s, fallback, stop_line)
         self.board = Board(self.factors, self.clock)
         self.readings: dict[int, Reading] = {}
 
@@ -202,6 +222,11 @@ class Life(RuleBasedStateMachine):
         override = decision.override.factor if decision.override else 1.0
         assert decision.factor in {0.0, 1.0, self.factors.fallback, override}
 
+    @invariant()
+    def nothing_stops_that_does_not_throttle(self) -> None:
+        decision = self.board.snapshot.decision
+        assert not decision.stop or (decision.factor, decision.source) == (0.0, "observation")
+
     def teardown(self) -> None:
         if hasattr(self, "reference"):
             assert self.reference.generation() == self.board.snapshot.generation
@@ -274,7 +299,9 @@ class Life(RuleBasedStateMachine):
         decision = self.board.snapshot.decision
         assert expected.factor == decision.factor
         assert expected.source == decision.source
-        assert expected.violating == violating(decision)
+        assert expected.violating == log_dirs(decision.violations)
+        assert expected.stopping == log_dirs(decision.stopping)
+        assert expected.stop == decision.stop
         assert (expected.override is None) == (decision.override is None)
         assert self.reference.failed_polls() == self.board.snapshot.memory.failed_polls
         until = math.inf if decision.valid_until is None else decision.valid_until
@@ -287,14 +314,18 @@ class Life(RuleBasedStateMachine):
             assert identity(decision) != identity(after)
 
 
-def violating(decision: Decision) -> frozenset[tuple[int, str]]:
-    return frozenset(
-        (state.volume.broker_id, state.volume.log_dir) for state in decision.violations
-    )
+def log_dirs(states: Sequence[VolumeState]) -> frozenset[tuple[int, str]]:
+    return frozenset((state.volume.broker_id, state.volume.log_dir) for state in states)
 
 
 def identity(decision: Decision) -> tuple[object, ...]:
-    return decision.factor, decision.source, decision.override, violating(decision)
+    return (
+        decision.factor,
+        decision.source,
+        decision.override,
+        log_dirs(decision.violations),
+        log_dirs(decision.stopping),
+    )
 
 
 # A failing life takes longer to be made short than a test may run.

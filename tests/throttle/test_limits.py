@@ -98,11 +98,28 @@ def test_what_a_volume_has_left(limit: Limit, expected: str) -> None:
     assert expected == limit.left(Volume(1, "/d0", 100_000, 25_000), first_fill(0.0, 75_000))
 
 
+@pytest.mark.parametrize(
+    ("limit", "share", "expected"),
+    [
+        (MinAvailableBytes(10_000_000_000), 0.5, MinAvailableBytes(5_000_000_000)),
+        (MinAvailableBytes(1999), 0.5, MinAvailableBytes(990)),
+        (MinAvailableBytes(3), 0.5, MinAvailableBytes(1)),
+        (MinAvailableBytes(1), 0.5, None),
+        (MinAvailableRatio(0.1), 0.5, MinAvailableRatio(0.05)),
+        (MinAvailableRatio(0.333), 0.5, MinAvailableRatio(0.16)),
+        (MinAvailableRatio(0.0001), 0.5, MinAvailableRatio(0.00005)),
+    ],
+)
+def test_a_share_of_a_limit(limit: Limit, share: float, expected: Limit | None) -> None:
+    """It has two digits, so that a person can type it, and is never rounded up."""
+    assert expected == limit.scaled(share)
+
+
 @every_type
 class TestEveryType:
-    def test_it_has_a_setting(self, kind: type[Limit]) -> None:
-        """The field's name follows from the type's, and no field is without a type."""
-        prefix = "storage_per_volume_limit_"
+    @pytest.mark.parametrize("prefix", ["storage_per_volume_limit_", "storage_per_volume_stop_"])
+    def test_it_has_settings(self, kind: type[Limit], prefix: str) -> None:
+        """The fields' names follow from the type's, and no field is without a type."""
         fields = {field for field in RawSettings.model_fields if field.startswith(prefix)}
         assert f"{prefix}{kind.name}" in fields
         assert len(LIMIT_TYPES) == len(fields)

@@ -43,6 +43,18 @@ def test_one_violation() -> None:
     assert expected == why(memory)
 
 
+def test_a_stop() -> None:
+    """The sentence counts the volumes at or below the line, then those within its margin."""
+    stopping = replace(factors, stop_line=MinAvailableBytes(20 * MB))
+    memory = stopping.fold(Memory(), whole(0.0, [mb(2, 20, 21, 38.2)]))
+    sentence = stopping.decide(memory, 0.0).reason
+    below = "; nothing is admitted: 1 volume at or below the stop line of 20.0 MB"
+    assert sentence.endswith(f"the limit of 40.0 MB; 3 volumes violate it{below}")
+    memory = stopping.fold(memory, whole(0.0, [mb(2, 21, 22, 38.2)]))
+    margin = "nothing is admitted: 2 volumes not yet above the stop line of 20.0 MB by a tenth"
+    assert stopping.decide(memory, 0.0).reason.endswith(f"; {margin}")
+
+
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [
