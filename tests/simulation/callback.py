@@ -149,6 +149,11 @@ class Callback:
         self._step(now_s)
         return self._enforcement.factors.source
 
+    def stop(self, now_s: float) -> bool:
+        """Whether nothing is to be admitted."""
+        self._step(now_s)
+        return self._enforcement.factors.stop
+
     def charge(
         self, user: str, client_id: str, connection: int, nbytes: int, now_s: float
     ) -> float:

@@ -6,9 +6,10 @@
    patient clients land one request each pause, and the leak. What comes while a fault touches the
    sidecar or the broker concerned, and ``RECOVERY_S`` after, is counted and not bounded; so is what
    clients write that open a connection for every request. And by that moment each callback that no
-   fault touches throttles; nor does it ``reaction_s`` after the last volume has enough space.
+   fault touches throttles; nor does it ``reaction_s`` after the last volume has enough space. So it
+   is with the stop, at the stop line and a tenth above it.
 2. A factor rises by observation only if each broker's last answer to that sidecar shows no
-   violation.
+   violation; a stop ends by observation only if each shows more than the stop line and a tenth.
 3. No client is told to wait for longer than the callback's longest pause.
 4. When faults have ended and space is free, all sidecars agree and traffic is back; see ``calm``.
 5. A reading is not newer than the answer that it is of. Generations grow by one, an ETag is never
@@ -28,15 +29,17 @@ import json
 import math
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.control.board import Snapshot
-from sidecar.throttle.decision import Source
+from sidecar.throttle.decision import Decision, Source
 from tests.simulation.clients import CATCH_UP, Client, Patience
 from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
 from tests.simulation.http_get import http_get
 from tests.simulation.sidecars import SimulatedSidecar
+from tests.simulation.volumes import Volume
 
 if TYPE_CHECKING:
     from tests.simulation.brokers import SimulatedBroker
@@ -56,6 +59,7 @@ _COMPARE_S: Final = 60
 _COMPARED: Final = (
     "kafka_throttle_factor ",
     "kafka_throttle_generation ",
+    "kafka_throttle_stop ",
     "kafka_throttle_source{",
 )
 _MOST_TASKS: Final = 100
@@ -91,6 +95,7 @@ class Claims:
         self._past: Counter[str] = Counter()
         self._longest_pause_s = 0.0
         self._releases = 0
+        self._stops = 0
         self._starts = 0
         self._well_since = 0.0
         self._warm: tuple[int, int] | None = None
@@ -165,7 +170,10 @@ class Claims:
     ) -> None:
         name, decision = sidecar.name, after.decision
         volumes = [(each.volume.broker_id, each.volume.log_dir) for each in decision.violations]
-        identity = (decision.factor, decision.source, tuple(volumes), tuple(decision.users))
+        identity = (
+            *(decision.factor, decision.source, decision.stop),
+            *(tuple(volumes), tuple(decision.users)),
+        )
         # Hashes, since a day has very many decisions.
         known = self._decisions.setdefault(hash((start, after.generation)), hash(identity))
         if known != hash(identity):
@@ -198,6 +206,24 @@ class Claims:
             )
         if decision.factor > last.factor:
             self._released(sidecar, last.source, decision.source)
+        self._stopped(sidecar, last, decision)
+
+    def _stopped(self, sidecar: SimulatedSidecar, last: Decision, decision: Decision) -> None:
+        """Whether a stop ended that had to go on."""
+        self._stops += decision.stop and not last.stop
+        if not last.stop or decision.stop or decision.source is not Source.OBSERVATION:
+            return
+        for broker in self._world.all_registered():
+            volume = broker.volume
+            _, available = broker.served.get(sidecar.name, (0.0, volume.total_bytes))
+            is_near = 10 * available <= 11 * (volume.stop_bytes or 0)
+            if not is_near or available > volume.limit_bytes:
+                continue
+            if self.is_undisturbed(sidecar.name, broker.name):
+                self.broken(
+                    f"{sidecar.name} admits though {broker.name} last answered it with "
+                    f"{available} bytes available, a stop line of {volume.stop_bytes}"
+                )
 
     def _released(self, sidecar: SimulatedSidecar, last: Source, source: Source) -> None:
         self._releases += 1
@@ -268,7 +294,8 @@ class Claims:
         if found["kafka_throttle_generation"] != reported["generation"]:
             return
         source = f'kafka_throttle_source{{source="{reported["source"]}"}}'
-        if (found["kafka_throttle_factor"], found[source]) != (reported["factor"], 1.0):
+        values = (found["kafka_throttle_factor"], found[source], found["kafka_throttle_stop"])
+        if values != (reported["factor"], 1.0, reported["stop"]):
             self.broken(f"{sidecar.name} has metrics {found} beside {reported}")
 
     def _heard(self, at: "SimulatedBroker") -> None:
@@ -291,6 +318,20 @@ class Claims:
             self.broken(f"{at.name} throttles nobody; a volume has violated for {for_s:.1f} s")
         if all(at is None for at in since) and released_s > self.reaction_s and factor < 1.0:
             self.broken(f"{at.name} throttles; no volume has violated for {released_s:.1f} s")
+        self._heard_stop(at, volumes)
+
+    def _heard_stop(self, at: "SimulatedBroker", volumes: Sequence[Volume]) -> None:
+        world = self._world
+        stops = [each.stops_since for each in volumes]
+        stops_s = world.now() - min((at for at in stops if at is not None), default=math.inf)
+        near_until = max(self._well_since, *(each.near_stop_until for each in volumes))
+        away_s = world.now() - near_until
+        is_stopped = world.callbacks[at.number].stop(world.now())
+        if stops_s > self.reaction_s and not is_stopped:
+            self.broken(f"{at.name} admits; a volume is at the stop line for {stops_s:.1f} s")
+        is_near = any(each.is_near_stop for each in volumes)
+        if not is_near and away_s > self.reaction_s and is_stopped:
+            self.broken(f"{at.name} admits nothing; no volume was near the line for {away_s:.1f} s")
 
     def _bound(self, broker: "SimulatedBroker") -> None:
         volume, world = broker.volume, self._world
@@ -391,6 +432,7 @@ class Claims:
         return {
             "longest pause, s": round(self._longest_pause_s, 3),
             "releases": self._releases,
+            "stops": self._stops,
             "starts": self._starts,
             **self._past,
         }

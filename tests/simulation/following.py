@@ -94,7 +94,10 @@ def _document(body: bytes) -> tuple[Factors, int]:
             raise ValueError("a reason is text")
         case {"factor": factor, "valid_for_ms": valid_for_ms}:
             generation = _whole(document.get("generation", 0))
-            factors = Factors(_factor(factor), Source.SIDECAR, _users(document), generation)
+            users = _users(document)
+            # Sidecars of earlier versions have no such member.
+            stop = document.get("stop") is True
+            factors = Factors(_factor(factor), Source.SIDECAR, users, generation, stop)
             if document.get("seconds_to_full") is not None:
                 _positive(document["seconds_to_full"])
             return factors, min(_whole(valid_for_ms), _LONGEST_VALIDITY_MS)

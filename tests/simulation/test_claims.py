@@ -12,7 +12,7 @@ from sidecar.kafka.cluster_answers import read_log_dirs
 from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.memory import Memory
 from sidecar.volumes import Reading
-from tests.simulation import http_get
+from tests.simulation import http_get, world
 from tests.simulation.callback import Callback
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.sidecars import SimulatedSidecar
@@ -22,6 +22,15 @@ pytestmark = pytest.mark.slow
 
 QUIET = Plan(6, 300.0, faults=())
 """A volume is full within 300 s, and no fault happens."""
+
+
+SLOW_TO_FREE = Plan(16, 300.0, faults=())
+"""Likewise, and it violates for longer than the reaction time."""
+
+
+def high_stop_line(_: int, limit_bytes: int) -> int:
+    """A stop line that each volume reaches that violates."""
+    return int(0.999 * limit_bytes)
 
 
 def broken(plan: Plan = QUIET) -> str:
@@ -43,8 +52,7 @@ def test_a_callback_that_does_not_hear(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
     monkeypatch.setattr(World, "_ask", nobody)
-    plan = Plan(16, 300.0, faults=())
-    assert "throttles nobody; a volume has violated" in broken(plan)
+    assert "throttles nobody; a volume has violated" in broken(SLOW_TO_FREE)
 
 
 def test_a_pause_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +73,41 @@ def test_a_release_that_nobody_saw(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(VolumeLimit, "decide", careless)
     assert "released though" in broken()
+
+
+def test_a_stop_line_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And stops began and ended: else the next ones would show nothing."""
+    monkeypatch.setattr(world, "_stop_bytes", high_stop_line)
+    report = run(SLOW_TO_FREE)
+    assert () == tuple(report.violations)
+    assert report.figures["stops"] > 0
+
+
+def test_a_stop_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The document never says so."""
+    monkeypatch.setattr(world, "_stop_bytes", high_stop_line)
+    monkeypatch.setattr(Decision, "stop", property(lambda _: False))
+    assert "admits; a volume is at the stop line for" in broken(SLOW_TO_FREE)
+
+
+def test_a_stop_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The callback does not hear of it."""
+    monkeypatch.setattr(world, "_stop_bytes", high_stop_line)
+    monkeypatch.setattr(Callback, "stop", lambda *_: True)
+    assert "admits nothing; no volume was near the line for" in broken(SLOW_TO_FREE)
+
+
+def test_a_stop_that_ends_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every seventh second nobody sees that a volume stops."""
+    decide = VolumeLimit.decide
+
+    def careless(limit: VolumeLimit, memory: Memory, now: float) -> Decision:
+        decision = decide(limit, memory, now)
+        return replace(decision, stopping=()) if int(now) % 7 == 0 else decision
+
+    monkeypatch.setattr(world, "_stop_bytes", high_stop_line)
+    monkeypatch.setattr(VolumeLimit, "decide", careless)
+    assert "admits though" in broken(SLOW_TO_FREE)
 
 
 def test_memory_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """Volumes that fill by what clients append, and what is counted of each.
 
 A volume is one broker's. It violates while its available bytes are at most the limit's. Beyond that
-moment each append counts as bytes past the limit, by why it was possible.
+moment each append counts as bytes past the limit, by why it was possible. It is at the stop line
+while they are at most that line's, and near it while they are at most a tenth more.
 
 Example: 130 MB with a limit of 40 MB violate from 90 MB used on; an append of 1 MB a second later
 is 1 MB past the limit.
@@ -21,6 +22,9 @@ class Volume:
         used_bytes: what lies on it.
         violates_since: when it began to violate, seconds; None while it does not.
         violated_until: when it last ceased to violate, seconds; 0.0 when it never did.
+        stop_bytes: likewise of the stop line; None: there is none.
+        stops_since: when it began to be at the stop line, seconds; None while it is not.
+        near_stop_until: when it last ceased to be near it, seconds; 0.0 when it never was.
         past_bytes: by cause, what was appended while it violated, since it last began to.
     """
 
@@ -30,12 +34,20 @@ class Volume:
     used_bytes: int = 0
     violates_since: float | None = None
     violated_until: float = 0.0
+    stop_bytes: int | None = None
+    stops_since: float | None = None
+    near_stop_until: float = 0.0
     past_bytes: dict[str, int] = field(default_factory=dict)
 
     @property
     def available_bytes(self) -> int:
         """What may still be written."""
         return self.total_bytes - self.used_bytes
+
+    @property
+    def is_near_stop(self) -> bool:
+        """Whether it has at most a tenth more than the stop line."""
+        return self.stop_bytes is not None and 10 * self.available_bytes <= 11 * self.stop_bytes
 
     def append(self, count: int, now: float, cause: str) -> bool:
         """Appends bytes; False when they did not fit.
@@ -55,7 +67,10 @@ class Volume:
 
     def free(self, count: int, now: float) -> None:
         """Retention removes bytes."""
+        was_near_stop = self.is_near_stop
         self.used_bytes = max(0, self.used_bytes - count)
+        if was_near_stop and not self.is_near_stop:
+            self.near_stop_until = now
         self._judge(now)
 
     def _judge(self, now: float) -> None:
@@ -65,3 +80,7 @@ class Volume:
         elif self.violates_since is None:
             self.violates_since = now
             self.past_bytes = {}
+        if self.stop_bytes is None or self.available_bytes > self.stop_bytes:
+            self.stops_since = None
+        elif self.stops_since is None:
+            self.stops_since = now

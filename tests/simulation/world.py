@@ -62,6 +62,8 @@ _LAST_EVENTS: Final = 50
 _CHECK_S: Final = 0.5
 _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""
+_WITH_STOP_LINE: Final = 0.5
+"""So many worlds' sidecars have a stop line."""
 _WITH_RETENTION: Final = 0.5
 """In so many worlds brokers delete old segments by themselves."""
 
@@ -129,6 +131,14 @@ def run(plan: Plan) -> Report:
         loop.close()
 
 
+def _stop_bytes(seed: int, limit_bytes: int) -> int | None:
+    """The stop line of a world, if it has one: by a chance of its own, as peers are."""
+    chance = random.Random(f"stop {seed}")
+    if chance.random() >= _WITH_STOP_LINE:
+        return None
+    return int(limit_bytes * chance.uniform(0.5, 0.95))
+
+
 class World:
     """Everything there is.
 
@@ -169,6 +179,9 @@ class World:
             )
             for number in range(plan.brokers)
         }
+        stop_bytes = _stop_bytes(plan.seed, limit_bytes)
+        for broker in self.brokers.values():
+            broker.volume.stop_bytes = stop_bytes
         self.cluster.brokers.update(self.brokers)
         ports = ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers.values())
         environ = {
@@ -176,6 +189,8 @@ class World:
             "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(limit_bytes),
             "SIDECAR_STORAGE_CHECK_INTERVAL": f"PT{self.interval_s:.0f}S",
         }
+        if stop_bytes is not None:
+            environ["SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES"] = str(stop_bytes)
         # Of a chance of its own: what a seed drew before peers were simulated stays as it was.
         if random.Random(f"peers {plan.seed}").random() < _WITH_PEERS:
             urls = (f"http://127.0.0.1:{SIDECAR_PORT + number}" for number in self.brokers)
