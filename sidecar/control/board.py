@@ -353,8 +353,8 @@ def _identity(decision: Decision) -> tuple[object, ...]:
         decision.source,
         decision.override,
         decision.users,
-        decision.stop,
         _log_dirs(decision.violations),
+        # With the source this is the stop, too.
         _log_dirs(decision.stopping),
     )
 

@@ -18,8 +18,9 @@ from tests.throttle.build import TIMED_OUT, reading, whole
 PAGE = "how-it-decides"
 LIVES = [table for table in tables(PAGE) if table.header[0] == "minute"]
 FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 1.0)
-SIZES = {"room": 50, "full": 10}
-"""Available bytes of a volume of 100, at a limit of 10."""
+LIMIT, STOP_LINE = MinAvailableBytes(30), MinAvailableBytes(10)
+SIZES = {"room": 50, "full": 30, "near": 11, "low": 10}
+"""Available bytes of a volume of 100, at that limit and stop line."""
 
 
 def the_table(column: str) -> Table:
@@ -95,7 +96,8 @@ def test_a_factors_life(life: Table) -> None:
     """Each row's events at that moment make that factor and source."""
     match = re.search(r"[Vv]alidity (\d+) min, fallback ([\d.]+):$", life.before)
     assert match, life.before
-    factors = VolumeLimit(MinAvailableBytes(10), int(match[1]) * 60.0, float(match[2]))
+    stop_line = STOP_LINE if "stop" in life.header else None
+    factors = VolumeLimit(LIMIT, int(match[1]) * 60.0, float(match[2]), stop_line)
     lists_fenced = "Before Kafka 4.0" not in life.before
     memory = Memory()
     for row in life.rows:
@@ -106,6 +108,7 @@ def test_a_factors_life(life: Table) -> None:
         memory = polled(factors, memory, at, row, lists_fenced=lists_fenced)
         decision = factors.decide(memory, at)
         assert (row["factor"], row["source"]) == (str(decision.factor), decision.source.value), row
+        assert row.get("stop", "no") == ("yes" if decision.stop else "no"), row
 
 
 def test_every_source_and_event_is_shown() -> None:
