@@ -63,8 +63,11 @@ class SteppedSidecar(Documents):
         assert settings.kafka_admin is not None
         assert settings.limit is not None
         self.clock = clock or FakeClock(START_S)
-        factors = VolumeLimit(settings.limit, settings.validity_s, settings.fallback)
-        file = StateFile(settings.state_file, settings.limit) if settings.state_file else None
+        factors = VolumeLimit(
+            settings.limit, settings.validity_s, settings.fallback, settings.stop_line
+        )
+        path = settings.state_file
+        file = StateFile(path, settings.limit, stop_line=settings.stop_line) if path else None
         restored = file.load(self.clock()) if file else None
         assert restored is None or isinstance(restored, PersistedState)
         self._board = Board(factors, self.clock, restored=restored, listeners=(log_publication,))
