@@ -140,6 +140,11 @@ class QuotaFactorsDocument:
     null when none fills. A 304 has it too (header Throttle-Seconds-To-Full)."""
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
+    limit: LimitDocument | None
+    """The limit of every volume: a callback holds its own broker's volumes against it, also while
+    no sidecar answers. Null: none."""
+    stop_line: LimitDocument | None
+    """The stop line, likewise."""
 
 
 @described

@@ -23,12 +23,13 @@ from starlette.responses import Response
 from sidecar.api.answers import Wall, encode, timestamp
 from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
 from sidecar.api.preferences import prefers_text
-from sidecar.api.views import cluster_id, limit_reached_at, violations
+from sidecar.api.views import cluster_id, limit_document, limit_reached_at, violations
 from sidecar.control.board import Snapshot
 from sidecar.throttle.full import full_at
 from sidecar.throttle.limits import Limit
 
 VALID_FOR: Final = "Throttle-Valid-For-Ms"
+OBSERVED_AGO: Final = "Throttle-Observed-Ms-Ago"
 SECONDS_TO_FULL: Final = "Throttle-Seconds-To-Full"
 FILL_WINDOW: Final = "Throttle-Fill-Window"
 
@@ -163,8 +164,18 @@ def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) ->
     return FollowedDocument(collect, wall, plain_text=lambda one: repr(one.decision.factor))
 
 
-def followed_quota_factors(wall: Wall, validity_s: float) -> FollowedDocument:
-    """All quota factors; ``validity_s`` is for how long a reading is valid, seconds."""
+def followed_quota_factors(
+    wall: Wall, validity_s: float, limit: Limit | None, stop_line: Limit | None
+) -> FollowedDocument:
+    """All quota factors.
+
+    Args:
+        wall: steady seconds -> epoch seconds of the machine's clock.
+        validity_s: for how long a reading is valid, seconds.
+        limit: what judges volumes; None when disabled.
+        stop_line: from where on nothing is admitted; None: nowhere.
+    """
+    lines = limit_document(limit), limit_document(stop_line)
 
     def collect(snapshot: Snapshot, now: float, window_s: float) -> Collected:
         decision = snapshot.decision
@@ -181,6 +192,8 @@ def followed_quota_factors(wall: Wall, validity_s: float) -> FollowedDocument:
                 generation=snapshot.generation,
                 seconds_to_full=seconds_left,
                 cluster_id=cluster_id(snapshot.memory),
+                limit=lines[0],
+                stop_line=lines[1],
             )
 
         # As of now: readings that expire before the next poll, failed or not, count until then.

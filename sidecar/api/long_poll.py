@@ -17,9 +17,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE
-from sidecar.api.followed_documents import VALID_FOR, FollowedDocument
+from sidecar.api.followed_documents import OBSERVED_AGO, VALID_FOR, FollowedDocument
 from sidecar.api.preferences import fill_window_s, matches, preferred_wait_s
 from sidecar.api.reader_reports import parse_report
+from sidecar.api.views import observed_at
 from sidecar.control.board import Board
 from sidecar.throttle.readers import Reader
 
@@ -44,6 +45,7 @@ class LongPoll:
         self.waiting = 0
         self._board = board
         self._validity_s = validity_s
+        self._observed = board.snapshot, observed_at(board.snapshot)
 
     async def read(self, request: Request, document: FollowedDocument) -> Response:
         """The answer to one request for a document."""
@@ -68,12 +70,21 @@ class LongPoll:
             # Weak: JSON and text share it, and what may change between two answers with it.
             "ETag": f'W/"{self._board.etag}"',
             VALID_FOR: str(int(self._valid_for_s(now) * 1000)),
+            **self._age(now),
             **document.headers(snapshot, now, window_s),
             **further,
         }
         if has_it and generation == snapshot.generation:
             return Response(status_code=304, headers=headers)
         return document.answer(snapshot, now, window_s, sent.get("accept", "*/*"), headers)
+
+    def _age(self, now: float) -> dict[str, str]:
+        """How old what the decision rests on is; a broker's last reading makes it older."""
+        snapshot = self._board.snapshot
+        if self._observed[0] is not snapshot:
+            self._observed = snapshot, observed_at(snapshot)
+        at = self._observed[1]
+        return {} if at is None else {OBSERVED_AGO: str(int(max(0.0, now - at) * 1000))}
 
     def _valid_for_s(self, now: float) -> float:
         until = self._board.snapshot.decision.valid_until

@@ -14,6 +14,7 @@ from sidecar.api.answers import Wall
 from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
 from sidecar.api.followed_documents import (
     FILL_WINDOW,
+    OBSERVED_AGO,
     SECONDS_TO_FULL,
     VALID_FOR,
     followed_factor,
@@ -46,7 +47,7 @@ def add_following(
     """
     polls = LongPoll(board, validity_s)
     factor = followed_factor(wall, limit, stop_line)
-    quota_factors = followed_quota_factors(wall, validity_s)
+    quota_factors = followed_quota_factors(wall, validity_s, limit, stop_line)
 
     @app.get(
         "/v1/throttle-factor",
@@ -110,6 +111,12 @@ _WINDOW: Final = _parameter(
     f"least, the default, {LONGEST_WINDOW_S:.0f} at most. Ignored when it is no number.",
 )
 
+_AGE: Final[dict[str, Any]] = {
+    "schema": {"type": "integer"},
+    "description": "How old the oldest reading is that the computed factor rests on, in ms; absent "
+    "while there is none. A reader of several sidecars trusts the youngest.",
+}
+
 _LEFT: Final[dict[str, Any]] = {
     SECONDS_TO_FULL: {
         "schema": {"type": "number"},
@@ -136,6 +143,7 @@ def _responses(
                     "description": "How long a reader that gets no other answer may use this one, "
                     "in ms.",
                 },
+                OBSERVED_AGO: _AGE,
                 "Preference-Applied": {
                     "schema": {"type": "string"},
                     "description": "wait=SECONDS, when the answer was waited for.",
@@ -150,6 +158,7 @@ def _responses(
                     "schema": {"type": "integer"},
                     "description": "How long what the reader has may be used from now on, in ms.",
                 },
+                OBSERVED_AGO: _AGE,
                 **further,
             },
         },

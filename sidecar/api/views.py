@@ -109,6 +109,19 @@ def broker_state(memory: Memory, broker_id: int) -> BrokerStateName:
     return "fenced" if broker_id in memory.fenced else "departed"
 
 
+def observed_at(snapshot: Snapshot) -> float | None:
+    """When the oldest reading was taken that the computed factor rests on, steady seconds.
+
+    Returns:
+        None when there is no valid factor.
+    """
+    computed_at = snapshot.decision.computed_at
+    if computed_at is None:
+        return None
+    readings = (broker.read_at for broker in snapshot.memory.active_brokers())
+    return min([computed_at, *(at for at in readings if at is not None)])
+
+
 def limit_reached_at(snapshot: Snapshot) -> float | None:
     """When the first online volume of an active broker reaches its limit, steady seconds.
 

@@ -34,11 +34,14 @@ async def test_every_field_of_a_violation() -> None:
         "generation": 3,
         "seconds_to_full": 3.5,
         "cluster_id": "A",
+        "limit": {"type": "min_available_bytes", "value": 10.0},
+        "stop_line": None,
     }
     assert list(response.json()) == [one.name for one in dataclasses.fields(QuotaFactorsDocument)]
     assert response.headers["content-type"] == "application/json"
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["throttle-valid-for-ms"] == "298500"
+    assert response.headers["throttle-observed-ms-ago"] == "1500"
     assert response.headers[LEFT] == "3.500"
     assert response.headers["etag"] == f'W/"{sidecar.board.start_id}-3"'
     assert "vary" not in response.headers
@@ -48,6 +51,7 @@ async def test_disabled() -> None:
     """Disabled is factor 1.0, for the validity; null in the document is an absent header."""
     response = await FakeSidecar(factors=None).get(URL)
     assert LEFT not in response.headers
+    assert "throttle-observed-ms-ago" not in response.headers
     expected = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
     assert (expected | {"seconds_to_full": None}).items() <= response.json().items()
 
@@ -61,6 +65,22 @@ async def test_a_stop_is_a_change() -> None:
         document = (await sidecar.get(URL)).json()
         found.append((document["generation"], document["factor"], document["stop"]))
     assert [(2, 0.0, False), (3, 0.0, True), (4, 0.0, False)] == found
+
+
+async def test_an_answer_is_as_old_as_its_observation() -> None:
+    """A 304 too, and a failed poll makes none younger."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))
+    sidecar.clock.now = 10.0
+    first = await sidecar.get(URL)
+    assert {"type": "min_available_bytes", "value": 5.0} == first.json()["stop_line"]
+    sidecar.clock.now = 12.0
+    sidecar.see(whole(12.0, [], silent=[1]))
+    again = await sidecar.get(URL, if_none_match=first.headers["etag"])
+    assert 304 == again.status_code
+    assert ("10000", "12000") == tuple(
+        each.headers["throttle-observed-ms-ago"] for each in (first, again)
+    )
 
 
 async def test_a_304_has_the_seconds_as_they_are_now() -> None:
