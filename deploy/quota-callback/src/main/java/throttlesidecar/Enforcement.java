@@ -295,6 +295,7 @@ final class Enforcement {
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
         double landed = observed * window;
         double bytes = account.count(landed);
+        now.take(tagSet, bytes, moments.nanos());
         if (bytes < ONE_BYTE) {
             // As much has left the window as has landed: the last quota still fits.
             Quota last = account.bound();
@@ -312,6 +313,45 @@ final class Enforcement {
         account.bound(upperBound);
         longestPauseMs.accumulateAndGet(Math.round(bounds.pauseMs(upperBound)), Math::max);
         return upperBound;
+    }
+
+    /** Whether the factor of anybody is 0. */
+    boolean stopsAnybody() {
+        return state.isStopping;
+    }
+
+    /** Whether the factor of a client, by its tags, is 0. */
+    boolean stops(String user, String clientId) {
+        return state.stops(user, clientId);
+    }
+
+    /** Whether a volume is below the second line. */
+    boolean admitsNobody() {
+        return state.factors.admitsNobody();
+    }
+
+    /**
+     * Whether a new connection's request may land, by the share of its tag set in the leak budget;
+     * the share is reserved for it then.
+     *
+     * @param tagSet null for a client that never had one.
+     * @param user by the tag, whose factor is 0.
+     */
+    boolean admits(TagSet tagSet, String user) {
+        State now = state;
+        long nanos = moments.nanos();
+        Throttle own = now.users.get(user);
+        boolean all = now.all.mode() == Mode.STOPPED;
+        if (all && !now.all.reserve(tagSet, now.limits, nanos)) {
+            return false;
+        }
+        if (own == null || own.mode() != Mode.STOPPED || own.reserve(tagSet, now.limits, nanos)) {
+            return true;
+        }
+        if (all) {
+            now.all.cancel(tagSet);
+        }
+        return false;
     }
 
     /**
@@ -399,6 +439,7 @@ final class Enforcement {
         private final Map<String, Throttle> users;
         private final Limits limits;
         private final boolean isFree;
+        private final boolean isStopping;
 
         State(Factors factors, Throttle all, Map<String, Throttle> users, Limits limits) {
             this.factors = factors;
@@ -408,6 +449,32 @@ final class Enforcement {
             this.isFree =
                     all.mode() == Mode.FREE
                             && users.values().stream().allMatch(user -> user.mode() == Mode.FREE);
+            this.isStopping =
+                    all.mode() == Mode.STOPPED
+                            || users.values().stream().anyMatch(user -> user.mode() == Mode.STOPPED);
+        }
+
+        /** Whether the factor of a client, by its tags, is 0. */
+        boolean stops(String user, String clientId) {
+            if (!isStopping || limits.excludes(user, clientId)) {
+                return false;
+            }
+            Throttle own = users.get(user);
+            return all.mode() == Mode.STOPPED || own != null && own.mode() == Mode.STOPPED;
+        }
+
+        /** Takes what has landed from the leak budgets of the throttles that stop a tag set. */
+        void take(TagSet tagSet, double bytes, long nanos) {
+            if (!isStopping || bytes < ONE_BYTE) {
+                return;
+            }
+            if (all.mode() == Mode.STOPPED) {
+                all.take(tagSet, bytes, limits, nanos);
+            }
+            Throttle own = users.get(tagSet.user());
+            if (own != null && own.mode() == Mode.STOPPED) {
+                own.take(tagSet, bytes, limits, nanos);
+            }
         }
 
         /** Whether a tag set's clients are not throttled. */

@@ -25,6 +25,7 @@ final class Factors {
     private final Source source;
     private final long generation;
     private final double secondsToFull;
+    private final boolean admitsNobody;
 
     Factors(
             double global,
@@ -32,11 +33,22 @@ final class Factors {
             Source source,
             long generation,
             double secondsToFull) {
+        this(global, users, source, generation, secondsToFull, false);
+    }
+
+    Factors(
+            double global,
+            Map<String, Double> users,
+            Source source,
+            long generation,
+            double secondsToFull,
+            boolean admitsNobody) {
         this.global = global;
         this.users = Map.copyOf(users);
         this.source = source;
         this.generation = generation;
         this.secondsToFull = secondsToFull;
+        this.admitsNobody = admitsNobody;
     }
 
     /** The factors without a valid document; {@code factor} within [0, 1]. */
@@ -66,5 +78,10 @@ final class Factors {
     /** When the first volume would be full at its present fill rate; NaN: unknown, or none fills. */
     double secondsToFull() {
         return secondsToFull;
+    }
+
+    /** Whether a volume is below the second line, so that nothing is admitted; with a factor of 0. */
+    boolean admitsNobody() {
+        return admitsNobody;
     }
 }

@@ -51,4 +51,25 @@ public interface QuotaCallbackMXBean {
 
     /** The age of the limits that the broker holds its own volumes against, ms; -1: it has none. */
     long getLimitsAgeMs();
+
+    /** Whether produce requests are refused where a pause can't stop them: by the authorizer. */
+    boolean isRefusing();
+
+    /** How many produce requests were refused since the broker started. */
+    long getRefusedTotal();
+
+    /** Of those, how many of connections that are newer than the throttle. */
+    long getRefusedNewConnections();
+
+    /** How many below the second line. */
+    long getRefusedBelowSecondLine();
+
+    /** How many within seconds after a release, of connections that were refused before it. */
+    long getRefusedAfterRelease();
+
+    /** How many connections that produced while not throttled are known. */
+    int getConnectionsKnown();
+
+    /** Whether refusals are kept out of the broker's own log. */
+    boolean isRefusalLogFiltered();
 }

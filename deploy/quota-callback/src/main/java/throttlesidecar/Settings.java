@@ -25,7 +25,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * <p>Example: {@code client.quota.callback.sidecar.pause.max.ms=4s} is refused with "must be a whole
  * number of milliseconds from 1 to 86400000, such as 4000".
  */
-final class Settings implements Enforcement.Limits {
+final class Settings implements Enforcement.Limits, Refusals.Terms {
     static final String PREFIX = "client.quota.callback.sidecar.";
     static final String URL = PREFIX + "url";
     static final String ENABLED = PREFIX + "enabled";
@@ -38,6 +38,8 @@ final class Settings implements Enforcement.Limits {
     static final String FALLBACK = PREFIX + "fallback";
     static final String EXCLUDED = PREFIX + "excluded.principals";
     static final String EXCLUDED_CLIENTS = PREFIX + "excluded.clients";
+    static final String EXCLUDED_TOPICS = PREFIX + "excluded.topics";
+    static final String REFUSE = PREFIX + "refuse.enabled";
     static final String TOKEN_FILE = PREFIX + "token.file";
     static final String CA_FILE = PREFIX + "ssl.ca.file";
     static final String STATIC_PREFIX = "client.quota.callback.static.";
@@ -64,6 +66,8 @@ final class Settings implements Enforcement.Limits {
                     FALLBACK,
                     EXCLUDED,
                     EXCLUDED_CLIENTS,
+                    EXCLUDED_TOPICS,
+                    REFUSE,
                     TOKEN_FILE,
                     CA_FILE,
                     PREFIX + "produce",
@@ -93,6 +97,9 @@ final class Settings implements Enforcement.Limits {
     private final double fallback;
     private final Set<String> excluded;
     private final Map<String, List<Pattern>> excludedClients;
+    private final TopicPatterns excludedTopics;
+    private final boolean refuses;
+    private volatile ExcludedWriters excludedWriters;
     private final Map<ClientQuotaType, Double> staticQuotas;
     private final Path tokenFile;
     private final Path caFile;
@@ -114,6 +121,8 @@ final class Settings implements Enforcement.Limits {
         excluded = enabled ? names : Set.of();
         Map<String, List<Pattern>> clients = raw.excludedClients();
         excludedClients = enabled ? clients : Map.of();
+        excludedTopics = raw.topics();
+        refuses = raw.flag(REFUSE, true);
         Map<ClientQuotaType, Double> quotas = raw.staticQuotas();
         staticQuotas = enabled ? quotas : Map.of();
         tokenFile = raw.file(TOKEN_FILE);
@@ -288,8 +297,25 @@ final class Settings implements Enforcement.Limits {
 
     /** Whether a client is excluded by its client-id, and others of its user are not. */
     boolean excludesClient(String user, String clientId) {
-        return excludedClients.getOrDefault(user, List.of()).stream()
-                .anyMatch(pattern -> pattern.matcher(clientId).matches());
+        return excludedWriters != null && enabled && excludedWriters.has(user, clientId)
+                || excludedClients.getOrDefault(user, List.of()).stream()
+                        .anyMatch(pattern -> pattern.matcher(clientId).matches());
+    }
+
+    /** The same settings; who writes to excluded topics alone is excluded too. */
+    Settings with(ExcludedWriters writers) {
+        excludedWriters = writers;
+        return this;
+    }
+
+    @Override
+    public boolean refuses() {
+        return refuses;
+    }
+
+    @Override
+    public boolean excludesTopic(String topic) {
+        return excludedTopics.match(topic);
     }
 
     /** The properties, unchecked. */
@@ -474,6 +500,14 @@ final class Settings implements Enforcement.Limits {
                         .add(Pattern.compile(glob, Pattern.DOTALL));
             }
             return clients;
+        }
+
+        TopicPatterns topics() {
+            // An empty value is one: no topic is excluded.
+            Object value = configs.get(EXCLUDED_TOPICS);
+            return value == null
+                    ? TopicPatterns.DEFAULT
+                    : TopicPatterns.of(EXCLUDED_TOPICS, list(EXCLUDED_TOPICS, ","));
         }
 
         Map<ClientQuotaType, Double> staticQuotas() {

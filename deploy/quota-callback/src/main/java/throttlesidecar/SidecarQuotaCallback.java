@@ -69,6 +69,9 @@ public final class SidecarQuotaCallback
     @Override
     public Map<String, String> quotaMetricTags(
             ClientQuotaType type, KafkaPrincipal principal, String clientId) {
+        if (type == ClientQuotaType.REQUEST && Mute.isDue(principal.getName(), clientId)) {
+            return Mute.TAGS;
+        }
         Quotas.Client client = store.quotas().client(principal.getName(), clientId);
         if (type == ClientQuotaType.PRODUCE) {
             Enforcement enforcement = store.enforcement();
@@ -83,6 +86,9 @@ public final class SidecarQuotaCallback
 
     @Override
     public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
+        if (type == ClientQuotaType.REQUEST && Mute.TAGS.equals(tags)) {
+            return Mute.LIMIT;
+        }
         String user = tags.get(QuotaBook.USER_TAG);
         String clientId = tags.get(QuotaBook.CLIENT_ID_TAG);
         return type == ClientQuotaType.PRODUCE

@@ -38,6 +38,8 @@ final class Store implements QuotaCallbackMXBean {
     private final TagSets tagSets;
     private final Quotas quotas;
     private final Enforcement enforcement;
+    private final ExcludedWriters writers;
+    private final Refusals refusals;
     private final Follower follower;
     private final Eyes eyes;
     private final AtomicLong changes = new AtomicLong();
@@ -56,7 +58,20 @@ final class Store implements QuotaCallbackMXBean {
         this.journal = journal;
         boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
         quotas = new Quotas(() -> this.settings, tagSets, forgets);
+        writers = new ExcludedWriters(quotas::settingsChanged);
+        this.settings = settings.with(writers);
         enforcement = new Enforcement(tagSets, quotas, () -> this.settings, Moments.SYSTEM);
+        refusals =
+                new Refusals(
+                        Connections.SHARED,
+                        quotas,
+                        tagSets,
+                        enforcement,
+                        () -> this.settings,
+                        writers,
+                        RefusalLog.ofBroker(),
+                        Moments.SYSTEM,
+                        journal);
         follower =
                 new Follower(
                         terms(settings),
@@ -112,6 +127,7 @@ final class Store implements QuotaCallbackMXBean {
         }
         tagSets.enforcement(enforcement);
         tagSets.forEach(null, tagSets::install);
+        Connections.SHARED.refusals(refusals);
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             server.registerMBean(this, new ObjectName(NAME));
@@ -130,6 +146,7 @@ final class Store implements QuotaCallbackMXBean {
     private void close() {
         eyes.close();
         follower.close();
+        Connections.SHARED.refusals(null);
         tagSets.enforcement(null);
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
@@ -155,7 +172,8 @@ final class Store implements QuotaCallbackMXBean {
     synchronized void adopt(Settings newSettings) {
         URI before = settings.url();
         List<SidecarClient> clients = clients(newSettings);
-        settings = newSettings;
+        writers.clear();
+        settings = newSettings.with(writers);
         quotas.settingsChanged();
         changes.incrementAndGet();
         follower.adopt(terms(newSettings), clients, before.equals(newSettings.url()));
@@ -229,6 +247,7 @@ final class Store implements QuotaCallbackMXBean {
 
     private void apply(Factors factors) {
         quotas.apply(factors, enforcement);
+        refusals.applied();
         boolean emergency = isEmergency();
         if (emergency && !wasEmergency) {
             journal.warn(
@@ -257,7 +276,8 @@ final class Store implements QuotaCallbackMXBean {
                     String.format(
                             "broker=%d; emergency=%b; throttled_clients=%d",
                             nodeId, figures.emergency, figures.tagSetsThrottled)
-                            + (fault.equals("none") ? "" : "; fault=" + fault));
+                            + (fault.equals("none") ? "" : "; fault=" + fault)
+                            + (refusals.hasAuthorizer() ? "; refused=" + refusals.total() : ""));
         }
         double windowMs = enforcement.fillWindowMs();
         if (windowMs > 0.0) {
@@ -329,5 +349,40 @@ final class Store implements QuotaCallbackMXBean {
     @Override
     public long getLimitsAgeMs() {
         return follower.limitsAgeMs();
+    }
+
+    @Override
+    public boolean isRefusing() {
+        return refusals.hasAuthorizer() && settings.enabled() && settings.refuses();
+    }
+
+    @Override
+    public long getRefusedTotal() {
+        return refusals.total();
+    }
+
+    @Override
+    public long getRefusedNewConnections() {
+        return refusals.count(Refusals.Reason.NEW_CONNECTION);
+    }
+
+    @Override
+    public long getRefusedBelowSecondLine() {
+        return refusals.count(Refusals.Reason.SECOND_LINE);
+    }
+
+    @Override
+    public long getRefusedAfterRelease() {
+        return refusals.count(Refusals.Reason.RELEASE);
+    }
+
+    @Override
+    public int getConnectionsKnown() {
+        return refusals.connections();
+    }
+
+    @Override
+    public boolean isRefusalLogFiltered() {
+        return refusals.isLogFiltered();
     }
 }

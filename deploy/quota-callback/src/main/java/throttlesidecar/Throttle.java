@@ -3,7 +3,7 @@ package throttlesidecar;
 /**
  * How one group of clients is throttled: all of the broker's, or those of one user.
  *
- * <p>A value, but for its pacer. The steps, by factor and time: FREE; STOPPED while the factor is 0;
+ * <p>A value, but for its pacer and its shares. The steps, by factor and time: FREE; STOPPED while the factor is 0;
  * SCALED while it is between; after either, RAMP for a while, and FREE again. A throttle that begins
  * within Kafka's rate window (11 s) of the last one finds rates which that one shaped, so the larger
  * ones count.
@@ -62,6 +62,7 @@ final class Throttle {
     private final long epoch;
     private final long sinceNanos;
     private final Pacer pacer;
+    private final LeakShares shares;
     private final double rateBefore;
     private final int setsBefore;
     private final double emergencyScale;
@@ -74,6 +75,7 @@ final class Throttle {
             long epoch,
             long sinceNanos,
             Pacer pacer,
+            LeakShares shares,
             double rateBefore,
             int setsBefore,
             double emergencyScale,
@@ -84,6 +86,7 @@ final class Throttle {
         this.epoch = epoch;
         this.sinceNanos = sinceNanos;
         this.pacer = pacer;
+        this.shares = shares;
         this.rateBefore = rateBefore;
         this.setsBefore = setsBefore;
         this.emergencyScale = emergencyScale;
@@ -94,7 +97,17 @@ final class Throttle {
     /** Nothing is throttled, and never was. */
     static Throttle free(long nowNanos) {
         return new Throttle(
-                Mode.FREE, 1.0, 0, nowNanos - WINDOW_NANOS, null, 0.0, 0, 1.0, NO_PAUSES, nowNanos);
+                Mode.FREE,
+                1.0,
+                0,
+                nowNanos - WINDOW_NANOS,
+                null,
+                null,
+                0.0,
+                0,
+                1.0,
+                NO_PAUSES,
+                nowNanos);
     }
 
     /** The rates when a throttle began. */
@@ -132,6 +145,7 @@ final class Throttle {
                 newEpoch,
                 nowNanos,
                 new Pacer(nowNanos),
+                new LeakShares(nowNanos),
                 before.bytesPerSecond,
                 before.tagSets,
                 1.0,
@@ -150,6 +164,7 @@ final class Throttle {
                 newEpoch,
                 nowNanos,
                 new Pacer(nowNanos),
+                new LeakShares(nowNanos),
                 rateBefore,
                 setsBefore,
                 1.0,
@@ -175,6 +190,7 @@ final class Throttle {
                 1.0,
                 newEpoch,
                 nowNanos,
+                null,
                 null,
                 rateBefore,
                 setsBefore,
@@ -227,6 +243,7 @@ final class Throttle {
                 epoch,
                 sinceNanos,
                 pacer,
+                shares,
                 rateBefore,
                 setsBefore,
                 scale,
@@ -275,6 +292,26 @@ final class Throttle {
         boolean absolute = !Double.isNaN(leakBytesPerSecond);
         double budget = absolute ? leakBytesPerSecond : leakRatio * SAFETY_FACTOR * rateBefore;
         return Math.max(1.0, budget * emergencyScale);
+    }
+
+    /** Whether the share of a tag set lets a new connection's request pass; it is reserved then. */
+    boolean reserve(TagSet tagSet, Enforcement.Limits limits, long nowNanos) {
+        return shares.bucket(tagSet).reserve(share(tagSet, limits), nowNanos);
+    }
+
+    /** What was reserved is not used. */
+    void cancel(TagSet tagSet) {
+        shares.bucket(tagSet).cancel();
+    }
+
+    /** Takes what has landed from the share of its tag set. */
+    void take(TagSet tagSet, double bytes, Enforcement.Limits limits, long nowNanos) {
+        shares.bucket(tagSet).take(bytes, share(tagSet, limits), nowNanos);
+    }
+
+    private double share(TagSet tagSet, Enforcement.Limits limits) {
+        return budget(limits.leakRatio(), limits.leakBytesPerSecond())
+                * LeakShares.part(tagSet, rateBefore, fairShare());
     }
 
     /** The assumed rate of a client that was not seen before the throttle. */

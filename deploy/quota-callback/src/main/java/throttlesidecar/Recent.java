@@ -1,0 +1,92 @@
+package throttlesidecar;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Values by key, of which the most recently used are kept: a bounded table without locks on its
+ * look-ups.
+ *
+ * <p>There are two generations. A value is found in the young one, or in the old one, and then is
+ * young again. When the young one has half of the most entries it becomes the old one, and the old
+ * one is dropped. So what was used among the last {@code most / 2} different keys is always there,
+ * and never are there more than {@code most}, but for what threads put at the same moment.
+ *
+ * <p>Example: of 4 at most, a b c are put: {a b} is old, {c} is young. With a, which is found, {c a}
+ * becomes the old one, and b is gone.
+ *
+ * @param <V> the values.
+ */
+final class Recent<V> {
+    private final int half;
+    private volatile Generations<V> now = new Generations<>(new ConcurrentHashMap<>(), Map.of());
+
+    Recent(int most) {
+        half = most / 2;
+    }
+
+    private static final class Generations<V> {
+        private final Map<String, V> young;
+        private final Map<String, V> old;
+
+        Generations(Map<String, V> young, Map<String, V> old) {
+            this.young = young;
+            this.old = old;
+        }
+    }
+
+    /** The value of a key; null for none. */
+    V get(String key) {
+        Generations<V> read = now;
+        V value = read.young.get(key);
+        if (value == null) {
+            value = read.old.get(key);
+            if (value != null) {
+                put(key, value);
+            }
+        }
+        return value;
+    }
+
+    /** The value of a key, which has this one from now on unless it had another. */
+    V put(String key, V value) {
+        Generations<V> read = now;
+        V other = read.young.putIfAbsent(key, value);
+        if (other == null && read.young.size() >= half) {
+            turn(read);
+        }
+        return other == null ? value : other;
+    }
+
+    private synchronized void turn(Generations<V> full) {
+        if (now == full) {
+            now = new Generations<>(new ConcurrentHashMap<>(), full.young);
+        }
+    }
+
+    /** Forgets a key. */
+    void remove(String key) {
+        Generations<V> read = now;
+        read.young.remove(key);
+        if (!read.old.isEmpty()) {
+            read.old.remove(key);
+        }
+    }
+
+    /** Forgets all. */
+    synchronized void clear() {
+        now = new Generations<>(new ConcurrentHashMap<>(), Map.of());
+    }
+
+    /** Whether there are none. */
+    boolean isEmpty() {
+        Generations<V> read = now;
+        return read.young.isEmpty() && read.old.isEmpty();
+    }
+
+    /** How many there are; one that is young again counts twice until its old generation goes. */
+    int size() {
+        Generations<V> read = now;
+        return read.young.size() + read.old.size();
+    }
+}

@@ -1,0 +1,300 @@
+package throttlesidecar;
+
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Supplier;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.apache.kafka.server.quota.ClientQuotaType;
+
+/**
+ * Which produce requests are refused before anything of them is appended.
+ *
+ * <p>While a factor is 0, a connection from before the throttle is never refused: it pauses, and that
+ * bounds what it lands. One that is new lands a request before any pause can begin, so it is refused
+ * when its tag set has used up its share of the leak budget ({@link LeakShares}), and from then on
+ * until the release. Below the second line all are refused.
+ *
+ * <p>A broker accepts any first sequence of an idempotent producer that is new to a partition. So of
+ * the requests that a client has in flight none may be admitted behind a refused one, or the refused
+ * one comes out of order later. That is why a verdict lasts, and why after the release requests of
+ * such a connection are refused, without a mute, until one comes {@link #QUIET_MS} after the last
+ * refusal: then the client has had all answers, and sends the oldest first. After {@link
+ * #MOST_QUIET_MS} it is admitted in any case.
+ *
+ * <p>Request threads call {@link #check}; while nothing is throttled that costs two look-ups.
+ */
+final class Refusals {
+    /** Since the last refusal, ms: what was in flight with it has come by then. */
+    static final long QUIET_MS = 50;
+
+    /** How long after the release a client without such a break is refused, ms. */
+    static final long MOST_QUIET_MS = 2000;
+
+    /** How long after the release the last verdicts are forgotten, ms. */
+    static final long FORGET_MS = 10_000;
+
+    /** Connections that were refused; of more than these the oldest are judged anew. */
+    static final int MOST_REFUSED = 65_536;
+
+    private static final long LINE_NANOS = 60_000_000_000L;
+    private static final long NANOS_PER_MS = 1_000_000L;
+
+    /** Why a request is refused. */
+    enum Reason {
+        /** The connection is newer than the throttle, and its share of the leak budget is used up. */
+        NEW_CONNECTION,
+        /** A volume is below the second line. */
+        SECOND_LINE,
+        /** After a refusal, the client may still have requests in flight. */
+        RELEASE
+    }
+
+    /** The settings that refusing needs. */
+    interface Terms {
+        /** Whether anything is refused. */
+        boolean refuses();
+
+        /** Whether what is written to a topic is never refused. */
+        boolean excludesTopic(String topic);
+    }
+
+    private final Connections connections;
+    private final Quotas quotas;
+    private final TagSets tagSets;
+    private final Enforcement enforcement;
+    private final Supplier<? extends Terms> terms;
+    private final ExcludedWriters writers;
+    private final RefusalLog log;
+    private final Moments moments;
+    private final Journal journal;
+    private final Recent<Verdict> verdicts = new Recent<>(MOST_REFUSED);
+    private final Map<Reason, LongAdder> counts = new EnumMap<>(Reason.class);
+    private final AtomicLong lineAtNanos;
+    private final LongAdder sinceLine = new LongAdder();
+    private volatile boolean wasStopping;
+    private volatile long releasedNanos;
+
+    Refusals(
+            Connections connections,
+            Quotas quotas,
+            TagSets tagSets,
+            Enforcement enforcement,
+            Supplier<? extends Terms> terms,
+            ExcludedWriters writers,
+            RefusalLog log,
+            Moments moments,
+            Journal journal) {
+        this.connections = connections;
+        this.quotas = quotas;
+        this.tagSets = tagSets;
+        this.enforcement = enforcement;
+        this.terms = terms;
+        this.writers = writers;
+        this.log = log;
+        this.moments = moments;
+        this.journal = journal;
+        for (Reason reason : Reason.values()) {
+            counts.put(reason, new LongAdder());
+        }
+        releasedNanos = moments.nanos();
+        lineAtNanos = new AtomicLong(moments.nanos() - LINE_NANOS);
+    }
+
+    /** A connection that was refused; Kafka handles one request of it at a time. */
+    private static final class Verdict {
+        private volatile long lastNanos;
+        private volatile long releasedNanos;
+        private volatile boolean isReleased;
+
+        /** Whether the release has come for it too: the client has nothing in flight. */
+        boolean ends(long nanos) {
+            boolean ends =
+                    isReleased
+                            && (nanos - lastNanos >= QUIET_MS * NANOS_PER_MS
+                                    || nanos - releasedNanos >= MOST_QUIET_MS * NANOS_PER_MS);
+            if (!isReleased) {
+                releasedNanos = nanos;
+                isReleased = true;
+            }
+            return ends;
+        }
+
+        void refused(Reason reason, long nanos) {
+            lastNanos = nanos;
+            isReleased = reason == Reason.RELEASE;
+        }
+    }
+
+    /**
+     * Refuses a produce request, or returns.
+     *
+     * @param id the connection's.
+     * @param clientId may be null or empty.
+     * @param actions what it is to do, of which some may be denied.
+     * @param results for each action.
+     * @throws RefusedException it is refused.
+     */
+    void check(
+            String id,
+            String principal,
+            String clientId,
+            List<Action> actions,
+            List<AuthorizationResult> results) {
+        Mute.none();
+        boolean isKnown = connections.knows(id);
+        boolean isFree = !enforcement.stopsAnybody() && verdicts.isEmpty();
+        // One that is known has written to a topic that is not excluded.
+        if (isFree && isKnown && writers.isEmpty()) {
+            return;
+        }
+        Terms now = terms.get();
+        boolean onlyExcluded = writesToExcludedOnly(now, actions, results);
+        writers.saw(principal, clientId, onlyExcluded);
+        if (onlyExcluded) {
+            return;
+        }
+        if (isFree) {
+            connections.note(id);
+            return;
+        }
+        check(now, id, isKnown, principal, clientId);
+    }
+
+    private void check(Terms now, String id, boolean isKnown, String principal, String clientId) {
+        long nanos = moments.nanos();
+        Quotas.Client client = quotas.client(principal, clientId);
+        Map<String, String> tags = client.tags(ClientQuotaType.PRODUCE);
+        String user = tags.get(QuotaBook.USER_TAG);
+        boolean stops =
+                now.refuses() && enforcement.stops(user, tags.get(QuotaBook.CLIENT_ID_TAG));
+        Verdict verdict = verdicts.get(id);
+        if (stops && enforcement.admitsNobody()) {
+            refuse(id, verdict, Reason.SECOND_LINE, nanos, principal, clientId);
+        }
+        if (stops && !isKnown) {
+            if (verdict != null || !enforcement.admits(client.tagSet(tagSets), user)) {
+                refuse(id, verdict, Reason.NEW_CONNECTION, nanos, principal, clientId);
+            }
+            return;
+        }
+        if (verdict != null) {
+            if (!verdict.ends(nanos)) {
+                refuse(id, verdict, Reason.RELEASE, nanos, principal, clientId);
+            }
+            verdicts.remove(id);
+        }
+        connections.note(id);
+        if (!stops && isOver(nanos)) {
+            verdicts.clear();
+        }
+    }
+
+    private static boolean writesToExcludedOnly(
+            Terms now, List<Action> actions, List<AuthorizationResult> results) {
+        for (int each = 0; each < actions.size(); each++) {
+            Action action = actions.get(each);
+            if (action.resourcePattern().resourceType() == ResourceType.TOPIC
+                    && results.get(each) == AuthorizationResult.ALLOWED
+                    && !now.excludesTopic(action.resourcePattern().name())) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private void refuse(
+            String id,
+            Verdict last,
+            Reason reason,
+            long nanos,
+            String principal,
+            String clientId) {
+        Verdict verdict = last == null ? verdicts.put(id, new Verdict()) : last;
+        verdict.refused(reason, nanos);
+        counts.get(reason).increment();
+        sinceLine.increment();
+        writeLine(nanos, principal, clientId);
+        log.filter();
+        if (reason != Reason.RELEASE) {
+            Mute.next(principal, clientId);
+        }
+        throw new RefusedException(
+                "Producers to this broker are throttled by throttle-sidecar, and new connections are"
+                        + " refused until the release: this request can be sent again, and was not"
+                        + " appended. Why it is so, the operators of the cluster know.");
+    }
+
+    /** One line a minute at most. */
+    private void writeLine(long nanos, String principal, String clientId) {
+        long last = lineAtNanos.get();
+        if (nanos - last >= LINE_NANOS && lineAtNanos.compareAndSet(last, nanos)) {
+            journal.warn(
+                    String.format(
+                            "Refused %d produce requests of new connections while producers are"
+                                    + " throttled; the last was of %s with client-id %s",
+                            sinceLine.sumThenReset(), principal, clientId));
+        }
+    }
+
+    /** Factors were put in force. Called by one thread at a time. */
+    void applied() {
+        long nanos = moments.nanos();
+        boolean stops = enforcement.stopsAnybody();
+        if (stops && !wasStopping && !connections.hasAuthorizer()) {
+            journal.info(
+                    "Producers are throttled by pauses alone, which can't stop clients that dial anew:"
+                            + " authorizer.class.name is not "
+                            + SidecarAuthorizer.class.getName());
+        }
+        if (!stops && wasStopping) {
+            releasedNanos = nanos;
+        }
+        if (!wasStopping && isOver(nanos)) {
+            verdicts.clear();
+        }
+        wasStopping = stops;
+        long rest = sinceLine.sum();
+        if (!stops && rest > 0 && isOver(nanos)) {
+            journal.warn("Refused " + sinceLine.sumThenReset() + " more until the release");
+        }
+    }
+
+    private boolean isOver(long nanos) {
+        return nanos - releasedNanos >= FORGET_MS * NANOS_PER_MS;
+    }
+
+    /** How many requests were refused since the start. */
+    long total() {
+        return counts.values().stream().mapToLong(LongAdder::sum).sum();
+    }
+
+    /** How many for one reason. */
+    long count(Reason reason) {
+        return counts.get(reason).sum();
+    }
+
+    /** How many connections are known. */
+    int connections() {
+        return connections.size();
+    }
+
+    /** Whether refusals are kept out of the broker's log. */
+    boolean isLogFiltered() {
+        return log.isFiltered();
+    }
+
+    /** An error that no client is to see: nothing is refused. */
+    void failed(Throwable error) {
+        enforcement.failed(error);
+    }
+
+    /** Whether an authorizer of ours asks. */
+    boolean hasAuthorizer() {
+        return connections.hasAuthorizer();
+    }
+}

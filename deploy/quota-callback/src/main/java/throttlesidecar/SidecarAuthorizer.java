@@ -1,0 +1,103 @@
+package throttlesidecar;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.RequestContext;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Kafka's own authorizer, which refuses produce requests that a pause can't stop: the class for
+ * {@code authorizer.class.name}, beside {@link SidecarQuotaCallback}.
+ *
+ * <p>A quota is charged after the append, so a client that dials anew for each request lands all of
+ * them. An authorizer is the one plugin that Kafka asks before. Every answer is that of
+ * StandardAuthorizer; a request that may be sent, and is refused all the same, gets an exception that
+ * clients retry, see {@link Refusals}. Who has no callback of ours has StandardAuthorizer.
+ *
+ * <p>A dedicated controller needs this class as well, since all nodes must agree on ACLs, and gets no
+ * produce requests.
+ */
+public final class SidecarAuthorizer extends StandardAuthorizer {
+    private static final Logger LOG = LoggerFactory.getLogger(SidecarAuthorizer.class);
+
+    private final Connections connections;
+    private final AtomicBoolean configured = new AtomicBoolean();
+    private final AtomicBoolean complained = new AtomicBoolean();
+
+    /** For Kafka. */
+    public SidecarAuthorizer() {
+        this(Connections.SHARED);
+    }
+
+    SidecarAuthorizer(Connections connections) {
+        this.connections = connections;
+    }
+
+    @Override
+    public void configure(Map<String, ?> configs) {
+        super.configure(configs);
+        if (!Settings.areOfDedicatedController(configs) && !configured.getAndSet(true)) {
+            connections.authorizers(1);
+        }
+    }
+
+    @Override
+    public List<AuthorizationResult> authorize(
+            AuthorizableRequestContext context, List<Action> actions) {
+        List<AuthorizationResult> results = super.authorize(context, actions);
+        if (context.requestType() == ApiKeys.PRODUCE.id && context instanceof RequestContext) {
+            produce((RequestContext) context, actions, results);
+        }
+        return results;
+    }
+
+    private void produce(
+            RequestContext context, List<Action> actions, List<AuthorizationResult> results) {
+        Refusals refusals = connections.refusals();
+        if (refusals == null) {
+            if (!complained.getAndSet(true)) {
+                LOG.warn(
+                        "Nothing is refused: the quota callback is not {}",
+                        SidecarQuotaCallback.class.getName());
+            }
+            return;
+        }
+        try {
+            // In a transaction it is asked for the transactional id first, in a call of its own.
+            for (int each = 0; each < actions.size(); each++) {
+                if (actions.get(each).resourcePattern().resourceType() == ResourceType.TOPIC
+                        && results.get(each) == AuthorizationResult.ALLOWED) {
+                    refusals.check(
+                            context.connectionId,
+                            context.principal.getName(),
+                            context.clientId(),
+                            actions,
+                            results);
+                    return;
+                }
+            }
+        } catch (RefusedException refused) {
+            throw refused;
+        } catch (RuntimeException | LinkageError broken) {
+            // A broker that can't refuse still works.
+            refusals.failed(broken);
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        super.close();
+        if (configured.getAndSet(false)) {
+            connections.authorizers(-1);
+        }
+    }
+}

@@ -1,0 +1,493 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Who is refused, by Kafka's own authorizer and quota manager with ours in them: connections that are
+ * newer than the throttle, once their share of the leak budget is used up.
+ */
+class RefusalsTest {
+    private static final String P = "client.quota.callback.sidecar.";
+    private static final int REFUSED = -1;
+
+    private final MovedMoments moments = new MovedMoments();
+    private final Lines lines = new Lines();
+    private final TagSets tagSets = new TagSets();
+    private final Map<String, String> configs = new HashMap<>();
+    private final Connections connections = new Connections(100);
+    private final Quotas quotas = new Quotas(this::settings, tagSets, true);
+    private final ExcludedWriters writers = new ExcludedWriters(quotas::settingsChanged);
+    private final Enforcement enforcement =
+            new Enforcement(tagSets, quotas, this::settings, moments);
+    private final FilteredLog log = new FilteredLog();
+    private final Refusals refusals =
+            new Refusals(
+                    connections,
+                    quotas,
+                    tagSets,
+                    enforcement,
+                    this::settings,
+                    writers,
+                    log,
+                    moments,
+                    lines);
+    private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
+    private final Metrics metrics =
+            new Metrics(
+                    new MetricConfig(),
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(tagSets))),
+                    MovedMoments.time(moments));
+    private final KafkaQuotas kafka;
+    private Settings settings;
+    private int connection;
+
+    RefusalsTest() {
+        tagSets.enforcement(enforcement);
+        connections.refusals(refusals);
+        StandardRig.started(authorizer, StandardRig.OPEN);
+        kafka =
+                new KafkaQuotas(
+                        "Produce",
+                        metrics,
+                        MovedMoments.time(moments),
+                        new LoneCallback(quotas, tagSets, enforcement));
+    }
+
+    private Settings settings() {
+        if (settings == null) {
+            settings = Settings.of(configs).with(writers);
+        }
+        return settings;
+    }
+
+    private void set(String key, String value) {
+        configs.put(P + key, value);
+        settings = null;
+        quotas.settingsChanged();
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        Mute.none();
+        kafka.close();
+        authorizer.close();
+        assertFalse(connections.hasAuthorizer());
+    }
+
+    /** What a test counts: how often the filter was put in place. */
+    private static final class FilteredLog implements RefusalLog {
+        private int calls;
+
+        @Override
+        public void filter() {
+            calls++;
+        }
+
+        @Override
+        public boolean isFiltered() {
+            return true;
+        }
+    }
+
+    /** A request of 1 MB: its pause in ms, or that it was refused. */
+    private int produce(String connectionId, String clientId, String... topics) {
+        return produce(connectionId, clientId, 1e6, topics);
+    }
+
+    private int produce(String connectionId, String clientId, double bytes, String... topics) {
+        if (!admits(connectionId, clientId, topics)) {
+            return REFUSED;
+        }
+        KafkaPrincipal ann = new KafkaPrincipal("User", "ann");
+        return kafka.record(ann, clientId, bytes, moments.nowMs());
+    }
+
+    private boolean admits(String connectionId, String clientId, String... topics) {
+        try {
+            authorizer.authorize(
+                    StandardRig.context(ApiKeys.PRODUCE, connectionId, "ann", clientId),
+                    StandardRig.writes(
+                            ResourceType.TOPIC, topics.length == 0 ? new String[] {"t"} : topics));
+            return true;
+        } catch (RefusedException refused) {
+            return false;
+        }
+    }
+
+    /** The id of a connection that nobody had before. */
+    private String dialled() {
+        return "127.0.0.1:9092-127.0.0.1:40000-" + connection++;
+    }
+
+    private void apply(double factor) {
+        apply(new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN));
+    }
+
+    private void apply(Factors factors) {
+        quotas.apply(factors, enforcement);
+        refusals.applied();
+    }
+
+    /** Ten seconds at 1 MB/s, of one connection for each client-id. */
+    private void runs(String... clientIds) {
+        for (int second = 0; second < 10; second++) {
+            for (String clientId : clientIds) {
+                assertEquals(0, produce("of-" + clientId, clientId));
+            }
+            moments.pass(1000);
+        }
+    }
+
+    /** One that dials anew for each request lands the leak budget, 0.9 of 1 %, over ten minutes. */
+    @Test
+    void aClientThatDialsAnewLandsItsShareOfTheBudget() {
+        runs("app");
+        apply(0.0);
+        double landed = 0.0;
+        for (int request = 0; request < 6000; request++) {
+            landed += produce(dialled(), "app", 100_000.0) == REFUSED ? 0.0 : 100_000.0;
+            moments.pass(100);
+        }
+        // 10 kB/s of budget, of which clients without a rate before have the other half.
+        double rate = landed / 600.0;
+        assertEquals(0.009 * 1e6 / 2.0, rate, 0.1 * rate);
+    }
+
+    /** Random client-ids have one fair share together. */
+    @Test
+    void randomClientIdsShareOneShare() {
+        runs("app");
+        apply(0.0);
+        double landed = 0.0;
+        for (int request = 0; request < 6000; request++) {
+            String id = "random-" + request;
+            landed += produce(dialled(), id, 100_000.0) == REFUSED ? 0.0 : 100_000.0;
+            moments.pass(100);
+        }
+        double rate = landed / 600.0;
+        assertEquals(0.009 * 1e6 / 2.0, rate, 0.1 * rate);
+    }
+
+    /** One that stays on its connection pauses, however long its share has been used up. */
+    @Test
+    void aClientThatWaitsIsNeverRefused() {
+        runs("app");
+        apply(0.0);
+        for (int request = 0; request < 100; request++) {
+            int pause = produce("of-app", "app");
+            assertTrue(pause > 0, "a pause of " + pause);
+            moments.pass(pause);
+        }
+        assertEquals(0, refusals.total());
+        assertEquals(REFUSED, produce(dialled(), "app"), "what waited has used up the share");
+    }
+
+    /** However many dial at once, one request of them is under way. */
+    @Test
+    void oneRequestIsUnderWayUntilItHasLanded() {
+        runs("app");
+        apply(0.0);
+        assertTrue(admits(dialled(), "app"));
+        for (int each = 0; each < 100; each++) {
+            assertFalse(admits(dialled(), "app"));
+        }
+        // It never landed.
+        moments.pass(LeakBucket.RESERVED_NANOS / 1_000_000);
+        assertTrue(admits(dialled(), "app"));
+    }
+
+    /** The share of 20 requests' worth a second is repaid, but not for who was refused. */
+    @Test
+    void theVerdictLastsUntilTheRelease() {
+        set("leak.bytes.per.second", "2000000");
+        runs("app");
+        apply(0.0);
+        assertTrue(produce("new-1", "app") >= 0);
+        assertEquals(REFUSED, produce("new-2", "app"));
+        moments.pass(60_000);
+        assertEquals(REFUSED, produce("new-2", "app"));
+        assertTrue(produce("new-3", "app") >= 0);
+    }
+
+    /** What may be in flight behind a refused request is refused too, until there is a break. */
+    @Test
+    void afterTheReleaseARefusedConnectionIsAdmittedAfterABreak() {
+        runs("app");
+        apply(0.0);
+        assertTrue(produce("new-1", "app") >= 0);
+        assertEquals(REFUSED, produce("new-2", "app"));
+        moments.pass(1000);
+        apply(1.0);
+        for (int inFlight = 0; inFlight < 4; inFlight++) {
+            assertEquals(REFUSED, produce("new-2", "app"));
+            moments.pass(Refusals.QUIET_MS - 1);
+        }
+        assertEquals(4, refusals.count(Refusals.Reason.RELEASE));
+        assertTrue(produce("new-1", "app") >= 0, "never refused");
+        moments.pass(1);
+        assertTrue(produce("new-2", "app") >= 0);
+        assertTrue(produce("new-2", "app") >= 0);
+    }
+
+    /** One that never makes a break is admitted all the same. */
+    @Test
+    void afterTheReleaseItIsAdmittedInAnyCase() {
+        runs("app");
+        apply(0.0);
+        produce("new-1", "app");
+        assertEquals(REFUSED, produce("new-2", "app"));
+        apply(1.0);
+        long began = moments.nowMs();
+        while (produce("new-2", "app") == REFUSED) {
+            moments.pass(10);
+        }
+        assertEquals(Refusals.MOST_QUIET_MS, moments.nowMs() - began);
+    }
+
+    /** Verdicts end with the release, also of those that send nothing then. */
+    @Test
+    void verdictsEndWithTheRelease() {
+        set("ramp.ms", "0");
+        runs("app");
+        apply(0.0);
+        produce("new-1", "app");
+        assertEquals(REFUSED, produce("new-2", "app"));
+        moments.pass(1000);
+        apply(1.0);
+        moments.pass(Refusals.FORGET_MS);
+        assertEquals(0, produce("new-3", "app"));
+        assertEquals(0, produce("new-2", "app"), "it was forgotten");
+    }
+
+    /** A connection that produced between two throttles is from before the second. */
+    @Test
+    void isKnownOnceItHasProduced() {
+        runs("app");
+        apply(0.0);
+        produce("new-1", "app");
+        assertEquals(REFUSED, produce("new-2", "app"));
+        apply(1.0);
+        moments.pass(3000);
+        assertEquals(REFUSED, produce("new-2", "app"));
+        moments.pass(3000);
+        assertTrue(produce("new-2", "app") >= 0);
+        apply(0.0);
+        for (int request = 0; request < 5; request++) {
+            assertTrue(produce("new-2", "app") >= 0);
+        }
+    }
+
+    /** Connections that dial anew push nobody out of the table of those from before. */
+    @Test
+    void newConnectionsPushOutNoneFromBefore() {
+        runs("app");
+        apply(0.0);
+        for (int each = 0; each < 1000; each++) {
+            produce(dialled(), "app");
+        }
+        assertTrue(produce("of-app", "app") > 0);
+        assertEquals(1, connections.size());
+    }
+
+    /** When more connections produced than are kept, those that did last are known. */
+    @Test
+    void aFullTableKeepsThoseThatProducedLast() {
+        runs("app");
+        for (int each = 0; each < 100; each++) {
+            produce("before-" + each, "app");
+            produce("busy", "app");
+        }
+        apply(0.0);
+        assertTrue(produce("busy", "app") >= 0);
+        assertTrue(produce("before-99", "app") >= 0);
+        assertEquals(REFUSED, produce("before-0", "app"), "it counts as new");
+        assertTrue(connections.size() <= 100);
+    }
+
+    /** On a broker that starts in a throttle all are new, and land the budget, not nothing. */
+    @Test
+    void allAreNewOnABrokerThatStartsInAThrottle() {
+        set("leak.bytes.per.second", "1000000");
+        apply(0.0);
+        assertTrue(produce("a", "app") >= 0);
+        assertEquals(REFUSED, produce("b", "app"));
+        moments.pass(1000);
+        assertTrue(produce("c", "app") >= 0);
+        apply(1.0);
+        moments.pass(1000);
+        produce("b", "app");
+        moments.pass(1000);
+        assertTrue(produce("b", "app") >= 0);
+    }
+
+    /** Only that user's connections are refused in a user's own throttle. */
+    @Test
+    void aUsersOwnThrottleRefusesThatUser() {
+        runs("app");
+        apply(new Factors(1.0, Map.of("bob", 0.0), Factors.Source.SIDECAR, 1, Double.NaN));
+        assertTrue(produce(dialled(), "app") >= 0);
+        assertTrue(produce(dialled(), "app") >= 0);
+        apply(new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 2, Double.NaN));
+        assertTrue(produce(dialled(), "app") >= 0);
+        assertEquals(REFUSED, produce(dialled(), "app"));
+    }
+
+    /** Neither a factor between 0 and 1, nor a ramp, refuses anything. */
+    @Test
+    void onlyTheFactorZeroRefuses() {
+        runs("app");
+        apply(0.5);
+        for (int each = 0; each < 10; each++) {
+            assertTrue(produce(dialled(), "app") >= 0);
+        }
+        apply(0.0);
+        apply(1.0);
+        for (int each = 0; each < 10; each++) {
+            assertTrue(produce(dialled(), "app") >= 0);
+        }
+    }
+
+    /** By its own switch nothing is refused, nor by the callback's. */
+    @Test
+    void isSwitchedOff() {
+        runs("app");
+        apply(0.0);
+        produce(dialled(), "app");
+        assertEquals(REFUSED, produce("new", "app"));
+        set("refuse.enabled", "false");
+        moments.pass(1000);
+        produce("new", "app");
+        moments.pass(1000);
+        assertTrue(produce("new", "app") > 0, "it pauses");
+        assertTrue(produce(dialled(), "app") > 0);
+        set("refuse.enabled", "true");
+        assertEquals(REFUSED, produce(dialled(), "app"));
+        apply(Factors.DISABLED);
+        assertEquals(0, produce(dialled(), "app"));
+    }
+
+    /** Excluded users, and requests that write to excluded topics alone, are never refused. */
+    @Test
+    void whoIsExcludedIsNotRefused() {
+        set("excluded.topics", "__remote_log_metadata, connect-*");
+        runs("app");
+        apply(0.0);
+        produce(dialled(), "app");
+        assertEquals(REFUSED, produce(dialled(), "app"));
+        assertTrue(admits(dialled(), "app", "__remote_log_metadata"));
+        assertTrue(admits(dialled(), "app", "connect-offsets", "__remote_log_metadata"));
+        assertFalse(admits(dialled(), "app", "connect-offsets", "t"));
+        set("excluded.principals", "User:ann");
+        assertTrue(admits(dialled(), "app"));
+    }
+
+    /** A client that writes to excluded topics alone has no pauses, until it writes to another. */
+    @Test
+    void whoWritesToExcludedTopicsAloneIsNotPaused() {
+        String metadata = "__remote_log_metadata";
+        runs("app");
+        for (int request = 0; request < 5; request++) {
+            assertEquals(0, produce("tiered", "rlmm", metadata));
+            assertEquals(0, produce("mixed", "mixed", request == 0 ? "t" : metadata));
+        }
+        apply(0.0);
+        for (int request = 0; request < 5; request++) {
+            assertEquals(0, produce("tiered", "rlmm", metadata));
+            assertEquals(0, produce("tiered-2", "rlmm", metadata));
+        }
+        assertTrue(produce("of-app", "app") > 0);
+        assertTrue(produce("tiered", "rlmm", metadata, "t") > 0);
+        assertTrue(produce("tiered", "rlmm", metadata) > 0, "it wrote to another topic once");
+    }
+
+    /** Beyond so many, those that write to excluded topics pause as all others do. */
+    @Test
+    void excludedWritersAreBounded() {
+        for (int client = 0; client <= ExcludedWriters.MOST; client++) {
+            writers.saw("ann", "c" + client, true);
+        }
+        assertTrue(writers.has("ann", "c0"));
+        assertFalse(writers.has("ann", "c" + ExcludedWriters.MOST));
+        writers.clear();
+        assertFalse(writers.has("ann", "c0"));
+    }
+
+    /** Below the second line nobody is admitted but who is excluded, whatever came before. */
+    @Test
+    void belowTheSecondLineNobodyIsAdmitted() {
+        runs("app");
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN, true));
+        assertEquals(REFUSED, produce("of-app", "app"));
+        assertEquals(REFUSED, produce(dialled(), "app"));
+        assertEquals(2, refusals.count(Refusals.Reason.SECOND_LINE));
+        assertTrue(admits(dialled(), "app", "__remote_log_metadata"));
+        apply(0.0);
+        moments.pass(1000);
+        assertEquals(REFUSED, produce("of-app", "app"), "what it had in flight");
+        moments.pass(100);
+        assertTrue(produce("of-app", "app") > 0);
+    }
+
+    /** A refusal mutes; one after the release does not, so that what was in flight comes at once. */
+    @Test
+    void mutesUntilTheRelease() {
+        runs("app");
+        apply(0.0);
+        produce(dialled(), "app");
+        assertFalse(Mute.isDue("ann", "app"));
+        assertEquals(REFUSED, produce("new", "app"));
+        assertTrue(Mute.isDue("ann", "app"));
+        assertFalse(Mute.isDue("ann", "app"), "once");
+        apply(1.0);
+        assertEquals(REFUSED, produce("new", "app"));
+        assertFalse(Mute.isDue("ann", "app"));
+    }
+
+    /** What was due on a thread is not for the next request on it, whoever sends that. */
+    @Test
+    void aMuteIsForOneRequest() {
+        runs("app");
+        apply(0.0);
+        produce(dialled(), "app");
+        assertEquals(REFUSED, produce("new", "app"));
+        assertFalse(Mute.isDue("ann", "other"));
+        assertFalse(Mute.isDue("ann", "app"));
+        assertEquals(REFUSED, produce("new", "app"));
+        assertTrue(produce("of-app", "app") > 0);
+        assertFalse(Mute.isDue("ann", "app"));
+    }
+
+    /** The log has one line a minute, with a count, and each refusal is kept out of Kafka's own. */
+    @Test
+    void writesALineAMinute() {
+        runs("app");
+        apply(0.0);
+        produce(dialled(), "app");
+        for (int each = 0; each < 121; each++) {
+            assertEquals(REFUSED, produce(dialled(), "app"));
+            moments.pass(1000);
+        }
+        assertEquals(121, log.calls);
+        assertEquals(3, lines.count("Refused"), lines.toString());
+        assertEquals(2, lines.count("Refused 60 produce requests"), lines.toString());
+        apply(1.0);
+        moments.pass(Refusals.FORGET_MS);
+        apply(1.0);
+        apply(1.0);
+        assertEquals(3, lines.count("Refused"), lines.toString());
+    }
+}

@@ -1,0 +1,268 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import javax.management.ObjectName;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.ApiError;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.metadata.authorizer.StandardAcl;
+import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The authorizer and the callback as a broker makes them, in either order, or one of them alone. */
+class SidecarAuthorizerTest {
+    private static final String P = "client.quota.callback.sidecar.";
+    private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
+
+    private final SidecarQuotaCallback callback = new SidecarQuotaCallback();
+    private final SidecarAuthorizer authorizer = new SidecarAuthorizer();
+    private final Map<String, Object> configs = new HashMap<>(StandardRig.OPEN);
+    private volatile String factor = "1.0";
+    private RawServer sidecar;
+
+    @BeforeEach
+    void configs() throws Exception {
+        sidecar =
+                new RawServer(
+                        (head, out) -> {
+                            String tag = "\"" + factor + "\"";
+                            if (head.stream().anyMatch(line -> line.endsWith(tag))) {
+                                Thread.sleep(100);
+                            }
+                            String body =
+                                    "{\"factor\":" + factor + ",\"users\":{},\"generation\":3,"
+                                            + "\"valid_for_ms\":60000}";
+                            out.write(RawServer.http("200 OK", "ETag: " + tag + "\r\n", body));
+                        });
+        configs.put("process.roles", "broker");
+        configs.put("metric.reporters", SidecarMetricsReporter.class.getName());
+        configs.put(P + "url", sidecar.url().toString());
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        callback.close();
+        authorizer.close();
+        sidecar.close();
+        assertNull(Connections.SHARED.refusals());
+        assertFalse(Connections.SHARED.hasAuthorizer());
+    }
+
+    private static Object figure(String name) throws Exception {
+        return ManagementFactory.getPlatformMBeanServer()
+                .getAttribute(new ObjectName("throttlesidecar:type=QuotaCallback"), name);
+    }
+
+    private static void await(String name, Object expected) throws Exception {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        while (!expected.equals(figure(name)) && System.nanoTime() < deadline) {
+            Thread.sleep(5);
+        }
+        assertEquals(expected, figure(name));
+    }
+
+    private void isThrottled() throws Exception {
+        await("Source", "SIDECAR");
+        StandardRig.produce(authorizer, "before", "ann", "t");
+        factor = "0.0";
+        await("FactorApplied", 0.0);
+    }
+
+    /** A request with one denied topic of two has those answers, while throttled too. */
+    @Test
+    void answersAsStandardAuthorizer() throws Exception {
+        configs.remove("allow.everyone.if.no.acl.found");
+        callback.configure(configs);
+        StandardRig.started(authorizer, configs);
+        StandardAuthorizer plain = StandardRig.started(new StandardAuthorizer(), configs);
+        for (StandardAuthorizer each : List.of(authorizer, plain)) {
+            each.addAcl(
+                    Uuid.randomUuid(),
+                    new StandardAcl(
+                            ResourceType.TOPIC,
+                            "mine",
+                            PatternType.LITERAL,
+                            "User:ann",
+                            "*",
+                            AclOperation.WRITE,
+                            AclPermissionType.ALLOW));
+        }
+        for (String state : List.of("free", "throttled")) {
+            List<AuthorizationResult> results =
+                    StandardRig.produce(authorizer, "before", "ann", "mine", "other");
+            assertEquals(
+                    List.of(AuthorizationResult.ALLOWED, AuthorizationResult.DENIED),
+                    results,
+                    state);
+            assertEquals(StandardRig.produce(plain, "a", "ann", "mine", "other"), results);
+            if (state.equals("free")) {
+                isThrottled();
+            }
+        }
+        // Who may not write is told so, and spends nothing.
+        for (int request = 0; request < 5; request++) {
+            assertEquals(
+                    List.of(AuthorizationResult.DENIED),
+                    StandardRig.produce(authorizer, "new", "ann", "other"));
+        }
+        plain.close();
+    }
+
+    /** A new connection is refused in a throttle; other requests of it are not. */
+    @Test
+    void refusesProduceRequestsAlone() throws Exception {
+        callback.configure(configs);
+        StandardRig.started(authorizer, configs);
+        isThrottled();
+        StandardRig.produce(authorizer, "new-1", "ann", "t");
+        assertThrows(
+                RefusedException.class, () -> StandardRig.produce(authorizer, "new-2", "ann", "t"));
+        for (ApiKeys api : List.of(ApiKeys.FETCH, ApiKeys.METADATA, ApiKeys.INIT_PRODUCER_ID)) {
+            authorizer.authorize(
+                    StandardRig.context(api, "new-2", "ann", "app"),
+                    StandardRig.writes(ResourceType.TOPIC, "t"));
+        }
+        // In a transaction Kafka asks twice; the first has no topic.
+        authorizer.authorize(
+                StandardRig.context(ApiKeys.PRODUCE, "new-2", "ann", "app"),
+                StandardRig.writes(ResourceType.TRANSACTIONAL_ID, "tx"));
+        assertEquals(1L, figure("RefusedTotal"));
+        assertEquals(1L, figure("RefusedNewConnections"));
+        assertEquals(0L, figure("RefusedBelowSecondLine"));
+        assertEquals(0L, figure("RefusedAfterRelease"));
+        assertEquals(true, figure("Refusing"));
+        assertTrue((int) figure("ConnectionsKnown") >= 1);
+    }
+
+    /** Clients get NOT_ENOUGH_REPLICAS, which they retry, and a sentence. */
+    @Test
+    void clientsRetryWhatTheyGet() {
+        RefusedException refused = new RefusedException("Try again");
+        assertEquals(Errors.NOT_ENOUGH_REPLICAS, Errors.forException(refused));
+        assertEquals("Try again", ApiError.fromThrowable(refused).message());
+        assertEquals(0, refused.getStackTrace().length);
+    }
+
+    /** The refused connection is muted by the request quota, and no other request of that client. */
+    @Test
+    void mutesTheRefusedConnectionAlone() throws Exception {
+        callback.configure(configs);
+        StandardRig.started(authorizer, configs);
+        isThrottled();
+        StandardRig.produce(authorizer, "new-1", "ann", "t");
+        Metrics metrics = new Metrics(new MetricConfig(), new ArrayList<>(), Time.SYSTEM);
+        try (KafkaQuotas requests = new KafkaQuotas("Request", metrics, Time.SYSTEM, callback)) {
+            for (int each = 0; each < 3; each++) {
+                assertThrows(
+                        RefusedException.class,
+                        () -> StandardRig.produce(authorizer, "new-2", "ann", "t"));
+                assertTrue(requests.record(ANN, "app", 0.01, System.currentTimeMillis()) >= 1000);
+                assertEquals(0, requests.record(ANN, "app", 0.01, System.currentTimeMillis()));
+            }
+        }
+        assertEquals(Mute.LIMIT, callback.quotaLimit(ClientQuotaType.REQUEST, Mute.TAGS));
+        assertNull(callback.quotaLimit(ClientQuotaType.FETCH, Mute.TAGS));
+    }
+
+    /** A controller's authorizer comes before its callback, a broker's after: both find each other. */
+    @Test
+    void meetsTheCallbackInEitherOrder() throws Exception {
+        StandardRig.started(authorizer, configs);
+        StandardRig.produce(authorizer, "early", "ann", "t");
+        callback.configure(configs);
+        isThrottled();
+        StandardRig.produce(authorizer, "new-1", "ann", "t");
+        assertThrows(
+                RefusedException.class, () -> StandardRig.produce(authorizer, "new-2", "ann", "t"));
+        callback.close();
+        StandardRig.produce(authorizer, "new-2", "ann", "t");
+    }
+
+    /** In combined mode there are two of each, and one state. */
+    @Test
+    void sharesItsStateInCombinedMode() throws Exception {
+        configs.put("process.roles", "broker,controller");
+        SidecarAuthorizer controllers = StandardRig.started(new SidecarAuthorizer(), configs);
+        SidecarQuotaCallback controllersCallback = new SidecarQuotaCallback();
+        controllersCallback.configure(configs);
+        callback.configure(configs);
+        StandardRig.started(authorizer, configs);
+        isThrottled();
+        StandardRig.produce(authorizer, "new-1", "ann", "t");
+        controllers.close();
+        controllersCallback.close();
+        assertThrows(
+                RefusedException.class, () -> StandardRig.produce(authorizer, "new-2", "ann", "t"));
+        assertEquals(1L, figure("RefusedTotal"));
+        assertEquals(true, figure("Refusing"));
+    }
+
+    /** On a dedicated controller it is StandardAuthorizer, whatever the settings. */
+    @Test
+    void doesNothingOnADedicatedController() {
+        configs.put("process.roles", "controller");
+        configs.put(P + "excluded.topics", "not a topic");
+        StandardRig.started(authorizer, configs);
+        assertFalse(Connections.SHARED.hasAuthorizer());
+    }
+
+    /** The sidecar hears how many were refused, where anything can be. */
+    @Test
+    void reportsToTheSidecar() throws Exception {
+        callback.configure(configs);
+        await("Source", "SIDECAR");
+        assertEquals(false, figure("Refusing"));
+        StandardRig.started(authorizer, configs);
+        isThrottled();
+        StandardRig.produce(authorizer, "new-1", "ann", "t");
+        assertThrows(
+                RefusedException.class, () -> StandardRig.produce(authorizer, "new-2", "ann", "t"));
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        while (reports("refused=1") == 0 && System.nanoTime() < deadline) {
+            Thread.sleep(5);
+        }
+        assertTrue(reports("refused=1") > 0);
+        assertFalse(sidecar.heads.get(0).toString().contains("refused="));
+    }
+
+    private long reports(String part) {
+        return sidecar.heads.stream().filter(head -> head.toString().contains(part)).count();
+    }
+
+    /** What names no topic is refused at the start, and at a running broker. */
+    @Test
+    void checksItsSettings() {
+        configs.put(P + "excluded.topics", "a topic");
+        ConfigException refused =
+                assertThrows(ConfigException.class, () -> callback.configure(configs));
+        assertTrue(refused.getMessage().contains("excluded.topics"), refused.getMessage());
+        configs.put(P + "excluded.topics", "");
+        configs.put(P + "refuse.enabled", "no");
+        assertThrows(ConfigException.class, () -> callback.configure(configs));
+    }
+}

@@ -1,0 +1,78 @@
+"""A sidecar that says what a test sets, to a callback that follows it."""
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from typing import Final, Self
+
+_HOLD_S: Final = 5.0
+"""How long a request waits for news."""
+
+
+class FactorServer:
+    """Listens from entry to exit of its async context.
+
+    Attributes:
+        factor: the one in force; ``decide`` changes it.
+        reports: the ``Throttle-Reader`` headers that came, the last one last.
+    """
+
+    def __init__(self, port: int, factor: float = 1.0) -> None:
+        """Nothing listens yet; the port is where the callback asks."""
+        self.factor = factor
+        self.reports: list[str] = []
+        self._port = port
+        self._generation = 1
+        self._changed = asyncio.Event()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        server = await asyncio.start_server(self._answer, "127.0.0.1", self._port)
+        await self._stack.enter_async_context(server)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        # Whoever waits for news gets an answer, or the server would not end.
+        self._changed.set()
+        await self._stack.aclose()
+
+    def decide(self, factor: float) -> None:
+        """Publish another factor; callbacks hear of it at once."""
+        self.factor = factor
+        self._generation += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+            headers = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
+            if "throttle-reader" in headers:
+                self.reports.append(headers["throttle-reader"])
+            if headers.get("if-none-match") == self._tag:
+                changed = self._changed
+                try:
+                    async with asyncio.timeout(_HOLD_S):
+                        await changed.wait()
+                except TimeoutError:
+                    pass
+            document = {
+                "factor": self.factor,
+                "users": {},
+                "generation": self._generation,
+                "valid_for_ms": 60_000,
+            }
+            body = json.dumps(document).encode()
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                b"ETag: %s\r\nContent-Length: %d\r\n\r\n%s" % (self._tag.encode(), len(body), body)
+            )
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    @property
+    def _tag(self) -> str:
+        return f'"{self._generation}"'
