@@ -21,6 +21,7 @@ def asks_its_sidecar(broker: Broker) -> dict[str, str]:
     """The property by which a broker finds the sidecar beside it."""
     return {"client.quota.callback.sidecar.url": broker.sidecar_url}
 
+
 REFUSING_PROPERTIES: Final = {
     "authorizer.class.name": "throttlesidecar.SidecarAuthorizer",
     "super.users": "User:ANONYMOUS",

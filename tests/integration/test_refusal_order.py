@@ -1,13 +1,15 @@
 """Refusal and release break no order: idempotent and transactional producers of two clients.
 
-100 throttles at random moments, each shorter than any time-out of a client. Producers come and go all
-the time, so that many begin within a throttle, and have several requests in flight when a verdict
-changes. Every record that was acknowledged is in the log once and in order, and none failed.
+Throttles begin and end at random moments, each shorter than any time-out of a client. Producers
+come and go all the time, so that many begin within a throttle, and have several requests in flight
+when a verdict changes. Every record that was acknowledged is in the log once and in order, and none
+failed.
 """
 
 import asyncio
 import os
 import random
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
@@ -68,16 +70,17 @@ async def test_every_record_is_in_the_log_once_and_in_order() -> None:
             for name in topics:
                 await admin.create_topic(name, partitions=PARTITIONS)
         courses = {
-            name: Course(name, partitions=PARTITIONS if "many" in name else 1) for name in topics
+            name: Course(name, SEED * 100 + number, PARTITIONS if "many" in name else 1)
+            for number, name in enumerate(topics)
         }
         lives: list[JavaLives | Lives] = []
-        for number, (name, course) in enumerate(courses.items()):
+        for name, course in courses.items():
             more = TRANSACTIONAL | {"transactional.id": name} if name.endswith("-tx") else {}
             make = JavaLives if name.startswith("java") else Lives
             config = JAVA if name.startswith("java") else LIBRDKAFKA
             lives.append(
                 await stack.enter_async_context(
-                    make(cluster.bootstrap, f"{name}/", course, SEED * 100 + number, config | more)
+                    make(cluster.bootstrap, f"{name}/", course, config | more)
                 )
             )
         figures = partial(bean, cluster, 0, BEAN)
@@ -89,7 +92,7 @@ async def test_every_record_is_in_the_log_once_and_in_order() -> None:
             sidecar.decide(1.0)
             await asyncio.sleep(choices.uniform(0.2, 4.0))
         await asyncio.gather(*(each.end() for each in lives))
-        now = await figures()
+        now: Mapping[str, Any] = await figures()
         wrong: list[str] = []
         for name, group in zip(topics, lives, strict=True):
             found = await asyncio.to_thread(read, cluster.bootstrap, name, PARTITIONS)

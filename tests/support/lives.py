@@ -1,7 +1,8 @@
 """Producers that live for some seconds each, and whether each life is in the log once, in order.
 
-``JavaLives`` runs ``Lives.java``, ``Lives`` the same with librdkafka; both add a ``Life`` to ``done``
-for each that has ended. ``read`` says what of each life is in a topic, and ``faults`` what is wrong.
+``JavaLives`` runs ``Lives.java``, ``Lives`` the same with librdkafka; both add a ``Life`` to
+``done`` for each that has ended. ``read`` says what of each life is in a topic, and ``faults`` what
+is wrong.
 """
 
 import asyncio
@@ -54,6 +55,7 @@ class Course:
 
     Attributes:
         topic: where to.
+        seed: of how long they are.
         partitions: how many are written, in turn.
         threads: how many lives at the same time.
         shortest_ms: of a life.
@@ -63,6 +65,7 @@ class Course:
     """
 
     topic: str
+    seed: int
     partitions: int = 1
     threads: int = 2
     shortest_ms: int = 300
@@ -79,7 +82,6 @@ class JavaLives:
         bootstrap: str,
         name: str,
         course: Course,
-        seed: int,
         config: Mapping[str, object],
         version: str = DEFAULT_VERSION,
     ) -> None:
@@ -94,7 +96,7 @@ class JavaLives:
                 "topic": course.topic,
                 "partitions": course.partitions,
                 "threads": course.threads,
-                "seed": seed,
+                "seed": course.seed,
                 "shortest": course.shortest_ms,
                 "longest": course.longest_ms,
                 "size": course.size,
@@ -170,7 +172,7 @@ class Lives:
     """The same with librdkafka, in threads."""
 
     def __init__(
-        self, bootstrap: str, name: str, course: Course, seed: int, config: Mapping[str, Any]
+        self, bootstrap: str, name: str, course: Course, config: Mapping[str, Any]
     ) -> None:
         """Nothing runs yet; names of lives begin with ``name``."""
         self.done: list[Life] = []
@@ -178,7 +180,7 @@ class Lives:
         self._config = {"bootstrap.servers": bootstrap, "log_level": 0, **config}
         self._ends = threading.Event()
         self._threads = [
-            threading.Thread(target=self._live, args=(f"{name}{each}", seed * 1000 + each))
+            threading.Thread(target=self._live, args=(f"{name}{each}", course.seed * 1000 + each))
             for each in range(course.threads)
         ]
 
@@ -205,45 +207,62 @@ class Lives:
             number += 1
 
     def _life(self, thread: str, number: int, length_s: float) -> Life:
-        name = f"{thread}-{number}"
-        course = self._course
-        acknowledged = failed = 0
-        error = ""
-        sent = [0] * course.partitions
-
-        def delivered(wrong: object, _: object) -> None:
-            nonlocal acknowledged, failed, error
-            if wrong is None:
-                acknowledged += 1
-            else:
-                failed += 1
-                error = error or str(wrong)
-
         config = dict(self._config)
-        transactional = "transactional.id" in config
-        if transactional:
+        if "transactional.id" in config:
             config["transactional.id"] = f"{config['transactional.id']}-{thread}"
-        producer = Producer({**config, "on_delivery": delivered})
-        until = time.monotonic() + length_s
+        life = _Life(f"{thread}-{number}", self._course, config)
+        life.run(time.monotonic() + length_s, self._ends)
+        return Life(life.name, sum(life.sent), life.acknowledged, life.failed, life.error)
+
+
+class _Life:
+    """One producer of librdkafka, from its first record to its end."""
+
+    def __init__(self, name: str, course: Course, config: Mapping[str, Any]) -> None:
+        self.name = name
+        self.sent = [0] * course.partitions
+        self.acknowledged = 0
+        self.failed = 0
+        self.error = ""
+        self._course = course
+        self._transactional = "transactional.id" in config
+        self._producer = Producer({**config, "on_delivery": self._delivered})
+
+    def _delivered(self, wrong: object, _: object) -> None:
+        if wrong is None:
+            self.acknowledged += 1
+        else:
+            self._fails(str(wrong))
+
+    def _fails(self, error: str) -> None:
+        self.failed += 1
+        self.error = self.error or error
+
+    def run(self, until: float, ends: threading.Event) -> None:
+        """Send until a time, or until all end."""
         try:
-            if transactional:
-                producer.init_transactions(_FLUSH_S)
-            while time.monotonic() < until and not self._ends.is_set():
-                if transactional:
-                    producer.begin_transaction()
-                for record in range(course.burst):
-                    partition = record % course.partitions
-                    value = f"{name} {sent[partition]} ".encode().ljust(course.size, b"\0")
-                    producer.produce(course.topic, value, partition=partition)
-                    sent[partition] += 1
-                if transactional:
-                    producer.commit_transaction(_FLUSH_S)
-                producer.poll(0.1)
-            if producer.flush(_FLUSH_S) > 0:
-                failed, error = failed + 1, error or "not flushed"
+            if self._transactional:
+                self._producer.init_transactions(_FLUSH_S)
+            while time.monotonic() < until and not ends.is_set():
+                self._burst()
+                self._producer.poll(0.1)
+            if self._producer.flush(_FLUSH_S) > 0:
+                self._fails("not flushed")
         except (KafkaException, BufferError) as broken:
-            failed, error = failed + 1, error or str(broken)
-        return Life(name, sum(sent), acknowledged, failed, error)
+            self._fails(str(broken))
+
+    def _burst(self) -> None:
+        if self._transactional:
+            self._producer.begin_transaction()
+        for record in range(self._course.burst):
+            partition = record % self._course.partitions
+            value = f"{self.name} {self.sent[partition]} ".encode()
+            self._producer.produce(
+                self._course.topic, value.ljust(self._course.size, b"\0"), partition=partition
+            )
+            self.sent[partition] += 1
+        if self._transactional:
+            self._producer.commit_transaction(_FLUSH_S)
 
 
 def read(bootstrap: str, topic: str, partitions: int, timeout_s: float = 120.0) -> Found:

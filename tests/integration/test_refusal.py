@@ -1,0 +1,246 @@
+"""Brokers refuse before the append what pauses can't stop, on every version of Kafka."""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiokafka.protocol.types import CompactArray, Int64
+from pydantic import SecretStr
+
+from sidecar.cli.callback.jar import callback_jar
+from sidecar.demo.admin import Admin
+from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
+from sidecar.demo.cluster import Cluster
+from sidecar.demo.jars import DEFAULT_VERSION
+from sidecar.demo.listeners import Listener
+from sidecar.demo.traffic import Traffic
+from sidecar.kafka.broker_loggers import set_levels
+from sidecar.kafka.client.connection import dial
+from sidecar.kafka.client.messages import AdminRequest, message
+from sidecar.kafka.client.security import load_security
+from sidecar.settings import KafkaAdmin
+from sidecar.settings.convert import addresses
+from tests.support.client_quotas import admin_of
+from tests.support.clusters import PASSWORD
+from tests.support.diallers import Diallers, landed
+from tests.support.factor_server import FactorServer
+from tests.support.java import bean
+from tests.support.waiting import seen
+
+BEAN = "throttlesidecar:type=QuotaCallback"
+PREFIX = "client.quota.callback.sidecar."
+BUDGET = 20_000.0
+"""What the broker may leak, bytes a second."""
+
+REQUEST = 500_000
+"""Of a client that dials anew, bytes."""
+
+THROTTLED_S = 15.0
+VERSIONS = ["3.3.2", "3.9.1", DEFAULT_VERSION, "4.4.0"]
+SMALL = {"retention.bytes": str(16 << 20), "segment.bytes": str(1 << 20)}
+
+
+@dataclass
+class Refusing:
+    """A node that refuses, and what says the factor."""
+
+    node: Cluster
+    sidecar: FactorServer
+
+    async def figures(self) -> Mapping[str, Any]:
+        """What it reports in JMX."""
+        return await bean(self.node, 0, BEAN)
+
+    async def applies(self, factor: float) -> None:
+        """Decide, and wait until the broker obeys."""
+        self.sidecar.decide(factor)
+        await seen("it obeys", self.figures, lambda now: now["FactorApplied"] == factor)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        version if version == DEFAULT_VERSION else pytest.param(version, marks=pytest.mark.versions)
+        for version in VERSIONS
+    ],
+)
+def version(request: pytest.FixtureRequest) -> str:
+    """Each version in turn."""
+    return str(request.param)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def refusing(version: str) -> AsyncIterator[Refusing]:
+    """One combined node, where its callback hears what a test decides."""
+    async with AsyncExitStack() as stack:
+        node = await stack.enter_async_context(
+            Cluster(
+                environ=os.environ,
+                version=version,
+                brokers=1,
+                combined=True,
+                volumes=1,
+                volume_bytes=512 << 20,
+                broker_jars=[callback_jar()],
+                listeners=[Listener("BASIC", "SASL_PLAINTEXT", "PLAIN", {"etl": PASSWORD})],
+                properties={
+                    **CALLBACK_PROPERTIES,
+                    **REFUSING_PROPERTIES,
+                    f"{PREFIX}leak.bytes.per.second": str(BUDGET),
+                },
+                properties_of=asks_its_sidecar,
+            )
+        )
+        sidecar = FactorServer(node.brokers[0].sidecar_port)
+        await stack.enter_async_context(sidecar)
+        yield Refusing(node, sidecar)
+
+
+async def topic(node: Cluster, name: str) -> str:
+    """A topic with one partition, which fills no volume."""
+    async with Admin(node.bootstrap) as admin:
+        await admin.create_topic(name, assignment=[[0]], config=SMALL)
+    return name
+
+
+async def lands(node: Cluster, name: str, over_s: float) -> float:
+    """Bytes a second that are appended to a topic, from now on."""
+    before, began = await landed(node.bootstrap, name, REQUEST), time.monotonic()
+    await asyncio.sleep(over_s)
+    return (await landed(node.bootstrap, name, REQUEST) - before) / (time.monotonic() - began)
+
+
+async def test_clients_that_dial_anew_land_the_leak_budget(refusing: Refusing) -> None:
+    """Four of them do, of what pauses alone let through; after the release they land all."""
+    node = refusing.node
+    name = await topic(node, "anew")
+    await refusing.applies(1.0)
+    async with Diallers(node.bootstrap, name, record_bytes=REQUEST, config={"client.id": "d"}):
+        free = await lands(node, name, 3.0)
+        assert free > 20 * BUDGET
+        await refusing.applies(0.0)
+        throttled = await lands(node, name, THROTTLED_S)
+        # The first request of each bucket passes: of this client-id, and of what Kafka calls none.
+        assert throttled <= BUDGET + 2 * REQUEST / THROTTLED_S
+        figures = await refusing.figures()
+        assert figures["RefusedNewConnections"] > 4
+        async with Admin(node.bootstrap) as admin:
+            await admin.set_broker_config(0, {f"{PREFIX}refuse.enabled": "false"})
+            await seen("it is off", refusing.figures, lambda now: not now["Refusing"])
+            by_pauses = await lands(node, name, 5.0)
+            assert by_pauses > 5 * BUDGET, "by pauses alone they are not stopped"
+            await admin.set_broker_config(0, {f"{PREFIX}refuse.enabled": "true"})
+        await refusing.applies(1.0)
+        assert await lands(node, name, 3.0) > 0.5 * free
+
+
+async def test_a_client_that_stays_is_never_refused(refusing: Refusing) -> None:
+    """It pauses, and is back after the release; nothing of it fails."""
+    node = refusing.node
+    name = await topic(node, "stays")
+    await refusing.applies(1.0)
+    async with Traffic(node.bootstrap, name, bytes_per_s=1e6) as traffic:
+        await seen("it flows", lambda: traffic.acknowledged_bytes > 2_000_000)
+        await refusing.applies(0.0)
+        refused = (await refusing.figures())["RefusedTotal"]
+        before = traffic.acknowledged_bytes
+        await seen("it is paused", lambda: traffic.longest_throttle_s > 1.0)
+        await seen("it lands", lambda: traffic.acknowledged_bytes > before)
+        assert refused == (await refusing.figures())["RefusedTotal"]
+        await refusing.applies(1.0)
+        before = traffic.acknowledged_bytes
+        await seen("it flows", lambda: traffic.acknowledged_bytes > before + 2_000_000)
+        assert 0 == traffic.failed_records
+
+
+async def test_a_new_client_comes_back_after_the_release(refusing: Refusing) -> None:
+    """Librdkafka started in a throttle loses nothing that its own time-out lets it have."""
+    node = refusing.node
+    name = await topic(node, "new")
+    await refusing.applies(1.0)
+    await refusing.applies(0.0)
+    async with (
+        # What uses up the share of those that are new.
+        Diallers(node.bootstrap, name, clients=1, config={"client.id": "first"}),
+        Traffic(node.bootstrap, name, bytes_per_s=1e6) as traffic,
+    ):
+        await seen("it is refused", refusing.figures, lambda now: now["RefusedNewConnections"] > 10)
+        before = traffic.acknowledged_bytes
+        await refusing.applies(1.0)
+        await seen("it flows", lambda: traffic.acknowledged_bytes > before + 2_000_000)
+        assert 0 == traffic.failed_records
+
+
+_REQUEST, _ = message(
+    "WriteTxnMarkers",
+    27,
+    1,
+    request=(("markers", CompactArray(Int64)),),
+    response=(("markers", CompactArray(Int64)),),
+)
+
+
+class WriteMarkers(AdminRequest, versions=(_REQUEST,)):
+    """No transaction's markers, which only brokers may write."""
+
+    NEEDED = "v1 (Kafka 2.8)"
+    values = ((),)
+
+
+async def test_fifty_refused_clients_leave_a_line_a_minute_in_the_log(refusing: Refusing) -> None:
+    """No line of Kafka's for any refusal, whatever level its logger has; a real error shows."""
+    node = refusing.node
+    name = await topic(node, "fifty")
+    await refusing.applies(1.0)
+    await refusing.applies(0.0)
+    log = node.brokers[0].log
+    read = log.stat().st_size
+    before = (await refusing.figures())["RefusedTotal"]
+    async with Diallers(node.bootstrap, name, clients=50, record_bytes=10_000):
+        await seen(
+            "many are refused",
+            refusing.figures,
+            lambda now: now["RefusedTotal"] > before + 200,
+        )
+        # An operator changes the logger's level, and with that its configuration.
+        await set_levels(admin_of(node), {0: "DEBUG"}, "kafka.server.KafkaApis")
+        await seen(
+            "many more are refused",
+            refusing.figures,
+            lambda now: now["RefusedTotal"] > before + 400,
+        )
+        await set_levels(admin_of(node), {0: "INFO"}, "kafka.server.KafkaApis")
+    now = await refusing.figures()
+    assert now["RefusalLogFiltered"] is True
+    said = log.read_bytes()[read:].decode(errors="replace")
+    assert "RefusedException" not in said
+    assert "Unexpected error handling request" not in said
+    assert len(re.findall(r"Refused \d+ produce requests", said)) <= 2
+    await writes_markers(node)
+    await seen("the real error", log.read_bytes, lambda now: b"ClusterAuthorization" in now[read:])
+    assert b"Unexpected error handling request" in log.read_bytes()[read:]
+    assert any("refused=" in report for report in refusing.sidecar.reports)
+
+
+async def writes_markers(node: Cluster) -> None:
+    """Send what only a broker may, as the user etl, which Kafka takes for an error of its own."""
+    (endpoint,) = addresses(node.bootstrap_of("BASIC"))
+    admin = KafkaAdmin(
+        bootstrap_servers=(endpoint,),
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username="etl",
+        sasl_password=SecretStr(PASSWORD),
+    )
+    connection = await dial(endpoint, load_security(admin, time.monotonic), "t", time.monotonic)
+    try:
+        await connection.call(WriteMarkers())
+    finally:
+        await connection.close()

@@ -1,0 +1,87 @@
+"""Clients that dial anew for each request, which no quota can stop: each lands one, and is gone.
+
+``async with Diallers(bootstrap, "t", clients=16)`` runs them, in threads; ``landed`` says how many
+bytes of records are in a topic.
+"""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+_END_S: Final = 30.0
+
+
+class Diallers:
+    """Clients of librdkafka, each one connection after another.
+
+    Attributes:
+        requests: how many were sent.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        clients: int = 4,
+        record_bytes: int = 500_000,
+        patience_s: float = 1.0,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing is sent yet.
+
+        Args:
+            bootstrap: host:port list.
+            topic: where to, partition 0.
+            clients: how many at once.
+            record_bytes: of each request's one record.
+            patience_s: how long each waits for its answer before it dials anew, seconds.
+            config: more of librdkafka's configuration.
+        """
+        self.requests = 0
+        self._topic = topic
+        self._value = bytes(record_bytes)
+        self._patience_s = patience_s
+        self._config = {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "linger.ms": 0,
+            "message.timeout.ms": round(patience_s * 1000),
+            **(config or {}),
+        }
+        self._ends = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"dialler-{each}", daemon=True)
+            for each in range(clients)
+        ]
+
+    async def __aenter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._ends.set()
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join, _END_S)
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            producer = Producer(self._config)
+            producer.produce(self._topic, self._value, partition=0)
+            producer.flush(self._patience_s + 1.0)
+            self.requests += 1
+
+
+async def landed(bootstrap: str, topic: str, record_bytes: int = 500_000) -> int:
+    """Bytes of records that were ever appended to a topic's partition 0."""
+    return await asyncio.to_thread(_landed, bootstrap, topic, record_bytes)
+
+
+def _landed(bootstrap: str, topic: str, record_bytes: int) -> int:
+    with Consumer({"bootstrap.servers": bootstrap, "group.id": topic}) as consumer:
+        _, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)
+    return int(high) * record_bytes
