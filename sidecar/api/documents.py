@@ -167,6 +167,9 @@ class ReaderDocument:
     fault: str | None
     """Why it may not throttle some of its clients, as its own guards found: `self-test`,
     `not-asked` or `error`; its broker's log has the details. Null: nothing is wrong."""
+    refused: Annotated[int, Field(ge=0)] | None
+    """How many produce requests its authorizer has refused since the broker's start; null without
+    one."""
 
 
 @described

@@ -99,9 +99,9 @@ _HEADERS: Final = [
     ),
     _parameter(
         "Throttle-Reader",
-        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER, and ; fault=WORD where "
-        "there is one: what a broker's quota callback reports of itself, for /v1/readers. Ignored "
-        "when it has another form.",
+        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER, and ; fault=WORD and "
+        "; refused=NUMBER where there are: what a broker's quota callback reports of itself, for "
+        "/v1/readers. Ignored when it has another form.",
     ),
 ]
 

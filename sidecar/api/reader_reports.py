@@ -1,8 +1,9 @@
 """The header by which a broker's callback reports who it is and how it is.
 
 ``Throttle-Reader: broker=1; emergency=false; throttled_clients=12``, in exactly this form and
-order, white space around the semicolons aside; ``; fault=not-asked`` and members of later versions
-may follow. Anything else is ignored: no reader may be refused the factor for its report.
+order, white space around the semicolons aside; ``; fault=not-asked``, ``; refused=7`` and members
+of later versions may follow. Anything else is ignored: no reader may be refused the factor for its
+report.
 
 Example: ``broker=01; emergency=false; throttled_clients=0`` is none, since node ids have no leading
 zeros.
@@ -21,7 +22,9 @@ _REPORT: Final = re.compile(
 _MORE: Final = re.compile(r"([a-z_]+)=([a-z0-9-]+)")
 
 _LONGEST: Final = 200
-"""Characters; the longest valid one of today has 80."""
+"""Characters; the longest valid one of today has 110."""
+
+_COUNT: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 
 _INT_MAX: Final = 2**31 - 1
 """Kafka's node ids, and Java's sizes."""
@@ -36,4 +39,11 @@ def parse_report(text: str) -> Report | None:
     if max(broker_id, throttled_clients) > _INT_MAX:
         return None
     more = dict(_MORE.findall(found[4]))
-    return Report(broker_id, found[2] == "true", throttled_clients, more.get("fault"))
+    refused = _COUNT.fullmatch(more.get("refused", ""))
+    return Report(
+        broker_id,
+        found[2] == "true",
+        throttled_clients,
+        more.get("fault"),
+        int(refused[0]) if refused else None,
+    )

@@ -198,6 +198,7 @@ def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
         emergency=reader.report.emergency,
         throttled_clients=reader.report.throttled_clients,
         fault=reader.report.fault,
+        refused=reader.report.refused,
     )
 
 

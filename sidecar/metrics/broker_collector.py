@@ -10,7 +10,7 @@ Example: broker 3 is killed. Its ``broker_active`` is 0 as soon as it is fenced,
 
 from collections.abc import Iterable, Iterator
 
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from sidecar.control.board import Board
@@ -57,12 +57,20 @@ class BrokerCollector(Collector):
             "1 while a broker's quota callback reports that it may not throttle some clients;"
             " /v1/readers has the reason.",
         )
+        refused = CounterMetricFamily(
+            "kafka_throttle_reader_refused_requests",
+            "Produce requests that a broker's authorizer has refused since its start; no series"
+            " without the authorizer.",
+            labels=["broker"],
+        )
         for reader in board.readers.known(now):
             report = reader.report
             does = reader.follows(board.snapshot.generation, now)
             follows.add_metric([str(report.broker_id)], float(does))
             faulty.add_metric([str(report.broker_id)], float(report.fault is not None))
-        yield from (follows, faulty)
+            if report.refused is not None:
+                refused.add_metric([str(report.broker_id)], report.refused)
+        yield from (follows, faulty, refused)
 
 
 def _of_brokers(name: str, text: str) -> GaugeMetricFamily:

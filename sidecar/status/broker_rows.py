@@ -108,6 +108,8 @@ def _does(reader: Reader, generation: int) -> str:
         sentences.append("with longer pauses, since a volume will soon be full")
     if reader.report.fault:
         sentences.append(f"may not throttle all clients ({reader.report.fault}), see its log")
+    if reader.report.refused:
+        sentences.append(f"has refused {reader.report.refused:,} requests since its start")
     if reader.generation != generation:
         sentences.append("has not taken the present decision yet")
     elif not reader.waiting:

@@ -32,12 +32,15 @@ class Report:
         emergency: whether its pauses are longer than usual, since a volume will soon be full.
         throttled_clients: how many of its clients (tag sets of quotas) it throttles.
         fault: why it may not throttle some of them, such as "not-asked"; None: it throttles all.
+        refused: how many produce requests its authorizer has refused since the broker's start; None
+            without one.
     """
 
     broker_id: int
     emergency: bool
     throttled_clients: int
     fault: str | None = None
+    refused: int | None = None
 
 
 @dataclass(slots=True)

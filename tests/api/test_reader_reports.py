@@ -23,17 +23,23 @@ def test_every_report_is_read_as_it_was_written(
 
 
 @pytest.mark.parametrize(
-    ("more", "fault"),
+    ("more", "fault", "refused"),
     [
-        ("; fault=not-asked", "not-asked"),
-        (" ;\tfault=error; refused=7", "error"),
-        ("; refused=7", None),
+        ("; fault=not-asked", "not-asked", None),
+        (" ;\tfault=error; refused=7", "error", 7),
+        ("; refused=0; more=1", None, 0),
+        (f"; refused={10**18 - 1}", None, 10**18 - 1),
+        (f"; refused={10**18}", None, None),
+        ("; refused=-1", None, None),
+        ("; refused=many", None, None),
     ],
 )
-def test_a_fault_and_what_later_versions_add(more: str, fault: str | None) -> None:
-    """A fault is read; a member that is not known takes nothing from the others."""
+def test_a_fault_refusals_and_what_later_versions_add(
+    more: str, fault: str | None, refused: int | None
+) -> None:
+    """They are read; a member that is not known takes nothing from the others."""
     text = "broker=1; emergency=true; throttled_clients=2"
-    assert Report(1, emergency=True, throttled_clients=2, fault=fault) == parse_report(text + more)
+    assert Report(1, True, 2, fault, refused) == parse_report(text + more)
 
 
 @pytest.mark.parametrize(

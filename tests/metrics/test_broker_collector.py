@@ -9,9 +9,15 @@ from tests.throttle.build import reading, whole
 def test_the_metrics_are_there_before_any_broker_is() -> None:
     """Each has its name, without a series."""
     families = list(BrokerCollector(Scene().board).collect())
-    names = {"broker_active", "broker_failing", "reader_follows", "reader_faulty"}
+    names = {
+        "broker_active",
+        "broker_failing",
+        "reader_follows",
+        "reader_faulty",
+        "reader_refused_requests",
+    }
     assert {f"kafka_throttle_{name}" for name in names} == {each.name for each in families}
-    assert [[]] * 4 == [family.samples for family in families]
+    assert [[]] * 5 == [family.samples for family in families]
 
 
 def test_brokers_that_are_active_fenced_silent_and_gone() -> None:
@@ -41,8 +47,9 @@ def test_callbacks_that_follow_and_that_do_not() -> None:
     heard = scene.board.readers.record
     heard(Report(1, emergency=False, throttled_clients=0), 1, 0.0).waiting += 1
     heard(Report(2, emergency=False, throttled_clients=0), None, 0.0)
-    heard(Report(3, emergency=False, throttled_clients=0, fault="error"), 1, 0.0)
+    heard(Report(3, emergency=False, throttled_clients=0, fault="error", refused=7), 1, 0.0)
     assert {"1": 0.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_faulty")
+    assert {"3": 7.0} == scene.by_broker("reader_refused_requests_total")
     assert {"1": 1.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_follows")
     scene.clock.now = 11.0
     assert {"1": 1.0, "2": 0.0, "3": 0.0} == scene.by_broker("reader_follows")

@@ -153,6 +153,15 @@ async def test_a_callback_with_a_fault() -> None:
     sidecar.board.readers.record(Report(1, False, 0, "not-asked"), None, 0.0)
     words = (await outline(sidecar)).words
     assert "may not throttle all clients (not-asked), see its log" in words
+    assert "has refused" not in words
+
+
+async def test_a_broker_that_refuses() -> None:
+    """The page has how many requests it was."""
+    sidecar = throttled()
+    sidecar.board.readers.record(Report(1, False, 0, refused=1234), None, 0.0)
+    words = (await outline(sidecar)).words
+    assert "throttles nobody, has refused 1,234 requests since its start" in words
 
 
 async def test_no_broker_follows() -> None:

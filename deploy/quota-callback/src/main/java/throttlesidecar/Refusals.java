@@ -189,9 +189,7 @@ final class Refusals {
             verdicts.remove(id);
         }
         connections.note(id);
-        if (!stops && isOver(nanos)) {
-            verdicts.clear();
-        }
+        forget(nanos);
     }
 
     private static boolean writesToExcludedOnly(
@@ -253,19 +251,22 @@ final class Refusals {
         }
         if (!stops && wasStopping) {
             releasedNanos = nanos;
-        }
-        if (!wasStopping && isOver(nanos)) {
-            verdicts.clear();
+            long rest = sinceLine.sumThenReset();
+            if (rest > 0) {
+                journal.warn("Refused " + rest + " more until the release");
+            }
         }
         wasStopping = stops;
-        long rest = sinceLine.sum();
-        if (!stops && rest > 0 && isOver(nanos)) {
-            journal.warn("Refused " + sinceLine.sumThenReset() + " more until the release");
-        }
+        forget(nanos);
     }
 
-    private boolean isOver(long nanos) {
-        return nanos - releasedNanos >= FORGET_MS * NANOS_PER_MS;
+    /** Some time after the last release nobody's verdict counts any more. */
+    private void forget(long nanos) {
+        // Of the two, the first changes first when a throttle begins, the second last when it ends.
+        boolean isFree = !enforcement.stopsAnybody() && !wasStopping;
+        if (isFree && nanos - releasedNanos >= FORGET_MS * NANOS_PER_MS) {
+            verdicts.clear();
+        }
     }
 
     /** How many requests were refused since the start. */

@@ -13,6 +13,7 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -23,6 +24,8 @@ import org.junit.jupiter.api.Test;
 class RefusalsTest {
     private static final String P = "client.quota.callback.sidecar.";
     private static final int REFUSED = -1;
+    private static final List<AuthorizationResult> ALLOWED =
+            List.of(AuthorizationResult.ALLOWED);
 
     private final MovedMoments moments = new MovedMoments();
     private final Lines lines = new Lines();
@@ -346,6 +349,20 @@ class RefusalsTest {
         assertEquals(REFUSED, produce(dialled(), "app"));
     }
 
+    /** What others produce meanwhile, and for however long, ends nobody's verdict. */
+    @Test
+    void aVerdictLastsWhileOthersAreFree() {
+        set("leak.bytes.per.second", "1000000");
+        runs("app");
+        apply(new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 2, Double.NaN));
+        produce("new-1", "app");
+        assertEquals(REFUSED, produce("new-2", "app"));
+        moments.pass(2 * Refusals.FORGET_MS);
+        refusals.check(
+                "bobs", "bob", "app", StandardRig.writes(ResourceType.TOPIC, "t"), ALLOWED);
+        assertEquals(REFUSED, produce("new-2", "app"));
+    }
+
     /** Neither a factor between 0 and 1, nor a ramp, refuses anything. */
     @Test
     void onlyTheFactorZeroRefuses() {
@@ -484,10 +501,9 @@ class RefusalsTest {
         assertEquals(121, log.calls);
         assertEquals(3, lines.count("Refused"), lines.toString());
         assertEquals(2, lines.count("Refused 60 produce requests"), lines.toString());
+        assertEquals(REFUSED, produce(dialled(), "app"));
         apply(1.0);
-        moments.pass(Refusals.FORGET_MS);
         apply(1.0);
-        apply(1.0);
-        assertEquals(3, lines.count("Refused"), lines.toString());
+        assertEquals(1, lines.count("Refused 1 more"), lines.toString());
     }
 }
