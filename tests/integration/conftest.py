@@ -49,6 +49,8 @@ _NEEDS: Final = {
     "test_pipeline_demo": "demo",
     "test_quota_arithmetic": "broker",
     "test_quota_entities": "broker",
+    "test_refusal": "broker",
+    "test_refusal_order": "broker",
     "test_spark_cluster": "spark",
     "test_status_page": "browser",
     "test_stream": "spark",

@@ -22,18 +22,26 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * <p>A broker accepts any first sequence of an idempotent producer that is new to a partition. So of
  * the requests that a client has in flight none may be admitted behind a refused one, or the refused
  * one comes out of order later. That is why a verdict lasts, and why after the release requests of
- * such a connection are refused, without a mute, until one comes {@link #QUIET_MS} after the last
- * refusal: then the client has had all answers, and sends the oldest first. After {@link
- * #MOST_QUIET_MS} it is admitted in any case.
+ * such a connection are refused, without a mute, until one comes after a break: then the client has had
+ * all answers, and sends the oldest first. The break has to be {@link #LONGEST_BREAK_MS} at first,
+ * since what is in flight may be uploaded slowly, and less and less for clients that try again more
+ * often than that, down to {@link #SHORTEST_BREAK_MS} after {@link #SHRINKS_MS}. After {@link
+ * #MOST_BREAK_MS} the connection is admitted in any case.
  *
  * <p>Request threads call {@link #check}; while nothing is throttled that costs two look-ups.
  */
 final class Refusals {
-    /** Since the last refusal, ms: what was in flight with it has come by then. */
-    static final long QUIET_MS = 50;
+    /** Since the last refusal, ms, at the release: as an upload of 1 MB at 2 MB/s takes. */
+    static final long LONGEST_BREAK_MS = 500;
 
-    /** How long after the release a client without such a break is refused, ms. */
-    static final long MOST_QUIET_MS = 2000;
+    /** Less than clients wait at least before they try again: 100 ms, give or take a fifth. */
+    static final long SHORTEST_BREAK_MS = 50;
+
+    /** How long the break takes from the longest to the shortest, ms. */
+    static final long SHRINKS_MS = 2000;
+
+    /** How long after the release a client without a break is refused, ms. */
+    static final long MOST_BREAK_MS = 4000;
 
     /** How long after the release the last verdicts are forgotten, ms. */
     static final long FORGET_MS = 10_000;
@@ -113,15 +121,16 @@ final class Refusals {
 
         /** Whether the release has come for it too: the client has nothing in flight. */
         boolean ends(long nanos) {
-            boolean ends =
-                    isReleased
-                            && (nanos - lastNanos >= QUIET_MS * NANOS_PER_MS
-                                    || nanos - releasedNanos >= MOST_QUIET_MS * NANOS_PER_MS);
             if (!isReleased) {
+                // Until now it was muted after each refusal, which makes breaks.
                 releasedNanos = nanos;
                 isReleased = true;
+                return false;
             }
-            return ends;
+            long sinceMs = (nanos - releasedNanos) / NANOS_PER_MS;
+            long shrunkMs = (LONGEST_BREAK_MS - SHORTEST_BREAK_MS) * sinceMs / SHRINKS_MS;
+            long breakMs = Math.max(SHORTEST_BREAK_MS, LONGEST_BREAK_MS - shrunkMs);
+            return nanos - lastNanos >= breakMs * NANOS_PER_MS || sinceMs >= MOST_BREAK_MS;
         }
 
         void refused(Reason reason, long nanos) {
