@@ -5,7 +5,6 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,30 +76,34 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def refusing(version: str) -> AsyncIterator[Refusing]:
-    """One combined node, where its callback hears what a test decides."""
-    async with AsyncExitStack() as stack:
-        node = await stack.enter_async_context(
-            Cluster(
-                environ=os.environ,
-                version=version,
-                brokers=1,
-                combined=True,
-                volumes=1,
-                volume_bytes=512 << 20,
-                broker_jars=[callback_jar()],
-                listeners=[Listener("BASIC", "SASL_PLAINTEXT", "PLAIN", {"etl": PASSWORD})],
-                properties={
-                    **CALLBACK_PROPERTIES,
-                    **REFUSING_PROPERTIES,
-                    f"{PREFIX}leak.bytes.per.second": str(BUDGET),
-                },
-                properties_of=asks_its_sidecar,
-            )
-        )
-        sidecar = FactorServer(node.brokers[0].sidecar_port)
-        await stack.enter_async_context(sidecar)
-        yield Refusing(node, sidecar)
+async def node(version: str) -> AsyncIterator[Cluster]:
+    """One combined node with the callback and the authorizer."""
+    async with Cluster(
+        environ=os.environ,
+        version=version,
+        brokers=1,
+        combined=True,
+        volumes=1,
+        volume_bytes=512 << 20,
+        broker_jars=[callback_jar()],
+        listeners=[Listener("BASIC", "SASL_PLAINTEXT", "PLAIN", {"etl": PASSWORD})],
+        properties={
+            **CALLBACK_PROPERTIES,
+            **REFUSING_PROPERTIES,
+            f"{PREFIX}leak.bytes.per.second": str(BUDGET),
+        },
+        properties_of=asks_its_sidecar,
+    ) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture
+async def refusing(node: Cluster) -> AsyncIterator[Refusing]:
+    """The node, whose callback hears what a test decides; at first nobody is throttled."""
+    async with FactorServer(node.brokers[0].sidecar_port) as sidecar:
+        refusing = Refusing(node, sidecar)
+        await refusing.applies(1.0)
+        yield refusing
 
 
 async def topic(node: Cluster, name: str) -> str:
@@ -121,7 +124,6 @@ async def test_clients_that_dial_anew_land_the_leak_budget(refusing: Refusing) -
     """Four of them do, of what pauses alone let through; after the release they land all."""
     node = refusing.node
     name = await topic(node, "anew")
-    await refusing.applies(1.0)
     async with Diallers(node.bootstrap, name, record_bytes=REQUEST, config={"client.id": "d"}):
         free = await lands(node, name, 3.0)
         assert free > 20 * BUDGET
@@ -145,7 +147,6 @@ async def test_a_client_that_stays_is_never_refused(refusing: Refusing) -> None:
     """It pauses, and is back after the release; nothing of it fails."""
     node = refusing.node
     name = await topic(node, "stays")
-    await refusing.applies(1.0)
     async with Traffic(node.bootstrap, name, bytes_per_s=1e6) as traffic:
         await seen("it flows", lambda: traffic.acknowledged_bytes > 2_000_000)
         await refusing.applies(0.0)
@@ -164,7 +165,6 @@ async def test_a_new_client_comes_back_after_the_release(refusing: Refusing) -> 
     """Librdkafka started in a throttle loses nothing that its own time-out lets it have."""
     node = refusing.node
     name = await topic(node, "new")
-    await refusing.applies(1.0)
     await refusing.applies(0.0)
     async with (
         # What uses up the share of those that are new.
@@ -198,7 +198,6 @@ async def test_fifty_refused_clients_leave_a_line_a_minute_in_the_log(refusing: 
     """No line of Kafka's for any refusal, whatever level its logger has; a real error shows."""
     node = refusing.node
     name = await topic(node, "fifty")
-    await refusing.applies(1.0)
     await refusing.applies(0.0)
     log = node.brokers[0].log
     read = log.stat().st_size

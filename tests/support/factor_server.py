@@ -5,7 +5,7 @@ import json
 from contextlib import AsyncExitStack
 from typing import Final, Self
 
-_HOLD_S: Final = 5.0
+_HOLD_S: Final = 1.0
 """How long a request waits for news."""
 
 
