@@ -56,6 +56,11 @@ final class Factors {
         return new Factors(factor, Map.of(), Source.FALLBACK, 0, Double.NaN);
     }
 
+    /** The same as if a volume were full already: what pauses can do instead of a refusal. */
+    Factors urgent() {
+        return new Factors(global, users, source, generation, 0.0, admitsNobody);
+    }
+
     /** All produce quotas are multiplied by it; within [0, 1]. */
     double global() {
         return global;

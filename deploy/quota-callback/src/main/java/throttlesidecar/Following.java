@@ -295,23 +295,29 @@ final class Following {
                                 document.users(),
                                 Factors.Source.SIDECAR,
                                 document.generation(),
-                                said.secondsToFull());
+                                said.secondsToFull(),
+                                document.stops()
+                                        && document.source() == Document.Source.OBSERVATION);
         boolean lifted = document != null && document.source() == Document.Source.OPERATOR;
-        return lifted || limits == null ? factors : seen(factors, limits.document.limit());
+        return lifted || limits == null ? factors : seen(factors, limits.document);
     }
 
     /** The same, unless the broker's own volumes are too full, whatever sidecars say. */
-    private Factors seen(Factors factors, VolumeLine limit) {
-        if (factors.global() == 0.0 || !volumes.violate(limit)) {
+    private Factors seen(Factors factors, Document lines) {
+        // Nothing stops that does not throttle, wherever the line lies.
+        boolean violates = volumes.violate(lines.limit());
+        boolean stops = volumes.stop(violates ? lines.stopLine() : null);
+        if (!violates || factors.global() == 0.0 && (factors.admitsNobody() || !stops)) {
             return factors;
         }
-        reason = volumes.reason(limit);
+        reason = volumes.reason(lines.limit());
         return new Factors(
                 0.0,
                 factors.users(),
                 Factors.Source.LOCAL,
                 factors.generation(),
-                factors.secondsToFull());
+                factors.secondsToFull(),
+                stops || factors.admitsNobody());
     }
 
     private boolean isThrottling() {
@@ -332,6 +338,7 @@ final class Following {
     private static boolean sameAs(Factors one, Factors other) {
         return one.source() == other.source()
                 && one.global() == other.global()
+                && one.admitsNobody() == other.admitsNobody()
                 && one.users().equals(other.users());
     }
 
@@ -362,8 +369,9 @@ final class Following {
     private void logDocument(Factors next) {
         String line =
                 String.format(
-                        "Produce quotas are multiplied by %s (%s%s)%s",
+                        "Produce quotas are multiplied by %s%s (%s%s)%s",
                         next.global(),
+                        next.admitsNobody() ? ", and nothing is admitted" : "",
                         next.source() == Factors.Source.LOCAL
                                 ? "by its own eyes"
                                 : "generation " + next.generation(),

@@ -109,8 +109,11 @@ final class Said {
         if (rank() != other.rank()) {
             return rank() > other.rank();
         }
-        if (document.factor() != other.document.factor() && rank() == VIOLATION) {
+        if (rank() == VIOLATION && document.factor() != other.document.factor()) {
             return document.factor() < other.document.factor();
+        }
+        if (document.stops() != other.document.stops()) {
+            return document.stops();
         }
         return observedNanos - other.observedNanos > 0;
     }

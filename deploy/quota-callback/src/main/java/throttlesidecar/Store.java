@@ -246,7 +246,9 @@ final class Store implements QuotaCallbackMXBean {
     }
 
     private void apply(Factors factors) {
-        quotas.apply(factors, enforcement);
+        // Below the second line pauses are as long as for a full volume where nothing is refused.
+        boolean pausesOnly = factors.admitsNobody() && settings.refuses() && !refusals.hasAuthorizer();
+        quotas.apply(pausesOnly ? factors.urgent() : factors, enforcement);
         refusals.applied();
         boolean emergency = isEmergency();
         if (emergency && !wasEmergency) {

@@ -181,4 +181,19 @@ class EmergencyTest {
         }
         assertTrue(changes <= 3, changes + " changes");
     }
+
+    /** Below the second line pauses grow to the longest where nothing can be refused. */
+    @Test
+    void pausesGrowBelowTheSecondLine() {
+        Factors stop = new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN, true);
+        Scene scene = new Scene(3, 1e6);
+        scene.stop(1e15);
+        for (int second = 0; second < 120; second++) {
+            moments.pass(1000);
+            rig.enforcement.apply(stop);
+            assertFalse(rig.enforcement.figures().emergency);
+        }
+        rig.enforcement.apply(stop.urgent());
+        assertTrue(rig.enforcement.figures().emergency);
+    }
 }

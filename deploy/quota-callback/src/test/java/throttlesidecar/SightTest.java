@@ -150,6 +150,29 @@ class SightTest {
         assertEquals(1.0, decided().global());
     }
 
+    /** At its stop line nothing is admitted, up to a tenth above it; the sidecar's stop counts too. */
+    @Test
+    void itsOwnEyesStop() {
+        own(says("observation", 0.0, 0));
+        following.onSight(sight(51));
+        assertFalse(decided().admitsNobody());
+        following.onSight(sight(50));
+        assertTrue(decided().admitsNobody());
+        assertEquals(Source.LOCAL, decided().source());
+        following.onSight(sight(56));
+        assertFalse(decided().admitsNobody());
+        following.adoptOthers(1);
+        Document stop =
+                new Document(
+                        0.0, Map.of(), Double.NaN, 1, 300_000, "", Document.Source.OBSERVATION, true,
+                        LIMIT, STOP, null);
+        following.onOther(0, Answer.modified(stop, "\"t\"", now, 60_000));
+        assertTrue(decided().admitsNobody());
+        assertEquals(Source.SIDECAR, decided().source());
+        own(says("override", 0.0, 0));
+        assertFalse(decided().admitsNobody());
+    }
+
     /** The limits of a document count when its validity has ended, and with the sidecar's fallback. */
     @Test
     void itsOwnEyesThrottleWithoutASidecar() {
