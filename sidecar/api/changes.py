@@ -46,7 +46,7 @@ class OverrideRequest(BaseModel):
     )
 
     factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-    """Produce quotas are multiplied by it; 0 stops producers, 1 releases them."""
+    """Produce quotas are multiplied by it; 0 throttles producers, 1 releases them."""
     reason: Annotated[
         str, Field(min_length=1, max_length=500, json_schema_extra={"format": "line"})
     ]

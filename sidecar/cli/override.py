@@ -70,7 +70,7 @@ def command() -> None:
     epilog="""\b
 Examples:
   throttle-sidecar override set 1.0 --reason "disk is being replaced" --for PT8H
-  throttle-sidecar override set 0 --reason "stop all producers" --for PT10M \\
+  throttle-sidecar override set 0 --reason "throttle all producers" --for PT10M \\
       --sidecars b1:7070,b2:7070,b3:7070
 """,
 )
@@ -103,9 +103,10 @@ def set_override(
     token_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Set the throttle factor by hand, from 0 (stop producers) to 1 (release them).
+    """Set the throttle factor by hand, from 0 (throttle producers) to 1 (release them).
 
-    Above 0, standard error lists the volumes at or below the limit: producers still fill them.
+    It lifts a stop, 0 too: a little of each producer passes then. Above 0, standard error lists
+    the volumes at or below the limit: producers still fill them.
     """
     body = {"factor": factor, "reason": reason, "duration": duration}
     answers = change(Request("PUT", "/v1/override", body), sidecars, token_file)

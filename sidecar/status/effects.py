@@ -28,6 +28,8 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
         sentences.append("Where a client has no quota, that is of its rate before.")
     if hides := hidden(snapshot, requested.factor):
         sentences.append(f"It does not heed that {hides}")
+    if snapshot.decision.stop:
+        sentences.append("It lifts the stop.")
     if snapshot.decision.override is not None:
         before = snapshot.decision.override
         sentences.append(
@@ -72,7 +74,8 @@ def _to(sidecars: str) -> str:
 
 def _after(inputs: StatusInputs, decision: Decision) -> str:
     if decision.violations and inputs.limit is not None:
-        return f"Producers are throttled at once: {short_of(inputs.board.snapshot, inputs.limit)}."
+        does = "Nothing is admitted" if decision.stopping else "Producers are throttled"
+        return f"{does} at once: {short_of(inputs.board.snapshot, inputs.limit)}."
     if decision.computed_at is None:
         return "The volumes can't be read: the fallback applies at once."
     return "Nobody is throttled then: no volume is at or below the limit."

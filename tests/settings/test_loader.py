@@ -201,7 +201,7 @@ def test_two_limits_in_two_places_are_both_named(tmp_path: Path) -> None:
 
 def test_of_stop_lines_there_is_one_at_most() -> None:
     """Both are named."""
-    line = problem({STOP_BYTES: "1", STOP_RATIO: "0.01"})
+    line = problem({STOP_BYTES: "1", STOP_RATIO: "0.5"})
     assert f"{STOP_BYTES}: only one of this and {STOP_RATIO} can be set; 2 are" == line
 
 
@@ -260,6 +260,8 @@ def test_a_stop_line_in_a_file(tmp_path: Path) -> None:
     text = "[storage.per_volume_stop]\nmin_available_ratio = 0.01\n"
     found = loaded(GOOD, **files(tmp_path, toml=text)).settings
     assert MinAvailableRatio(0.01) == found.stop_line
+    documented = keys.toml_key("storage_per_volume_stop_min_available_ratio")
+    assert "storage.per_volume_stop.min_available_ratio" == documented
     assert "" == keys.property_key("storage_per_volume_stop_min_available_ratio")
 
 

@@ -83,15 +83,18 @@ class TestSaving:
         assert something() == file.load(NOW)
 
     def test_a_stop_is_saved_and_loaded(self, file: StateFile) -> None:
-        """With the line that it was computed under."""
-        stopping = replace(file, stop_line=MinAvailableBytes(5))
-        rules = VolumeLimit(LIMIT, 300.0, 1.0, MinAvailableBytes(5))
-        memory = rules.fold(Memory(), whole(NOW, [reading(1, NOW, {"/d": 5})]))
-        before = PersistedState(memory, 0.0, Source.OBSERVATION, NOW)
-        stopping.save(before, unmoved)
-        assert before == stopping.load(NOW)
-        assert memory.computed is not None
-        assert 1 == len(memory.computed.stopping)
+        """With the line that it was computed under: the volume is only within its margin by now."""
+        limit, line = MinAvailableBytes(100), MinAvailableBytes(50)
+        stopping = replace(file, limit=limit, stop_line=line)
+        rules = VolumeLimit(limit, 300.0, 1.0, line)
+        memory = Memory()
+        for at, available in ((NOW - 1.0, 50), (NOW, 55)):
+            memory = rules.fold(memory, whole(at, [reading(1, at, {"/d": available})]))
+        stopping.save(PersistedState(memory, 0.0, Source.OBSERVATION, NOW), unmoved)
+        loaded = stopping.load(NOW)
+        assert isinstance(loaded, PersistedState)
+        assert loaded.memory.computed is not None
+        assert [55] == [each.volume.available_bytes for each in loaded.memory.computed.stopping]
 
     def test_without_a_stop_line_earlier_versions_can_read_it(self, file: StateFile) -> None:
         """They refuse what they don't know, so it is not there."""

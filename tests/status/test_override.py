@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import replace
 from html import unescape
 
 import httpx
@@ -10,8 +11,9 @@ import pytest
 from sidecar.cli.override import set_override
 from sidecar.cli.sidecar_client import parse_address
 from sidecar.control.board import Snapshot
+from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
-from tests.api.build import TOKEN, FakeSidecar
+from tests.api.build import FACTORS, TOKEN, FakeSidecar
 from tests.throttle.build import reading, whole
 
 ASKED = {"factor": "1", "duration": "PT1H", "reason": "a migration"}
@@ -109,6 +111,22 @@ async def test_ending_it() -> None:
     response, _ = await send(sidecar, "/override/end", {"token": TOKEN})
     assert 303 == response.status_code
     assert sidecar.board.snapshot.decision.override is None
+
+
+async def test_it_lifts_a_stop_which_is_in_force_again_after_its_end() -> None:
+    """Both steps say so, and nothing of it where nothing is stopped."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})]))
+    asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
+    assert "It lifts the stop." in unescape(asked.text)
+    sidecar.board.set_override(Override(0.0, "by hand", 0.0, 60.0))
+    ending = unescape((await sidecar.get("/override/end")).text)
+    assert "Nothing is admitted at once: /d1 of broker 1 has 5 B left" in ending
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 6})]))
+    asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
+    assert "It lifts the stop." not in unescape(asked.text)
+    ending = unescape((await sidecar.get("/override/end")).text)
+    assert "Producers are throttled at once: /d1" in ending
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_no_volume_above_the_limit_stops() -> None:
     above = replace(factors, stop_line=MinAvailableRatio(0.4))
     memory = above.fold(Memory(), seen(0.0, 31))
     assert (1.0, False) == (above.decide(memory, 0.0).factor, above.decide(memory, 0.0).stop)
-    assert [30] == [state.stop_bytes for state in memory.volumes()]
+    assert [(30, False)] == [(state.stop_bytes, state.stops) for state in memory.volumes()]
     assert [1] == [state.volume.broker_id for state in not_below_limit(memory.volumes())]
     memory = above.fold(memory, seen(1.0, 30))
     assert above.decide(memory, 1.0).stop
