@@ -94,6 +94,9 @@ def test_nothing_is_admitted() -> None:
     by_hand = head([free(2, 0.0, 4)], stop_line=line, override=Override(0.0, "x", 0.0, 60.0))
     assert "Producers are throttled, set by hand." == by_hand.sentence
     assert "Throttled" == by_hand.word
+    several = [whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])]
+    released = head(several, stop_line=line, override=Override(1.0, "x", 0.0, 60.0))
+    assert released.sentence.endswith("the limit is 10.0 GB. 3 volumes are at or below it.")
 
 
 def test_a_ratio() -> None:
