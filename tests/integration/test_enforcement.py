@@ -332,6 +332,30 @@ async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Cluster, st
             await are_throttled(traffics, 3.0)
 
 
+async def test_a_broker_throttles_by_its_own_eyes(obeying: Cluster, start: Start) -> None:
+    """No sidecar is left, and a volume of its own fills up; so when the broker starts anew."""
+    (name,) = await topics(obeying, 1)
+    daemons = await sidecars(obeying, start, THROTTLE_FACTOR_VALIDITY_DURATION="PT5S")
+    source = partial(figures, obeying, 1)
+    async with producers(obeying, [name]) as traffics:
+        await seen("its limits", source, lambda now: now["LimitsAgeMs"] >= 0)
+        for daemon in daemons:
+            await daemon.end(signal.SIGKILL)
+        await seen("the fallback", source, lambda now: now["Source"] == "FALLBACK")
+        await flows(traffics)
+        await obeying.occupy(1, 0, FULL_BYTES)
+        now = await seen("it looks", source, lambda now: now["Source"] == "LOCAL")
+        assert 0.0 == now["FactorApplied"]
+        await are_throttled(traffics)
+        await obeying.kill_broker(1)
+        await obeying.start_broker(1)
+        now = await seen("it looks again", source, lambda now: now["Source"] == "LOCAL")
+        await are_throttled(traffics, 3.0)
+        await obeying.occupy(1, 0, 0)
+        await seen("the release", source, lambda now: now["FactorApplied"] == 1.0)
+        await flows(traffics)
+
+
 async def test_producers_that_come_during_the_throttle_are_throttled(
     obeying: Cluster, start: Start
 ) -> None:

@@ -64,8 +64,10 @@ _COMPARED: Final = (
 )
 _MOST_TASKS: Final = 100
 _MOST_CONNECTIONS: Final = 50
-_MORE_PER_BROKER: Final = 3
-"""Of tasks, and of connections, a sidecar may have so many more for each broker of the cluster."""
+_MORE_TASKS: Final = 8
+_MORE_CONNECTIONS: Final = 4
+"""So many more a sidecar may have for each broker of the cluster: one to the broker, and with peers one
+from its sidecar and two to it, of which one waits for the next producer id."""
 _WARM_S: Final = 600
 """By then all that is made once is made."""
 _BLOCKS_AT_ONCE: Final = 60_000
@@ -266,10 +268,10 @@ class Claims:
     def _bounded(self, sidecar: SimulatedSidecar) -> None:
         tasks = sum(not task.done() for task in sidecar.process.tasks)
         connections = len([*self._world.network.of(sidecar.process)])
-        more = _MORE_PER_BROKER * len(self._world.brokers)
+        brokers = len(self._world.brokers)
         for what, found, most in (
-            ("tasks", tasks, _MOST_TASKS + more),
-            ("connections", connections, _MOST_CONNECTIONS + more),
+            ("tasks", tasks, _MOST_TASKS + _MORE_TASKS * brokers),
+            ("connections", connections, _MOST_CONNECTIONS + _MORE_CONNECTIONS * brokers),
         ):
             self._past[f"most {what}"] = max(self._past[f"most {what}"], found)
             if found > most and sidecar.is_running:
