@@ -139,6 +139,9 @@ class JavaTraffic:
             if not line.startswith(b"{"):
                 self._complaints.append(line)
                 continue
+            if not line.endswith(b"\n"):
+                # It was killed in the middle.
+                continue
             document = json.loads(line)
             self.acknowledged_bytes = document["acknowledged_bytes"]
             self.committed_records = document["committed_records"]
