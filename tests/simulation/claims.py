@@ -66,8 +66,8 @@ _MOST_TASKS: Final = 100
 _MOST_CONNECTIONS: Final = 50
 _MORE_TASKS: Final = 8
 _MORE_CONNECTIONS: Final = 4
-"""So many more a sidecar may have for each broker of the cluster: one to the broker, and with peers one
-from its sidecar and two to it, of which one waits for the next producer id."""
+"""So many more a sidecar may have for each broker of the cluster: one to the broker, and with
+peers one from its sidecar and two to it, of which one waits for the next producer id."""
 _WARM_S: Final = 600
 """By then all that is made once is made."""
 _BLOCKS_AT_ONCE: Final = 60_000

@@ -304,9 +304,8 @@ final class Following {
 
     /** The same, unless the broker's own volumes are too full, whatever sidecars say. */
     private Factors seen(Factors factors, Document lines) {
-        // Nothing stops that does not throttle, wherever the line lies.
         boolean violates = volumes.violate(lines.limit());
-        boolean stops = volumes.stop(violates ? lines.stopLine() : null);
+        boolean stops = volumes.stop(lines.limit(), lines.stopLine());
         if (!violates || factors.global() == 0.0 && (factors.admitsNobody() || !stops)) {
             return factors;
         }

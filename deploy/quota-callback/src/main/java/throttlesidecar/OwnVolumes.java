@@ -27,11 +27,16 @@ final class OwnVolumes {
                 && sight.volumes().values().stream().anyMatch(volume -> limit.isReached(volume, 0.0));
     }
 
-    /** Whether a volume is at or below the stop line, or was and is not above it by the margin. */
-    boolean stop(VolumeLine line) {
+    /**
+     * Whether a volume that violates the limit is at or below the stop line, or was and is not above it
+     * by the margin. Nothing stops that does not throttle, wherever the line lies.
+     */
+    boolean stop(VolumeLine limit, VolumeLine line) {
         double margin = stopped ? STOP_MARGIN : 0.0;
-        stopped = line != null
+        stopped = limit != null
+                && line != null
                 && sight.volumes().values().stream()
+                        .filter(volume -> limit.isReached(volume, 0.0))
                         .anyMatch(volume -> line.isReached(volume, margin));
         return stopped;
     }

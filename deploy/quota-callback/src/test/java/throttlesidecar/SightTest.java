@@ -193,12 +193,16 @@ class SightTest {
         List<Boolean> stops = new ArrayList<>();
         for (long available : new long[] {51, 50, 55, 56, 55, 50}) {
             volumes.see(sight(available));
-            stops.add(volumes.stop(STOP));
+            stops.add(volumes.stop(LIMIT, STOP));
         }
         assertEquals(List.of(false, true, true, false, false, true), stops);
-        assertFalse(volumes.stop(null));
-        assertFalse(volumes.violate(null));
         assertTrue(volumes.violate(LIMIT));
+        assertFalse(volumes.violate(null));
+        assertFalse(volumes.stop(LIMIT, null));
+        assertFalse(volumes.stop(null, STOP));
+        // Of a volume of 1,000 bytes the line is at 950, and the limit at 100.
+        volumes.see(sight(101));
+        assertFalse(volumes.stop(LIMIT, new VolumeLine(true, 0.95)));
     }
 
     /** A look that fails leaves the last reading: nothing is released unseen. */
