@@ -1,15 +1,15 @@
 """The quota callback of one broker, as a model of the jar's rules: whom it asks, how clients pause.
 
-It asks one sidecar, the one beside its broker, and no other when that one does not answer: then the
-last document is in force until its validity ends, and the fallback after that. Clients that share a
-quota share a tag set, whose rate and pauses are Kafka's; Kafka drops a tag set an hour after its
-last request.
+It asks one sidecar, the one beside its broker, and no other when that one does not answer: then
+the last document is in force until its validity ends, and the fallback after that, but for what the
+broker sees of its own volume. Clients that share a quota share a tag set, whose rate and pauses are
+Kafka's; Kafka drops a tag set an hour after its last request.
 
 Example: at factor 0 on a broker that took 6 MB/s, three clients with requests of 20 kB pause for
 1.1 s each, so that 54 kB/s leak: nine tenths of a hundredth.
 
 Left out: what ``pauses`` and ``following`` name; the bucket of the property ``produce``; the bound
-of 65,536 clients that are resolved at a time.
+of 16,384 clients that are resolved at a time.
 
 Source: Store, Follower, Quotas and SidecarClient in deploy/quota-callback; ClientQuotaManager in
 Kafka 4.3.1.
@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from sidecar.quotas.entities import QuotaKey, entities_of, resolve
 from sidecar.quotas.throttle_time import unbounded_ms
-from tests.simulation.following import Following, read_answer
+from tests.simulation.following import Following, Kept, read_answer
 from tests.simulation.pauses import Enforcement
 from tests.simulation.throttles import NO_QUOTA, Moment, TagSet, Terms
 
@@ -64,11 +64,17 @@ class Callback:
         broker_id: it reports as.
         sidecar_urls: the first is asked.
         now_s: the broker's start.
+        kept: what an earlier process of the broker left on its disk.
         terms: as the attributes of ``Terms``.
     """
 
     def __init__(
-        self, broker_id: int, sidecar_urls: Sequence[str], now_s: float, **terms: Any
+        self,
+        broker_id: int,
+        sidecar_urls: Sequence[str],
+        now_s: float,
+        kept: Kept | None = None,
+        **terms: Any,
     ) -> None:
         self._broker_id = broker_id
         self._url = sidecar_urls[0].rstrip("/") + PATH
@@ -86,6 +92,8 @@ class Callback:
         self._limits: dict[tuple[str, str], float] = {}
         self._enforcement = Enforcement(self._tag_sets.values, self._own, self._terms, now)
         self._request: Request | None = None
+        if kept is not None:
+            self._following.remember(kept)
         self._deadline = now.nanos
         self._expiry_check = now.nanos + _EXPIRY_CHECK_NANOS
 
@@ -139,13 +147,22 @@ class Callback:
         self._following.on_answer(answer, began.nanos, now.nanos)
         self._step(now_s)
 
+    def see(self, available: int, total: int, now_s: float) -> None:
+        """What the broker's own volume has, bytes."""
+        self._following.see(available, total)
+        self._step(now_s)
+
+    def kept(self) -> Kept | None:
+        """What is on the broker's disk for its next process."""
+        return self._following.kept()
+
     def factor(self, now_s: float) -> float:
         """Of all clients; single users may have a smaller one."""
         self._step(now_s)
         return self._enforcement.factors.factor
 
     def source(self, now_s: float) -> str:
-        """Where the factor comes from: SIDECAR, FALLBACK or DISABLED."""
+        """Where the factor comes from: SIDECAR, LOCAL, FALLBACK or DISABLED."""
         self._step(now_s)
         return self._enforcement.factors.source
 

@@ -5,13 +5,18 @@ and before the first answer, the fallback is in force. A failed request changes 
 may wait 10 s for a change before it answers, 1 s while something is throttled, and not at all
 after a failure.
 
+A broker looks at its own volume too, and holds it against the lines of the last document: at or
+below the limit it throttles, whatever the sidecar says, but for an override and a sidecar that is
+switched off; at or below the stop line nothing is admitted, until it is a tenth above. The last
+document is kept on disk, and counts as long as it would have after a restart.
+
 Example: answered at second 0, valid for 5 min, no answer from then on: a request every 500 ms;
 after 300 s the fallback; the sidecar starts at 400 s, and its factor is in force by 400.5 s.
 
-Left out: settings that change while the broker runs; bounds on what a hostile document costs; the
-seconds to full, which the emergency goes by.
+Left out: other sidecars than the own one; settings that change while the broker runs; bounds on
+what a hostile document costs; the seconds to full, which the emergency goes by.
 
-Source: Following, SidecarClient and DocumentReader in deploy/quota-callback.
+Source: Following, OwnVolumes, Kept, SidecarClient and DocumentReader in deploy/quota-callback.
 """
 
 import json
@@ -39,7 +44,40 @@ _LONGEST_NAME: Final = 1024
 _LONGEST_VALIDITY_MS: Final = 365 * 24 * 3600 * 1000
 _ETAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
 _WHOLE_MS: Final = re.compile("[0-9]{1,18}")
+_LINES: Final = ("min_available_bytes", "min_available_ratio")
+_BLIND: Final = ("override", "disabled", "fallback")
+_STOP_MARGIN: Final = 0.1
 _SECONDS: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """From where on a volume is too full, by what is available: bytes, or a share of all bytes."""
+
+    is_ratio: bool
+    value: float
+
+    def is_reached(self, available: int, total: int, margin: float = 0.0) -> bool:
+        """Whether so few bytes are available, or so few and a share of the line's besides."""
+        line = self.value * total if self.is_ratio else self.value
+        return available <= (1.0 + margin) * line
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a sidecar published.
+
+    Attributes:
+        factors: for all and for single users.
+        lifts: whether an operator decided it: what the broker itself sees does not count.
+        limit: of every volume; None: none.
+        stop_line: likewise.
+    """
+
+    factors: Factors
+    lifts: bool = False
+    limit: Line | None = None
+    stop_line: Line | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +85,22 @@ class Answer:
     """What a sidecar answered.
 
     Attributes:
-        factors: None: the last ones are not modified.
+        document: None: the last one is not modified.
         etag: sent with the next request; None: the document has none.
         valid_for_ms: from when the answer began.
     """
 
-    factors: Factors | None
+    document: Document | None
     etag: str | None
     valid_for_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A document on a broker's disk, and until when it is valid."""
+
+    document: Document
+    until_nanos: int
 
 
 def read_answer(
@@ -65,8 +111,8 @@ def read_answer(
     try:
         if status == 200:
             tag = lower.get("etag", "")
-            factors, valid_for_ms = _document(body)
-            return Answer(factors, tag if _ETAG.fullmatch(tag) else None, valid_for_ms)
+            document, valid_for_ms = _document(body)
+            return Answer(document, tag if _ETAG.fullmatch(tag) else None, valid_for_ms)
         if status == 304 and etag is not None:
             return Answer(None, None, _valid_for_ms(lower))
     except (ValueError, RecursionError):
@@ -82,8 +128,8 @@ def _valid_for_ms(headers: Mapping[str, str]) -> int:
     return min(int(text), _LONGEST_VALIDITY_MS)
 
 
-def _document(body: bytes) -> tuple[Factors, int]:
-    """The factors, and for how many milliseconds they are valid."""
+def _document(body: bytes) -> tuple[Document, int]:
+    """A document, and for how many milliseconds it is valid."""
     if len(body) > _MOST_BODY:
         raise ValueError("too large")
     document = json.loads(
@@ -96,12 +142,23 @@ def _document(body: bytes) -> tuple[Factors, int]:
             generation = _whole(document.get("generation", 0))
             users = _users(document)
             # Sidecars of earlier versions have no such member.
-            stop = document.get("stop") is True
+            source = document.get("source", "observation")
+            lifts = source in {"override", "disabled"}
+            stop = document.get("stop") is True and source not in _BLIND
             factors = Factors(_factor(factor), Source.SIDECAR, users, generation, stop)
             if document.get("seconds_to_full") is not None:
                 _positive(document["seconds_to_full"])
-            return factors, min(_whole(valid_for_ms), _LONGEST_VALIDITY_MS)
+            lines = _line(document.get("limit")), _line(document.get("stop_line"))
+            validity_ms = min(_whole(valid_for_ms), _LONGEST_VALIDITY_MS)
+            return Document(factors, lifts, *lines), validity_ms
     raise ValueError("no document")
+
+
+def _line(value: object) -> Line | None:
+    match value:
+        case {"type": str() as name, "value": number} if name in _LINES:
+            return Line(name == "min_available_ratio", _positive(number))
+    return None
 
 
 def _users(document: Mapping[str, Any]) -> dict[str, float]:
@@ -154,7 +211,10 @@ class Following:
     def __init__(self, *, enabled: bool, fallback: float, now_nanos: int) -> None:
         self._enabled = enabled
         self._fallback = Factors(fallback, Source.FALLBACK)
-        self._document: Factors | None = None
+        self._document: Document | None = None
+        self._lines: Document | None = None
+        self._sight: tuple[int, int] | None = None
+        self._is_stopped = False
         self._etag: str | None = None
         self._until = now_nanos
         self._is_fresh = False
@@ -185,12 +245,26 @@ class Following:
             self.failures += 1
             self._due = max(now_nanos + _BACKOFF_NANOS, self._requested + _RETRY_NANOS)
             return
-        if answer.factors is not None:
-            self._document, self._etag = answer.factors, answer.etag
+        if answer.document is not None:
+            self._document, self._etag = answer.document, answer.etag
+            self._lines = answer.document
         self._until = began_nanos + answer.valid_for_ms * _MS
         self._is_fresh = True
         # No sidecar waits for the change of a document without an entity tag.
         self._due = self._requested + (_POLL_NANOS if self._etag is None else _BACKOFF_NANOS)
+
+    def see(self, available: int, total: int) -> None:
+        """What the broker's own volume has, bytes."""
+        self._sight = available, total
+
+    def kept(self) -> Kept | None:
+        """What is on the broker's disk."""
+        return None if self._document is None else Kept(self._document, self._until)
+
+    def remember(self, kept: Kept) -> None:
+        """What was on the disk, before the first answer."""
+        self._document = self._lines = kept.document
+        self._until = kept.until_nanos
 
     def decide(self, now_nanos: int) -> Factors | None:
         """The factors to apply now; None when there is no reason to."""
@@ -220,8 +294,25 @@ class Following:
         if not self._enabled:
             return DISABLED
         if self._document is None or not self._is_valid(now_nanos):
-            return self._fallback
-        return self._document
+            return self._seen(self._fallback)
+        if self._document.lifts:
+            return self._document.factors
+        return self._seen(self._document.factors)
+
+    def _seen(self, factors: Factors) -> Factors:
+        """The same, unless the broker's own volume is too full."""
+        lines, sight = self._lines, self._sight
+        if lines is None or sight is None or lines.limit is None:
+            self._is_stopped = False
+            return factors
+        violates = lines.limit.is_reached(*sight)
+        margin = _STOP_MARGIN if self._is_stopped else 0.0
+        line = lines.stop_line
+        self._is_stopped = violates and line is not None and line.is_reached(*sight, margin)
+        if not violates or (factors.factor == 0.0 and (factors.stop or not self._is_stopped)):
+            return factors
+        stops = self._is_stopped or factors.stop
+        return Factors(0.0, Source.LOCAL, factors.users, factors.generation, stops)
 
     def _is_valid(self, now_nanos: int) -> bool:
         return self._document is not None and now_nanos <= self._until

@@ -64,11 +64,13 @@ class Enforcement:
         self._users: dict[str, Throttle] = {}
         self._is_free = True
         self._epochs = 0
+        self._furthest_ms = -(1 << 62)
         self.factors = DISABLED
 
     def apply(self, factors: Factors, now: Moment) -> None:
         """Puts factors in force."""
         self.factors = factors
+        self._furthest_ms = max(self._furthest_ms, now.wall_ms)
         if factors.source is Source.DISABLED:
             self._all, self._users, self._is_free = Throttle.none(now.nanos), {}, True
             return
@@ -113,9 +115,13 @@ class Enforcement:
         # A user that had no traffic counts with the mean of all.
         return (sum(group), sets) if sets or not active else (sum(everybody) / active, 1)
 
-    @staticmethod
-    def _rate(tag_set: TagSet, now: Moment) -> float:
-        """Kafka divides by all samples but one at least: too much for a young tag set."""
+    def _rate(self, tag_set: TagSet, now: Moment) -> float:
+        """Kafka divides by all samples but one at least: too much for a young tag set.
+
+        While the wall clock is behind what it was, Kafka's windows don't end: no rate is known.
+        """
+        if now.wall_ms < self._furthest_ms - 1000:
+            return 0.0
         age_ms = max(1000.0, (now.nanos - tag_set.since_nanos) / 1e6)
         least_ms = (WINDOW.samples - 1) * WINDOW.window_ms
         return tag_set.rate.measure(now.wall_ms) * max(1.0, least_ms / age_ms)

@@ -52,6 +52,7 @@ class Source(StrEnum):
     """Where factors come from."""
 
     SIDECAR = "SIDECAR"
+    LOCAL = "LOCAL"
     FALLBACK = "FALLBACK"
     DISABLED = "DISABLED"
 
@@ -65,14 +66,14 @@ class Factors:
         source: where they come from.
         users: single users' own; the stricter one applies.
         generation: the document's; 0 without one.
-        stop: whether nothing is to be admitted; the jar does not act by it yet.
+        stop: whether nothing is to be admitted.
     """
 
     factor: float
     source: Source
     users: Mapping[str, float] = field(default_factory=dict)
     generation: int = field(default=0, compare=False)
-    stop: bool = field(default=False, compare=False)
+    stop: bool = False
 
     @property
     def are_throttling(self) -> bool:

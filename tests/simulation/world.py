@@ -60,6 +60,8 @@ _NO_QUOTAS: Final = encode(
 )
 _LAST_EVENTS: Final = 50
 _CHECK_S: Final = 0.5
+_LOOK_S: Final = 1.0
+"""How often a callback looks at its broker's own volume."""
 _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""
 _WITH_STOP_LINE: Final = 0.5
@@ -369,9 +371,20 @@ class World:
             return
         broker.boot()
         url = self.sidecars[broker.number].url
-        callback = Callback(broker.broker_id, [url], self.now())
+        before = self.callbacks.get(broker.number)
+        kept = before.kept() if before else None
+        callback = Callback(broker.broker_id, [url], self.now(), kept)
         self.callbacks[broker.number] = callback
         broker.process.start(self._follow(broker, callback), f"callback {broker.number}")
+        broker.process.start(self._look(broker, callback), f"eyes {broker.number}")
+
+    async def _look(self, broker: SimulatedBroker, callback: Callback) -> None:
+        """The callback's other thread: what its own volume has; nothing of one that is offline."""
+        while True:
+            if not broker.is_offline:
+                volume = broker.volume
+                callback.see(volume.available_bytes, volume.total_bytes, self.now())
+            await asyncio.sleep(_LOOK_S)
 
     async def _follow(self, broker: SimulatedBroker, callback: Callback) -> None:
         """The callback's thread: requests of its sidecar, and what expires."""

@@ -33,6 +33,7 @@ final class Enforcement {
     /** How often the clock may tick while a rate is read; it does so once in thousands. */
     private static final int ATTEMPTS = 3;
 
+    private static final long NEVER = Long.MIN_VALUE;
     private static final double MS_PER_S = 1000.0;
     private static final double NANOS_PER_MS = 1e6;
 
@@ -44,8 +45,8 @@ final class Enforcement {
     private final Faults faults = new Faults();
     private final Canary canary = new Canary();
 
-    /** When this thread's last request of a throttled client was recorded, by the wall clock. */
-    private final ThreadLocal<Long> recordedMs = new ThreadLocal<>();
+    /** When the request came whose quota this thread will ask for, by the wall clock; or NEVER. */
+    private final ThreadLocal<long[]> recordedMs = ThreadLocal.withInitial(() -> new long[] {NEVER});
 
     private volatile State state;
     private long epochs;
@@ -221,17 +222,20 @@ final class Enforcement {
      */
     void beforeRecord(TagSet tagSet) {
         State now = state;
+        if (tagSet != null) {
+            tagSets.install(tagSet);
+        }
+        if (now.isFree) {
+            return;
+        }
+        recordedMs.get()[0] = moments.nowMs();
+        if (tagSet == null ? now.all.mode() == Mode.FREE : now.isFree(tagSet)) {
+            return;
+        }
+        canary.request();
         if (tagSet == null) {
-            if (now.all.mode() != Mode.FREE) {
-                recording();
-            }
             return;
         }
-        tagSets.install(tagSet);
-        if (now.isFree(tagSet)) {
-            return;
-        }
-        recording();
         KafkaMetric metric = tagSet.metric();
         if (metric == null) {
             return;
@@ -252,11 +256,6 @@ final class Enforcement {
         } else {
             account.expire(counted, landed);
         }
-    }
-
-    private void recording() {
-        canary.request();
-        recordedMs.set(moments.nowMs());
     }
 
     /** S without the sensor's monitor, while others may record; infinite if it could not be read. */
@@ -359,8 +358,10 @@ final class Enforcement {
      * window that ended while this thread waited for the sensor would cost the pause a second.
      */
     private long recordedNowMs() {
-        Long recorded = recordedMs.get();
-        return recorded == null ? moments.nowMs() : recorded;
+        long[] last = recordedMs.get();
+        long recorded = last[0];
+        last[0] = NEVER;
+        return recorded == NEVER ? moments.nowMs() : recorded;
     }
 
     /** An error that neither Kafka nor a client is to see: their own quotas are in force. */
