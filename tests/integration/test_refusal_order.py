@@ -41,7 +41,7 @@ LIBRDKAFKA: dict[str, Any] = {
     "batch.num.messages": 2,
     "message.timeout.ms": 120_000,
 }
-TRANSACTIONAL = {"transactional.id": "tx", "transaction.timeout.ms": 60_000}
+TRANSACTIONAL = {"transactional.id": "tx", "transaction.timeout.ms": 120_000}
 
 
 def refusing() -> Cluster:

@@ -25,6 +25,7 @@ from tests.support.java import compiled
 
 _END_S: Final = 150.0
 _FLUSH_S: Final = 60.0
+_EVERY_S: Final = 0.1
 
 Found = Mapping[str, Mapping[int, list[int]]]
 """Life -> partition -> the numbers of its records, in the log's order."""
@@ -245,7 +246,9 @@ class _Life:
                 self._producer.init_transactions(_FLUSH_S)
             while time.monotonic() < until and not ends.is_set():
                 self._burst()
-                self._producer.poll(0.1)
+                next_burst = time.monotonic() + _EVERY_S
+                while (left := next_burst - time.monotonic()) > 0:
+                    self._producer.poll(left)
             if self._producer.flush(_FLUSH_S) > 0:
                 self._fails("not flushed")
         except (KafkaException, BufferError) as broken:

@@ -21,12 +21,14 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  *
  * <p>A broker accepts any first sequence of an idempotent producer that is new to a partition. So of
  * the requests that a client has in flight none may be admitted behind a refused one, or the refused
- * one comes out of order later. That is why a verdict lasts, and why after the release requests of
+ * one comes out of order later: librdkafka then takes its records for acknowledged, and Java stands
+ * still until they expire. That is why a verdict lasts, and why after the release requests of
  * such a connection are refused, without a mute, until one comes after a break: then the client has had
  * all answers, and sends the oldest first. The break has to be {@link #LONGEST_BREAK_MS} at first,
  * since what is in flight may be uploaded slowly, and less and less for clients that try again more
- * often than that, down to {@link #SHORTEST_BREAK_MS} after {@link #SHRINKS_MS}. After {@link
- * #MOST_BREAK_MS} the connection is admitted in any case.
+ * often than that, down to {@link #SHORTEST_BREAK_MS} after {@link #SHRINKS_MS}. One that makes none
+ * even then, with many partitions, is muted now and again: what it has to send comes at once after
+ * that, and its partitions wait together. After {@link #MOST_BREAK_MS} it is admitted in any case.
  *
  * <p>Request threads call {@link #check}; while nothing is throttled that costs two look-ups.
  */
@@ -38,10 +40,13 @@ final class Refusals {
     static final long SHORTEST_BREAK_MS = 50;
 
     /** How long the break takes from the longest to the shortest, ms. */
-    static final long SHRINKS_MS = 2000;
+    static final long SHRINKS_MS = 5000;
+
+    /** From then on, from one mute to the next, ms: it lasts a second. */
+    static final long MUTES_MS = 3000;
 
     /** How long after the release a client without a break is refused, ms. */
-    static final long MOST_BREAK_MS = 4000;
+    static final long MOST_BREAK_MS = 20_000;
 
     /** How long after the release the last verdicts are forgotten, ms. */
     static final long FORGET_MS = 10_000;
@@ -117,6 +122,7 @@ final class Refusals {
     private static final class Verdict {
         private volatile long lastNanos;
         private volatile long releasedNanos;
+        private volatile long mutedNanos;
         private volatile boolean isReleased;
 
         /** Whether the release has come for it too: the client has nothing in flight. */
@@ -133,9 +139,16 @@ final class Refusals {
             return nanos - lastNanos >= breakMs * NANOS_PER_MS || sinceMs >= MOST_BREAK_MS;
         }
 
-        void refused(Reason reason, long nanos) {
+        /** A request is refused; returns whether the connection is to be muted. */
+        boolean refused(Reason reason, long nanos) {
             lastNanos = nanos;
             isReleased = reason == Reason.RELEASE;
+            long last = nanos - releasedNanos < SHRINKS_MS * NANOS_PER_MS ? nanos : mutedNanos;
+            boolean mutes = !isReleased || nanos - last >= MUTES_MS * NANOS_PER_MS;
+            if (mutes) {
+                mutedNanos = nanos;
+            }
+            return mutes;
         }
     }
 
@@ -222,12 +235,12 @@ final class Refusals {
             String principal,
             String clientId) {
         Verdict verdict = last == null ? verdicts.put(id, new Verdict()) : last;
-        verdict.refused(reason, nanos);
+        boolean mutes = verdict.refused(reason, nanos);
         counts.get(reason).increment();
         sinceLine.increment();
         writeLine(nanos, principal, clientId);
         log.filter();
-        if (reason != Reason.RELEASE) {
+        if (mutes) {
             Mute.next(principal, clientId);
         }
         throw new RefusedException(
