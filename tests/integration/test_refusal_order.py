@@ -32,16 +32,16 @@ THROTTLES = int(os.environ.get("REFUSAL_THROTTLES", "20"))
 
 PARTITIONS = 4
 
-JAVA: dict[str, object] = {"linger.ms": 0, "batch.size": 2500, "delivery.timeout.ms": 120_000}
+JAVA: dict[str, object] = {"linger.ms": 0, "batch.size": 2500, "delivery.timeout.ms": 300_000}
 """Idempotent, as by default; small batches, so that many are in flight."""
 
 LIBRDKAFKA: dict[str, Any] = {
     "enable.idempotence": True,
     "linger.ms": 0,
     "batch.num.messages": 2,
-    "message.timeout.ms": 120_000,
+    "message.timeout.ms": 300_000,
 }
-TRANSACTIONAL = {"transactional.id": "tx", "transaction.timeout.ms": 120_000}
+TRANSACTIONAL = {"transactional.id": "tx", "transaction.timeout.ms": 300_000}
 
 
 def refusing() -> Cluster:
@@ -58,7 +58,7 @@ def refusing() -> Cluster:
     )
 
 
-@pytest.mark.timeout(180 + 12 * THROTTLES)
+@pytest.mark.timeout(480 + 12 * THROTTLES)
 async def test_every_record_is_in_the_log_once_and_in_order() -> None:
     """Whatever is refused at whichever moment."""
     choices = random.Random(SEED)

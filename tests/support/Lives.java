@@ -127,7 +127,7 @@ class Lives {
                     Thread.sleep(100);
                 }
                 producer.flush();
-                producer.close(Duration.ofSeconds(60));
+                producer.close(Duration.ofSeconds(280));
             } catch (Exception broken) {
                 failed.incrementAndGet();
                 error.set(String.valueOf(broken));

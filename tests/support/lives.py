@@ -23,8 +23,8 @@ from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.errors import ClusterError
 from tests.support.java import compiled
 
-_END_S: Final = 150.0
-_FLUSH_S: Final = 60.0
+_END_S: Final = 330.0
+_FLUSH_S: Final = 280.0
 _EVERY_S: Final = 0.1
 
 Found = Mapping[str, Mapping[int, list[int]]]
