@@ -100,6 +100,6 @@ async def test_every_record_is_in_the_log_once_and_in_order() -> None:
             print(f"{name}: {len(group.done)} lives, {sent} records")
             wrong += faults(group.done, found)
     print(f"{now['RefusedTotal']} refused, {now['RefusedAfterRelease']} of them after a release")
-    assert now["RefusedNewConnections"] > 10 * THROTTLES, "too few to show anything"
+    assert now["RefusedNewConnections"] > THROTTLES, "too few to show anything"
     assert now["RefusedAfterRelease"] > 0
     assert [] == wrong
