@@ -130,6 +130,9 @@ class SidecarAuthorizerTest {
                     List.of(AuthorizationResult.DENIED),
                     StandardRig.produce(authorizer, "new", "ann", "other"));
         }
+        // Nor is it taken for one that writes to excluded topics alone.
+        Map<String, String> tags = callback.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app");
+        assertEquals("", tags.get("user"));
         plain.close();
     }
 
