@@ -19,9 +19,10 @@ CALLBACK := deploy/quota-callback
 KUSTOMIZE := $(BIN)/kustomize
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
+CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos test test-all check lint unit brokers spark spark-all others java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos test test-all check lint unit brokers spark spark-all others java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -156,6 +157,25 @@ bench-producer-ids: tools-demo $(INSTALLED) $(JAR)
 bench-pipeline: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipeline
 
+# Producers of many clients in throttles of 75 s and of 10 minutes: 4 hours, on such a machine too.
+# CLIENTS="java sarama" ARMS=callback MINUTES=1.25 measures less, JAR=other.jar another callback.
+bench-clients: tools-clients $(INSTALLED) $(JAR) $(CLIENTS_INSTALLED)
+	$(BIN)/python -m benchmarks.clients $(CLIENTS) $(if $(ARMS),--arms $(ARMS)) \
+	    $(if $(MINUTES),--minutes $(MINUTES)) --jar $(JAR)
+
+# The clients that are none of this project's: locked by go.sum, package-lock.json and hashes.
+$(CLIENTS_INSTALLED): $(wildcard benchmarks/clients/produce.go benchmarks/clients/produce.js \
+    benchmarks/clients/go.* benchmarks/clients/package*.json benchmarks/clients/requirements.txt)
+	mkdir -p $(@D)
+	cd benchmarks/clients && go build -o $(CURDIR)/$(@D)/produce .
+	cp benchmarks/clients/package.json benchmarks/clients/package-lock.json \
+	    benchmarks/clients/produce.js $(@D)
+	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --silent
+	$(PYTHON) -m venv $(@D)/venv
+	$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+	    -r benchmarks/clients/requirements.txt
+	touch $@
+
 # What the quota callback costs a request, beside Kafka's own and the plugin's: 4 minutes.
 bench-callback: $(JAR)
 	mvn --quiet --batch-mode --file $(CALLBACK)-benchmark compile exec:exec
@@ -174,12 +194,17 @@ lock: $(INSTALLED)
 	    --extra demo --extra pipeline --group dev pyproject.toml -o requirements-dev.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --group pyproject.toml:build --constraint requirements-dev.txt -o requirements-build.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	    benchmarks/clients/requirements.in -o benchmarks/clients/requirements.txt
 
 tools-demo:
 	tools/prerequisites python java mvn
 
 tools-test:
 	tools/prerequisites python java mvn curl promtool
+
+tools-clients:
+	tools/prerequisites python java mvn go1.21 npm
 
 tools-test-all:
 	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium

@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 
 from benchmarks import __main__ as program
+from benchmarks.clients import __main__ as clients
 from benchmarks.enforcement import __main__ as enforcement
 from benchmarks.mutations import __main__ as mutations
 from benchmarks.producer_ids import __main__ as producer_ids
@@ -59,11 +60,12 @@ def test_one_that_can_not_be_measured_is_a_failure_of_its_own(
     ("program", "part"),
     [
         (program, "polls"),
+        (clients, "java-2"),
         (enforcement, "librdkafka-4"),
         (mutations, "quota"),
         (producer_ids, "2"),
     ],
-    ids=["all", "enforcement", "mutations", "producer_ids"],
+    ids=["all", "clients", "enforcement", "mutations", "producer_ids"],
 )
 def test_an_unknown_part_is_refused(
     monkeypatch: pytest.MonkeyPatch, program: ModuleType, part: str

@@ -1,0 +1,119 @@
+"""The clients, each as it is and with what its user can set, and the commands that run them.
+
+``make bench-clients`` builds and installs what they need in ``.cache/clients``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+INSTALLED: Final = Path(".cache/clients")
+_FOLDER: Final = Path(__file__).parent
+# log4j's own default writes to standard output, where the reports go.
+_JVM: Final = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client with its settings.
+
+    Attributes:
+        key: short, for names of files.
+        name: for a reader.
+        language: of its program.
+        library: as the program names it.
+        settings: besides its defaults.
+    """
+
+    key: str
+    name: str
+    language: str
+    library: str
+    settings: Sequence[str] = field(default=())
+
+    def command(self, java: str, jars: Path, words: Sequence[str]) -> list[str]:
+        """The command line of its program.
+
+        Args:
+            java: the JDK's program.
+            jars: the folder with Kafka's jars.
+            words: bootstrap, topic and so on, as name=value.
+        """
+        programs: dict[str, list[str]] = {
+            "java": [java, *_JVM, "-cp", f"{jars}/*", str(_FOLDER / "Produce.java")],
+            "go": [str(INSTALLED / "produce")],
+            "python": [str(INSTALLED / "venv/bin/python"), str(_FOLDER / "produce.py")],
+            "node": ["node", str(INSTALLED / "produce.js")],
+        }
+        own = [f"client={self.library}", *words, *self.settings]
+        return [*programs[self.language], *own]
+
+
+CLIENTS: Final = (
+    Client("java", "Java", "java", "java"),
+    Client(
+        "java-not-idempotent",
+        "Java, `enable.idempotence=false`",
+        "java",
+        "java",
+        ["enable.idempotence=false"],
+    ),
+    Client("librdkafka", "librdkafka", "python", "librdkafka"),
+    Client(
+        "librdkafka-idempotent",
+        "librdkafka, `enable.idempotence=true`",
+        "python",
+        "librdkafka",
+        ["enable.idempotence=true"],
+    ),
+    Client("franz-go", "franz-go", "go", "franz-go"),
+    Client("sarama", "Sarama", "go", "sarama"),
+    Client("kafka-go", "kafka-go (its default is acks=0)", "go", "kafka-go"),
+    Client(
+        "kafka-go-all",
+        "kafka-go, `RequiredAcks=RequireAll`",
+        "go",
+        "kafka-go",
+        ["RequiredAcks=all"],
+    ),
+    Client("kafkajs", "kafkajs", "node", "kafkajs"),
+    Client("aiokafka", "aiokafka", "python", "aiokafka"),
+    Client("kafka-python", "kafka-python", "python", "kafka-python"),
+    # What its user can set, where a client does badly as it is.
+    Client(
+        "librdkafka-small-queue",
+        "librdkafka, `queue.buffering.max.messages=500`",
+        "python",
+        "librdkafka",
+        ["queue.buffering.max.messages=500"],
+    ),
+    Client(
+        "franz-go-small-batch",
+        "franz-go, `ProducerBatchMaxBytes(65536)`",
+        "go",
+        "franz-go",
+        ["ProducerBatchMaxBytes=65536"],
+    ),
+    Client(
+        "sarama-retries",
+        "Sarama, `Producer.Retry.Max=10000`",
+        "go",
+        "sarama",
+        ["Producer.Retry.Max=10000"],
+    ),
+    Client(
+        "kafka-go-attempts",
+        "kafka-go, `RequireAll`, `MaxAttempts=10000`",
+        "go",
+        "kafka-go",
+        ["RequiredAcks=all", "MaxAttempts=10000"],
+    ),
+    Client(
+        "kafkajs-idempotent",
+        "kafkajs, `idempotent: true`",
+        "node",
+        "kafkajs",
+        ["idempotent=true"],
+    ),
+)
