@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.clients.clients import CLIENTS, INSTALLED, Client
+from benchmarks.clients.clients import CLIENTS, INSTALLED, Client, versions
 from benchmarks.clients.report import report
 from benchmarks.clients.scene import ARMS, Case, happen
 from benchmarks.machine import describe
@@ -50,7 +50,9 @@ def main() -> int:
     chosen = [each for each in CLIENTS if each.key in names]
     failed = 0
     if chosen:
-        (folder / "machine.json").write_text(json.dumps(describe()), encoding="utf-8")
+        (folder / "machine.json").write_text(
+            json.dumps([*describe(), versions()]), encoding="utf-8"
+        )
         jar = callback_jar(asked.jar)
         for arm in asked.arms:
             for minutes in asked.minutes:

@@ -3,10 +3,14 @@
 ``make bench-clients`` builds and installs what they need in ``.cache/clients``.
 """
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from sidecar.demo.jars import DEFAULT_VERSION
 
 INSTALLED: Final = Path(".cache/clients")
 _FOLDER: Final = Path(__file__).parent
@@ -117,3 +121,14 @@ CLIENTS: Final = (
         ["idempotent=true"],
     ),
 )
+
+
+def versions() -> str:
+    """The clients' versions, as they are locked."""
+    found = [("Java", DEFAULT_VERSION)]
+    texts = {name: (_FOLDER / name).read_text("utf-8") for name in ("requirements.in", "go.mod")}
+    found += re.findall(r"^([\w-]+)==(\S+)$", texts["requirements.in"], re.MULTILINE)
+    direct = re.findall(r"^\t(\S+) v(\S+)$", texts["go.mod"], re.MULTILINE)
+    found += [(module.rpartition("/")[2], version) for module, version in direct]
+    found += json.loads((_FOLDER / "package.json").read_text("utf-8"))["dependencies"].items()
+    return ", ".join(" ".join(each) for each in found)

@@ -116,7 +116,8 @@ def _records(ours: dict[str, str]) -> Iterator[tuple[int, int, bytes, float]]:
 
 
 def _stop_with_input() -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 1):
+        pass  # Nothing is said to it.
     _STOP.set()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.clients import __main__ as program
-from benchmarks.clients.clients import CLIENTS
+from benchmarks.clients.clients import CLIENTS, versions
 from benchmarks.clients.course import Course
 from benchmarks.clients.report import BEGIN, END
 from benchmarks.clients.scene import Case
@@ -64,6 +64,13 @@ def test_the_tables_are_put_into_the_page(monkeypatch: pytest.MonkeyPatch, tmp_p
         "1.0; 2",
         "> 40 s",
     ] == row(text.partition("10 minutes")[0], "Sarama |")
+
+
+def test_every_client_has_a_version() -> None:
+    """They are read where they are locked."""
+    libraries = {"confluent-kafka" if c.library == "librdkafka" else c.library for c in CLIENTS}
+    named = {each.split(" ")[0].lower() for each in versions().split(", ")}
+    assert libraries == named
 
 
 @pytest.mark.usefixtures("jar")
