@@ -29,7 +29,7 @@ from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.jars import jars, java
 from sidecar.demo.layout import PLAIN
-from sidecar.demo.sidecar_processes import Sidecar, start_sidecars
+from sidecar.demo.sidecar_processes import Sidecar, start_sidecars, write_token
 from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
 from tests.support.java import bean, beans
@@ -111,8 +111,16 @@ async def happen(clients: Sequence[Client], case: Case, folder: Path) -> list[Co
     )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(cluster)
-        limit = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(_LIMIT_BYTES)}
-        sidecars = await start_sidecars(cluster, limit)
+        token = write_token(cluster)
+        settings = {
+            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(_LIMIT_BYTES),
+            "SIDECAR_TOKEN_FILE": str(token),
+        }
+        sidecars = await start_sidecars(cluster, settings)
+        headers = {
+            "Authorization": f"Bearer {token.read_text().strip()}",
+            "Content-Type": "application/json",
+        }
         await _obey(cluster)
         async with Admin(cluster.bootstrap) as admin:
             for broker, client in enumerate(clients):
@@ -131,10 +139,10 @@ async def happen(clients: Sequence[Client], case: Case, folder: Path) -> list[Co
                 await asyncio.sleep(_CHECK_S)
         await asyncio.sleep(BEFORE_S)
         throttled_at = time.time()
-        await _override(sidecars, 0.0)
+        await _override(sidecars, headers, 0.0)
         await asyncio.sleep(case.throttle_s)
         released_at = time.time()
-        await _override(sidecars, None)
+        await _override(sidecars, headers, None)
         await asyncio.sleep(AFTER_S)
         ended_at = time.time()
         await asyncio.gather(*(run.end() for run in runs))
@@ -219,7 +227,9 @@ async def _obey(cluster: Cluster) -> None:
                 await asyncio.sleep(_CHECK_S)
 
 
-async def _override(sidecars: Sequence[Sidecar], factor: float | None) -> None:
+async def _override(
+    sidecars: Sequence[Sidecar], headers: Mapping[str, str], factor: float | None
+) -> None:
     """Set the factor by hand; None: no longer."""
     document = {"factor": factor, "reason": "make bench-clients", "duration": "PT1H"}
     body = None if factor is None else json.dumps(document).encode()
@@ -228,7 +238,7 @@ async def _override(sidecars: Sequence[Sidecar], factor: float | None) -> None:
         request = urllib.request.Request(
             f"{sidecar.url}/v1/override",
             data=body,
-            headers={"Content-Type": "application/json"},
+            headers=dict(headers),
             method="DELETE" if body is None else "PUT",
         )
         urllib.request.urlopen(request, timeout=5.0).close()
