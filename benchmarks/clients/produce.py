@@ -46,10 +46,10 @@ def librdkafka(ours: dict[str, str], own: dict[str, str]) -> None:
     for number, partition, value, due in _records(ours):
         while (early := due - time.monotonic()) > 0:
             producer.poll(early)
-        _report("sent", number)
         while not _STOP.is_set():
             try:
                 producer.produce(ours["topic"], value, partition=partition)
+                _report("sent", number)
                 break
             except BufferError:
                 producer.poll(0.05)
