@@ -18,6 +18,7 @@ END: Final = "<!-- end -->"
 _ARMS: Final = {"callback": "The callback alone", "authorizer": "With the authorizer"}
 _HEADER: Final = (
     "client",
+    "kB/s before",
     "kB/s landed: least to most (mean)",
     "first error",
     "records lost, from",
@@ -53,6 +54,7 @@ def row(name: str, found: Figures) -> list[str]:
     back = f"> {found.watched_s:.0f} s" if found.back_s is None else f"{found.back_s:.1f} s"
     return [
         name,
+        _kb(found.before),
         rates,
         _error(found),
         _lost(found),

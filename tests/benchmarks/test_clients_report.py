@@ -55,6 +55,7 @@ def test_the_tables_are_put_into_the_page(monkeypatch: pytest.MonkeyPatch, tmp_p
         line.partition("a throttle of ")[2] for line in text.splitlines() if line.startswith("###")
     ]
     assert [
+        "2,000",
         "0 to 0 (0)",
         "30 s: timed / out",
         "3 from 30 s",
