@@ -114,11 +114,32 @@ CLIENTS: Final = (
         ["RequiredAcks=all", "MaxAttempts=10000"],
     ),
     Client(
+        "kafkajs-one",
+        "kafkajs, `maxInFlightRequests: 1`",
+        "node",
+        "kafkajs",
+        ["maxInFlightRequests=1"],
+    ),
+    Client(
         "kafkajs-idempotent",
         "kafkajs, `idempotent: true`",
         "node",
         "kafkajs",
         ["idempotent=true"],
+    ),
+    Client(
+        "aiokafka-batch",
+        "aiokafka, `max_batch_size=131072`",
+        "python",
+        "aiokafka",
+        ["max_batch_size=131072"],
+    ),
+    Client(
+        "kafka-python-batch",
+        "kafka-python, `batch_size=131072`",
+        "python",
+        "kafka-python",
+        ["batch_size=131072"],
     ),
 )
 
