@@ -158,10 +158,11 @@ bench-pipeline: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipeline
 
 # Producers of many clients in throttles of 75 s and of 10 minutes: 4 hours, on such a machine too.
-# CLIENTS="java sarama" ARMS=callback MINUTES=1.25 measures less, JAR=other.jar another callback.
+# CLIENTS="java sarama" ARMS=callback MINUTES=1.25 measures less, ABREAST=1 one client at a time,
+# JAR=other.jar another callback.
 bench-clients: tools-clients $(INSTALLED) $(JAR) $(CLIENTS_INSTALLED)
 	$(BIN)/python -m benchmarks.clients $(CLIENTS) $(if $(ARMS),--arms $(ARMS)) \
-	    $(if $(MINUTES),--minutes $(MINUTES)) --jar $(JAR)
+	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ABREAST),--abreast $(ABREAST)) --jar $(JAR)
 
 # The clients that are none of this project's: locked by go.sum, package-lock.json and hashes.
 $(CLIENTS_INSTALLED): $(wildcard benchmarks/clients/produce.go benchmarks/clients/produce.js \

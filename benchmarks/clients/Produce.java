@@ -42,7 +42,8 @@ class Produce {
             // Nothing is said to it.
         }
         stopped = true;
-        Thread.sleep(Long.MAX_VALUE); // What is under way is reported until this process is killed.
+        Thread.sleep(60_000); // What is under way is reported.
+        Runtime.getRuntime().halt(0);
     }
 
     private static void produce(KafkaProducer<byte[], byte[]> producer, Map<String, String> ours) {

@@ -11,6 +11,6 @@ names. So are their outputs, a JSON object a line with the time, seconds since 1
 
 A value begins with its number and a space; the rest is random, since some compress by default. A
 client that blocks when its buffer is full blocks the program: what was not sent in that time is not
-made up for. At the end of its standard input a program sends nothing more, and what is under way is
-reported until it is killed.
+made up for. At the end of its standard input a program sends nothing more, reports what is under
+way, and ends after a minute.
 """

@@ -54,7 +54,7 @@ func main() {
 	go produce(hand, stop)
 	io.Copy(io.Discard, os.Stdin)
 	close(stop)
-	select {} // What is under way is reported until this process is killed.
+	time.Sleep(time.Minute) // What is under way is reported.
 }
 
 func produce(hand send, stop chan struct{}) {

@@ -52,8 +52,10 @@ async function main() {
       (error) => numbers.forEach((count) => report('failed', count, error)));
   }, 10);
   process.stdin.resume();
-  process.stdin.on('end', () => clearInterval(timer));
-  setInterval(() => {}, 60000);  // What is under way is reported until this process is killed.
+  process.stdin.on('end', () => {
+    clearInterval(timer);
+    setTimeout(() => process.exit(), 60000);  // What is under way is reported.
+  });
 }
 
 main().catch((error) => {

@@ -18,7 +18,7 @@ _STOP: Final = threading.Event()
 
 
 def main() -> None:
-    """Runs until it is killed; sends until its standard input ends."""
+    """Sends until its standard input ends."""
     words = dict(word.split("=", 1) for word in sys.argv[1:])
     ours = {name: words.pop(name) for name in OURS}
     threading.Thread(target=_stop_with_input, daemon=True).start()
@@ -119,6 +119,8 @@ def _stop_with_input() -> None:
     while os.read(0, 1):
         pass  # Nothing is said to it.
     _STOP.set()
+    time.sleep(60.0)  # What is under way is reported.
+    os._exit(0)
 
 
 def _outcome(number: int, failure: str | None) -> None:
