@@ -22,7 +22,7 @@ from tests.simulation.callback import Callback, Request
 from tests.support.java import compiled_courses
 from tests.support.quota_traces import KafkaQuotas
 
-SHORT_COURSES: Final = (*range(1, 17), 30, 178)
+SHORT_COURSES: Final = (*range(1, 17), 30, 36, 178)
 """Seeds: of five minutes each; those with an odd seed have a wall clock that is set."""
 LONG_COURSES: Final = (17, 18)
 """Of three hours each, with clients that sleep for longer than Kafka retains their rates."""
@@ -76,6 +76,12 @@ class Sidecar:
         self._document = {"factor": factor, "valid_for_ms": valid_for_ms, "reason": "why"}
         self._document |= {"users": users} if users or some.random() < 0.5 else {}
         self._document |= {"seconds_to_full": some.choice((None, 7, 12.5)), "later": [{}]}
+        if some.random() < 0.7:
+            lines = (None, {"type": "min_available_ratio", "value": 0.5}, {"type": "later"})
+            few = {"type": "min_available_bytes", "value": 200}
+            sources = ("observation", "observation", "fallback", "override", "disabled")
+            self._document |= {"source": some.choice(sources), "stop": some.random() < 0.3}
+            self._document |= {"limit": some.choice(lines), "stop_line": some.choice((*lines, few))}
 
     @property
     def etag(self) -> str:
@@ -144,7 +150,7 @@ class Course:
         self._now_ms = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
-        self._in_force = (0.0, "")
+        self._in_force = (0.0, "", False)
         self._waits: Request | None = None
         self._events: list[Line] = []
         self.outcome: list[Line] = []
@@ -162,6 +168,7 @@ class Course:
         self._at(self._end_ms, lambda: self._sets_clock(0))
         self._at(random.randrange(40_000), self._changes)
         self._at(random.randrange(60_000), self._turns)
+        self._at(random.randrange(60_000), self._sees)
         if seed % 2:
             self._at(random.randrange(30_000), self._steps)
 
@@ -238,7 +245,9 @@ class Course:
         self._at(self._now_ms + wait_ms + delay_ms, lambda: self._answers(request))
 
     def _look(self, nanos: int) -> None:
-        now = self._callback.factor(nanos / 1e9), str(self._callback.source(nanos / 1e9))
+        now_s = nanos / 1e9
+        callback = self._callback
+        now = callback.factor(now_s), str(callback.source(now_s)), callback.stop(now_s)
         if now != self._in_force:
             self._in_force = now
             self.outcome.append(["factor", nanos, *now])
@@ -280,6 +289,13 @@ class Course:
         states = ("answers", "answers", "silent", "refuses", "fails", "garbage", "untagged")
         self._sidecar.state = self._random.choice(states)
         self._at(self._now_ms + self._random.randint(1, 30_000) * self._slower, self._turns)
+
+    def _sees(self) -> None:
+        sight = self._random.choice((150, 210, 225, 490, 510, 900)), 1000
+        self._events.append([self._now_ms, "sight", *sight])
+        self._callback.see(*sight, self._now_ms / 1000.0)
+        self._look(self._now_ms * 1_000_000)
+        self._at(self._now_ms + self._random.randint(1, 20_000) * self._slower, self._sees)
 
     @property
     def _slower(self) -> int:
@@ -345,6 +361,7 @@ def test_the_model_is_the_jar(jar: KafkaQuotas) -> None:
             assert _is_same(their, our), f"seed {seed}, line {number}: {their}, {our}; {before}"
         assert len(theirs) == len(course.outcome), f"seed {seed}"
         outcome += course.outcome
-    sources = {line[-1] for line in outcome if line[0] == "factor"}
-    assert {"SIDECAR", "FALLBACK", "DISABLED"} == sources
+    sources = {line[3] for line in outcome if line[0] == "factor"}
+    assert {"SIDECAR", "LOCAL", "FALLBACK", "DISABLED"} == sources
+    assert {True, False} == {line[4] for line in outcome if line[0] == "factor"}
     assert 10_000 < sum(line[0] == "pause" and line[1] > 0.0 for line in outcome)

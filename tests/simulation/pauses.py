@@ -101,19 +101,22 @@ class Enforcement:
     def _measure(self, user: str | None, now: Moment) -> tuple[float, int]:
         """Notes each tag set's rate: the group's sum, bytes per second, and how many are not 0."""
         group: list[float] = []
-        everybody: list[float] = []
-        for tag_set in self._tag_sets():
-            if tag_set.tags[0] in self._terms.excluded:
-                continue
-            before = self._rate(tag_set, now)
+        # None is read that does not count: Kafka's rates forget old samples whenever they are read.
+        for tag_set in self._counting():
             if user is None or user == tag_set.tags[0]:
-                before = tag_set.before = self._before(tag_set, before, now)
-                group.append(before)
-            everybody.append(before)
+                tag_set.before = self._before(tag_set, self._rate(tag_set, now), now)
+                group.append(tag_set.before)
         sets = sum(rate > 0.0 for rate in group)
-        active = sum(rate > 0.0 for rate in everybody)
+        if sets or user is None:
+            return sum(group), sets
         # A user that had no traffic counts with the mean of all.
-        return (sum(group), sets) if sets or not active else (sum(everybody) / active, 1)
+        everybody = [self._rate(tag_set, now) for tag_set in self._counting()]
+        active = sum(rate > 0.0 for rate in everybody)
+        return (sum(everybody) / active, 1) if active else (sum(group), 0)
+
+    def _counting(self) -> list[TagSet]:
+        """Those whose users are not excluded."""
+        return [each for each in self._tag_sets() if each.tags[0] not in self._terms.excluded]
 
     def _rate(self, tag_set: TagSet, now: Moment) -> float:
         """Kafka divides by all samples but one at least: too much for a young tag set.

@@ -135,6 +135,12 @@ public final class Courses implements Moments {
                     step();
                 }
                 break;
+            case "sight":
+                Sight.Volume volume =
+                        new Sight.Volume(event.get(2).asLong(), event.get(3).asLong());
+                following.onSight(new Sight(Map.of("/d", volume)));
+                step();
+                break;
             default:
                 wallOffsetMs += event.get(2).asLong();
         }
@@ -205,14 +211,15 @@ public final class Courses implements Moments {
 
     private void noteChange() {
         Factors factors = enforcement.figures().factors;
-        String now = factors.global() + " " + factors.source();
+        String now = factors.global() + " " + factors.source() + " " + factors.admitsNobody();
         if (!now.equals(inForce)) {
             inForce = now;
             trace.addArray()
                     .add("factor")
                     .add(nanos)
                     .add(factors.global())
-                    .add(factors.source().name());
+                    .add(factors.source().name())
+                    .add(factors.admitsNobody());
         }
     }
 
