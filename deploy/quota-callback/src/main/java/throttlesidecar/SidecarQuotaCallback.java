@@ -132,7 +132,11 @@ public final class SidecarQuotaCallback
     public void validateReconfiguration(Map<String, ?> configs) {
         // Where the callback is off, files that the settings name need not exist.
         if (!off) {
-            store.check(Settings.of(configs));
+            Settings settings = Settings.of(configs);
+            Store known = store;
+            if (known != null) {
+                known.check(settings);
+            }
         }
     }
 

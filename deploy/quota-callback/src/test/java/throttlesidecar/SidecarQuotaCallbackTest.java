@@ -311,6 +311,14 @@ class SidecarQuotaCallbackTest {
         assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
     }
 
+    /** Properties can be checked without a broker, as on the way from another plugin. */
+    @Test
+    void checksBeforeItIsConfigured() {
+        broker.validateReconfiguration(configs);
+        configs.put(P + "pause.max.ms", "4s");
+        assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
+    }
+
     /** A change that can't be used is refused before anything is changed. */
     @Test
     void refusesWrongChanges() {
