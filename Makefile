@@ -73,7 +73,7 @@ unit: $(INSTALLED)
 	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/api/test_openapi.py
 
 brokers: $(INSTALLED)
-	$(BIN)/pytest -m '$(BROKERS) and not versions' $(TOGETHER) tests/integration
+	$(BIN)/pytest -m '$(BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
 	$(BIN)/pytest -m 'spark and not slow' tests/pipeline

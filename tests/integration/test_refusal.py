@@ -152,7 +152,8 @@ async def test_a_client_that_stays_is_never_refused(refusing: Refusing) -> None:
         await refusing.applies(0.0)
         refused = (await refusing.figures())["RefusedTotal"]
         before = traffic.acknowledged_bytes
-        await seen("it is paused", lambda: traffic.longest_throttle_s > 1.0)
+        # For however long: the rate before may be that of an earlier test's clients.
+        await seen("it is paused", lambda: traffic.longest_throttle_s > 0.0)
         await seen("it lands", lambda: traffic.acknowledged_bytes > before)
         assert refused == (await refusing.figures())["RefusedTotal"]
         await refusing.applies(1.0)

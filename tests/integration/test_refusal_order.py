@@ -58,6 +58,7 @@ def refusing() -> Cluster:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(480 + 12 * THROTTLES)
 async def test_every_record_is_in_the_log_once_and_in_order() -> None:
     """Whatever is refused at whichever moment."""
