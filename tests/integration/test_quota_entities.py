@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest_asyncio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sidecar.quotas.entities import DEFAULT, Default, Entity, Name, QuotaKey, Resolved, resolve
@@ -79,12 +79,14 @@ def test_every_client_is_under_the_same_quota(kafka_quotas: KafkaQuotas) -> None
 
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(steps, min_size=20, max_size=60))
-    def compare(example: list[Set | Ask]) -> None:
-        asked = [step for step in example if isinstance(step, Ask)]
-        lines = "\n".join((*(step.line() for step in example), "end", ""))
+    # The level that chance may leave out: a user and a client-id of one entity.
+    @example([Set(Entity("ann", "bob"), 1.0), Ask("ann", "bob")])
+    def compare(course: list[Set | Ask]) -> None:
+        asked = [step for step in course if isinstance(step, Ask)]
+        lines = "\n".join((*(step.line() for step in course), "end", ""))
         theirs = iter(kafka_quotas.ask(lines, len(asked)))
         quotas: dict[Entity, dict[str, float]] = {}
-        for step in example:
+        for step in course:
             if isinstance(step, Ask):
                 ours = resolve(quotas, QuotaKey.PRODUCE, step.user, step.client_id or "")
                 _same(next(theirs), ours)
