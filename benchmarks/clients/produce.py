@@ -35,7 +35,7 @@ def main() -> None:
 
 def librdkafka(ours: dict[str, str], own: dict[str, str]) -> None:
     """A full queue raises BufferError: the record waits, as in a client that blocks."""
-    from confluent_kafka import KafkaError, Message, Producer  # noqa: PLC0415
+    from confluent_kafka import KafkaError, Message, Producer  # noqa: PLC0415 - one client alone
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         value = message.value() or b""
@@ -60,7 +60,7 @@ def librdkafka(ours: dict[str, str], own: dict[str, str]) -> None:
 
 def kafka_python(ours: dict[str, str], own: dict[str, Any]) -> None:
     """Its own thread sends."""
-    from kafka import KafkaProducer  # noqa: PLC0415
+    from kafka import KafkaProducer  # noqa: PLC0415 - one client alone
 
     names = {"bootstrap_servers": ours["bootstrap"], "client_id": "kafka-python"}
     producer = KafkaProducer(**names, **own)
@@ -79,7 +79,7 @@ def kafka_python(ours: dict[str, str], own: dict[str, Any]) -> None:
 
 async def aiokafka(ours: dict[str, str], own: dict[str, Any]) -> None:
     """``send`` waits while the batch before is under way."""
-    from aiokafka import AIOKafkaProducer  # noqa: PLC0415
+    from aiokafka import AIOKafkaProducer  # noqa: PLC0415 - one client alone
 
     names = {"bootstrap_servers": ours["bootstrap"], "client_id": "aiokafka"}
     producer = AIOKafkaProducer(**names, **own)

@@ -18,7 +18,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * shares the broker's static quota with all others like it, under the tags ("", ""), where one is
  * set; and for PRODUCE, users that are excluded or have a factor of their own must not share tags
  * with others, so they have (user, client-id) instead of the levels' ("", client-id); clients that
- * are excluded by their client-id have them in place of (user, "") too. In the static quota, of any type, excluded users have no part; those with a factor of their own have one for
+ * are excluded by their client-id have them in place of (user, "") too. In the static quota, of any
+ * type, excluded users have no part; those with a factor of their own have one for
  * each client-id.
  *
  * <p>Resolved clients are cached by user and client-id, so that a request costs two look-ups.

@@ -491,10 +491,7 @@ final class Settings implements Enforcement.Limits, Refusals.Terms {
                             "must be users and client-ids, of which a * is any part, such as"
                                     + " User:kafka|__remote_log_metadata_client_*;User:ann|backup");
                 }
-                String glob =
-                        Arrays.stream(name.substring(bar + 1).split("\\*", -1))
-                                .map(Pattern::quote)
-                                .collect(Collectors.joining(".*"));
+                String glob = TopicPatterns.regex(name.substring(bar + 1));
                 clients.computeIfAbsent(
                                 Sanitized.of(name.substring(0, bar)), user -> new ArrayList<>())
                         .add(Pattern.compile(glob, Pattern.DOTALL));

@@ -211,7 +211,9 @@ final class Store implements QuotaCallbackMXBean {
             journal.warn(settings.warning());
         }
         SSLSocketFactory trusted = trusted(settings);
-        return settings.urls().stream()
+        // Switched off, nobody is asked: not the own one by its follower, and others not at all.
+        List<URI> asked = settings.enabled() ? settings.urls() : List.of(settings.url());
+        return asked.stream()
                 .map(url ->
                         new SidecarClient(
                                 url,

@@ -1,5 +1,6 @@
 package throttlesidecar;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -28,8 +29,15 @@ final class TopicPatterns {
         pattern =
                 Pattern.compile(
                         patterns.stream()
-                                .map(each -> each.replace(".", "\\.").replace("*", ".*"))
+                                .map(TopicPatterns::regex)
                                 .collect(Collectors.joining("|")));
+    }
+
+    /** What matches a text in which a star stands for any characters. */
+    static String regex(String glob) {
+        return Arrays.stream(glob.split("\\*", -1))
+                .map(Pattern::quote)
+                .collect(Collectors.joining(".*"));
     }
 
     /**

@@ -273,6 +273,12 @@ class SidecarQuotaCallbackTest {
             assertEquals("SIDECAR", figure("Source"));
             assertTrue(
                     other.heads.get(0).stream().noneMatch(line -> line.contains("throttle-reader")));
+            reconfigure("enabled", "false");
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+            while (threads("throttle-sidecar-others") > 0 && System.nanoTime() < deadline) {
+                Thread.sleep(5);
+            }
+            assertEquals(0, threads("throttle-sidecar-others"));
         }
     }
 
@@ -418,8 +424,12 @@ class SidecarQuotaCallbackTest {
     }
 
     private static long followers() {
+        return threads("throttle-sidecar-follower");
+    }
+
+    private static long threads(String name) {
         return Stream.of(Thread.getAllStackTraces().keySet().toArray(new Thread[0]))
-                .filter(thread -> thread.getName().equals("throttle-sidecar-follower"))
+                .filter(thread -> thread.getName().equals(name))
                 .filter(Thread::isAlive)
                 .count();
     }
