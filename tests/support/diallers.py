@@ -12,6 +12,9 @@ from typing import Any, Final, Self
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 _END_S: Final = 30.0
+_BREAK_S: Final = 0.1
+"""Between two requests of a client: a fast machine would fill a volume in seconds, and Kafka 3.3
+deletes nothing before its 30th second."""
 
 
 class Diallers:
@@ -74,6 +77,7 @@ class Diallers:
             producer.produce(self._topic, self._value, partition=0)
             producer.flush(self._patience_s + 1.0)
             self.requests += 1
+            self._ends.wait(_BREAK_S)
 
 
 async def landed(bootstrap: str, topic: str, record_bytes: int = 500_000) -> int:
