@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from benchmarks.enforcement.contenders import PAUSE_MAX_S, RAMP_S
+from benchmarks.enforcement.contenders import PAUSE_MAX_S
 from benchmarks.enforcement.figures import Figures
 
 _SOONER: Final = 5.0
@@ -78,7 +78,7 @@ def compare(
         "kB/s",
         median(promise) / 1e3 if promise else None,
     )
-    yield _back(peer, ours, max(PAUSE_MAX_S + 2.0 + poll_s, RAMP_S))
+    yield _back(peer, ours, PAUSE_MAX_S + 2.0 + poll_s)
     yield row("most in a second of the 10 s after that, over before", _flood, "x", _FLOOD)
     yield row("records that clients gave up", lambda each: each.failed_records, "")
 

@@ -28,8 +28,6 @@ PAUSE_MAX_S: Final = 4.0
 """The callback's default pause.max."""
 LEAK_RATIO: Final = 0.01
 """The callback's default leak.ratio."""
-RAMP_S: Final = 5.0
-"""The callback's default ramp."""
 
 _POM: Final = Path(__file__).with_name("peer.xml")
 _MAVEN_TIMEOUT_S: Final = 300.0

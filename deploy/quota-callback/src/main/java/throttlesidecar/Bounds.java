@@ -99,12 +99,7 @@ final class Bounds {
     }
 
     private double pace(Throttle throttle) {
-        Ramp ramp = throttle.ramp(nanos, limits.rampMs(), limits.pauseMaxMs());
-        double before = rateBefore(throttle);
-        if (hasQuota()) {
-            return ramp.towards(before, own);
-        }
-        return before > 0.0 ? before * ramp.headroom() : ramp.slowStart();
+        return Math.min(own, throttle.ramp(nanos, limits.rampMs()).pace(rateBefore(throttle)));
     }
 
     /** The tag set's rate before, at least what all had on average; 0 when nobody had any. */

@@ -120,7 +120,7 @@ final class Enforcement {
             // A user's own throttle is for what the user does: no disk makes it an emergency.
             return user == null ? next.watch(factors.secondsToFull(), now, nanos) : next;
         }
-        Throttle next = old.release(epochs + 1, nanos, now.rampMs(), now.pauseMaxMs());
+        Throttle next = old.release(epochs + 1, nanos, now.rampMs());
         epochs += next == old ? 0 : 1;
         return next;
     }
@@ -527,7 +527,7 @@ final class Enforcement {
         /** What may leak, absolutely, bytes per second; NaN: the ratio counts. */
         double leakBytesPerSecond();
 
-        /** From a release to full speed, ms; 0 for at once. */
+        /** In which a client's pace grows by its rate before after a release, ms; 0: at once. */
         long rampMs();
 
         /** Whether clients with these tags are never throttled. */

@@ -114,7 +114,7 @@ final class Settings implements Enforcement.Limits, Refusals.Terms {
         emergencyHorizonMs = raw.millis(EMERGENCY_HORIZON, 600_000, 1);
         leakRatio = raw.share(LEAK_RATIO, 0.01);
         leakBytesPerSecond = raw.amount(LEAK_BYTES, Double.NaN);
-        rampMs = raw.millis(RAMP, 5000, 0);
+        rampMs = raw.millis(RAMP, 60_000, 0);
         fallback = raw.share(FALLBACK, 1.0);
         // Switched off, quotas are those of Kafka's own callback.
         Set<String> names = raw.excluded();

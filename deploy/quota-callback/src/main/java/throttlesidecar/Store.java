@@ -201,7 +201,7 @@ final class Store implements QuotaCallbackMXBean {
                 settings.url().toString(),
                 settings.enabled(),
                 settings.fallback(),
-                Ramp.lastsMs(settings.rampMs(), settings.pauseMaxMs()));
+                Ramp.lastsMs(settings.rampMs()));
     }
 
     /** One for each sidecar, the own one first. */

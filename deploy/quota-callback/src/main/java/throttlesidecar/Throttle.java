@@ -176,10 +176,9 @@ final class Throttle {
      * The factor is 1 again.
      *
      * @param rampMs the setting; 0 for at once.
-     * @param pauseMaxMs the longest pause.
      */
-    Throttle release(long newEpoch, long nowNanos, long rampMs, long pauseMaxMs) {
-        long lastsMs = Ramp.lastsMs(rampMs, pauseMaxMs);
+    Throttle release(long newEpoch, long nowNanos, long rampMs) {
+        long lastsMs = Ramp.lastsMs(rampMs);
         boolean ends = mode == Mode.RAMP && nowNanos - sinceNanos >= lastsMs * NANOS_PER_MS;
         if (mode == Mode.FREE || mode == Mode.RAMP && !ends) {
             return this;
@@ -200,8 +199,8 @@ final class Throttle {
     }
 
     /** Where the ramp is now; only while there is one. */
-    Ramp ramp(long nowNanos, long rampMs, long pauseMaxMs) {
-        return new Ramp((nowNanos - sinceNanos) / NANOS_PER_MS, Math.max(1, rampMs), pauseMaxMs);
+    Ramp ramp(long nowNanos, long rampMs) {
+        return new Ramp((nowNanos - sinceNanos) / NANOS_PER_MS, Math.max(1, rampMs));
     }
 
     /**

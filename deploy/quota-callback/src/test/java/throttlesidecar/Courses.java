@@ -73,7 +73,7 @@ public final class Courses implements Moments {
                 settings.url().toString(),
                 settings.enabled(),
                 settings.fallback(),
-                Ramp.lastsMs(settings.rampMs(), settings.pauseMaxMs()));
+                Ramp.lastsMs(settings.rampMs()));
         following = new Following(terms, new Lines(), nanos);
     }
 

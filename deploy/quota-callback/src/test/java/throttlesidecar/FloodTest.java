@@ -63,7 +63,7 @@ class FloodTest {
     @CsvSource({
         "1, 6e6, 10000", "1, 6e6, 1000000", "3, 6e6, 300000", "100, 1e5, 10000", "500, 2e4, 5000"
     })
-    void noSecondOfTheTenAfterTheLastPauseTakesMuchMoreThanBefore(
+    void noSecondAfterTheReleaseIsFarAboveTheLine(
             int clients, double bytesPerSecond, double bytes) {
         Clients all = new Clients(clients, bytesPerSecond, bytes);
         all.send(20_000);
@@ -74,16 +74,17 @@ class FloodTest {
         double sum = 0;
         for (int second = 0; second < 10 + 4; second++) {
             double now = all.send(1000);
-            // Whole requests, one more at either end of a second.
-            assertTrue(now <= 1.2 * before + 2 * bytes, second + ": " + now + " of " + before);
+            double line = before * (1.0 + second / 60.0);
+            // Rates are measured up to a tenth too high; one more request at either end of a second.
+            assertTrue(now <= 1.1 * line + 2 * bytes, second + ": " + now + " of " + before);
             sum += second < 9 ? 0 : now;
             apply(1.0);
         }
         // From here on they are back from their pauses.
         assertTrue(sum / 5 >= 0.9 * before, sum / 5 + " of " + before);
         // What is left of the backlog comes faster and faster, and then as it likes.
-        assertTrue(all.send(5000) <= 2.3 * before);
-        all.send(Ramp.lastsMs(rig.rampMs, rig.pauseMaxMs) - 19_000);
+        assertTrue(all.send(5000) <= 1.4 * before);
+        all.send(Ramp.lastsMs(rig.rampMs));
         apply(1.0);
         assertEquals(Throttle.Mode.FREE, rig.enforcement.figures().mode);
     }

@@ -77,11 +77,12 @@ class ReleaseTest {
         rig.enforcement.apply(factors(0.0));
         send("ann", 1e6, 10_000, 30_000);
         rig.enforcement.apply(factors(1.0));
-        assertEquals(1.2e6, send("ann", 60e6, 10_000, 1000), 2e5);
-        send("ann", 60e6, 10_000, 3000);
-        assertEquals(2.9e6, send("ann", 60e6, 10_000, 1000), 3e5);
-        assertEquals(3e6, send("ann", 60e6, 10_000, 10_000), 3e5);
-        moments.pass(Ramp.lastsMs(rig.rampMs, rig.pauseMaxMs));
+        assertEquals(1.1e6, send("ann", 60e6, 10_000, 1000), 1e5);
+        send("ann", 60e6, 10_000, 59_000);
+        assertEquals(2.2e6, send("ann", 60e6, 10_000, 1000), 2e5);
+        send("ann", 60e6, 10_000, 60_000);
+        assertEquals(3e6, send("ann", 60e6, 10_000, 10_000), 1e5);
+        moments.pass(Ramp.lastsMs(rig.rampMs));
         rig.enforcement.apply(factors(1.0));
         assertEquals(Mode.FREE, rig.enforcement.figures().mode);
         assertEquals(3e6, rig.enforcement.limit("ann", ""));
@@ -149,7 +150,7 @@ class ReleaseTest {
         assertTrue(rig.sensor.produce("CN%3Dann", "", 1e6) > 3000);
         assertEquals(0, rig.sensor.produce("bob", "", 1e6));
         rig.enforcement.apply(factors(1.0));
-        moments.pass(Ramp.lastsMs(rig.rampMs, rig.pauseMaxMs));
+        moments.pass(Ramp.lastsMs(rig.rampMs));
         rig.enforcement.apply(factors(1.0));
         assertEquals(0, rig.sensor.produce("CN%3Dann", "", 1e6));
     }
@@ -171,7 +172,7 @@ class ReleaseTest {
         rig.enforcement.apply(ann);
         assertEquals(Set.of("ann"), rig.enforcement.throttledUsers());
         rig.enforcement.apply(factors(1.0));
-        moments.pass(Ramp.lastsMs(rig.rampMs, rig.pauseMaxMs) - 1);
+        moments.pass(Ramp.lastsMs(rig.rampMs) - 1);
         rig.enforcement.apply(factors(1.0));
         assertEquals(Set.of("ann"), rig.enforcement.throttledUsers());
         moments.pass(1);
@@ -322,7 +323,7 @@ class ReleaseTest {
         send("ann", 60e6, 50_000, 30_000);
         rig.enforcement.apply(factors(1.0));
         send("ann", 60e6, 50_000, 5000);
-        assertEquals(before, send("ann", 60e6, 50_000, 5000), 0.1 * before);
+        assertEquals(1.12 * before, send("ann", 60e6, 50_000, 5000), 0.05 * before);
     }
 
     @Test

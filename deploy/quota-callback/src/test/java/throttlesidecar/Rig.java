@@ -9,7 +9,7 @@ import java.util.Set;
 final class Rig implements Enforcement.Limits, OwnLimit {
     long pauseMaxMs = 4000;
     long emergencyPauseMaxMs = 300_000;
-    long rampMs = 5000;
+    long rampMs = 60_000;
     double leakBytesPerSecond = Double.NaN;
     final Set<String> excluded = new HashSet<>();
     final Map<String, Double> quotas = new HashMap<>();

@@ -43,7 +43,7 @@ class SettingsTest {
         assertEquals(600_000, settings.emergencyHorizonMs());
         assertEquals(0.01, settings.leakRatio());
         assertTrue(Double.isNaN(settings.leakBytesPerSecond()));
-        assertEquals(5000, settings.rampMs());
+        assertEquals(60_000, settings.rampMs());
         assertEquals(1.0, settings.fallback());
         assertNull(settings.staticQuota(ClientQuotaType.PRODUCE));
         assertNull(settings.tokenFile());
