@@ -2,7 +2,7 @@
 
 A course is a broker's clients and its sidecar as a seed makes them. The model plays it first, so
 that clients wait for their pauses; what happened is then played on the jar's own classes and
-Kafka's quota manager (``Courses.java``). The jar's ramp and emergency are off: the model has none.
+Kafka's quota manager (``Courses.java``). The jar's emergency is off: the model has none.
 """
 
 import heapq
@@ -202,6 +202,7 @@ class Course:
             "pause_max_ms": random.randint(100, 8_000),
             "leak_ratio": random.choice((0.01, 0.1, 0.0)),
             "leak_bytes_per_second": random.choice((None, None, 60_000.0, 0.0)),
+            "ramp_ms": random.choice((0, 1000, 5000, 60_000)),
             "excluded": frozenset({"ops"} if random.random() < 0.4 else ()),
             "quotas": quotas,
         }
@@ -313,7 +314,7 @@ class Course:
 def _properties(terms: Mapping[str, Any]) -> dict[str, str]:
     texts = {
         "enabled": str(terms["enabled"]),
-        "ramp.ms": "0",
+        "ramp.ms": str(terms["ramp_ms"]),
         "emergency.horizon.ms": "1",
         "fallback": repr(terms["fallback"]),
         "pause.max.ms": str(terms["pause_max_ms"]),

@@ -84,7 +84,10 @@ class Callback:
         self._wall_offset_ms = 0
         now = self._moment(now_s)
         self._following = Following(
-            enabled=self._terms.enabled, fallback=self._terms.fallback, now_nanos=now.nanos
+            enabled=self._terms.enabled,
+            fallback=self._terms.fallback,
+            now_nanos=now.nanos,
+            ramp_ms=self._terms.ramp_lasts_ms,
         )
         self._tag_sets: dict[tuple[str, str], TagSet] = {}
         self._throttled_users: frozenset[str] = frozenset()
@@ -217,13 +220,17 @@ class Callback:
             self._following.on_answer(None, now.nanos, now.nanos)
         factors = self._following.decide(now.nanos)
         if factors is not None:
-            users = {user for user, factor in factors.users.items() if factor < 1.0}
-            if self._throttled_users != users:
-                self._throttled_users = frozenset(users)
-                self._clients.clear()
-                self._limits.clear()
+            # Users that are throttled have tags of their own before that.
+            self._apart(self._enforcement.throttled_users | factors.users.keys())
             self._enforcement.apply(factors, now)
+            self._apart(self._enforcement.throttled_users)
         return now
+
+    def _apart(self, users: frozenset[str]) -> None:
+        if self._throttled_users != users:
+            self._throttled_users = users
+            self._clients.clear()
+            self._limits.clear()
 
     def _expire(self, now: Moment) -> None:
         if now.nanos < self._expiry_check:

@@ -208,8 +208,9 @@ class Following:
     monotonic clock.
     """
 
-    def __init__(self, *, enabled: bool, fallback: float, now_nanos: int) -> None:
+    def __init__(self, *, enabled: bool, fallback: float, now_nanos: int, ramp_ms: int) -> None:
         self._enabled = enabled
+        self._settles_nanos = ramp_ms * _MS + 2 * _TICK_NANOS
         self._fallback = Factors(fallback, Source.FALLBACK)
         self._document: Document | None = None
         self._lines: Document | None = None
@@ -318,5 +319,5 @@ class Following:
         return self._document is not None and now_nanos <= self._until
 
     def _settles(self, now_nanos: int) -> bool:
-        """After a change factors are applied some more times: users' releases end only then."""
-        return self._applied is not None and now_nanos - self._changed <= 2 * _TICK_NANOS
+        """Until a release is over factors are applied again and again: only then it ends."""
+        return self._applied is not None and now_nanos - self._changed <= self._settles_nanos

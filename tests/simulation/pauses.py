@@ -3,15 +3,16 @@
 Kafka pauses a client by S / T - W: S bytes in the rate's window of W seconds, quota T. The callback
 answers T = S / (W + P) once S has landed, so that the pause is P. At factor 0 a pacer computes P:
 all clients together stay within the leak budget, and no pause is longer than ``pause_max_ms``. A
-factor between 0 and 1 multiplies the client's own quota, or its rate before.
+factor between 0 and 1 multiplies the client's own quota, or its rate before. After a release a
+client is paced: at its rate before at first, twice that after ``ramp_ms``, free after four times.
 
 Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
 11,000,000 / 758,620 - 10.5 = 4.0 s.
 
-Left out: the ramp after a release, which is at once here (the jar's ``ramp.ms=0``); the emergency,
-in which pauses become longer (its ``emergency.horizon.ms=1``); request threads that race.
+Left out: the emergency, in which pauses become longer (its ``emergency.horizon.ms=1``); request
+threads that race.
 
-Source: Enforcement and Bounds in deploy/quota-callback.
+Source: Enforcement, Bounds and Ramp in deploy/quota-callback.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,6 +21,7 @@ from typing import Final
 
 from tests.simulation.throttles import (
     DISABLED,
+    FLOOR,
     NO_QUOTA,
     WINDOW,
     Account,
@@ -33,8 +35,8 @@ from tests.simulation.throttles import (
     Throttle,
 )
 
-_FLOOR: Final = 1_000_000.0
-"""What a factor multiplies where no rate is known, bytes per second."""
+_RAMP_TOLERANCE_MS: Final = 20.0
+"""How far a client may be ahead of its ramp: requests come in lumps."""
 _ONE_BYTE: Final = 0.5
 """Less is rounding, since S is computed as rate x window."""
 _PAUSES_OF_A_RATE: Final = 2
@@ -88,15 +90,18 @@ class Enforcement:
         self._is_free = throttle.is_free and all(each.is_free for each in users.values())
 
     def _next(self, old: Throttle, user: str | None, factor: float, now: Moment) -> Throttle:
-        if factor == old.factor:
+        lasts_nanos = self._terms.ramp_lasts_ms * 1_000_000
+        ends = old.ramps and now.nanos - old.since_nanos >= lasts_nanos
+        if factor == old.factor and not ends:
             return old
-        if old.is_free:
+        if factor < 1.0 == old.factor:
             rate, sets = self._measure(user, now)
             old = replace(old, rate_before=rate, sets_before=sets)
         self._epochs += 1
-        return Throttle(
-            factor, self._epochs, now.nanos, Pacer(now.nanos), old.rate_before, old.sets_before
-        )
+        ramps = factor == 1.0 and not ends and lasts_nanos > 0
+        pacer = Pacer(now.nanos)
+        before = old.rate_before, old.sets_before
+        return Throttle(factor, self._epochs, now.nanos, pacer, *before, ramps)
 
     def _measure(self, user: str | None, now: Moment) -> tuple[float, int]:
         """Notes each tag set's rate: the group's sum, bytes per second, and how many are not 0."""
@@ -168,14 +173,34 @@ class Enforcement:
             return own if account.bound is None else account.bound
         bound = own
         for throttle in (self._all, self._users.get(user)):
-            if throttle is None or throttle.is_free:
+            if throttle is None or throttle.factor == 1.0:
                 continue
             if throttle.factor == 0.0:
                 bound = min(bound, self._stopped(throttle, new, landed, now))
             else:
                 bound = min(bound, self._scaled(throttle, tag_set, own, landed))
+        ramp = self._ramp(user)
+        if ramp is not None:
+            pause_ms = self._ramp_pause_ms(ramp, tag_set, own, new, now)
+            bound = min(bound, landed.pausing(pause_ms)) if pause_ms > 0.0 else bound
         account.bound = bound if bound < own else None
         return bound
+
+    def _ramp(self, user: str) -> Throttle | None:
+        """By which a user's clients are paced, that of the later release; None: they are not."""
+        groups = (self._all, self._users.get(user))
+        ramps = [each for each in groups if each is not None and each.ramps]
+        return max(ramps, key=lambda each: each.epoch, default=None)
+
+    def _ramp_pause_ms(
+        self, ramp: Throttle, tag_set: TagSet, own: float, new: float, now: Moment
+    ) -> float:
+        pace = ramp.pace(self._terms, max(tag_set.before, ramp.fair_share), now.nanos)
+        if tag_set.pacer is None:
+            tag_set.pacer = Pacer(now.nanos)
+        return tag_set.pacer.pause_ms(
+            new, min(own, pace), self._terms.pause_max_ms, now.nanos, _RAMP_TOLERANCE_MS
+        )
 
     def _stopped(self, throttle: Throttle, new: float, landed: Landed, now: Moment) -> float:
         budget = throttle.budget(self._terms)
@@ -183,9 +208,14 @@ class Enforcement:
         return landed.pausing(pause_ms) if pause_ms > 0.0 else NO_QUOTA
 
     def _scaled(self, throttle: Throttle, tag_set: TagSet, own: float, landed: Landed) -> float:
-        unthrottled = own if own < NO_QUOTA else tag_set.before or throttle.fair_share or _FLOOR
+        unthrottled = own if own < NO_QUOTA else tag_set.before or throttle.fair_share or FLOOR
         least = landed.pausing(self._terms.pause_max_ms)
         return max(throttle.factor * unthrottled, least)
+
+    @property
+    def throttled_users(self) -> frozenset[str]:
+        """Those that have a throttle of their own, or its ramp."""
+        return frozenset(user for user, each in self._users.items() if not each.is_free)
 
     def throttled(self) -> int:
         """How many tag sets are paused in the throttle in force."""

@@ -20,6 +20,9 @@ WINDOW: Final = QuotaWindow()
 NO_QUOTA: Final = float(2**63 - 1)
 """Kafka's quota of a client that has none, bytes per second."""
 
+FLOOR: Final = 1_000_000.0
+"""What counts where no rate is known, bytes per second."""
+
 _RECENT_NANOS: Final = WINDOW.span_ms * 1_000_000
 _SAFETY_FACTOR: Final = 0.9
 """Real brokers measure rates up to a tenth too high: the leak has to be under them."""
@@ -35,6 +38,7 @@ class Terms:
         pause_max_ms: the longest pause.
         leak_ratio: what may leak at factor 0, of the rate before.
         leak_bytes_per_second: the same, absolute; None: the ratio counts.
+        ramp_ms: in which a client's pace grows by its rate before after a release; 0: at once.
         excluded: users that are never throttled.
         quotas: of the cluster.
     """
@@ -44,8 +48,14 @@ class Terms:
     pause_max_ms: int = 4000
     leak_ratio: float = 0.01
     leak_bytes_per_second: float | None = None
+    ramp_ms: int = 60_000
     excluded: frozenset[str] = frozenset()
     quotas: ClientQuotas = field(default_factory=dict)
+
+    @property
+    def ramp_lasts_ms(self) -> int:
+        """From a release until everybody is free."""
+        return 4 * self.ramp_ms
 
 
 class Source(StrEnum):
@@ -110,13 +120,19 @@ class Pacer:
         self._passed_at = now_nanos
 
     def pause_ms(
-        self, nbytes: float, bytes_per_second: float, cap_ms: float, now_nanos: int
+        self,
+        nbytes: float,
+        bytes_per_second: float,
+        cap_ms: float,
+        now_nanos: int,
+        tolerance_ms: float = 0.0,
     ) -> float:
-        """For a request that has landed, from 0 to the cap."""
+        """For a request that has landed, from 0 to the cap; none within the tolerance."""
         cost = nbytes / bytes_per_second * 1e9
-        ahead = min(max(self._passed_at - now_nanos, 0) + cost, cap_ms * 1e6)
+        furthest = (cap_ms + tolerance_ms) * 1e6
+        ahead = min(max(self._passed_at - now_nanos, 0) + cost, furthest)
         self._passed_at = now_nanos + int(ahead)
-        return ahead / 1e6
+        return max(0.0, ahead / 1e6 - tolerance_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +146,7 @@ class Throttle:
         pacer: of its pauses.
         rate_before: of the group when the throttle began, bytes per second.
         sets_before: how many tag sets had traffic then.
+        ramps: whether it was released, and clients are paced.
     """
 
     factor: float
@@ -138,6 +155,7 @@ class Throttle:
     pacer: Pacer
     rate_before: float = 0.0
     sets_before: int = 0
+    ramps: bool = False
 
     @classmethod
     def none(cls, now_nanos: int) -> Self:
@@ -147,11 +165,18 @@ class Throttle:
     @property
     def is_free(self) -> bool:
         """Whether every client has its own quota."""
-        return self.factor == 1.0
+        return self.factor == 1.0 and not self.ramps
 
     def is_recent(self, now_nanos: int) -> bool:
         """Whether rates that are measured now were made by a throttle, in part at least."""
         return not self.is_free or now_nanos - self.since_nanos < _RECENT_NANOS
+
+    def pace(self, terms: Terms, before: float, now_nanos: int) -> float:
+        """Of a client after the release, by its rate before, bytes per second."""
+        since_ms = (now_nanos - self.since_nanos) / 1e6
+        if before > 0.0:
+            return before * (1.0 + since_ms / max(1, terms.ramp_ms))
+        return FLOOR * 2.0 ** (since_ms / 1000.0)
 
     @property
     def fair_share(self) -> float:
@@ -196,7 +221,7 @@ class Account:
 class TagSet:
     """The clients that share one produce quota, and Kafka's rate of them."""
 
-    __slots__ = ("account", "before", "last_record_ms", "rate", "since_nanos", "tags")
+    __slots__ = ("account", "before", "last_record_ms", "pacer", "rate", "since_nanos", "tags")
 
     def __init__(self, tags: tuple[str, str], now: Moment) -> None:
         self.tags = tags
@@ -206,6 +231,8 @@ class TagSet:
         self.before = 0.0
         """When the throttle began, bytes per second."""
         self.account = Account(-1, 0.0)
+        self.pacer: Pacer | None = None
+        """Of the ramp; None before the first one."""
 
     def account_of(self, epoch: int) -> Account | None:
         """That of a throttle; None when it has none yet."""
