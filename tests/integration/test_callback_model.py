@@ -2,7 +2,7 @@
 
 A course is a broker's clients and its sidecar as a seed makes them. The model plays it first, so
 that clients wait for their pauses; what happened is then played on the jar's own classes and
-Kafka's quota manager (``Courses.java``). The jar's emergency is off: the model has none.
+Kafka's quota manager (``Courses.java``).
 """
 
 import heapq
@@ -75,7 +75,7 @@ class Sidecar:
         valid_for_ms = some.choice((300, 5_000, 20_000, 300_000))
         self._document = {"factor": factor, "valid_for_ms": valid_for_ms, "reason": "why"}
         self._document |= {"users": users} if users or some.random() < 0.5 else {}
-        self._document |= {"seconds_to_full": some.choice((None, 7, 12.5)), "later": [{}]}
+        self._document |= {"later": [{}]}
         if some.random() < 0.7:
             lines = (None, {"type": "min_available_ratio", "value": 0.5}, {"type": "later"})
             few = {"type": "min_available_bytes", "value": 200}
@@ -98,12 +98,24 @@ class Sidecar:
             case "garbage":
                 return self._garbage()
         document = json.dumps({**self._document, "generation": self._generation})
+        leak = self._leak()
         if self.state == "untagged":
-            return 200, {}, document
+            return 200, leak, document
         valid_for_ms = str(self._document["valid_for_ms"])
         if request.etag == self.etag:
-            return 304, {"Throttle-Valid-For-Ms": valid_for_ms}, ""
-        return 200, {"ETag": self.etag}, document
+            return 304, {"Throttle-Valid-For-Ms": valid_for_ms, **leak}, ""
+        return 200, {"ETag": self.etag, **leak}, document
+
+    def _leak(self) -> dict[str, str]:
+        """It moves from answer to answer; one in a hundred is wrong."""
+        if self._random.random() < 0.5:
+            return {}
+        share, pause_max_ms = self._random.random(), int(10 ** self._random.uniform(3.0, 6.0))
+        shares = (f"{share:.6f}", f"{share**8:.6f}", "1" if self._random.random() < 0.9 else "much")
+        return {
+            "Throttle-Leak-Share": self._random.choice(shares),
+            "Throttle-Pause-Max-Ms": str(pause_max_ms),
+        }
 
     def _garbage(self) -> tuple[int, dict[str, str], str]:
         wrong: tuple[dict[str, object], ...] = (
@@ -116,7 +128,6 @@ class Sidecar:
             {"users": []},
             {"users": {"": 0.5}},
             {"users": {"u0": 2}},
-            {"seconds_to_full": -1},
             {"generation": None},
             {"reason": {"a": 1}},
             {"reason": [1]},
@@ -200,6 +211,7 @@ class Course:
         terms: dict[str, Any] = {
             "fallback": random.choice((1.0, 1.0, 0.0, 0.3)),
             "pause_max_ms": random.randint(100, 8_000),
+            "emergency_pause_max_ms": random.choice((300_000, 10_000)),
             "leak_ratio": random.choice((0.01, 0.1, 0.0)),
             "leak_bytes_per_second": random.choice((None, None, 60_000.0, 0.0)),
             "ramp_ms": random.choice((0, 1000, 5000, 60_000)),
@@ -234,9 +246,9 @@ class Course:
         self._look(nanos)
         if request is None:
             return
-        report = request.headers["Throttle-Reader"].rpartition("=")[2]
-        window_s = int(request.headers.get("Throttle-Fill-Window", "0"))
-        self.outcome.append(["request", nanos, request.etag, request.wait_s, int(report), window_s])
+        said = dict(part.split("=") for part in request.headers["Throttle-Reader"].split("; "))
+        report = int(said["throttled_clients"]), said["emergency"] == "true"
+        self.outcome.append(["request", nanos, request.etag, request.wait_s, *report])
         self._waits = request
         if self._sidecar.state == "silent":
             return
@@ -315,7 +327,7 @@ def _properties(terms: Mapping[str, Any]) -> dict[str, str]:
     texts = {
         "enabled": str(terms["enabled"]),
         "ramp.ms": str(terms["ramp_ms"]),
-        "emergency.horizon.ms": "1",
+        "pause.emergency.max.ms": str(terms["emergency_pause_max_ms"]),
         "fallback": repr(terms["fallback"]),
         "pause.max.ms": str(terms["pause_max_ms"]),
         "leak.ratio": repr(terms["leak_ratio"]),
@@ -331,12 +343,10 @@ def _word(name: Name) -> str | None:
 
 
 def _is_same(theirs: Line, ours: Line) -> bool:
-    """Pauses within a millisecond; the jar has a fill window of ms, its header whole seconds."""
+    """Pauses within a millisecond."""
     match theirs:
         case ["pause", pause_ms]:
             return bool(ours[0] == "pause" and abs(ours[1] - pause_ms) <= 1)
-        case ["request", *rest, window_ms]:
-            return ours == ["request", *rest, -(-int(window_ms) // 1000)]
         case _:
             return ours == theirs
 

@@ -243,19 +243,16 @@ class Callback:
                 del self._tag_sets[tags]
 
     def _headers(self, etag: str | None, wait_s: int) -> dict[str, str]:
-        throttled = self._enforcement.throttled()
+        throttled, emergency = self._enforcement.throttled(), self._enforcement.is_emergency
         headers = {
             "User-Agent": "throttle-sidecar-quota-callback",
             "Accept": "application/json",
             "Connection": "close",
-            "Throttle-Reader": f"broker={self._broker_id}; emergency=false;"
+            "Throttle-Reader": f"broker={self._broker_id}; emergency={str(emergency).lower()};"
             f" throttled_clients={throttled}",
         }
         if etag is not None:
             headers |= {"If-None-Match": etag, "Prefer": f"wait={wait_s}"}
-        fill_window_ms = self._enforcement.fill_window_ms()
-        if fill_window_ms > 0.0:
-            headers["Throttle-Fill-Window"] = str(-(-int(fill_window_ms) // 1000))
         return headers
 
     def _tags_of(self, user: str, client_id: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ Example: answered at second 0, valid for 5 min, no answer from then on: a reques
 after 300 s the fallback; the sidecar starts at 400 s, and its factor is in force by 400.5 s.
 
 Left out: other sidecars than the own one; settings that change while the broker runs; bounds on
-what a hostile document costs; the seconds to full, which the emergency goes by.
+what a hostile document costs.
 
 Source: Following, OwnVolumes, Kept, SidecarClient and DocumentReader in deploy/quota-callback.
 """
@@ -23,10 +23,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.simulation.throttles import DISABLED, Factors, Source
+from tests.simulation.throttles import DISABLED, WHOLE, Factors, Leak, Source
 
 WAIT_S: Final = 10
 WAIT_THROTTLED_S: Final = 1
@@ -47,7 +47,8 @@ _WHOLE_MS: Final = re.compile("[0-9]{1,18}")
 _LINES: Final = ("min_available_bytes", "min_available_ratio")
 _BLIND: Final = ("override", "disabled", "fallback")
 _STOP_MARGIN: Final = 0.1
-_SECONDS: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_SMALLEST_SHARE: Final = 0.001
+_NUMBER: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +89,13 @@ class Answer:
         document: None: the last one is not modified.
         etag: sent with the next request; None: the document has none.
         valid_for_ms: from when the answer began.
+        leak: of the broker that asked.
     """
 
     document: Document | None
     etag: str | None
     valid_for_ms: int
+    leak: Leak
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +115,10 @@ def read_answer(
         if status == 200:
             tag = lower.get("etag", "")
             document, valid_for_ms = _document(body)
-            return Answer(document, tag if _ETAG.fullmatch(tag) else None, valid_for_ms)
+            etag = tag if _ETAG.fullmatch(tag) else None
+            return Answer(document, etag, valid_for_ms, _leak(lower))
         if status == 304 and etag is not None:
-            return Answer(None, None, _valid_for_ms(lower))
+            return Answer(None, None, _valid_for_ms(lower), _leak(lower))
     except (ValueError, RecursionError):
         return None
     return None
@@ -122,10 +126,18 @@ def read_answer(
 
 def _valid_for_ms(headers: Mapping[str, str]) -> int:
     text = headers.get("throttle-valid-for-ms", "")
-    seconds = headers.get("throttle-seconds-to-full")
-    if not _WHOLE_MS.fullmatch(text) or not (seconds is None or _SECONDS.fullmatch(seconds)):
-        raise ValueError("a header is wrong")
+    if not _WHOLE_MS.fullmatch(text):
+        raise ValueError("the validity is wrong")
     return min(int(text), _LONGEST_VALIDITY_MS)
+
+
+def _leak(headers: Mapping[str, str]) -> Leak:
+    share, pause = headers.get("throttle-leak-share"), headers.get("throttle-pause-max-ms")
+    if share is None and pause is None:
+        return WHOLE
+    if not _NUMBER.fullmatch(share or "") or not _WHOLE_MS.fullmatch(pause or ""):
+        raise ValueError("the leak is wrong")
+    return Leak(min(1.0, max(_SMALLEST_SHARE, float(share or ""))), int(pause or ""))
 
 
 def _document(body: bytes) -> tuple[Document, int]:
@@ -146,8 +158,6 @@ def _document(body: bytes) -> tuple[Document, int]:
             lifts = source in {"override", "disabled"}
             stop = document.get("stop") is True and source not in _BLIND
             factors = Factors(_factor(factor), Source.SIDECAR, users, generation, stop)
-            if document.get("seconds_to_full") is not None:
-                _positive(document["seconds_to_full"])
             lines = _line(document.get("limit")), _line(document.get("stop_line"))
             validity_ms = min(_whole(valid_for_ms), _LONGEST_VALIDITY_MS)
             return Document(factors, lifts, *lines), validity_ms
@@ -213,6 +223,7 @@ class Following:
         self._settles_nanos = ramp_ms * _MS + 2 * _TICK_NANOS
         self._fallback = Factors(fallback, Source.FALLBACK)
         self._document: Document | None = None
+        self._leak = WHOLE
         self._lines: Document | None = None
         self._sight: tuple[int, int] | None = None
         self._is_stopped = False
@@ -249,6 +260,7 @@ class Following:
         if answer.document is not None:
             self._document, self._etag = answer.document, answer.etag
             self._lines = answer.document
+        self._leak = answer.leak
         self._until = began_nanos + answer.valid_for_ms * _MS
         self._is_fresh = True
         # No sidecar waits for the change of a document without an entity tag.
@@ -296,9 +308,8 @@ class Following:
             return DISABLED
         if self._document is None or not self._is_valid(now_nanos):
             return self._seen(self._fallback)
-        if self._document.lifts:
-            return self._document.factors
-        return self._seen(self._document.factors)
+        factors = replace(self._document.factors, leak=self._leak)
+        return factors if self._document.lifts else self._seen(factors)
 
     def _seen(self, factors: Factors) -> Factors:
         """The same, unless the broker's own volume is too full."""
@@ -313,7 +324,7 @@ class Following:
         if not violates or (factors.factor == 0.0 and (factors.stop or not self._is_stopped)):
             return factors
         stops = self._is_stopped or factors.stop
-        return Factors(0.0, Source.LOCAL, factors.users, factors.generation, stops)
+        return replace(factors, factor=0.0, source=Source.LOCAL, stop=stops)
 
     def _is_valid(self, now_nanos: int) -> bool:
         return self._document is not None and now_nanos <= self._until

@@ -2,17 +2,17 @@
 
 Kafka pauses a client by S / T - W: S bytes in the rate's window of W seconds, quota T. The callback
 answers T = S / (W + P) once S has landed, so that the pause is P. At factor 0 a pacer computes P:
-all clients together stay within the leak budget, and no pause is longer than ``pause_max_ms``. A
-factor between 0 and 1 multiplies the client's own quota, or its rate before. After a release a
-client is paced: at its rate before at first, twice that after ``ramp_ms``, free after four times.
+all clients together stay within the leak budget, and no pause is longer than ``pause_max_ms``; the
+sidecar may make the budget smaller and pauses longer, where a volume fills all the same. A factor
+between 0 and 1 multiplies the client's own quota, or its rate before. After a release a client is
+paced: at its rate before at first, twice that after ``ramp_ms``, free after four times.
 
 Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
 11,000,000 / 758,620 - 10.5 = 4.0 s.
 
-Left out: the emergency, in which pauses become longer (its ``emergency.horizon.ms=1``); request
-threads that race.
+Left out: request threads that race.
 
-Source: Enforcement, Bounds and Ramp in deploy/quota-callback.
+Source: Enforcement, Bounds, Ramp and Leak in deploy/quota-callback.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,10 +23,12 @@ from tests.simulation.throttles import (
     DISABLED,
     FLOOR,
     NO_QUOTA,
+    WHOLE,
     WINDOW,
     Account,
     Factors,
     Landed,
+    Leak,
     Moment,
     Pacer,
     Source,
@@ -39,7 +41,6 @@ _RAMP_TOLERANCE_MS: Final = 20.0
 """How far a client may be ahead of its ramp: requests come in lumps."""
 _ONE_BYTE: Final = 0.5
 """Less is rounding, since S is computed as rate x window."""
-_PAUSES_OF_A_RATE: Final = 2
 
 
 class Enforcement:
@@ -172,11 +173,15 @@ class Enforcement:
             # As much has left the window as has landed: the last quota still fits.
             return own if account.bound is None else account.bound
         bound = own
-        for throttle in (self._all, self._users.get(user)):
+        # A user is throttled for what it does: no disk makes its own leak smaller.
+        for throttle, leak in (
+            (self._all, self.factors.leak),
+            (self._users.get(user), WHOLE),
+        ):
             if throttle is None or throttle.factor == 1.0:
                 continue
             if throttle.factor == 0.0:
-                bound = min(bound, self._stopped(throttle, new, landed, now))
+                bound = min(bound, self._stopped(throttle, leak, new, landed, now))
             else:
                 bound = min(bound, self._scaled(throttle, tag_set, own, landed))
         ramp = self._ramp(user)
@@ -202,9 +207,11 @@ class Enforcement:
             new, min(own, pace), self._terms.pause_max_ms, now.nanos, _RAMP_TOLERANCE_MS
         )
 
-    def _stopped(self, throttle: Throttle, new: float, landed: Landed, now: Moment) -> float:
-        budget = throttle.budget(self._terms)
-        pause_ms = throttle.pacer.pause_ms(new, budget, self._terms.pause_max_ms, now.nanos)
+    def _stopped(
+        self, throttle: Throttle, leak: Leak, new: float, landed: Landed, now: Moment
+    ) -> float:
+        budget, cap_ms = throttle.budget(self._terms, leak), leak.cap_ms(self._terms)
+        pause_ms = throttle.pacer.pause_ms(new, budget, cap_ms, now.nanos)
         return landed.pausing(pause_ms) if pause_ms > 0.0 else NO_QUOTA
 
     def _scaled(self, throttle: Throttle, tag_set: TagSet, own: float, landed: Landed) -> float:
@@ -224,10 +231,10 @@ class Enforcement:
         accounts = (each.account_of(self._epoch(each.tags[0])) for each in self._tag_sets())
         return sum(each is not None and each.bound is not None for each in accounts)
 
-    def fill_window_ms(self) -> float:
-        """Over how long the callback requests fill rates; 0: over any."""
-        stopped = self._all.factor == 0.0
-        return _PAUSES_OF_A_RATE * self._terms.pause_max_ms if stopped else 0.0
+    @property
+    def is_emergency(self) -> bool:
+        """Whether the disk is put before the clients."""
+        return self._all.factor == 0.0 and self.factors.leak.share < 1.0
 
     def _is_free_for(self, user: str) -> bool:
         own = self._users.get(user)

@@ -6,6 +6,7 @@ clients that share one quota, and has Kafka's rate of them. ``pauses`` has the r
 Source: Factors, Throttle, Pacer and TagSet in deploy/quota-callback.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -36,6 +37,7 @@ class Terms:
         enabled: whether it follows the sidecar at all.
         fallback: the factor without a valid document, in [0, 1].
         pause_max_ms: the longest pause.
+        emergency_pause_max_ms: the longest one that a leak may ask for.
         leak_ratio: what may leak at factor 0, of the rate before.
         leak_bytes_per_second: the same, absolute; None: the ratio counts.
         ramp_ms: in which a client's pace grows by its rate before after a release; 0: at once.
@@ -46,6 +48,7 @@ class Terms:
     enabled: bool = True
     fallback: float = 1.0
     pause_max_ms: int = 4000
+    emergency_pause_max_ms: int = 300_000
     leak_ratio: float = 0.01
     leak_bytes_per_second: float | None = None
     ramp_ms: int = 60_000
@@ -68,8 +71,29 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Leak:
+    """What a broker may let through at factor 0, and how long its pauses may be.
+
+    Attributes:
+        share: of its leak budget.
+        pause_max_ms: no shorter than the broker's own.
+    """
+
+    share: float = 1.0
+    pause_max_ms: int = 0
+
+    def cap_ms(self, terms: Terms) -> int:
+        """The longest pause."""
+        longest = max(terms.pause_max_ms, self.pause_max_ms)
+        return min(max(terms.pause_max_ms, terms.emergency_pause_max_ms), longest)
+
+
+WHOLE: Final = Leak()
+
+
+@dataclass(frozen=True, slots=True)
 class Factors:
-    """The factors in force on a broker; equal when they throttle alike.
+    """The factors in force on a broker; equal when they throttle alike, but for the leak.
 
     Attributes:
         factor: of all clients, in [0, 1].
@@ -77,6 +101,7 @@ class Factors:
         users: single users' own; the stricter one applies.
         generation: the document's; 0 without one.
         stop: whether nothing is to be admitted.
+        leak: of the broker; it moves without a new document.
     """
 
     factor: float
@@ -84,6 +109,7 @@ class Factors:
     users: Mapping[str, float] = field(default_factory=dict)
     generation: int = field(default=0, compare=False)
     stop: bool = False
+    leak: Leak = field(default=WHOLE, compare=False)
 
     @property
     def are_throttling(self) -> bool:
@@ -176,18 +202,18 @@ class Throttle:
         since_ms = (now_nanos - self.since_nanos) / 1e6
         if before > 0.0:
             return before * (1.0 + since_ms / max(1, terms.ramp_ms))
-        return FLOOR * 2.0 ** (since_ms / 1000.0)
+        return FLOOR * math.exp2(since_ms / 1000.0)
 
     @property
     def fair_share(self) -> float:
         """The assumed rate of a client that was not seen before, bytes per second."""
         return self.rate_before / self.sets_before if self.sets_before else 0.0
 
-    def budget(self, terms: Terms) -> float:
+    def budget(self, terms: Terms, leak: Leak) -> float:
         """What all clients together may leak at factor 0, bytes per second, 1 at least."""
-        if terms.leak_bytes_per_second is not None:
-            return max(1.0, terms.leak_bytes_per_second)
-        return max(1.0, terms.leak_ratio * _SAFETY_FACTOR * self.rate_before)
+        absolute = terms.leak_bytes_per_second
+        whole = terms.leak_ratio * _SAFETY_FACTOR * self.rate_before
+        return max(1.0, (whole if absolute is None else absolute) * leak.share)
 
 
 class Landed(NamedTuple):

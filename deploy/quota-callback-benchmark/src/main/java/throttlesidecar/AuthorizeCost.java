@@ -95,7 +95,7 @@ public class AuthorizeCost {
         }
         if (authorizer.equals("ours-stopped")) {
             enforcement[0].apply(
-                    new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN));
+                    new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1));
         }
     }
 

@@ -103,7 +103,7 @@ public class RequestCost {
         }
         if (enforcement[0] != null && callback.equals("ours-stopped")) {
             enforcement[0].apply(
-                    new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN));
+                    new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1));
         }
     }
 

@@ -5,7 +5,7 @@ final class Answer {
     private final Document document;
     private final String etag;
     private final long validForMs;
-    private final double secondsToFull;
+    private final Leak leak;
     private final long atNanos;
     private final long observedMsAgo;
     private final String failure;
@@ -14,14 +14,14 @@ final class Answer {
             Document document,
             String etag,
             long validForMs,
-            double secondsToFull,
+            Leak leak,
             long atNanos,
             long observedMsAgo,
             String failure) {
         this.document = document;
         this.etag = etag;
         this.validForMs = validForMs;
-        this.secondsToFull = secondsToFull;
+        this.leak = leak;
         this.atNanos = atNanos;
         this.observedMsAgo = observedMsAgo;
         this.failure = failure;
@@ -34,44 +34,39 @@ final class Answer {
      * @param atNanos when the answer began, on the monotonic clock.
      */
     static Answer modified(Document document, String etag, long atNanos) {
-        return modified(document, etag, atNanos, 0);
+        return modified(document, etag, Leak.WHOLE, atNanos, 0);
     }
 
     /**
      * The same.
      *
+     * @param leak of the broker that asked.
      * @param observedMsAgo how old the observation behind it was, ms; 0 where the sidecar does not say.
      */
-    static Answer modified(Document document, String etag, long atNanos, long observedMsAgo) {
+    static Answer modified(
+            Document document, String etag, Leak leak, long atNanos, long observedMsAgo) {
         return new Answer(
-                document,
-                etag,
-                document.validForMs(),
-                document.secondsToFull(),
-                atNanos,
-                observedMsAgo,
-                null);
+                document, etag, document.validForMs(), leak, atNanos, observedMsAgo, null);
     }
 
     /**
      * The last document is valid for longer.
      *
      * @param validForMs for how long, from atNanos.
-     * @param secondsToFull as {@link Document#secondsToFull()}.
+     * @param leak of the broker that asked.
      */
-    static Answer notModified(long validForMs, double secondsToFull, long atNanos) {
-        return notModified(validForMs, secondsToFull, atNanos, 0);
+    static Answer notModified(long validForMs, Leak leak, long atNanos) {
+        return notModified(validForMs, leak, atNanos, 0);
     }
 
     /** The same, with the age of the observation as in {@link #modified}. */
-    static Answer notModified(
-            long validForMs, double secondsToFull, long atNanos, long observedMsAgo) {
-        return new Answer(null, null, validForMs, secondsToFull, atNanos, observedMsAgo, null);
+    static Answer notModified(long validForMs, Leak leak, long atNanos, long observedMsAgo) {
+        return new Answer(null, null, validForMs, leak, atNanos, observedMsAgo, null);
     }
 
     /** No valid answer came. */
     static Answer failed(String reason) {
-        return new Answer(null, null, 0, Double.NaN, 0, 0, reason);
+        return new Answer(null, null, 0, Leak.WHOLE, 0, 0, reason);
     }
 
     /** Whether no valid answer came. */
@@ -97,8 +92,9 @@ final class Answer {
         return validForMs;
     }
 
-    double secondsToFull() {
-        return secondsToFull;
+    /** How much the broker that asked may let through; it moves without a new document. */
+    Leak leak() {
+        return leak;
     }
 
     long atNanos() {

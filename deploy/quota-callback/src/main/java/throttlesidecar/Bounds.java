@@ -51,23 +51,25 @@ final class Bounds {
     /**
      * The quota that makes Kafka pause by the rules. Called once a request, since pacers count.
      *
-     * @param user null when the user has no throttle of its own.
+     * @param leak of all.
+     * @param user null when the user has no throttle of its own, which is for what the user does: no
+     *     disk makes its leak smaller.
      * @return bytes per second; where it is more than the tag set's own, that one counts.
      */
-    double under(Throttle all, Throttle user) {
-        double bound = under(all);
+    double under(Throttle all, Leak leak, Throttle user) {
+        double bound = under(all, leak);
         if (user != null) {
-            bound = Math.min(bound, under(user));
+            bound = Math.min(bound, under(user, Leak.WHOLE));
         }
         boolean ramps = all.mode() == Mode.RAMP || user != null && user.mode() == Mode.RAMP;
         return ramps ? Math.min(bound, pausing(rampPauseMs(all, user))) : bound;
     }
 
-    private double under(Throttle throttle) {
+    private double under(Throttle throttle, Leak leak) {
         switch (throttle.mode()) {
             case STOPPED:
-                double budget = throttle.budget(limits.leakRatio(), limits.leakBytesPerSecond());
-                double cap = throttle.capMs(limits);
+                double budget = throttle.budget(limits, leak);
+                long cap = leak.pauseMaxMs(limits);
                 return pausing(throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos));
             case SCALED:
                 double limit = throttle.factor() * (hasQuota() ? own : scaled(throttle));

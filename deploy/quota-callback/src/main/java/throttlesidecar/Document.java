@@ -21,7 +21,6 @@ final class Document {
     private final byte[] body;
     private final double factor;
     private final Map<String, Double> users;
-    private final double secondsToFull;
     private final long generation;
     private final long validForMs;
     private final String reason;
@@ -29,19 +28,17 @@ final class Document {
     Document(
             double factor,
             Map<String, Double> users,
-            double secondsToFull,
             long generation,
             long validForMs,
             String reason) {
         this(
-                factor, users, secondsToFull, generation, validForMs, reason,
+                factor, users, generation, validForMs, reason,
                 Source.OBSERVATION, false, null, null, null);
     }
 
     Document(
             double factor,
             Map<String, Double> users,
-            double secondsToFull,
             long generation,
             long validForMs,
             String reason,
@@ -57,7 +54,6 @@ final class Document {
         this.body = body;
         this.factor = factor;
         this.users = Map.copyOf(users);
-        this.secondsToFull = secondsToFull;
         this.generation = generation;
         this.validForMs = validForMs;
         this.reason = reason;
@@ -71,11 +67,6 @@ final class Document {
     /** Users with a factor of their own, by the principal's name as it is, not sanitised. */
     Map<String, Double> users() {
         return users;
-    }
-
-    /** When the first volume would have no byte left at its present fill rate; NaN: none fills. */
-    double secondsToFull() {
-        return secondsToFull;
     }
 
     /** Grows by one with each change of the sidecar's decision. */

@@ -15,7 +15,7 @@ import java.util.Map;
  * Reads the document of factors, and refuses every value that is not possible.
  *
  * <p>{@code factor} and {@code valid_for_ms} are required; {@code users},
- * {@code seconds_to_full}, {@code generation} and {@code reason} may be missing; other members are
+ * {@code generation} and {@code reason} may be missing; other members are
  * ignored. One wrong member makes the whole document wrong.
  *
  * <p>It is read as a stream, since a tree of 4 MiB of brackets takes some hundred MiB of a broker's
@@ -46,7 +46,6 @@ final class DocumentReader {
     private final JsonParser parser;
     private final Map<String, Double> users = new HashMap<>();
     private double factor = Double.NaN;
-    private double secondsToFull = Double.NaN;
     private long generation;
     private long validForMs = -1;
     private String reason = "";
@@ -100,7 +99,7 @@ final class DocumentReader {
             throw new WrongAnswer("valid_for_ms is missing");
         }
         return new Document(
-                factor, users, secondsToFull, generation, validForMs, reason, source, stops, limit,
+                factor, users, generation, validForMs, reason, source, stops, limit,
                 stopLine, body);
     }
 
@@ -112,9 +111,6 @@ final class DocumentReader {
                 break;
             case "users":
                 readUsers(value);
-                break;
-            case "seconds_to_full":
-                secondsToFull = value == JsonToken.VALUE_NULL ? Double.NaN : positive(name, value);
                 break;
             case "generation":
                 generation = whole(name, value, Long.MAX_VALUE);

@@ -87,10 +87,10 @@ final class Enforcement {
         }
         State old = state;
         Supplier<Throttle.Before> mean = mean(now, nanos);
-        Throttle all = next(old.all, null, factors.global(), factors, now, nanos, mean);
+        Throttle all = next(old.all, null, factors.global(), now, nanos, mean);
         Map<String, Throttle> users = new HashMap<>();
         old.users.forEach((user, throttle) -> {
-            Throttle next = next(throttle, user, 1.0, factors, now, nanos, mean);
+            Throttle next = next(throttle, user, 1.0, now, nanos, mean);
             if (next.isRecent(nanos)) {
                 users.put(user, next);
             }
@@ -98,7 +98,7 @@ final class Enforcement {
         factors.users().forEach((name, factor) -> {
             String user = Sanitized.of(name);
             Throttle before = old.users.getOrDefault(user, Throttle.free(nanos));
-            users.put(user, next(before, user, factor, factors, now, nanos, mean));
+            users.put(user, next(before, user, factor, now, nanos, mean));
         });
         state = new State(factors, all, users, now);
     }
@@ -107,7 +107,6 @@ final class Enforcement {
             Throttle old,
             String user,
             double factor,
-            Factors factors,
             Limits now,
             long nanos,
             Supplier<Throttle.Before> mean) {
@@ -116,9 +115,7 @@ final class Enforcement {
             return old.begin(factor, measure(user, now, nanos, mean), ++epochs, nanos);
         }
         if (factor < 1.0) {
-            Throttle next = factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
-            // A user's own throttle is for what the user does: no disk makes it an emergency.
-            return user == null ? next.watch(factors.secondsToFull(), now, nanos) : next;
+            return factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
         }
         Throttle next = old.release(epochs + 1, nanos, now.rampMs());
         epochs += next == old ? 0 : 1;
@@ -303,7 +300,8 @@ final class Enforcement {
         Bounds bounds =
                 new Bounds(
                         now.limits, tagSet, own.bound(), bytes, landed, window, moments.nanos());
-        double bound = bounds.under(now.all, now.users.get(tagSet.user()));
+        double bound =
+                bounds.under(now.all, now.factors.leak(), now.users.get(tagSet.user()));
         if (bound >= own.bound()) {
             account.bound(null);
             return own;
@@ -341,10 +339,12 @@ final class Enforcement {
         long nanos = moments.nanos();
         Throttle own = now.users.get(user);
         boolean all = now.all.mode() == Mode.STOPPED;
-        if (all && !now.all.reserve(tagSet, now.limits, nanos)) {
+        if (all && !now.all.reserve(tagSet, now.limits, now.factors.leak(), nanos)) {
             return false;
         }
-        if (own == null || own.mode() != Mode.STOPPED || own.reserve(tagSet, now.limits, nanos)) {
+        if (own == null
+                || own.mode() != Mode.STOPPED
+                || own.reserve(tagSet, now.limits, Leak.WHOLE, nanos)) {
             return true;
         }
         if (all) {
@@ -406,12 +406,6 @@ final class Enforcement {
                 .collect(Collectors.toUnmodifiableSet());
     }
 
-    /** The window that fill rates must be measured over, ms; 0 for any. */
-    double fillWindowMs() {
-        State now = state;
-        return now.all.fillWindowMs(now.limits);
-    }
-
     /** For the metrics. */
     Figures figures() {
         State now = state;
@@ -430,7 +424,7 @@ final class Enforcement {
                 throttled[0],
                 longestPauseMs.get(),
                 mode == Mode.STOPPED ? (long) now.all.pacer().aheadMs(nanos) : 0,
-                now.all.isEmergency());
+                mode == Mode.STOPPED && now.factors.leak().isEmergency());
     }
 
     /** All that a request reads, in one volatile. */
@@ -470,11 +464,11 @@ final class Enforcement {
                 return;
             }
             if (all.mode() == Mode.STOPPED) {
-                all.take(tagSet, bytes, limits, nanos);
+                all.take(tagSet, bytes, limits, factors.leak(), nanos);
             }
             Throttle own = users.get(tagSet.user());
             if (own != null && own.mode() == Mode.STOPPED) {
-                own.take(tagSet, bytes, limits, nanos);
+                own.take(tagSet, bytes, limits, Leak.WHOLE, nanos);
             }
         }
 
@@ -515,11 +509,8 @@ final class Enforcement {
         /** The longest pause, ms. */
         long pauseMaxMs();
 
-        /** The longest pause in an emergency, ms. */
+        /** The longest pause that a leak may ask for, ms. */
         long emergencyPauseMaxMs();
-
-        /** Within which no volume may be full, ms. */
-        long emergencyHorizonMs();
 
         /** What may leak, of the rate before the throttle. */
         double leakRatio();

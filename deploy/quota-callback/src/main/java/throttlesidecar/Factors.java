@@ -18,22 +18,21 @@ final class Factors {
     }
 
     /** As if there were no callback but Kafka's own. */
-    static final Factors DISABLED = new Factors(1.0, Map.of(), Source.DISABLED, 0, Double.NaN);
+    static final Factors DISABLED = new Factors(1.0, Map.of(), Source.DISABLED, 0);
 
     private final double global;
     private final Map<String, Double> users;
     private final Source source;
     private final long generation;
-    private final double secondsToFull;
+    private final Leak leak;
     private final boolean admitsNobody;
 
     Factors(
             double global,
             Map<String, Double> users,
             Source source,
-            long generation,
-            double secondsToFull) {
-        this(global, users, source, generation, secondsToFull, false);
+            long generation) {
+        this(global, users, source, generation, Leak.WHOLE, false);
     }
 
     Factors(
@@ -41,24 +40,24 @@ final class Factors {
             Map<String, Double> users,
             Source source,
             long generation,
-            double secondsToFull,
+            Leak leak,
             boolean admitsNobody) {
         this.global = global;
         this.users = Map.copyOf(users);
         this.source = source;
         this.generation = generation;
-        this.secondsToFull = secondsToFull;
+        this.leak = leak;
         this.admitsNobody = admitsNobody;
     }
 
     /** The factors without a valid document; {@code factor} within [0, 1]. */
     static Factors fallback(double factor) {
-        return new Factors(factor, Map.of(), Source.FALLBACK, 0, Double.NaN);
+        return new Factors(factor, Map.of(), Source.FALLBACK, 0);
     }
 
-    /** The same as if a volume were full already: what pauses can do instead of a refusal. */
+    /** The same with the smallest leak: what pauses can do instead of a refusal. */
     Factors urgent() {
-        return new Factors(global, users, source, generation, 0.0, admitsNobody);
+        return new Factors(global, users, source, generation, Leak.SMALLEST, admitsNobody);
     }
 
     /** All produce quotas are multiplied by it; within [0, 1]. */
@@ -80,9 +79,9 @@ final class Factors {
         return generation;
     }
 
-    /** When the first volume would be full at its present fill rate; NaN: unknown, or none fills. */
-    double secondsToFull() {
-        return secondsToFull;
+    /** What this broker may let through at a factor of 0. */
+    Leak leak() {
+        return leak;
     }
 
     /** Whether a volume is below the second line, so that nothing is admitted; with a factor of 0. */

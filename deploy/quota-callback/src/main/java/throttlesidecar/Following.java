@@ -295,7 +295,7 @@ final class Following {
                                 document.users(),
                                 Factors.Source.SIDECAR,
                                 document.generation(),
-                                said.secondsToFull(),
+                                said.leak(),
                                 document.stops()
                                         && document.source() == Document.Source.OBSERVATION);
         boolean lifted = document != null && document.source() == Document.Source.OPERATOR;
@@ -315,7 +315,7 @@ final class Following {
                 factors.users(),
                 Factors.Source.LOCAL,
                 factors.generation(),
-                factors.secondsToFull(),
+                factors.leak(),
                 stops || factors.admitsNobody());
     }
 

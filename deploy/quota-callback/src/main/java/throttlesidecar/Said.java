@@ -12,7 +12,7 @@ final class Said {
     private static final int VIOLATION = 2;
 
     private Document document;
-    private double secondsToFull = Double.NaN;
+    private Leak leak = Leak.WHOLE;
     private long untilNanos;
     private long observedNanos;
     private boolean answers;
@@ -27,9 +27,9 @@ final class Said {
         return document;
     }
 
-    /** As {@link Document#secondsToFull}, by the last answer. */
-    double secondsToFull() {
-        return secondsToFull;
+    /** What this broker may let through, by the last answer. */
+    Leak leak() {
+        return leak;
     }
 
     /** Until when the document is valid, on the monotonic clock. */
@@ -52,7 +52,7 @@ final class Said {
         if (answer.document() != null) {
             document = answer.document();
         }
-        secondsToFull = answer.secondsToFull();
+        leak = answer.leak();
         untilNanos = answer.atNanos() + TimeUnit.MILLISECONDS.toNanos(answer.validForMs());
         observedNanos = answer.atNanos() - TimeUnit.MILLISECONDS.toNanos(answer.observedMsAgo());
     }
@@ -60,7 +60,6 @@ final class Said {
     /** Takes a document that was kept on disk; it may have ended. */
     void remember(Document kept, long ageMs, long nowNanos) {
         document = kept;
-        secondsToFull = kept.secondsToFull();
         long leftMs = kept.validForMs() - ageMs;
         untilNanos = nowNanos + TimeUnit.MILLISECONDS.toNanos(leftMs);
         observedNanos = nowNanos - TimeUnit.MILLISECONDS.toNanos(ageMs);

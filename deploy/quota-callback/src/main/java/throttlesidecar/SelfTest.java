@@ -47,7 +47,7 @@ final class SelfTest implements Enforcement.Limits, OwnLimit {
                             .timeWindow(1, TimeUnit.SECONDS)
                             .samples(11)
                             .quota(Quota.upperBound(Long.MAX_VALUE)));
-            enforcement.apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 0, Double.NaN));
+            enforcement.apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 0));
             enforcement.beforeRecord(tagSets.find("", "self-test"));
             return violation(sensor);
         }
@@ -86,11 +86,6 @@ final class SelfTest implements Enforcement.Limits, OwnLimit {
     @Override
     public long emergencyPauseMaxMs() {
         return pauseMaxMs();
-    }
-
-    @Override
-    public long emergencyHorizonMs() {
-        return 1;
     }
 
     @Override

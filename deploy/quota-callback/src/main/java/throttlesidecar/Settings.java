@@ -31,7 +31,6 @@ final class Settings implements Enforcement.Limits, Refusals.Terms {
     static final String ENABLED = PREFIX + "enabled";
     static final String PAUSE_MAX = PREFIX + "pause.max.ms";
     static final String EMERGENCY_PAUSE_MAX = PREFIX + "pause.emergency.max.ms";
-    static final String EMERGENCY_HORIZON = PREFIX + "emergency.horizon.ms";
     static final String LEAK_RATIO = PREFIX + "leak.ratio";
     static final String LEAK_BYTES = PREFIX + "leak.bytes.per.second";
     static final String RAMP = PREFIX + "ramp.ms";
@@ -59,7 +58,6 @@ final class Settings implements Enforcement.Limits, Refusals.Terms {
                     ENABLED,
                     PAUSE_MAX,
                     EMERGENCY_PAUSE_MAX,
-                    EMERGENCY_HORIZON,
                     LEAK_RATIO,
                     LEAK_BYTES,
                     RAMP,
@@ -90,7 +88,6 @@ final class Settings implements Enforcement.Limits, Refusals.Terms {
     private final boolean enabled;
     private final long pauseMaxMs;
     private final long emergencyPauseMaxMs;
-    private final long emergencyHorizonMs;
     private final double leakRatio;
     private final double leakBytesPerSecond;
     private final long rampMs;
@@ -111,7 +108,6 @@ final class Settings implements Enforcement.Limits, Refusals.Terms {
         enabled = raw.flag(ENABLED, true);
         pauseMaxMs = raw.millis(PAUSE_MAX, 4000, 1);
         emergencyPauseMaxMs = raw.millis(EMERGENCY_PAUSE_MAX, 300_000, 1);
-        emergencyHorizonMs = raw.millis(EMERGENCY_HORIZON, 600_000, 1);
         leakRatio = raw.share(LEAK_RATIO, 0.01);
         leakBytesPerSecond = raw.amount(LEAK_BYTES, Double.NaN);
         rampMs = raw.millis(RAMP, 60_000, 0);
@@ -268,11 +264,6 @@ final class Settings implements Enforcement.Limits, Refusals.Terms {
     @Override
     public long emergencyPauseMaxMs() {
         return Math.max(pauseMaxMs, emergencyPauseMaxMs);
-    }
-
-    @Override
-    public long emergencyHorizonMs() {
-        return emergencyHorizonMs;
     }
 
     @Override

@@ -44,7 +44,7 @@ final class SidecarClient {
     private static final Pattern TOKEN = Pattern.compile("[\\x21-\\x7e]+");
     private static final Pattern ETAG = Pattern.compile("(?:W/)?\"[\\x21\\x23-\\x7e]{0,200}\"");
     private static final Pattern MS = Pattern.compile("[0-9]{1,18}");
-    private static final Pattern SECONDS = Pattern.compile("[0-9]{1,15}(?:\\.[0-9]{1,15})?");
+    private static final Pattern NUMBER = Pattern.compile("[0-9]{1,15}(?:\\.[0-9]{1,15})?");
 
     private final String host;
     private final int port;
@@ -223,12 +223,11 @@ final class SidecarClient {
 
     static Answer answer(HttpAnswer http, String etag, long atNanos) throws WrongAnswer {
         if (http.status() == 200) {
-            return Answer.modified(
-                    DocumentReader.read(http.body()), etag(http), atNanos, observedMsAgo(http));
+            Document document = DocumentReader.read(http.body());
+            return Answer.modified(document, etag(http), leak(http), atNanos, observedMsAgo(http));
         }
         if (http.status() == 304 && etag != null) {
-            return Answer.notModified(
-                    validForMs(http), secondsToFull(http), atNanos, observedMsAgo(http));
+            return Answer.notModified(validForMs(http), leak(http), atNanos, observedMsAgo(http));
         }
         throw new WrongAnswer(status(http.status()));
     }
@@ -270,14 +269,19 @@ final class SidecarClient {
         return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
     }
 
-    private static double secondsToFull(HttpAnswer http) throws WrongAnswer {
-        String text = http.header("throttle-seconds-to-full");
-        if (text == null) {
-            return Double.NaN;
+    /** There is none where the whole budget may leak. */
+    private static Leak leak(HttpAnswer http) throws WrongAnswer {
+        String share = http.header("throttle-leak-share");
+        String pause = http.header("throttle-pause-max-ms");
+        if (share == null && pause == null) {
+            return Leak.WHOLE;
         }
-        if (!SECONDS.matcher(text).matches()) {
-            throw new WrongAnswer("Throttle-Seconds-To-Full is no number");
+        if (share == null || !NUMBER.matcher(share).matches()) {
+            throw new WrongAnswer("Throttle-Leak-Share is missing or no number");
         }
-        return Double.parseDouble(text);
+        if (pause == null || !MS.matcher(pause).matches()) {
+            throw new WrongAnswer("Throttle-Pause-Max-Ms is missing or no number");
+        }
+        return new Leak(Double.parseDouble(share), Long.parseLong(pause));
     }
 }

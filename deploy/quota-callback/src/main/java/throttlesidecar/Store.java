@@ -5,6 +5,7 @@ import java.net.URI;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
@@ -254,11 +255,13 @@ final class Store implements QuotaCallbackMXBean {
         refusals.applied();
         boolean emergency = isEmergency();
         if (emergency && !wasEmergency) {
+            Leak leak = enforcement.figures().factors.leak();
             journal.warn(
                     String.format(
-                            "A volume will be full in %.0f s although producers are throttled:"
-                                    + " pauses may last up to %d ms",
-                            factors.secondsToFull(), settings.emergencyPauseMaxMs()));
+                            Locale.ROOT,
+                            "A volume fills although producers are throttled: %s of the leak"
+                                    + " budget may pass, and pauses may last up to %d ms",
+                            leak.share(), leak.pauseMaxMs(settings)));
         } else if (!emergency && wasEmergency) {
             journal.info("Pauses last " + settings.pauseMaxMs() + " ms at most again");
         }
@@ -282,10 +285,6 @@ final class Store implements QuotaCallbackMXBean {
                             nodeId, figures.emergency, figures.tagSetsThrottled)
                             + (fault.equals("none") ? "" : "; fault=" + fault)
                             + (refusals.hasAuthorizer() ? "; refused=" + refusals.total() : ""));
-        }
-        double windowMs = enforcement.fillWindowMs();
-        if (windowMs > 0.0) {
-            headers.put("Throttle-Fill-Window", Long.toString((long) Math.ceil(windowMs / 1000.0)));
         }
         return headers;
     }

@@ -205,7 +205,7 @@ public final class Courses implements Moments {
                     .add(request.etag)
                     .add(request.waitS)
                     .add(enforcement.figures().tagSetsThrottled)
-                    .add(enforcement.fillWindowMs());
+                    .add(enforcement.figures().emergency);
         }
     }
 

@@ -33,7 +33,6 @@ class DocumentReaderTest {
 
         assertEquals(0.25, document.factor());
         assertEquals(Map.of("etl", 0.5, "Jörg/1", 0.0), document.users());
-        assertEquals(12.5, document.secondsToFull());
         assertEquals(12, document.generation());
         assertEquals(299_000, document.validForMs());
         assertEquals("a volume is full", document.reason());
@@ -67,7 +66,6 @@ class DocumentReaderTest {
 
         assertEquals(1.0, document.factor());
         assertEquals(Map.of(), document.users());
-        assertTrue(Double.isNaN(document.secondsToFull()));
         assertEquals(0, document.generation());
         assertEquals("", document.reason());
     }
@@ -106,8 +104,6 @@ class DocumentReaderTest {
                 "{\"factor\":1,\"valid_for_ms\":1,\"users\":{\"a\":2}} | of a user is 2.0",
                 "{\"factor\":1,\"valid_for_ms\":1,\"users\":{\"a\":null}} | of a user is not",
                 "{\"factor\":1,\"valid_for_ms\":1,\"users\":{\"\":1}} | name of 0 characters",
-                "{\"factor\":1,\"valid_for_ms\":1,\"seconds_to_full\":-3} | to_full is -3.0",
-                "{\"factor\":1,\"valid_for_ms\":1,\"seconds_to_full\":\"1\"} | to_full is not",
                 "{\"factor\":1,\"valid_for_ms\":1,\"generation\":-1} | generation is -1",
                 "{\"factor\":1,\"factor\":0,\"valid_for_ms\":1} | Duplicate field",
                 "{\"factor\":1,\"valid_for_ms\":1} {} | something after",

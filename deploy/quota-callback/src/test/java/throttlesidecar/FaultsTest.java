@@ -20,7 +20,7 @@ class FaultsTest {
     private final Rig rig = new Rig(moments);
 
     private static Factors stopped() {
-        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
+        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
     }
 
     /** With the Kafka that it was made for, nothing is wrong. */

@@ -19,7 +19,7 @@ class FloodTest {
 
     private void apply(double factor) {
         rig.enforcement.apply(
-                new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN));
+                new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1));
     }
 
     /** Clients with a tag set each; they send their backlog as fast as their pauses permit. */

@@ -67,7 +67,7 @@ class FollowingTest {
         assertEquals(500, msToNext());
     }
 
-    /** 304 renews, counted from when it came, and has the seconds to full. */
+    /** 304 renews, counted from when it came, and has the leak. */
     @Test
     void isRenewed() {
         onAnswer(modified(0.0, 1000));
@@ -76,11 +76,11 @@ class FollowingTest {
         request();
         long at = now;
         pass(500);
-        following.onAnswer(Answer.notModified(1000, 12.5, at), now);
+        following.onAnswer(Answer.notModified(1000, new Leak(0.5, 8000), at), now);
 
         Factors renewed = following.decide(now);
         assertEquals(0.0, renewed.global());
-        assertEquals(12.5, renewed.secondsToFull());
+        assertEquals(0.5, renewed.leak().share());
         assertEquals(500, following.ageMs(now));
         pass(500);
         assertEquals(Source.SIDECAR, decided().source());
@@ -103,11 +103,11 @@ class FollowingTest {
         assertEquals(20, following.failures());
         assertEquals(1, lines.count("factor is 7.0"), lines.toString());
         assertEquals(1, lines.count("is valid for another 59 s, then the fallback 0.25"));
-        onAnswer(Answer.notModified(60_000, Double.NaN, now));
+        onAnswer(Answer.notModified(60_000, Leak.WHOLE, now));
         assertEquals(1, lines.count("answers again, after 20 failures in 19 s"), lines.toString());
     }
 
-    /** A document that is renewed is applied, for its seconds to full, and logged once. */
+    /** A document that is renewed is applied, for its leak, and logged once. */
     @Test
     void logsChangesOnly() {
         onAnswer(modified(0.0, 60_000));
@@ -115,8 +115,9 @@ class FollowingTest {
         assertNull(following.decide(now));
         for (int round = 0; round < 5; round++) {
             pass(10_000);
-            onAnswer(Answer.notModified(60_000, round, now));
-            assertEquals(round, following.decide(now).secondsToFull());
+            Leak leak = new Leak(1.0 / (1 + round), 4000);
+            onAnswer(Answer.notModified(60_000, leak, now));
+            assertEquals(leak, following.decide(now).leak());
             assertNull(following.decide(now));
         }
         assertEquals(1, lines.count("multiplied by 0.0"), lines.toString());
@@ -265,7 +266,7 @@ class FollowingTest {
     }
 
     private static Document document(double factor, Map<String, Double> users, long validForMs) {
-        return new Document(factor, users, Double.NaN, 1, validForMs, "why");
+        return new Document(factor, users, 1, validForMs, "why");
     }
 
     private void pass(long millis) {

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 class OperatorsTest {
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
     private static final Factors STOPPED =
-            new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
+            new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
 
     private final MovedMoments moved = new MovedMoments();
     private final TagSets tagSets = new TagSets();

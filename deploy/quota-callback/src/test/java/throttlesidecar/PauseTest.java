@@ -25,7 +25,7 @@ class PauseTest {
     private final Rig rig = new Rig(moments);
 
     private static Factors stopped() {
-        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
+        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
     }
 
     /** Connections that send their next request as soon as their pause is over. */
@@ -232,7 +232,7 @@ class PauseTest {
     /** After a step back Kafka's windows don't end, and its rates are sums: no budget is made of them. */
     @Test
     void aStepBackOfTheClockLeaksNoMore() {
-        Factors free = new Factors(1.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
+        Factors free = new Factors(1.0, Map.of(), Factors.Source.SIDECAR, 1);
         Clients before = new Clients(1, 30_000);
         before.sendFor(30_000);
         rig.enforcement.apply(free);

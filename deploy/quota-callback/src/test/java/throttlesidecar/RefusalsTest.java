@@ -137,7 +137,7 @@ class RefusalsTest {
     }
 
     private void apply(double factor) {
-        apply(new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN));
+        apply(new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1));
     }
 
     private void apply(Factors factors) {
@@ -363,10 +363,10 @@ class RefusalsTest {
     @Test
     void aUsersOwnThrottleRefusesThatUser() {
         runs("app");
-        apply(new Factors(1.0, Map.of("bob", 0.0), Factors.Source.SIDECAR, 1, Double.NaN));
+        apply(new Factors(1.0, Map.of("bob", 0.0), Factors.Source.SIDECAR, 1));
         assertTrue(produce(dialled(), "app") >= 0);
         assertTrue(produce(dialled(), "app") >= 0);
-        apply(new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 2, Double.NaN));
+        apply(new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 2));
         assertTrue(produce(dialled(), "app") >= 0);
         assertEquals(REFUSED, produce(dialled(), "app"));
     }
@@ -376,7 +376,7 @@ class RefusalsTest {
     void aVerdictLastsWhileOthersAreFree() {
         set("leak.bytes.per.second", "1000000");
         runs("app");
-        apply(new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 2, Double.NaN));
+        apply(new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 2));
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
         moments.pass(2 * Refusals.FORGET_MS);
@@ -469,7 +469,7 @@ class RefusalsTest {
     @Test
     void belowTheSecondLineNobodyIsAdmitted() {
         runs("app");
-        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN, true));
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true));
         assertEquals(REFUSED, produce("of-app", "app"));
         assertEquals(REFUSED, produce(dialled(), "app"));
         assertEquals(2, refusals.count(Refusals.Reason.SECOND_LINE));

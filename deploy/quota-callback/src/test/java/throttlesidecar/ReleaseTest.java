@@ -1,7 +1,6 @@
 package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.HashMap;
@@ -13,21 +12,17 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import throttlesidecar.Throttle.Mode;
 
-/** Factors between 0 and 1, releases, factors of single users, and the disk's emergency. */
+/** Factors between 0 and 1, releases, and factors of single users. */
 class ReleaseTest {
     private final MovedMoments moments = new MovedMoments();
     private final Rig rig = new Rig(moments);
 
     private static Factors factors(double global) {
-        return factors(global, Double.NaN);
-    }
-
-    private static Factors factors(double global, double secondsToFull) {
-        return new Factors(global, Map.of(), Factors.Source.SIDECAR, 1, secondsToFull);
+        return new Factors(global, Map.of(), Factors.Source.SIDECAR, 1);
     }
 
     private static Factors user(String name, double factor) {
-        return new Factors(1.0, Map.of(name, factor), Factors.Source.SIDECAR, 1, Double.NaN);
+        return new Factors(1.0, Map.of(name, factor), Factors.Source.SIDECAR, 1);
     }
 
     /** One connection that sends at a rate, or as fast as it may; returns bytes a second. */
@@ -159,7 +154,7 @@ class ReleaseTest {
     void theStricterOfTheUsersAndTheBrokersFactorCounts() {
         rig.quota("ann", "", 1e6);
         send("ann", 1e6, 10_000, 30_000);
-        Factors both = new Factors(0.5, Map.of("ann", 0.1), Factors.Source.SIDECAR, 1, Double.NaN);
+        Factors both = new Factors(0.5, Map.of("ann", 0.1), Factors.Source.SIDECAR, 1);
         rig.enforcement.apply(both);
         send("ann", 60e6, 10_000, 90_000);
         assertEquals(1e5, send("ann", 60e6, 10_000, 60_000), 1e4);
@@ -168,7 +163,7 @@ class ReleaseTest {
     /** By that they have tags of their own, and no longer. */
     @Test
     void aUserCountsAsThrottledUntilItsRampIsOver() {
-        Factors ann = new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1, Double.NaN);
+        Factors ann = new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1);
         rig.enforcement.apply(ann);
         assertEquals(Set.of("ann"), rig.enforcement.throttledUsers());
         rig.enforcement.apply(factors(1.0));
@@ -192,7 +187,7 @@ class ReleaseTest {
         }
         begin.put("nobody", 0.5);
         rig.excludesCalls = 0;
-        rig.enforcement.apply(new Factors(1.0, begin, Factors.Source.SIDECAR, 1, Double.NaN));
+        rig.enforcement.apply(new Factors(1.0, begin, Factors.Source.SIDECAR, 1));
 
         assertEquals(200 + 400, rig.excludesCalls);
     }
@@ -218,66 +213,6 @@ class ReleaseTest {
         rig.enforcement.apply(factors(1.0));
         send("ann", 60e6, 10_000, 30_000);
         assertEquals(before, send("ann", 60e6, 10_000, 300_000), 5e4);
-    }
-
-    @Test
-    void theDiskWinsOverTheClient() {
-        rig.leakBytesPerSecond = 100_000;
-        send("", 6e6, 100_000, 12_000);
-        rig.enforcement.apply(factors(0.0, 60));
-        assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
-        // Earlier it would be judged by the rate before the throttle.
-        moments.pass(11_999);
-        rig.enforcement.apply(factors(0.0, 300));
-        assertTrue(!rig.enforcement.figures().emergency);
-        moments.pass(1);
-        rig.enforcement.apply(factors(0.0, 300));
-        assertTrue(rig.enforcement.figures().emergency);
-        // It is full in half the horizon, and may be in twice that: a quarter may leak.
-        assertEquals(4000, rig.sensor.produce("", "c", 100_000), 5);
-        moments.pass(60_000);
-        rig.enforcement.apply(factors(0.0, 2399));
-        assertTrue(rig.enforcement.figures().emergency, "until it would not be in four times that");
-        rig.enforcement.apply(factors(0.0, 4801));
-        assertTrue(!rig.enforcement.figures().emergency);
-        assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
-    }
-
-    /** Such a user is throttled for what it does, and not for a disk that will be full. */
-    @Test
-    void aUsersOwnThrottleIsNoEmergency() {
-        send("ann", 6e6, 100_000, 12_000);
-        Map<String, Double> ann = Map.of("ann", 0.0);
-        for (int seconds = 0; seconds < 600; seconds++) {
-            rig.enforcement.apply(new Factors(1.0, ann, Factors.Source.SIDECAR, 1, 300.0));
-            moments.pass(1000);
-        }
-
-        assertFalse(rig.enforcement.figures().emergency);
-        assertEquals(0.0, rig.enforcement.fillWindowMs());
-        assertEquals(4000, rig.sensor.produce("ann", "", 1e9), 5);
-    }
-
-    @Test
-    void inAnEmergencyPausesThatWereCutAreLengthenedNoMoreThanNeeded() {
-        send("", 6e6, 100_000, 12_000);
-        rig.enforcement.apply(factors(0.0, 120));
-        assertEquals(4000, rig.sensor.produce("", "c", 1e9), 2);
-        moments.pass(12_000);
-        rig.enforcement.apply(factors(0.0, 240));
-        assertEquals(20_000, rig.sensor.produce("", "c", 1e9), 5);
-        // It is judged when pauses of 4 s are over, and three of 20 s.
-        moments.pass(63_999);
-        rig.enforcement.apply(factors(0.0, 240));
-        assertEquals(20_000, rig.sensor.produce("", "c", 1e9), 5);
-        moments.pass(1);
-        rig.enforcement.apply(factors(0.0, 240));
-        assertEquals(100_000, rig.sensor.produce("", "c", 1e9), 5);
-        for (int step = 0; step < 20; step++) {
-            moments.pass(1_200_000);
-            rig.enforcement.apply(factors(0.0, 1));
-        }
-        assertEquals(300_000, rig.sensor.produce("", "c", 1e12), 5);
     }
 
     @Test
@@ -309,7 +244,7 @@ class ReleaseTest {
         rig.enforcement.apply(user("ann", 0.0));
         send("ann", 60e6, 50_000, 30_000);
         rig.enforcement.apply(
-                new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1, Double.NaN));
+                new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1));
         assertEquals(before, rig.tagSets.find("ann", "").before(), 0.02 * before);
     }
 
@@ -317,7 +252,7 @@ class ReleaseTest {
     void aUserThatIsReleasedAfterAllIsPacedFromThenOn() {
         double before = send("ann", 6e6, 50_000, 30_000);
         rig.enforcement.apply(
-                new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1, Double.NaN));
+                new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1));
         send("ann", 60e6, 50_000, 5000);
         rig.enforcement.apply(user("ann", 0.0));
         send("ann", 60e6, 50_000, 30_000);

@@ -55,11 +55,6 @@ final class Rig implements Enforcement.Limits, OwnLimit {
     }
 
     @Override
-    public long emergencyHorizonMs() {
-        return 600_000;
-    }
-
-    @Override
     public double leakRatio() {
         return 0.01;
     }

@@ -40,7 +40,6 @@ class SettingsTest {
         assertTrue(settings.enabled());
         assertEquals(4000, settings.pauseMaxMs());
         assertEquals(300_000, settings.emergencyPauseMaxMs());
-        assertEquals(600_000, settings.emergencyHorizonMs());
         assertEquals(0.01, settings.leakRatio());
         assertTrue(Double.isNaN(settings.leakBytesPerSecond()));
         assertEquals(60_000, settings.rampMs());
@@ -55,7 +54,7 @@ class SettingsTest {
         "url, localhost:7070", "url, ftp://a", "url, http://", "url, http://a/b?c", "url, 'http://a b'",
         "url, http://a:0", "url, http://a:65536", "url, http://a#b",
         "enabled, yes", "pause.max.ms, 0", "pause.max.ms, -1", "pause.max.ms, 4s",
-        "pause.max.ms, 86400001", "emergency.horizon.ms, 0",
+        "pause.max.ms, 86400001",
         "leak.ratio, 1.1", "leak.ratio, -0.1", "leak.ratio, NaN", "leak.bytes.per.second, -1",
         "leak.bytes.per.second, Infinity", "leak.bytes.per.second, much", "ramp.ms, -1",
         "fallback, 2", "fallback, half", "excluded.principals, User:", "produce, 0", "fetch, -1",

@@ -31,8 +31,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Which answers are used, and that none does a broker harm. */
 class SidecarClientTest {
     private static final long TIMEOUT_MS = 400;
-    private static final Map<String, String> REPORT =
-            Map.of("Throttle-Reader", "broker=1", "Throttle-Fill-Window", "80");
+    private static final Map<String, String> REPORT = Map.of("Throttle-Reader", "broker=1");
     private static final String GOOD = "{\"factor\":0.5,\"generation\":3,\"valid_for_ms\":299000}";
 
     /** A document comes with its entity tag; the first request has no wait. */
@@ -57,7 +56,8 @@ class SidecarClientTest {
         byte[] bytes =
                 RawServer.http(
                         "304 Not Modified",
-                        "Throttle-Valid-For-Ms: 298000\r\nThrottle-Seconds-To-Full: 12.345\r\n",
+                        "Throttle-Valid-For-Ms: 298000\r\nThrottle-Leak-Share: 0.25\r\n"
+                                + "Throttle-Pause-Max-Ms: 16000\r\n",
                         "");
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
             Answer answer = request(server.url(), "\"a-3\"", 7);
@@ -65,11 +65,11 @@ class SidecarClientTest {
             assertNull(answer.failure());
             assertNull(answer.document());
             assertEquals(298_000, answer.validForMs());
-            assertEquals(12.345, answer.secondsToFull());
+            assertEquals(0.25, answer.leak().share());
+            assertEquals(16_000, answer.leak().pauseMaxMs(new Rig(new MovedMoments())));
             assertTrue(hasHeader(server, "if-none-match: \"a-3\""));
             assertTrue(hasHeader(server, "prefer: wait=7"));
             assertTrue(hasHeader(server, "throttle-reader: broker=1"));
-            assertTrue(hasHeader(server, "throttle-fill-window: 80"));
         }
     }
 
@@ -101,15 +101,24 @@ class SidecarClientTest {
         }
     }
 
-    /** Invalid seconds to full make the answer wrong. */
+    /** An invalid leak makes the answer wrong, with a document or without. */
     @ParameterizedTest
-    @ValueSource(strings = {"-1", "NaN", "Infinity", "1e400", "0x1p3", "soon"})
-    void refusesSecondsToFull(String seconds) throws Exception {
+    @CsvSource({
+        "-1, 4000", "NaN, 4000", "Infinity, 4000", "1e400, 4000", "0x1p3, 4000", "soon, 4000",
+        "0.1, -1", "0.1, 4e3", "0.1, 4.0", "0.1, ", ", 4000",
+    })
+    void refusesALeak(String share, String pauseMs) throws Exception {
         String headers =
-                "Throttle-Valid-For-Ms: 1000\r\nThrottle-Seconds-To-Full: " + seconds + "\r\n";
-        byte[] bytes = RawServer.http("304 Not Modified", headers, "");
-        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            assertTrue(request(server.url(), "\"a\"", 0).failure().contains("To-Full is no number"));
+                "Throttle-Valid-For-Ms: 1000\r\n"
+                        + (share == null ? "" : "Throttle-Leak-Share: " + share + "\r\n")
+                        + (pauseMs == null ? "" : "Throttle-Pause-Max-Ms: " + pauseMs + "\r\n");
+        for (String status : List.of("200 OK", "304 Not Modified")) {
+            String body = status.startsWith("2") ? "{\"factor\":1,\"valid_for_ms\":1}" : "";
+            byte[] bytes = RawServer.http(status, headers, body);
+            try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+                String failure = request(server.url(), "\"a\"", 0).failure();
+                assertTrue(failure.contains("is missing or no number"), failure);
+            }
         }
     }
 

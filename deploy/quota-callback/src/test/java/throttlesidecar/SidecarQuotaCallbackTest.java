@@ -104,20 +104,6 @@ class SidecarQuotaCallbackTest {
         assertTrue(hasHeader(0, "throttle-reader: broker=7; emergency=false; throttled_clients=0"));
     }
 
-    /** During a throttle, fill rates are requested over two of the longest pauses. */
-    @Test
-    void requestsFillRatesOverTwoPauses() throws Exception {
-        broker.configure(configs);
-        await("FactorApplied", 0.0);
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-        while (sidecar.heads.size() < 2 && System.nanoTime() < deadline) {
-            Thread.sleep(5);
-        }
-
-        assertTrue(sidecar.heads.get(0).stream().noneMatch(line -> line.contains("Fill-Window")));
-        assertTrue(hasHeader(1, "throttle-fill-window: 8"));
-    }
-
     private boolean hasHeader(int request, String header) {
         return sidecar.heads.get(request).stream()
                 .map(line -> line.toLowerCase(Locale.ROOT))

@@ -49,7 +49,7 @@ class SightTest {
     }
 
     private Answer says(String source, double factor, long ageMs) {
-        return Answer.modified(document(source, factor), "\"t\"", now, ageMs);
+        return Answer.modified(document(source, factor), "\"t\"", Leak.WHOLE, now, ageMs);
     }
 
     private void own(Answer answer) {
@@ -112,14 +112,14 @@ class SightTest {
         assertEquals(0.5, decided().global());
         following.onOther(0, says("observation", 1.0, 9_000));
         assertEquals(1.0, decided().global());
-        following.onOther(1, Answer.modified(generation(7), "\"t\"", now, 3_000));
+        following.onOther(1, Answer.modified(generation(7), "\"t\"", Leak.WHOLE, now, 3_000));
         assertEquals(7, decided().generation());
-        following.onOther(1, Answer.modified(generation(8), "\"t\"", now, 9_001));
+        following.onOther(1, Answer.modified(generation(8), "\"t\"", Leak.WHOLE, now, 9_001));
         assertEquals(0, decided().generation());
     }
 
     private static Document generation(long generation) {
-        return new Document(1.0, Map.of(), Double.NaN, generation, 300_000, "");
+        return new Document(1.0, Map.of(), generation, 300_000, "");
     }
 
     /** An operator's override at the own sidecar counts, whatever others and the eyes see. */
@@ -164,9 +164,9 @@ class SightTest {
         following.adoptOthers(1);
         Document stop =
                 new Document(
-                        0.0, Map.of(), Double.NaN, 1, 300_000, "", Document.Source.OBSERVATION, true,
+                        0.0, Map.of(), 1, 300_000, "", Document.Source.OBSERVATION, true,
                         LIMIT, STOP, null);
-        following.onOther(0, Answer.modified(stop, "\"t\"", now, 60_000));
+        following.onOther(0, Answer.modified(stop, "\"t\"", Leak.WHOLE, now, 60_000));
         assertTrue(decided().admitsNobody());
         assertEquals(Source.SIDECAR, decided().source());
         own(says("override", 0.0, 0));

@@ -30,7 +30,7 @@ class TagSetsTest {
     }
 
     private static Factors stopped() {
-        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
+        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
     }
 
     @Test
