@@ -162,17 +162,20 @@ class Ours:
         return (callback_jar(),)
 
     def properties(self, broker: Broker, polls: PollIntervals, limit_bytes: int) -> dict[str, str]:  # noqa: ARG002 - the sidecar's business
-        """All defaults but the sidecar's address, and the horizon, for volumes of a disk's size.
-
-        These here have room for minutes of what leaks: with the default of 10 minutes that would be
-        an emergency, in which pauses may be longer than ``pause.max``.
-        """
-        horizon = {"client.quota.callback.sidecar.emergency.horizon.ms": "60000"}
-        return {**CALLBACK_PROPERTIES, **asks_its_sidecar(broker), **horizon}
+        """All defaults but the sidecar's address."""
+        return {**CALLBACK_PROPERTIES, **asks_its_sidecar(broker)}
 
     async def obey(self, cluster: Cluster, polls: PollIntervals, limit_bytes: int) -> None:
-        """Start the sidecars and wait until every callback has heard from its own."""
-        limit = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(limit_bytes)}
+        """Start the sidecars and wait until every callback has heard from its own.
+
+        All defaults but the horizon, which is for volumes of a disk's size: these here have room
+        for minutes of what leaks, and with the default of 10 minutes that would be an emergency, in
+        which pauses may be longer than ``pause.max``.
+        """
+        limit = {
+            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(limit_bytes),
+            "SIDECAR_THROTTLE_EMERGENCY_HORIZON": "PT1M",
+        }
         await start_sidecars(cluster, {**limit, **polls.ours})
         async with deadline(_OBEYS_TIMEOUT_S, "the callbacks did not hear from their sidecars"):
             for broker_id in cluster.brokers:

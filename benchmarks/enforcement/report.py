@@ -40,7 +40,7 @@ or 15 s after producers were throttled if that is later.
 - Volumes fill at full speed for 14 s before the crossing, with default intervals for 75 s. A
   volume that did not fill until then is read at the next poll, up to a minute later: measured with
   14 s it was 46 s for both.
-- Our emergency.horizon is a minute here: these volumes have room for minutes of what leaks, which
+- Our emergency horizon is a minute here: these volumes have room for minutes of what leaks, which
   would be an emergency, in which pauses may be longer than pause.max.
 - In an emergency each broker still lets connections x bytes of a request / pause.emergency.max
   through: 100 connections with 1 MB each and 300 s are 333 kB/s. More if they are librdkafka's,

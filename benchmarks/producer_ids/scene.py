@@ -102,8 +102,6 @@ async def _scene(brokers: int, variants: Sequence[Variant]) -> AsyncIterator[_Sc
         properties={
             **CALLBACK_PROPERTIES,
             "client.quota.callback.sidecar.excluded.principals": excluded(variants),
-            # Volumes are so small that the neighbour would make an emergency, with longer pauses.
-            "client.quota.callback.sidecar.emergency.horizon.ms": "1",
         },
         properties_of=asks_its_sidecar,
     )

@@ -115,6 +115,18 @@ class FactorDocument:
 
 
 @described
+class LeakDocument:
+    """What a broker may let through while the factor is 0.0, and a volume fills all the same."""
+
+    broker: int
+    """The broker's node id."""
+    share: Annotated[float, Field(gt=0.0, lt=1.0)]
+    """Of the leak budget that its callback is set to."""
+    pause_max_ms: Annotated[int, Field(gt=0)]
+    """How long a pause may be, milliseconds."""
+
+
+@described
 class QuotaFactorsDocument:
     """All factors in force, for the quota callback of a broker."""
 
@@ -145,6 +157,10 @@ class QuotaFactorsDocument:
     no sidecar answers. Null: none."""
     stop_line: LimitDocument | None
     """The stop line, likewise."""
+    leaks: Annotated[Raw, _encoded(list[LeakDocument])]
+    """The brokers that may let through only a share of their leak budget, since a volume would be
+    full all the same. It moves without a new generation: a broker that identifies itself
+    (Throttle-Reader) has its own in headers, in a 304 too."""
 
 
 @described

@@ -2,18 +2,18 @@
 
 GET /v1/throttle-factor is the factor for the whole cluster, and why; as text the bare number. GET
 /v1/quota-factors is all that a broker's quota callback needs: the factor for all, the users' own
-factors, and how long the fullest volume lasts, which is a header too: a 304 has no body, and a
-throttled broker needs it to be up to date. Callbacks that throttle by long pauses request the rates
-of the last 120 s with ``Throttle-Fill-Window: 120``.
+factors, how long the fullest volume lasts, and what brokers may let through while the factor is 0.
+The last two are headers too, what a broker may let through in answers to that broker alone: a 304
+has no body, and they move without a new document.
 
-They are requested all the time, so what a snapshot says is collected once, and once for each window
-of fill rates. Each answer adds for how many ms it may be used, and the seconds that are left.
+They are requested all the time, so what a snapshot says is collected once. Each answer adds for how
+many ms it may be used, and the seconds that are left.
 
 Example: ``{"factor":0.0,…,"valid_for_ms":298500,"generation":3,"seconds_to_full":3.500,…}``.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -21,20 +21,25 @@ from msgspec import Raw
 from starlette.responses import Response
 
 from sidecar.api.answers import Wall, encode, timestamp
-from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
+from sidecar.api.documents import FactorDocument, LeakDocument, QuotaFactorsDocument
 from sidecar.api.preferences import prefers_text
-from sidecar.api.views import cluster_id, limit_document, limit_reached_at, violations
+from sidecar.api.views import (
+    cluster_id,
+    leak_documents,
+    limit_document,
+    limit_reached_at,
+    violations,
+)
 from sidecar.control.board import Snapshot
 from sidecar.throttle.full import full_at
+from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import Limit
 
 VALID_FOR: Final = "Throttle-Valid-For-Ms"
 OBSERVED_AGO: Final = "Throttle-Observed-Ms-Ago"
 SECONDS_TO_FULL: Final = "Throttle-Seconds-To-Full"
-FILL_WINDOW: Final = "Throttle-Fill-Window"
-
-_MOST_WINDOWS: Final = 16
-"""Windows; brokers with the same pauses request the same one."""
+LEAK_SHARE: Final = "Throttle-Leak-Share"
+PAUSE_MAX: Final = "Throttle-Pause-Max-Ms"
 
 _prefers_text = lru_cache(maxsize=64)(prefers_text)
 
@@ -46,10 +51,12 @@ class Collected:
     Attributes:
         ends_at: what its seconds count down to, steady seconds; None: nothing is foreseen.
         document: for how many ms it may be used, and the seconds left -> the whole of it.
+        leaks: what brokers may let through, of those that may not let through all.
     """
 
     ends_at: float | None
     document: Callable[[int, Raw], object]
+    leaks: Mapping[int, LeakDocument] = field(default_factory=dict)
 
     def seconds_left(self, now: float) -> str | None:
         """With milliseconds, never below 0."""
@@ -61,7 +68,7 @@ class FollowedDocument:
 
     def __init__(
         self,
-        collect: Callable[[Snapshot, float, float], Collected],
+        collect: Callable[[Snapshot, float], Collected],
         wall: Wall,
         *,
         plain_text: Callable[[Snapshot], str] | None = None,
@@ -70,7 +77,7 @@ class FollowedDocument:
         """A document of which nothing is collected yet.
 
         Args:
-            collect: snapshot, steady seconds, window of fill rates in s -> what is said of it.
+            collect: snapshot, steady seconds -> what is said of it.
             wall: steady seconds -> epoch seconds of the machine's clock.
             plain_text: what is served instead to who prefers text.
             countdown_header: the header with the seconds left, in a 304 too.
@@ -79,49 +86,46 @@ class FollowedDocument:
         self._wall = wall
         self._plain_text = plain_text
         self._countdown_header = countdown_header
-        self._of: tuple[Snapshot, float] | None = None
-        self._collected: dict[float, Collected] = {}
+        self._of: tuple[Snapshot, float, Collected] | None = None
 
-    def headers(self, snapshot: Snapshot, now: float, window_s: float) -> dict[str, str]:
-        """The headers of this document alone."""
+    def headers(self, snapshot: Snapshot, now: float, broker_id: int | None) -> dict[str, str]:
+        """The headers of this document alone.
+
+        Args:
+            snapshot: what is published.
+            now: steady seconds.
+            broker_id: whose callback asks; None: it does not say.
+        """
         headers = {} if self._plain_text is None else {"Vary": "Accept"}
-        if self._countdown_header is not None:
-            seconds_left = self._current(snapshot, now, window_s).seconds_left(now)
-            if seconds_left is not None:
-                headers[self._countdown_header] = seconds_left
+        if self._countdown_header is None:
+            return headers
+        collected = self._current(snapshot, now)
+        seconds_left = collected.seconds_left(now)
+        if seconds_left is not None:
+            headers[self._countdown_header] = seconds_left
+        leak = None if broker_id is None else collected.leaks.get(broker_id)
+        if leak is not None:
+            headers[LEAK_SHARE] = f"{leak.share:.6f}"
+            headers[PAUSE_MAX] = str(leak.pause_max_ms)
         return headers
 
     def answer(
-        self,
-        snapshot: Snapshot,
-        now: float,
-        window_s: float,
-        accept: str,
-        headers: dict[str, str],
+        self, snapshot: Snapshot, now: float, accept: str, headers: dict[str, str]
     ) -> Response:
         """The document, in the form that is preferred."""
         if self._plain_text is not None and _prefers_text(accept):
             return Response(self._plain_text(snapshot), headers=headers, media_type="text/plain")
-        collected = self._current(snapshot, now, window_s)
+        collected = self._current(snapshot, now)
         seconds_left = Raw((collected.seconds_left(now) or "null").encode())
         body = encode(collected.document(int(headers[VALID_FOR]), seconds_left))
         return Response(body, headers=headers, media_type="application/json")
 
-    def _current(self, snapshot: Snapshot, now: float, window_s: float) -> Collected:
+    def _current(self, snapshot: Snapshot, now: float) -> Collected:
         offset_s = self._wall(0.0)
         of = self._of
-        if (
-            of is None
-            or of[0] is not snapshot
-            or of[1] != offset_s
-            or len(self._collected) > _MOST_WINDOWS
-        ):
-            self._collected.clear()
-            self._of = snapshot, offset_s
-        collected = self._collected.get(window_s)
-        if collected is None:
-            collected = self._collected[window_s] = self._collect(snapshot, now, window_s)
-        return collected
+        if of is None or of[0] is not snapshot or of[1] != offset_s:
+            of = self._of = snapshot, offset_s, self._collect(snapshot, now)
+        return of[2]
 
 
 def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) -> FollowedDocument:
@@ -133,7 +137,7 @@ def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) ->
         stop_line: from where on nothing is admitted; None: nowhere.
     """
 
-    def collect(snapshot: Snapshot, _now: float, _window_s: float) -> Collected:
+    def collect(snapshot: Snapshot, _now: float) -> Collected:
         decision = snapshot.decision
         # There may be thousands.
         violating = Raw(encode(list(violations(decision.violations, limit))))
@@ -165,21 +169,28 @@ def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) ->
 
 
 def followed_quota_factors(
-    wall: Wall, validity_s: float, limit: Limit | None, stop_line: Limit | None
+    wall: Wall,
+    rules: LeakRules,
+    validity_s: float,
+    limit: Limit | None,
+    stop_line: Limit | None,
 ) -> FollowedDocument:
     """All quota factors.
 
     Args:
         wall: steady seconds -> epoch seconds of the machine's clock.
+        rules: by which brokers may let through less.
         validity_s: for how long a reading is valid, seconds.
         limit: what judges volumes; None when disabled.
         stop_line: from where on nothing is admitted; None: nowhere.
     """
     lines = limit_document(limit), limit_document(stop_line)
 
-    def collect(snapshot: Snapshot, now: float, window_s: float) -> Collected:
+    def collect(snapshot: Snapshot, now: float) -> Collected:
         decision = snapshot.decision
         users = Raw(encode(dict(decision.users)))
+        leaks = leak_documents(snapshot.leaks, rules)
+        listed = Raw(encode(list(leaks.values())))
 
         def document(valid_for_ms: int, seconds_left: Raw) -> QuotaFactorsDocument:
             return QuotaFactorsDocument(
@@ -194,9 +205,12 @@ def followed_quota_factors(
                 cluster_id=cluster_id(snapshot.memory),
                 limit=lines[0],
                 stop_line=lines[1],
+                leaks=listed,
             )
 
         # As of now: readings that expire before the next poll, failed or not, count until then.
-        return Collected(full_at(snapshot.memory, validity_s, now, window_s), document)
+        window_s = rules.window_s(snapshot.leaks)
+        ends_at = full_at(snapshot.memory, validity_s, now, window_s)
+        return Collected(ends_at, document, leaks)
 
     return FollowedDocument(collect, wall, countdown_header=SECONDS_TO_FULL)

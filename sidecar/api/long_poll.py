@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE
 from sidecar.api.followed_documents import OBSERVED_AGO, VALID_FOR, FollowedDocument
-from sidecar.api.preferences import fill_window_s, matches, preferred_wait_s
+from sidecar.api.preferences import matches, preferred_wait_s
 from sidecar.api.reader_reports import parse_report
 from sidecar.api.views import observed_at
 from sidecar.control.board import Board
@@ -64,19 +64,18 @@ class LongPoll:
                 further["Preference-Applied"] = f"wait={int(wait_s)}"
                 await self._wait(request, generation, wait_s, reader)
         snapshot, now = self._board.snapshot, self._board.now()
-        window_s = fill_window_s(sent.get("throttle-fill-window", ""))
         headers = {
             **NO_STORE,
             # Weak: JSON and text share it, and what may change between two answers with it.
             "ETag": f'W/"{self._board.etag}"',
             VALID_FOR: str(int(self._valid_for_s(now) * 1000)),
             **self._age(now),
-            **document.headers(snapshot, now, window_s),
+            **document.headers(snapshot, now, report.broker_id if report else None),
             **further,
         }
         if has_it and generation == snapshot.generation:
             return Response(status_code=304, headers=headers)
-        return document.answer(snapshot, now, window_s, sent.get("accept", "*/*"), headers)
+        return document.answer(snapshot, now, sent.get("accept", "*/*"), headers)
 
     def _age(self, now: float) -> dict[str, str]:
         """How old what the decision rests on is; a broker's last reading makes it older."""
@@ -134,9 +133,7 @@ def _headers(request: Request) -> dict[str, str]:
     return found
 
 
-_NAMES: Final = frozenset(
-    (b"accept", b"if-none-match", b"prefer", b"throttle-fill-window", b"throttle-reader")
-)
+_NAMES: Final = frozenset((b"accept", b"if-none-match", b"prefer", b"throttle-reader"))
 
 
 async def _client_left(request: Request) -> None:

@@ -13,8 +13,9 @@ from starlette.responses import Response
 from sidecar.api.answers import Wall
 from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
 from sidecar.api.followed_documents import (
-    FILL_WINDOW,
+    LEAK_SHARE,
     OBSERVED_AGO,
+    PAUSE_MAX,
     SECONDS_TO_FULL,
     VALID_FOR,
     followed_factor,
@@ -22,7 +23,6 @@ from sidecar.api.followed_documents import (
 )
 from sidecar.api.long_poll import LongPoll
 from sidecar.control.board import Board
-from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S
 from sidecar.throttle.limits import Limit
 
 
@@ -47,7 +47,7 @@ def add_following(
     """
     polls = LongPoll(board, validity_s)
     factor = followed_factor(wall, limit, stop_line)
-    quota_factors = followed_quota_factors(wall, validity_s, limit, stop_line)
+    quota_factors = followed_quota_factors(wall, board.leak_rules, validity_s, limit, stop_line)
 
     @app.get(
         "/v1/throttle-factor",
@@ -69,12 +69,12 @@ def add_following(
         summary="All factors in force, for a broker's quota callback",
         response_model=None,
         responses=_responses(QuotaFactorsDocument, _LEFT, {}),
-        openapi_extra={"parameters": [*_HEADERS, _WINDOW]},
+        openapi_extra={"parameters": _HEADERS},
     )
     async def all_quota_factors(request: Request) -> Response:
-        """The factor for all, those of single users, and when the first volume will be full.
+        """The factor for all, those of single users, and what brokers may let through.
 
-        Waits and answers 304 as the throttle factor does; seconds to full are a header as well.
+        Waits and answers 304 as the throttle factor does; what moves meanwhile is in headers.
         """
         return await polls.read(request, quota_factors)
 
@@ -105,12 +105,6 @@ _HEADERS: Final = [
     ),
 ]
 
-_WINDOW: Final = _parameter(
-    FILL_WINDOW,
-    f"SECONDS: over how long the fill rates behind seconds_to_full are taken; {WINDOW_S:.0f} at "
-    f"least, the default, {LONGEST_WINDOW_S:.0f} at most. Ignored when it is no number.",
-)
-
 _AGE: Final[dict[str, Any]] = {
     "schema": {"type": "integer"},
     "description": "How old the oldest reading is that the computed factor rests on, in ms; absent "
@@ -121,7 +115,16 @@ _LEFT: Final[dict[str, Any]] = {
     SECONDS_TO_FULL: {
         "schema": {"type": "number"},
         "description": "As seconds_to_full in the document; absent while that is null.",
-    }
+    },
+    LEAK_SHARE: {
+        "schema": {"type": "number"},
+        "description": "The share of its leak budget that the broker of Throttle-Reader may let "
+        "through; absent while it is 1, and without Throttle-Reader.",
+    },
+    PAUSE_MAX: {
+        "schema": {"type": "integer"},
+        "description": "With that, how long a pause of that broker may be, in ms.",
+    },
 }
 
 

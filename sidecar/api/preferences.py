@@ -1,4 +1,4 @@
-"""What a request's headers say: preconditions, preferences, media types, fill rates.
+"""What a request's headers say: preconditions, preferences, media types.
 
 If-None-Match (RFC 9110, 13.1.2) compares weakly: ``W/"a"`` matches ``"a"``, and ``*`` anything.
 Prefer (RFC 7240): ``wait=10`` among other preferences, the first of several, quoted or not; what
@@ -10,8 +10,6 @@ Example: ``Prefer: respond-async, wait="5"; foo=bar`` prefers a wait of 5 s.
 import re
 from typing import Final
 
-from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S
-
 _ENTITY_TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 
 _ELEMENT: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
@@ -21,8 +19,6 @@ _WAIT: Final = re.compile(
     r'\s*wait\s*=\s*("?)([0-9]{1,99})\1\s*(?:;.*)?', re.IGNORECASE | re.DOTALL
 )
 _NAMES_WAIT: Final = re.compile(r"\s*wait\s*(?:[=;]|$)", re.IGNORECASE)
-
-_WINDOW: Final = re.compile(r"[0-9]{1,9}")
 
 _LONGEST: Final = 1000
 """Characters of a header that are parsed; a reader's own are a hundred at most."""
@@ -42,11 +38,6 @@ def preferred_wait_s(prefer: str) -> int | None:
             wait = _WAIT.fullmatch(element)
             return int(wait[2]) if wait else None
     return None
-
-
-def fill_window_s(window: str) -> float:
-    """Over how long fill rates are taken, seconds; the default where that can't be understood."""
-    return min(LONGEST_WINDOW_S, float(window)) if _WINDOW.fullmatch(window) else WINDOW_S
 
 
 def prefers_text(accept: str) -> bool:

@@ -14,6 +14,7 @@ from sidecar.api.documents import (
     BrokerStateName,
     ChangeDocument,
     FailureDocument,
+    LeakDocument,
     LimitDocument,
     OverrideDocument,
     ReaderDocument,
@@ -21,6 +22,7 @@ from sidecar.api.documents import (
     VolumeDocument,
 )
 from sidecar.control.board import Change, Snapshot
+from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
 from sidecar.throttle.readers import Reader
@@ -228,3 +230,11 @@ def _never_read(broker_id: int, state: BrokerStateName, offline: OfflineLogDir) 
         fill_bytes_per_second=None,
         seconds_to_limit=None,
     )
+
+
+def leak_documents(leaks: Leaks, rules: LeakRules) -> dict[int, LeakDocument]:
+    """Broker id -> what it may let through, of those that may not let through all."""
+    return {
+        broker: LeakDocument(broker, share, round(rules.pause_s(share) * 1000))
+        for broker, share in sorted(leaks.shares.items())
+    }

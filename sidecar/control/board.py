@@ -5,6 +5,8 @@ override, or nothing but time): it is folded into the memory, decided upon and p
 synchronous step of the loop, so that no reader sees half of a change. Everyone else reads the
 snapshot. The board alone has the rules that memory and factor follow.
 
+What brokers may let through while the factor is 0 moves with each update, without a generation.
+
 The generation grows by one when factor, source, override, users' factors, the stop, or the set of
 violating or stopping volumes changes; not when free bytes or the validity move. With the start id
 it makes the ETag, so that a restart never repeats one.
@@ -22,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidecar.throttle.decision import Decision, FactorRules, Source
+from sidecar.throttle.leak import NO_LEAKS, LeakRules, Leaks
 from sidecar.throttle.memory import Memory, Override, VolumeState, fail
 from sidecar.throttle.readers import Readers
 from sidecar.throttle.schedule import Release
@@ -51,6 +54,7 @@ class Snapshot:
         since: when factor and source became what they are, steady seconds.
         memory: what the decision was made from.
         released: when the factor last rose, since the start; None: never.
+        leaks: what brokers may let through; they move without a new generation.
     """
 
     decision: Decision
@@ -58,6 +62,7 @@ class Snapshot:
     since: float
     memory: Memory
     released: Release | None = None
+    leaks: Leaks = NO_LEAKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,14 @@ class PersistedState:
         factor: the factor in force when it was written.
         source: where that came from.
         since: when the two began, steady seconds.
+        shares: broker id -> its share of its leak budget, below 1.
     """
 
     memory: Memory
     factor: float
     source: Source
     since: float
+    shares: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -126,6 +133,7 @@ class Board:
         tally: what is counted.
         changes: the newest ``MOST_CHANGES`` changes, oldest first.
         readers: the brokers that follow what is published.
+        leak_rules: by which brokers may let through less.
     """
 
     def __init__(
@@ -133,6 +141,7 @@ class Board:
         factors: FactorRules,
         clock: Callable[[], float],
         *,
+        leak_rules: LeakRules | None = None,
         restored: PersistedState | None = None,
         listeners: tuple[Listener, ...] = (),
         start_id: str | None = None,
@@ -142,6 +151,7 @@ class Board:
         self.changes: deque[Change] = deque(maxlen=MOST_CHANGES)
         self.readers = Readers()
         self._factors = factors
+        self.leak_rules = leak_rules or LeakRules()
         self._clock = clock
         self._listeners = listeners
         self._news = asyncio.Event()
@@ -151,8 +161,11 @@ class Board:
         memory = restored.memory if restored is not None else Memory()
         decision = factors.decide(memory, now)
         same = restored is not None and (restored.factor, restored.source) == _effect(decision)
-        since = restored.since if restored is not None and same else now
-        self._snapshot = Snapshot(decision, 1, since, memory)
+        since, leaks = now, NO_LEAKS
+        if restored is not None and same:
+            since = restored.since
+            leaks = self.leak_rules.resumed(restored.shares, now)
+        self._snapshot = Snapshot(decision, 1, since, memory, leaks=leaks)
         self._record_change(None, now)
 
     @property
@@ -266,7 +279,12 @@ class Board:
         if decision.factor > before.decision.factor:
             full = frozenset(state.volume.broker_id for state in before.decision.violations)
             released = Release(now, full)
-        self._snapshot = Snapshot(decision, before.generation + changed, since, memory, released)
+        leaks = self.leak_rules.next(
+            before.leaks, memory, throttled=decision.factor == 0.0, now=now
+        )
+        self._snapshot = Snapshot(
+            decision, before.generation + changed, since, memory, released, leaks
+        )
         self._news.set()
         self._news = asyncio.Event()
         if changed:

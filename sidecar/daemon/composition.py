@@ -190,6 +190,7 @@ def _board(
     board = Board(
         factors or Disabled(),
         clock.now,
+        leak_rules=settings.leak_rules,
         restored=_load(state, clock.now()),
         listeners=(log_publication,),
         start_id=machine.start_id(),

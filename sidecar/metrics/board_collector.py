@@ -162,12 +162,20 @@ class _BoardCollector(Collector):
 
     def _readers(self) -> Iterator[Metric]:
         board, now = self._board, self._board.now()
-        ends_at = full_at(board.snapshot.memory, self._validity_s, now)
+        leaks = board.snapshot.leaks
+        window_s = board.leak_rules.window_s(leaks)
+        ends_at = full_at(board.snapshot.memory, self._validity_s, now, window_s)
         yield _gauge(
             "seconds_to_full",
             "When the first online volume of an active broker has no byte available at the rate it "
             "fills, from now; +Inf when none fills.",
             float("inf") if ends_at is None else max(0.0, ends_at - now),
+        )
+        yield _gauge(
+            "leak_share",
+            "The smallest share of its leak budget that a broker may let through while producers "
+            "are throttled; 1 where no volume would be full all the same.",
+            leaks.share,
         )
         readers = board.readers.known(now)
         yield _gauge(

@@ -195,6 +195,22 @@ class RawSettings(BaseModel):
     """How long a computed factor may be used while newer polls fail. Default: proposal 047's, five
     polls of a minute."""
 
+    throttle_emergency_horizon: Annotated[
+        float,
+        PlainValidator(convert.positive_duration),
+        About("ISO 8601 duration", "PT10M", in_properties=False),
+    ] = 600.0
+    """While producers are throttled no volume may be full sooner than this at the rate that it
+    still fills: brokers let through less, by longer pauses. Default: time for a person to come."""
+
+    throttle_emergency_pause_max: Annotated[
+        float,
+        PlainValidator(convert.positive_duration),
+        About("ISO 8601 duration", "PT5M", in_properties=False),
+    ] = 300.0
+    """The longest pause that brokers are told to make then; a broker's own
+    pause.emergency.max.ms is an upper bound. Default: clients time out whatever it is."""
+
     storage_per_volume_limit_min_available_bytes: Annotated[
         int | None, PlainValidator(convert.positive_bytes), About("bytes, > 0")
     ] = None

@@ -27,6 +27,7 @@ _TABLES = (
     "storage",
     "kafka_admin",
     "throttle_factor",
+    "throttle_emergency",
     "http",
     "metrics",
     "history",

@@ -36,6 +36,7 @@ from sidecar.settings.values import (
     ProducerIdSection,
     Settings,
 )
+from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import LIMIT_TYPES, Limit
 
 SAFE_VALIDITY_S = 5.0
@@ -150,6 +151,11 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
         kafka_admin=kafka_admin,
         fallback=raw.throttle_factor_fallback,
         validity_s=raw.throttle_factor_validity_duration,
+        leak_rules=LeakRules(
+            horizon_s=raw.throttle_emergency_horizon,
+            pause_max_s=raw.throttle_emergency_pause_max,
+            validity_s=raw.throttle_factor_validity_duration,
+        ),
         limit=limit,
         stop_line=stop_line,
         http_listen=raw.http_listen,

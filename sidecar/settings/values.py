@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from sidecar.quotas.mutations.admissions import Algorithm
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
+from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import Limit
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -153,6 +154,7 @@ class Settings:
         kafka_admin: None only when disabled and no brokers are set.
         fallback: the factor when no valid one is left, 0.0 to 1.0.
         validity_s: seconds for which a computed factor may be used, > 0.
+        leak_rules: how much brokers may let through while producers are throttled.
         limit: what judges volumes; None only when disabled and none is set.
         stop_line: from where on nothing is admitted; None: nowhere.
         http_listen: where the HTTP API listens; port 0 takes a free one.
@@ -173,6 +175,7 @@ class Settings:
     kafka_admin: KafkaAdmin | None
     fallback: float
     validity_s: float
+    leak_rules: LeakRules
     limit: Limit | None
     stop_line: Limit | None
     http_listen: HostPort

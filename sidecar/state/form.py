@@ -9,6 +9,7 @@ polls later they are known again. Verdicts are, since a limit may go by those ra
 """
 
 from collections.abc import Callable
+from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
 
@@ -16,6 +17,7 @@ from sidecar.control.board import PersistedState
 from sidecar.state.records import Record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
+from sidecar.throttle.leak import LEAST
 from sidecar.throttle.limits import Level, Limit, Verdict
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
 from sidecar.throttle.stop import stopping
@@ -106,6 +108,8 @@ class StateRecord(Record):
     factor: float
     source: Source
     since: float
+    # A version without them had them in the brokers' callbacks.
+    shares: dict[int, Annotated[float, Field(ge=LEAST, lt=1.0)]] = Field(default_factory=dict)
 
 
 def to_record(
@@ -175,6 +179,7 @@ def to_record(
         factor=kept.factor,
         source=kept.source,
         since=wall(kept.since),
+        shares=dict(kept.shares),
     )
 
 
@@ -225,7 +230,7 @@ def from_record(
         },
         retained=form.retained,
     )
-    return PersistedState(memory, form.factor, form.source, min(form.since, now))
+    return PersistedState(memory, form.factor, form.source, min(form.since, now), form.shares)
 
 
 def _override(form: OverrideRecord, now: float) -> Override:

@@ -84,7 +84,11 @@ class StateWriter:
                 return True
             decision = snapshot.decision
             state = PersistedState(
-                snapshot.memory, decision.factor, decision.source, snapshot.since
+                snapshot.memory,
+                decision.factor,
+                decision.source,
+                snapshot.since,
+                snapshot.leaks.shares,
             )
             try:
                 await asyncio.to_thread(self._file.save, state, self._wall)

@@ -7,8 +7,10 @@ Example: read at 10 s with 400 bytes available and filling by 20 bytes/s, a volu
 With a validity of 300 s, and no reading since, it counts until 310 s.
 """
 
+from collections.abc import Iterable
+
 from sidecar.throttle.fill import WINDOW_S, rate_over, seconds_to
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.memory import Memory, VolumeState
 
 
 def full_at(
@@ -19,8 +21,13 @@ def full_at(
     Returns:
         Steady seconds, which may be past; None when no volume with a valid reading fills.
     """
+    return soonest_full_at(memory.valid_volumes(validity_s, now), window_s)
+
+
+def soonest_full_at(volumes: Iterable[VolumeState], window_s: float) -> float | None:
+    """The same of some volumes."""
     times = []
-    for known in memory.valid_volumes(validity_s, now):
+    for known in volumes:
         left_s = seconds_to(known.volume.available_bytes, rate_over(known.fill, window_s))
         if left_s is not None:
             times.append(known.read_at + left_s)

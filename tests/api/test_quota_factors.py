@@ -3,9 +3,9 @@
 import dataclasses
 from dataclasses import replace
 
+import pytest
+
 from sidecar.api.documents import QuotaFactorsDocument
-from sidecar.api.followed_documents import Collected, FollowedDocument
-from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
@@ -14,6 +14,7 @@ from tests.throttle.build import reading, whole
 
 URL = "/v1/quota-factors"
 LEFT = "throttle-seconds-to-full"
+LEAK = ("throttle-leak-share", "throttle-pause-max-ms")
 
 
 async def test_every_field_of_a_violation() -> None:
@@ -36,6 +37,7 @@ async def test_every_field_of_a_violation() -> None:
         "cluster_id": "A",
         "limit": {"type": "min_available_bytes", "value": 10.0},
         "stop_line": None,
+        "leaks": [],
     }
     assert list(response.json()) == [one.name for one in dataclasses.fields(QuotaFactorsDocument)]
     assert response.headers["content-type"] == "application/json"
@@ -100,36 +102,30 @@ async def test_a_304_has_the_seconds_as_they_are_now() -> None:
     assert (304, None) == (slower.status_code, slower.headers.get(LEFT))
 
 
-async def test_the_window_of_the_fill_rate() -> None:
-    """Whoever asks with one gets the rate over that, in a 304 too; others that of 5 s."""
+async def test_a_broker_hears_its_own_leak() -> None:
+    """In headers, with a document or without; who does not say which broker it is hears of all."""
     sidecar = FakeSidecar()
-    for second in range(61):
-        left = 90 if second < 58 else 60
-        volumes = {"/d": left, "/full": 5}
-        sidecar.see(whole(float(second), [reading(1, float(second), volumes)]))
-    sidecar.clock.now = 60.0
-    etag = (await sidecar.get(URL)).headers["etag"]
-    # 30 bytes in 5 s, or in all that there was; what is no number asks for nothing.
-    for asked, expected in (("600", 120.0), ("5", 10.0), ("0", 10.0), ("1e3", 10.0), ("-9", 10.0)):
-        document = await sidecar.get(URL, throttle_fill_window=asked)
-        renewed = await sidecar.get(URL, throttle_fill_window=asked, if_none_match=etag)
-        assert expected == document.json()["seconds_to_full"]
-        assert [f"{expected:.3f}"] * 2 == [document.headers[LEFT], renewed.headers[LEFT]]
-
-
-async def test_windows_of_one_snapshot_do_not_pile_up() -> None:
-    """Whoever asks with another window each time costs no more than some answers' memory."""
-    sidecar = FakeSidecar()
-    collected = []
-
-    def collect(_snapshot: Snapshot, _now: float, window_s: float) -> Collected:
-        collected.append(window_s)
-        return Collected(window_s, lambda *numbers: numbers)
-
-    document = FollowedDocument(collect, sidecar.wall, countdown_header=LEFT)
-    for window_s in (5.0, 5.0, *map(float, range(6, 100)), 5.0):
-        assert {LEFT: f"{window_s:.3f}"} == document.headers(sidecar.board.snapshot, 0.0, window_s)
-    assert [5.0, *map(float, range(6, 100)), 5.0] == collected
+    for second in range(30):
+        sidecar.clock.now = float(second)
+        left = {1: 9 - second // 5, 2: 90}
+        answers = [reading(broker, sidecar.clock.now, {"/d": left[broker]}) for broker in (1, 2)]
+        sidecar.see(whole(sidecar.clock.now, answers))
+    reader = "broker={}; emergency=false; throttled_clients=0"
+    first = await sidecar.get(URL, throttle_reader=reader.format(1))
+    again = await sidecar.get(
+        URL, throttle_reader=reader.format(1), if_none_match=first.headers["etag"]
+    )
+    assert 304 == again.status_code
+    for answer in (first, again):
+        assert ("0.100000", "40000") == tuple(map(answer.headers.get, LEAK))
+    leaks = [{"broker": broker, "share": 0.1, "pause_max_ms": 40_000} for broker in (1, 2)]
+    assert leaks == first.json()["leaks"]
+    for nobody in ({}, {"throttle_reader": reader.format(7)}):
+        answer = await sidecar.get(URL, **nobody)
+        assert (None, None) == tuple(map(answer.headers.get, LEAK))
+        assert leaks == answer.json()["leaks"]
+    # Over 5 s it would be a spike or nothing: two pauses of 40 s are more than was seen.
+    assert pytest.approx(4 / (5 / 29), abs=1.0) == first.json()["seconds_to_full"]
 
 
 async def test_a_reading_that_is_too_old_says_nothing() -> None:

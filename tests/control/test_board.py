@@ -9,6 +9,7 @@ import pytest
 
 from sidecar.control.board import MOST_CHANGES, Board, PersistedState, Snapshot
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
+from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.throttle.schedule import Release
@@ -80,6 +81,26 @@ def test_since_goes_on_over_a_restart(effect: tuple[float, Source], since: float
     restored = PersistedState(memory, *effect, 3.0)
     snapshot = Board(factors, FakeClock(VALIDITY_S), restored=restored).snapshot
     assert (0.0, since) == (snapshot.decision.factor, snapshot.since)
+
+
+def test_leaks_move_without_a_change() -> None:
+    """While the factor is 0.0 they shrink as the volume fills; at the release they are gone."""
+    clock = FakeClock()
+    board = Board(factors, clock, leak_rules=LeakRules(validity_s=VALIDITY_S))
+    for second in range(20):
+        clock.now = float(second)
+        board.observe(seen(clock.now, d0=29 - second))
+    assert (2, {1: 0.1}) == (board.snapshot.generation, board.snapshot.leaks.shares)
+    board.observe(seen(clock.now, d0=99))
+    assert (3, Leaks()) == (board.snapshot.generation, board.snapshot.leaks)
+
+
+@pytest.mark.parametrize(("at", "shares"), [(VALIDITY_S, {1: 0.1}), (VALIDITY_S + 1.0, {})])
+def test_leaks_go_on_over_a_restart(at: float, shares: dict[int, float]) -> None:
+    """They are those of the throttle that goes on, and of no other."""
+    memory = factors.fold(Memory(), seen(0.0, d0=30))
+    restored = PersistedState(memory, 0.0, Source.OBSERVATION, 0.0, {1: 0.1})
+    assert shares == Board(factors, FakeClock(at), restored=restored).snapshot.leaks.shares
 
 
 def test_starts_with_the_fallback_when_the_restored_state_expired() -> None:

@@ -16,6 +16,7 @@ from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings import HostPort, Settings, keys, load
 from sidecar.settings.loader import SAFE_VALIDITY_S
 from sidecar.settings.values import HistorySection, MutationSection, ProducerIdSection
+from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from tests.settings.support import (
     ADMIN,
@@ -66,6 +67,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         kafka_admin=found.kafka_admin,
         fallback=1.0,
         validity_s=300.0,
+        leak_rules=LeakRules(horizon_s=600.0, pause_max_s=300.0, validity_s=300.0),
         limit=MinAvailableRatio(0.05),
         stop_line=None,
         http_listen=HostPort("127.0.0.1", 7070),

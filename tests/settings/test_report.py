@@ -57,6 +57,8 @@ def test_a_default_is_what_its_text_says(field: str) -> None:
         "storage_check_interval": convert.duration,
         "throttle_factor_fallback": convert.factor,
         "throttle_factor_validity_duration": convert.duration,
+        "throttle_emergency_horizon": convert.duration,
+        "throttle_emergency_pause_max": convert.duration,
         "http_listen": convert.listen_address,
         "controller_quota_window_num": convert.positive_whole,
         "controller_quota_window_size_seconds": convert.positive_whole,

@@ -7,6 +7,7 @@ from sidecar.control.board import PersistedState
 from sidecar.state.form import StateRecord, from_record, to_record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
+from sidecar.throttle.leak import LEAST
 from sidecar.throttle.limits import (
     LIMIT_TYPES,
     Level,
@@ -89,7 +90,9 @@ def states(draw: st.DrawFn, limit: Limit, stop_line: Limit | None = None) -> Per
         },
         retained=draw(st.dictionaries(names, parts, max_size=2)),
     )
-    return PersistedState(memory, draw(factors), draw(st.sampled_from(Source)), draw(times))
+    shares = draw(st.dictionaries(broker_ids, st.floats(LEAST, 0.999), max_size=3))
+    source = draw(st.sampled_from(Source))
+    return PersistedState(memory, draw(factors), source, draw(times), shares)
 
 
 def stops(memory: Memory) -> set[str]:

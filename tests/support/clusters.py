@@ -95,8 +95,6 @@ _CALLBACK: Final = {
     "client.quota.callback.sidecar.excluded.principals": "User:ops",
     # A test does not wait for minutes until the ramp of the one before is over.
     "client.quota.callback.sidecar.ramp.ms": "5000",
-    # The volumes are so small that every leak would be an emergency.
-    "client.quota.callback.sidecar.emergency.horizon.ms": "1",
 }
 
 

@@ -44,6 +44,8 @@ def settings(bootstrap: str, **more: str) -> dict[str, str]:
     return {
         "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap,
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(LIMIT_BYTES),
+        # The volumes are so small that every leak would be an emergency.
+        "SIDECAR_THROTTLE_EMERGENCY_HORIZON": "PT0.001S",
         **QUICK,
         **{f"SIDECAR_{name}": value for name, value in more.items()},
     }
