@@ -93,5 +93,8 @@ def _rests(faults: list[Fault]) -> float:
 KNOWN = [
     "0:10  sidecar 1: SIGSTOP for 5.6 s",
     "0:23  sidecar 0: SIGKILL for 4.1 s",
-    "0:35  sidecar 0: SIGSTOP for 9.4 s",
+    "0:23  sidecar 1: SIGKILL for 4.1 s",
+    "0:23  sidecar 2: SIGKILL for 4.1 s",
+    "0:35  sidecar 0: SIGTERM for 4.5 s",
+    "0:41  broker 2: SIGKILL for 9.3 s",
 ]
