@@ -65,6 +65,13 @@ final class Bounds {
         return ramps ? Math.min(bound, pausing(rampPauseMs(all, user))) : bound;
     }
 
+    /** The same for a request of which nothing lands: its client pauses, and uses up no budget. */
+    double denied(Throttle all, Throttle user) {
+        boolean stops =
+                all.mode() == Mode.STOPPED || user != null && user.mode() == Mode.STOPPED;
+        return stops ? Math.min(own, pausing(limits.pauseMaxMs())) : own;
+    }
+
     private double under(Throttle throttle, Leak leak) {
         switch (throttle.mode()) {
             case STOPPED:

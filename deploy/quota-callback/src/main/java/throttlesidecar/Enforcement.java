@@ -45,8 +45,8 @@ final class Enforcement {
     private final Faults faults = new Faults();
     private final Canary canary = new Canary();
 
-    /** When the request came whose quota this thread will ask for, by the wall clock; or NEVER. */
-    private final ThreadLocal<long[]> recordedMs = ThreadLocal.withInitial(() -> new long[] {NEVER});
+    /** The request whose quota this thread will ask for. */
+    private final ThreadLocal<Charged> charged = ThreadLocal.withInitial(Charged::new);
 
     private volatile State state;
     private long epochs;
@@ -192,6 +192,20 @@ final class Enforcement {
         return rate * Math.max(1.0, leastMs / ageMs);
     }
 
+    /** A request that a thread charges. */
+    private static final class Charged {
+        /** When it came, by the wall clock: the time that Kafka records it with, or later; or NEVER. */
+        private long recordedMs = NEVER;
+
+        /** Whether nothing of it lands. */
+        private boolean denied;
+
+        void begin(long nowMs, boolean isDenied) {
+            recordedMs = nowMs;
+            denied = isDenied;
+        }
+    }
+
     /** The sum of rates of tag sets, bytes per second, and how many are not 0. */
     private static final class Sum {
         private double rate;
@@ -225,7 +239,7 @@ final class Enforcement {
         if (now.isFree) {
             return;
         }
-        recordedMs.get()[0] = moments.nowMs();
+        charged.get().begin(moments.nowMs(), Denied.isDue());
         if (tagSet == null ? now.all.mode() == Mode.FREE : now.isFree(tagSet)) {
             return;
         }
@@ -285,13 +299,20 @@ final class Enforcement {
             return own;
         }
         canary.quota();
-        long nowMs = recordedNowMs();
+        Charged request = charged.get();
+        // With the time by now, a window that ended while this thread waited for the sensor would
+        // cost the pause a second.
+        long nowMs = request.recordedMs == NEVER ? moments.nowMs() : request.recordedMs;
+        boolean denied = request.denied;
+        request.begin(NEVER, false);
         Rate rate = (Rate) metric.measurable();
         double observed = rate.measure(config, nowMs);
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
         double landed = observed * window;
         double bytes = account.count(landed);
-        now.take(tagSet, bytes, moments.nanos());
+        if (!denied) {
+            now.take(tagSet, bytes, moments.nanos());
+        }
         if (bytes < ONE_BYTE) {
             // As much has left the window as has landed: the last quota still fits.
             Quota last = account.bound();
@@ -300,8 +321,11 @@ final class Enforcement {
         Bounds bounds =
                 new Bounds(
                         now.limits, tagSet, own.bound(), bytes, landed, window, moments.nanos());
+        Throttle user = now.users.get(tagSet.user());
         double bound =
-                bounds.under(now.all, now.factors.leak(), now.users.get(tagSet.user()));
+                denied
+                        ? bounds.denied(now.all, user)
+                        : bounds.under(now.all, now.factors.leak(), user);
         if (bound >= own.bound()) {
             account.bound(null);
             return own;
@@ -351,17 +375,6 @@ final class Enforcement {
             now.all.cancel(tagSet);
         }
         return false;
-    }
-
-    /**
-     * The time that Kafka records this request with, or a moment later. With the time by now, a
-     * window that ended while this thread waited for the sensor would cost the pause a second.
-     */
-    private long recordedNowMs() {
-        long[] last = recordedMs.get();
-        long recorded = last[0];
-        last[0] = NEVER;
-        return recorded == NEVER ? moments.nowMs() : recorded;
     }
 
     /** An error that neither Kafka nor a client is to see: their own quotas are in force. */

@@ -73,17 +73,19 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
         }
         try {
             // In a transaction it is asked for the transactional id first, in a call of its own.
-            for (int each = 0; each < actions.size(); each++) {
-                if (actions.get(each).resourcePattern().resourceType() == ResourceType.TOPIC
-                        && results.get(each) == AuthorizationResult.ALLOWED) {
-                    refusals.check(
-                            context.connectionId,
-                            context.principal.getName(),
-                            context.clientId(),
-                            actions,
-                            results);
-                    return;
-                }
+            boolean allowed = false;
+            for (int each = 0; each < actions.size() && !allowed; each++) {
+                allowed = actions.get(each).resourcePattern().resourceType() == ResourceType.TOPIC
+                        && results.get(each) == AuthorizationResult.ALLOWED;
+            }
+            Denied.next(!allowed);
+            if (allowed) {
+                refusals.check(
+                        context.connectionId,
+                        context.principal.getName(),
+                        context.clientId(),
+                        actions,
+                        results);
             }
         } catch (RefusedException refused) {
             throw refused;

@@ -92,6 +92,31 @@ class LeakTest {
         assertEquals(0, pause(1e9));
     }
 
+    /** Its bytes land nowhere, so that others need not wait for them. */
+    @Test
+    void aRequestThatIsDeniedUsesNothingUp() {
+        rig.leakBytesPerSecond = 100_000;
+        rig.enforcement.apply(stopped(Leak.WHOLE));
+        rig.sensor.produce("", "first", 1);
+        rig.sensor.produce("", "c", 1);
+        Denied.next(true);
+        assertEquals(4000, pause(1e6), 1);
+        assertEquals(100, rig.sensor.produce("", "other", 10_000), 2);
+        moments.pass(4000);
+        assertEquals(100, pause(10_000), 2);
+    }
+
+    /** A request that is not denied ends what a thread knew. */
+    @Test
+    void whatAThreadKnewIsOfOneRequest() {
+        Denied.next(true);
+        assertTrue(Denied.isDue());
+        assertFalse(Denied.isDue());
+        Denied.next(true);
+        Denied.next(false);
+        assertFalse(Denied.isDue());
+    }
+
     /** Below the second line, where nothing can be refused. */
     @Test
     void theSmallestLeakIsTheLongestPauses() {

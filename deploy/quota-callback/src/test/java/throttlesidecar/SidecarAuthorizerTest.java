@@ -120,6 +120,7 @@ class SidecarAuthorizerTest {
                     results,
                     state);
             assertEquals(StandardRig.produce(plain, "a", "ann", "mine", "other"), results);
+            assertFalse(Denied.isDue(), "some of it lands");
             if (state.equals("free")) {
                 isThrottled();
             }
@@ -130,6 +131,7 @@ class SidecarAuthorizerTest {
                     List.of(AuthorizationResult.DENIED),
                     StandardRig.produce(authorizer, "new", "ann", "other"));
         }
+        assertTrue(Denied.isDue());
         // Nor is it taken for one that writes to excluded topics alone.
         Map<String, String> tags = callback.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app");
         assertEquals("", tags.get("user"));
