@@ -1,8 +1,8 @@
 """The simulation's model of the quota callback beside the jar: the same requests and pauses.
 
-A course is a broker's clients and its sidecar as a seed makes them. The model plays it first, so
-that clients wait for their pauses; what happened is then played on the jar's own classes and
-Kafka's quota manager (``Courses.java``).
+A course is a broker's clients and its sidecars as a seed makes them, and what an earlier run of the
+broker kept. The model plays it first, so that clients wait for their pauses; what happened is then
+played on the jar's own classes and Kafka's quota manager (``Courses.java``).
 """
 
 import heapq
@@ -18,7 +18,8 @@ import pytest_asyncio
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import DEFAULT_VERSION, jars
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Default, Entity, Name, QuotaKey
-from tests.simulation.callback import Callback, Request
+from tests.simulation.callback import OTHERS_EVERY_S, Callback, Request
+from tests.simulation.following import Kept, read_answer
 from tests.support.java import compiled_courses
 from tests.support.quota_traces import KafkaQuotas
 
@@ -28,6 +29,7 @@ LONG_COURSES: Final = (17, 18)
 """Of three hours each, with clients that sleep for longer than Kafka retains their rates."""
 
 MINUTE_MS: Final = 60_000
+OTHERS_EVERY_MS: Final = int(OTHERS_EVERY_S * 1000)
 AWAKE_MS: Final = 20 * MINUTE_MS
 CYCLE_MS: Final = 85 * MINUTE_MS
 USERS: Final = ("u0", "u1", "u2", "ops", "CN=a b*,O=\u00fc~")
@@ -54,10 +56,15 @@ class Client:
 
 
 class Sidecar:
-    """What answers the callback: documents that change, in one of several states."""
+    """What answers the callback: documents that change, in one of several states.
 
-    def __init__(self, random: Random, *, has_users: bool) -> None:
+    Attributes:
+        state: what it does now.
+    """
+
+    def __init__(self, random: Random, seldom: Random, *, has_users: bool) -> None:
         self._random = random
+        self._seldom = seldom
         self._has_users = has_users
         self._generation = 0
         self._document: dict[str, object] = {}
@@ -88,6 +95,11 @@ class Sidecar:
         """Of the document."""
         return f'"a-{self._generation}"'
 
+    @property
+    def document(self) -> str:
+        """Its present one."""
+        return json.dumps({**self._document, "generation": self._generation})
+
     def answer(self, request: Request) -> tuple[int | None, dict[str, str], str]:
         """Status, headers and body; no status: no answer."""
         match self.state:
@@ -97,14 +109,14 @@ class Sidecar:
                 return self._random.choice((500, 503, 404, 302)), {}, ""
             case "garbage":
                 return self._garbage()
-        document = json.dumps({**self._document, "generation": self._generation})
-        leak = self._leak()
+        ago_ms = self._seldom.choice((None, "0", "900", "4000", "60000", "60000", "soon"))
+        more = self._leak() | ({} if ago_ms is None else {"Throttle-Observed-Ms-Ago": ago_ms})
         if self.state == "untagged":
-            return 200, leak, document
+            return 200, more, self.document
         valid_for_ms = str(self._document["valid_for_ms"])
         if request.etag == self.etag:
-            return 304, {"Throttle-Valid-For-Ms": valid_for_ms, **leak}, ""
-        return 200, {"ETag": self.etag, **leak}, document
+            return 304, {"Throttle-Valid-For-Ms": valid_for_ms, **more}, ""
+        return 200, {"ETag": self.etag, **more}, self.document
 
     def _leak(self) -> dict[str, str]:
         """It moves from answer to answer; one in a hundred is wrong."""
@@ -152,12 +164,18 @@ class Course:
         self._random = random = Random(seed)
         self._end_ms = (180 if is_long else 5) * MINUTE_MS
         self._is_long = is_long
+        # Of a chance of its own: what a seed drew before there were others stays as it was.
+        self._seldom = seldom = Random(f"others {seed}")
         # Each user's own factor makes the callback forget whom it has resolved.
-        self._sidecar = Sidecar(random, has_users=not is_long)
+        self._sidecar = Sidecar(random, seldom, has_users=not is_long)
         self._clients = [self._client(number) for number in range(random.randint(1, 12))]
         terms, quotas = self._terms()
         terms["enabled"] = seed != 9
-        self._callback = Callback(1, ["http://127.0.0.1:7070", "http://other:1"], 0.0, **terms)
+        count = seldom.choice((0, 1, 2, 3))
+        self._others = [Sidecar(seldom, seldom, has_users=not is_long) for _ in range(count)]
+        urls = ["http://127.0.0.1:7070", *(f"http://other-{each}:7070" for each in range(count))]
+        found, kept = self._found() if seldom.random() < 0.3 else ({}, None)
+        self._callback = Callback(1, urls, 0.0, kept, **terms)
         self._now_ms = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
@@ -166,7 +184,8 @@ class Course:
         self._events: list[Line] = []
         self.outcome: list[Line] = []
         self.line = {
-            "properties": _properties(terms),
+            "properties": {**_properties(terms), f"{PREFIX}url": ",".join(urls)},
+            **found,
             "quotas": [
                 [_word(entity.user), _word(entity.client_id), limits[QuotaKey.PRODUCE]]
                 for entity, limits in quotas.items()
@@ -180,6 +199,8 @@ class Course:
         self._at(random.randrange(40_000), self._changes)
         self._at(random.randrange(60_000), self._turns)
         self._at(random.randrange(60_000), self._sees)
+        if self._callback.others:
+            self._at(0, lambda: self._asks_other(0))
         if seed % 2:
             self._at(random.randrange(30_000), self._steps)
 
@@ -194,6 +215,15 @@ class Course:
         client_id = f"c{number if self._is_long else number % 4}"
         user = random.choice(USERS)
         return Client(user, client_id, nbytes, connections, break_ms, patient, sleeps)
+
+    def _found(self) -> tuple[Mapping[str, object], Kept]:
+        """What an earlier run kept, for the jar and for the model."""
+        seldom = self._seldom
+        body, age_ms = Sidecar(seldom, seldom, has_users=False).document, seldom.choice((0, 4000))
+        answer = read_answer(200, {}, body.encode(), None)
+        assert answer is not None
+        assert answer.document is not None
+        return {"kept": [body, age_ms]}, Kept(answer.document, -age_ms * 1_000_000)
 
     def _terms(self) -> tuple[dict[str, Any], ClientQuotas]:
         random = self._random
@@ -275,6 +305,33 @@ class Course:
         now_s, began_s = self._now_ms / 1000.0, began_ms / 1000.0
         self._callback.on_answer(request, status, headers, body.encode(), now_s, began_s=began_s)
         self._look(self._now_ms * 1_000_000)
+
+    def _asks_other(self, turn: int) -> None:
+        """On a thread of its own, which waits for each answer and a second more."""
+        seldom, number = self._seldom, turn % len(self._others)
+        other = self._others[number]
+        if seldom.random() < 0.05:
+            states = ("answers", "answers", "answers", "silent", "refuses", "fails", "garbage")
+            other.state = seldom.choice(states)
+        if seldom.random() < 0.1:
+            other.change()
+        is_silent = other.state == "silent"
+        delay_ms = 2_000 if is_silent else seldom.choice((0, 1, 30, 900))
+
+        def hears() -> None:
+            status, headers, body = other.answer(self._callback.others[number])
+            if is_silent:
+                status, headers, body = None, {}, ""
+            began_ms = self._now_ms - seldom.choice((0, min(delay_ms, 400)))
+            self._events.append([self._now_ms, "other", began_ms, status, headers, body, number])
+            began_s, now_s = began_ms / 1000.0, self._now_ms / 1000.0
+            answer = status, headers, body.encode()
+            self._callback.on_other(number, *answer, now_s, began_s=began_s)
+            self._look(self._now_ms * 1_000_000)
+            every_ms = OTHERS_EVERY_MS * self._slower
+            self._at(self._now_ms + every_ms, lambda: self._asks_other(turn + 1))
+
+        self._at(self._now_ms + delay_ms, hears)
 
     def _sends(self, client: Client) -> Callable[[], None]:
         def send() -> None:

@@ -1,9 +1,10 @@
 """The quota callback of one broker, as a model of the jar's rules: whom it asks, how clients pause.
 
-It asks one sidecar, the one beside its broker, and no other when that one does not answer: then
-the last document is in force until its validity ends, and the fallback after that, but for what the
-broker sees of its own volume. Clients that share a quota share a tag set, whose rate and pauses are
-Kafka's; Kafka drops a tag set an hour after its last request.
+It asks the sidecar beside its broker, and others where it has their addresses: by turns, each a
+second after the last has answered or failed. While none answers, the last document is in force
+until its validity ends, and the fallback after that, but for what the broker sees of its own
+volume. Clients that share a quota share a tag set, whose rate and pauses are Kafka's; Kafka drops a
+tag set an hour after its last request.
 
 Example: at factor 0 on a broker that took 6 MB/s, three clients with requests of 20 kB pause for
 1.1 s each, so that 54 kB/s leak: nine tenths of a hundredth.
@@ -11,8 +12,8 @@ Example: at factor 0 on a broker that took 6 MB/s, three clients with requests o
 Left out: what ``pauses`` and ``following`` name; the bucket of the property ``produce``; the bound
 of 16,384 clients that are resolved at a time.
 
-Source: Store, Follower, Quotas and SidecarClient in deploy/quota-callback; ClientQuotaManager in
-Kafka 4.3.1.
+Source: Store, Follower, Others, Quotas and SidecarClient in deploy/quota-callback;
+ClientQuotaManager in Kafka 4.3.1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +29,15 @@ from tests.simulation.throttles import NO_QUOTA, Moment, TagSet, Terms
 PATH: Final = "/v1/quota-factors"
 CONNECT_TIMEOUT_S: Final = 1.0
 """After which a connection that is not made is a failure."""
+OTHERS_EVERY_S: Final = 1.0
+"""From the answer, or the failure, of another sidecar to the next one's request."""
 
 _NANOS_PER_S: Final = 1_000_000_000
+_HEADERS: Final[Mapping[str, str]] = {
+    "User-Agent": "throttle-sidecar-quota-callback",
+    "Accept": "application/json",
+    "Connection": "close",
+}
 _TIMEOUT_NANOS: Final = 2 * _NANOS_PER_S
 """What an answer may take beyond the requested wait."""
 
@@ -62,7 +70,7 @@ class Callback:
 
     Args:
         broker_id: it reports as.
-        sidecar_urls: the first is asked.
+        sidecar_urls: the own one's first.
         now_s: the broker's start.
         kept: what an earlier process of the broker left on its disk.
         terms: as the attributes of ``Terms``.
@@ -77,8 +85,10 @@ class Callback:
         **terms: Any,
     ) -> None:
         self._broker_id = broker_id
-        self._url = sidecar_urls[0].rstrip("/") + PATH
         settings = Terms(**terms)
+        # Switched off, nobody is asked: nor are others.
+        asked = sidecar_urls if settings.enabled else sidecar_urls[:1]
+        self._url, *self._others = (url.rstrip("/") + PATH for url in asked)
         # Switched off, quotas are those of Kafka's own callback.
         self._terms = settings if settings.enabled else replace(settings, excluded=frozenset())
         self._wall_offset_ms = 0
@@ -88,6 +98,7 @@ class Callback:
             fallback=self._terms.fallback,
             now_nanos=now.nanos,
             ramp_ms=self._terms.ramp_lasts_ms,
+            others=len(self._others),
         )
         self._tag_sets: dict[tuple[str, str], TagSet] = {}
         self._throttled_users: frozenset[str] = frozenset()
@@ -148,6 +159,29 @@ class Callback:
         answer = None if status is None else read_answer(status, headers, body, request.etag)
         self._request = None
         self._following.on_answer(answer, began.nanos, now.nanos)
+        self._step(now_s)
+
+    @property
+    def others(self) -> Sequence[Request]:
+        """What each of the other sidecars is asked, by turns."""
+        timeout_s = _TIMEOUT_NANOS / _NANOS_PER_S
+        return [Request(url, None, 0, _HEADERS, timeout_s) for url in self._others]
+
+    def on_other(
+        self,
+        number: int,
+        status: int | None,
+        headers: Mapping[str, str],
+        body: bytes,
+        now_s: float,
+        *,
+        began_s: float | None = None,
+    ) -> None:
+        """The answer of another sidecar, by its number in ``others``; else as ``on_answer``."""
+        self._step(now_s)
+        began = self._moment(now_s if began_s is None else began_s)
+        answer = None if status is None else read_answer(status, headers, body, None)
+        self._following.on_other(number, answer, began.nanos)
         self._step(now_s)
 
     def see(self, available: int, total: int, now_s: float) -> None:
@@ -245,9 +279,7 @@ class Callback:
     def _headers(self, etag: str | None, wait_s: int) -> dict[str, str]:
         throttled, emergency = self._enforcement.throttled(), self._enforcement.is_emergency
         headers = {
-            "User-Agent": "throttle-sidecar-quota-callback",
-            "Accept": "application/json",
-            "Connection": "close",
+            **_HEADERS,
             "Throttle-Reader": f"broker={self._broker_id}; emergency={str(emergency).lower()};"
             f" throttled_clients={throttled}",
         }

@@ -1,20 +1,20 @@
-"""How the quota callback follows a sidecar: which request is due, which factors are in force.
+"""How the quota callback follows sidecars: which request is due, which factors are in force.
 
 A document is valid while now <= answer + validity; each answer, a 304 too, renews it. After that,
-and before the first answer, the fallback is in force. A failed request changes nothing. The sidecar
-may wait 10 s for a change before it answers, 1 s while something is throttled, and not at all
-after a failure.
+and before the first answer, the fallback is in force. The own sidecar may wait 10 s for a change
+before it answers, 1 s while something is throttled, and not at all after a failure. Where there are
+others, ``said`` says whose word counts; a failed request changes nothing where there are none.
 
 A broker looks at its own volume too, and holds it against the lines of the last document: at or
 below the limit it throttles, whatever the sidecar says, but for an override and a sidecar that is
 switched off; at or below the stop line nothing is admitted, until it is a tenth above. The last
-document is kept on disk, and counts as long as it would have after a restart.
+document of the own sidecar is kept on disk, and counts as long as it would have after a restart.
 
 Example: answered at second 0, valid for 5 min, no answer from then on: a request every 500 ms;
 after 300 s the fallback; the sidecar starts at 400 s, and its factor is in force by 400.5 s.
 
-Left out: other sidecars than the own one; settings that change while the broker runs; bounds on
-what a hostile document costs.
+Left out: settings that change while the broker runs; bounds on what a hostile document costs; a
+disk that keeps nothing.
 
 Source: Following, OwnVolumes, Kept, SidecarClient and DocumentReader in deploy/quota-callback.
 """
@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from tests.simulation.said import Said, counting
 from tests.simulation.throttles import DISABLED, WHOLE, Factors, Leak, Source
 
 WAIT_S: Final = 10
@@ -37,6 +38,7 @@ _BACKOFF_NANOS: Final = 100 * _MS
 _POLL_NANOS: Final = 1_000 * _MS
 _TICK_NANOS: Final = 500 * _MS
 _IDLE_NANOS: Final = 3_600_000 * _MS
+_KEPT_AGAIN_NANOS: Final = 30_000 * _MS
 
 _MOST_BODY: Final = 4 << 20
 _MOST_USERS: Final = 10_000
@@ -70,15 +72,31 @@ class Document:
 
     Attributes:
         factors: for all and for single users.
+        valid_for_ms: from when its answer began.
         lifts: whether an operator decided it: what the broker itself sees does not count.
+        sees: whether it is by an observation.
+        says_stop: whether it says that nothing is to be admitted, by whatever.
         limit: of every volume; None: none.
         stop_line: likewise.
     """
 
     factors: Factors
+    valid_for_ms: int
     lifts: bool = False
+    sees: bool = True
+    says_stop: bool = False
     limit: Line | None = None
     stop_line: Line | None = None
+
+    @property
+    def sees_violation(self) -> bool:
+        """Whether it throttles, or stops, by an observation."""
+        return self.sees and (self.factors.factor < 1.0 or self.says_stop)
+
+    @property
+    def rank(self) -> int:
+        """How much it counts beside others': the more, the more."""
+        return self.sees + self.sees_violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +108,22 @@ class Answer:
         etag: sent with the next request; None: the document has none.
         valid_for_ms: from when the answer began.
         leak: of the broker that asked.
+        observed_ms_ago: how old the observation behind it was then; 0: it does not say.
     """
 
     document: Document | None
     etag: str | None
     valid_for_ms: int
-    leak: Leak
+    leak: Leak = WHOLE
+    observed_ms_ago: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A document on a broker's disk, and until when it is valid."""
+    """A document on a broker's disk, and when it was last known to be in force."""
 
     document: Document
-    until_nanos: int
+    at_nanos: int
 
 
 def read_answer(
@@ -114,11 +134,12 @@ def read_answer(
     try:
         if status == 200:
             tag = lower.get("etag", "")
-            document, valid_for_ms = _document(body)
+            document = _document(body)
             etag = tag if _ETAG.fullmatch(tag) else None
-            return Answer(document, etag, valid_for_ms, _leak(lower))
+            further = _leak(lower), _observed_ms_ago(lower)
+            return Answer(document, etag, document.valid_for_ms, *further)
         if status == 304 and etag is not None:
-            return Answer(None, None, _valid_for_ms(lower), _leak(lower))
+            return Answer(None, None, _valid_for_ms(lower), _leak(lower), _observed_ms_ago(lower))
     except (ValueError, RecursionError):
         return None
     return None
@@ -140,8 +161,14 @@ def _leak(headers: Mapping[str, str]) -> Leak:
     return Leak(min(1.0, max(_SMALLEST_SHARE, float(share or ""))), int(pause or ""))
 
 
-def _document(body: bytes) -> tuple[Document, int]:
-    """A document, and for how many milliseconds it is valid."""
+def _observed_ms_ago(headers: Mapping[str, str]) -> int:
+    text = headers.get("throttle-observed-ms-ago", "0")
+    if not _WHOLE_MS.fullmatch(text):
+        raise ValueError("a header is wrong")
+    return min(int(text), _LONGEST_VALIDITY_MS)
+
+
+def _document(body: bytes) -> Document:
     if len(body) > _MOST_BODY:
         raise ValueError("too large")
     document = json.loads(
@@ -156,11 +183,12 @@ def _document(body: bytes) -> tuple[Document, int]:
             # Sidecars of earlier versions have no such member.
             source = document.get("source", "observation")
             lifts = source in {"override", "disabled"}
-            stop = document.get("stop") is True and source not in _BLIND
+            says_stop, sees = document.get("stop") is True, source not in _BLIND
+            stop = says_stop and sees
             factors = Factors(_factor(factor), Source.SIDECAR, users, generation, stop)
             lines = _line(document.get("limit")), _line(document.get("stop_line"))
             validity_ms = min(_whole(valid_for_ms), _LONGEST_VALIDITY_MS)
-            return Document(factors, lifts, *lines), validity_ms
+            return Document(factors, validity_ms, lifts, sees, says_stop, *lines)
     raise ValueError("no document")
 
 
@@ -216,27 +244,34 @@ class Following:
 
     At first the fallback is in force and a request is due. All times are nanoseconds on one
     monotonic clock.
+
+    Args:
+        enabled: whether sidecars count at all.
+        fallback: the factor without a valid document.
+        now_nanos: the broker's start.
+        others: how many sidecars are asked besides the own one.
     """
 
-    def __init__(self, *, enabled: bool, fallback: float, now_nanos: int, ramp_ms: int) -> None:
+    def __init__(
+        self, *, enabled: bool, fallback: float, now_nanos: int, ramp_ms: int, others: int = 0
+    ) -> None:
         self._enabled = enabled
         self._settles_nanos = ramp_ms * _MS + 2 * _TICK_NANOS
         self._fallback = Factors(fallback, Source.FALLBACK)
-        self._document: Document | None = None
-        self._leak = WHOLE
+        self._own = Said()
+        self._others = [Said() for _ in range(others)]
         self._lines: Document | None = None
         self._sight: tuple[int, int] | None = None
         self._is_stopped = False
         self._etag: str | None = None
-        self._until = now_nanos
         self._is_fresh = False
         self._is_requesting = False
-        self._was_answered = False
         self._requested = now_nanos
         self._due = now_nanos
         self._applied: Factors | None = None
         self._changed = now_nanos
         self._tick = now_nanos
+        self._kept: Kept | None = None
         self.failures = 0
 
     def next_request(self, now_nanos: int) -> tuple[str | None, int] | None:
@@ -246,25 +281,35 @@ class Following:
         self._is_requesting = True
         self._requested = now_nanos
         throttling = self._applied is not None and self._applied.are_throttling
-        waits = self._etag is not None and self._was_answered
+        waits = self._etag is not None and self._own.answers
         return self._etag, (WAIT_THROTTLED_S if throttling else WAIT_S) if waits else 0
 
     def on_answer(self, answer: Answer | None, began_nanos: int, now_nanos: int) -> None:
         """The request under way is answered; None: it has failed."""
         self._is_requesting = False
-        self._was_answered = answer is not None
         if answer is None:
+            self._own.answers = False
+            self._is_fresh |= bool(self._others)
             self.failures += 1
             self._due = max(now_nanos + _BACKOFF_NANOS, self._requested + _RETRY_NANOS)
             return
+        self._own.hear(answer, began_nanos)
+        self._lines = self._own.document
         if answer.document is not None:
-            self._document, self._etag = answer.document, answer.etag
-            self._lines = answer.document
-        self._leak = answer.leak
-        self._until = began_nanos + answer.valid_for_ms * _MS
+            self._etag = answer.etag
         self._is_fresh = True
         # No sidecar waits for the change of a document without an entity tag.
         self._due = self._requested + (_POLL_NANOS if self._etag is None else _BACKOFF_NANOS)
+
+    def on_other(self, number: int, answer: Answer | None, began_nanos: int) -> None:
+        """Another sidecar, by its number from 0 on, has answered; None: it has not."""
+        other = self._others[number]
+        if answer is None:
+            other.answers = False
+        else:
+            other.hear(answer, began_nanos)
+            self._lines = other.document
+        self._is_fresh = True
 
     def see(self, available: int, total: int) -> None:
         """What the broker's own volume has, bytes."""
@@ -272,15 +317,17 @@ class Following:
 
     def kept(self) -> Kept | None:
         """What is on the broker's disk."""
-        return None if self._document is None else Kept(self._document, self._until)
+        return self._kept
 
     def remember(self, kept: Kept) -> None:
         """What was on the disk, before the first answer."""
-        self._document = self._lines = kept.document
-        self._until = kept.until_nanos
+        self._kept = kept
+        self._own.remember(kept)
+        self._lines = kept.document
 
     def decide(self, now_nanos: int) -> Factors | None:
         """The factors to apply now; None when there is no reason to."""
+        self._keep(now_nanos)
         factors = self._factors(now_nanos)
         if factors != self._applied:
             self._changed = now_nanos
@@ -296,20 +343,31 @@ class Following:
         due = [now_nanos + _IDLE_NANOS]
         if self._enabled and not self._is_requesting:
             due.append(self._due)
-        if self._enabled and self._is_valid(now_nanos):
-            # The document is valid to the end of that moment.
-            due.append(self._until + 1)
+        if self._enabled:
+            valid = [each for each in (self._own, *self._others) if each.is_valid(now_nanos)]
+            # A document is valid to the end of that moment.
+            due += [each.until_nanos + 1 for each in valid]
         if self._settles(now_nanos):
             due.append(self._tick)
         return min(due)
 
+    def _keep(self, now_nanos: int) -> None:
+        """Writes a document to the disk, and renews its time now and again."""
+        kept, document = self._kept, self._own.document
+        if document is None or not self._own.answers:
+            return
+        is_same = kept is not None and kept.document is document
+        if kept is None or not is_same or now_nanos - kept.at_nanos >= _KEPT_AGAIN_NANOS:
+            self._kept = Kept(document, now_nanos)
+
     def _factors(self, now_nanos: int) -> Factors:
         if not self._enabled:
             return DISABLED
-        if self._document is None or not self._is_valid(now_nanos):
+        said = counting(self._own, self._others, now_nanos)
+        if said is None or said.document is None:
             return self._seen(self._fallback)
-        factors = replace(self._document.factors, leak=self._leak)
-        return factors if self._document.lifts else self._seen(factors)
+        factors = replace(said.document.factors, leak=said.leak)
+        return factors if said.document.lifts else self._seen(factors)
 
     def _seen(self, factors: Factors) -> Factors:
         """The same, unless the broker's own volume is too full."""
@@ -325,9 +383,6 @@ class Following:
             return factors
         stops = self._is_stopped or factors.stop
         return replace(factors, factor=0.0, source=Source.LOCAL, stop=stops)
-
-    def _is_valid(self, now_nanos: int) -> bool:
-        return self._document is not None and now_nanos <= self._until
 
     def _settles(self, now_nanos: int) -> bool:
         """Until a release is over factors are applied again and again: only then it ends."""

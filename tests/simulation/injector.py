@@ -44,8 +44,7 @@ class Injector:
             Kind.SIDECAR_STOPPED: self._stop_sidecar,
             Kind.SIDECAR_FROZEN: self._freeze_sidecar,
             Kind.CUT_FROM_BROKER: lambda fault: self._cut(fault, f"broker {fault.other:.0f}"),
-            # The callback is in the broker's process, and its requests are of another direction
-            # only: from it, nothing is reached but its own sidecar.
+            # The callback is in the broker's process: its sidecar does not reach the broker either.
             Kind.CUT_FROM_CALLBACK: lambda fault: self._cut(fault, f"broker {fault.target}"),
             Kind.CUT_FROM_PEER: lambda fault: self._cut(fault, f"sidecar {fault.other:.0f}"),
             Kind.NO_NAMES: self._no_names,

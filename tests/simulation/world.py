@@ -6,6 +6,7 @@ frees space some time after a volume has violated; in half of the worlds brokers
 is beyond a size, each at moments of its own, as retention does. A broker whose volume is full ends,
 as Kafka's with one log dir does, and is started when space is free. The controller fences a broker
 that was silent for ``SESSION_S``, and another one leads its partitions then.
+Callbacks ask their own sidecar alone, or in half of the worlds all of them.
 
 After ``duration_s`` faults have ended and space is free: what must be right again then is
 ``claims.py``'s, as is all that must hold at each step.

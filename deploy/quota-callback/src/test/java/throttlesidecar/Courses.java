@@ -25,11 +25,14 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
  * a JSON object a line on standard input, a JSON array for each on standard output.
  *
  * <p>A course has the callback's "properties", the "quotas" as [user, client-id, bytes per second]
- * (null: no such part, "": the default), and its "events", each at a millisecond:
+ * (null: no such part, "": the default), what an earlier run "kept" as [document, age in ms] if it did,
+ * and its "events", each at a millisecond:
  *
  * <pre>
  * [ms, "charge", user, client-id, bytes]              a produce request was appended
  * [ms, "answer", began ms, status, headers, body]     of the request to the sidecar; status null: none
+ * [ms, "other", began ms, status, headers, body, n]   of that to another sidecar, by its number
+ * [ms, "sight", available bytes, total bytes]         the broker looked at its volume
  * [ms, "wall", ms]                                    the wall clock is set
  * </pre>
  *
@@ -75,6 +78,7 @@ public final class Courses implements Moments {
                 settings.fallback(),
                 Ramp.lastsMs(settings.rampMs()));
         following = new Following(terms, new Lines(), nanos);
+        following.adoptOthers(settings.enabled() ? settings.urls().size() - 1 : 0);
     }
 
     /** Until standard input ends. */
@@ -85,6 +89,9 @@ public final class Courses implements Moments {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             JsonNode course = JSON.readTree(line);
             Courses played = new Courses(texts(course.get("properties")));
+            if (course.has("kept")) {
+                played.remember(course.get("kept"));
+            }
             played.play(course.get("quotas"), course.get("events"));
             out.println(played.trace);
         }
@@ -95,6 +102,15 @@ public final class Courses implements Moments {
         object.fields().forEachRemaining(member ->
                 texts.put(member.getKey(), member.getValue().asText()));
         return texts;
+    }
+
+    private void remember(JsonNode kept) {
+        byte[] body = kept.get(0).asText().getBytes(StandardCharsets.UTF_8);
+        try {
+            following.remember(DocumentReader.read(body), kept.get(1).asLong(), nanos);
+        } catch (WrongAnswer wrong) {
+            throw new AssertionError(wrong);
+        }
     }
 
     private void play(JsonNode limits, JsonNode events) {
@@ -129,11 +145,15 @@ public final class Courses implements Moments {
                 break;
             case "answer":
                 if (pending != null) {
-                    Answer answer = answer(event);
+                    Answer answer = answer(event, pending.etag);
                     pending = null;
                     following.onAnswer(answer, nanos);
                     step();
                 }
+                break;
+            case "other":
+                following.onOther(event.get(6).asInt(), answer(event, null));
+                step();
                 break;
             case "sight":
                 Sight.Volume volume =
@@ -146,7 +166,7 @@ public final class Courses implements Moments {
         }
     }
 
-    private Answer answer(JsonNode event) {
+    private static Answer answer(JsonNode event, String etag) {
         if (event.get(3).isNull()) {
             return Answer.failed("no answer");
         }
@@ -159,7 +179,7 @@ public final class Courses implements Moments {
         try {
             return SidecarClient.answer(
                     HttpAnswer.read(new ByteArrayInputStream(whole.getBytes(StandardCharsets.UTF_8))),
-                    pending.etag,
+                    etag,
                     TimeUnit.MILLISECONDS.toNanos(event.get(2).asLong()));
         } catch (WrongAnswer wrong) {
             return Answer.failed(wrong.getMessage());
