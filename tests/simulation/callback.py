@@ -208,6 +208,11 @@ class Callback:
         self._step(now_s)
         return self._enforcement.factors.stop
 
+    def is_lifted(self, now_s: float) -> bool:
+        """Whether an operator's word is in force, against which the broker's eyes don't count."""
+        self._step(now_s)
+        return self._following.is_lifted
+
     def charge(
         self, user: str, client_id: str, connection: int, nbytes: int, now_s: float
     ) -> float:

@@ -1,13 +1,11 @@
 """What must hold in a simulated world, checked at each step; docs/reliability.md states it.
 
-1. Bytes past a limit, by cause. From the moment at which a volume violates, ``reaction_s`` pass in
-   which it can be seen and heard of: an interval, a poll's deadline, two long polls,
-   and twice what a slow broker takes. After that
-   patient clients land one request each pause, and the leak. What comes while a fault touches the
-   sidecar or the broker concerned, and ``RECOVERY_S`` after, is counted and not bounded; so is what
-   clients write that open a connection for every request. And by that moment each callback that no
-   fault touches throttles; nor does it ``reaction_s`` after the last volume has enough space. So it
-   is with the stop, at the stop line and a tenth above it.
+1. Bytes past a limit, by cause: ``past`` has the delays that the rules allow in each fault, and the
+   arithmetic. A broker whose own volume violates throttles within a look of its eyes, ``EYES_S``,
+   whatever fails, but for an override. So it is with the stop at its own volume's stop line. A
+   callback throttles by then too that no fault keeps from hearing of another's volume; nor does it
+   throttle so long after the last volume has enough space, where no fault touches whom it asks. So
+   it is with the stop, at the stop line and a tenth above it.
 2. A factor rises by observation only if each broker's last answer to that sidecar shows no
    violation; a stop ends by observation only if each shows more than the stop line and a tenth.
 3. No client is told to wait for longer than the callback's longest pause.
@@ -19,8 +17,9 @@
    or connections of a sidecar than ``_MOST_TASKS`` and ``_MOST_CONNECTIONS``. Memory does not grow
    once a sidecar has made what it makes once, its journal of decisions apart, which is bounded.
 
-Example: two clients of 3 MB/s, an interval of 5 s: 2 x 3 x 4 (catching up) x (5 + 5 + 4) = 336 MB
-may land while a violation is not heard of yet.
+Example: sidecar 1 is killed, and a second later broker 1's volume violates: within a second broker
+1 throttles by its own eyes. Broker 2, whose clients write to that volume too, does so when its own
+sidecar has seen it.
 """
 
 import asyncio
@@ -29,17 +28,16 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, Source
-from tests.simulation.clients import CATCH_UP, Client, Patience
-from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
+from tests.simulation.clients import Client
+from tests.simulation.faults import Fault, Kind
 from tests.simulation.http_get import http_get
+from tests.simulation.past import EYES_S, PAUSE_MAX_S, Past
 from tests.simulation.sidecars import SimulatedSidecar
-from tests.simulation.volumes import Volume
 
 if TYPE_CHECKING:
     from tests.simulation.brokers import SimulatedBroker
@@ -47,10 +45,6 @@ if TYPE_CHECKING:
 
 RECOVERY_S: Final = 15.0
 """Backoff of connections (10 s), fencing's delay apart."""
-PAUSE_MAX_S: Final = 4.0
-LEAK_RATIO: Final = 0.01
-HEARD_S: Final = 4.0
-"""Two long polls of a callback that is told to come back, and its time-out."""
 _CALM_S: Final = 60.0
 _FREE_S: Final = 2.0
 _BACK: Final = 0.9
@@ -101,17 +95,22 @@ class Claims:
         self._starts = 0
         self._well_since = 0.0
         self._warm: tuple[int, int] | None = None
+        self._limits = Past(world, self)
 
     @property
     def reaction_s(self) -> float:
         """How long it may take until a violation is seen and heard of."""
-        interval_s = self._world.interval_s
-        return interval_s + min(10.0, max(2.0, interval_s)) + HEARD_S + 2 * SEEN_SLOW_S
+        return self._limits.reaction_s
 
     def broken(self, what: str) -> None:
         """A claim does not hold."""
         self._world.note(f"BROKEN: {what}")
         self.violations.append(f"{self._world.now():.3f} s: {what}")
+
+    def begins(self, fault: Fault) -> None:
+        """A fault happens."""
+        self._limits.begins(fault)
+        self.disturb(*touched(fault))
 
     def disturb(self, *names: str) -> None:
         """Something begins that makes processes blind, deaf, or slow, or hides them."""
@@ -131,15 +130,7 @@ class Claims:
 
     def cause(self, client: Client, leader: "SimulatedBroker", at: "SimulatedBroker") -> str:
         """Why a client can append to a volume that violates; "" while it does not."""
-        since = at.volume.violates_since
-        if since is None:
-            return ""
-        world = self._world
-        names = [leader.name, at.name, world.sidecars[leader.number].name]
-        if not self.is_undisturbed(*names):
-            return "fault"
-        what = "reaction" if world.now() - since <= self.reaction_s else "leak"
-        return f"{what} of {client.patience}"
+        return self._limits.cause(client, leader, at)
 
     def paused(self, client: Client, pause_s: float) -> None:
         """A client was told to wait."""
@@ -171,6 +162,7 @@ class Claims:
         self, sidecar: SimulatedSidecar, start: str, before: Snapshot | None, after: Snapshot
     ) -> None:
         name, decision = sidecar.name, after.decision
+        self._note_override(sidecar)
         volumes = [(each.volume.broker_id, each.volume.log_dir) for each in decision.violations]
         identity = (
             *(decision.factor, decision.source, decision.stop),
@@ -242,6 +234,11 @@ class Claims:
                     f"{available} bytes available, a limit of {broker.volume.limit_bytes}"
                 )
 
+    def _note_override(self, sidecar: SimulatedSidecar) -> None:
+        board = sidecar.parts and sidecar.parts.board
+        if board and sidecar.process.is_alive and board.snapshot.decision.source is Source.OVERRIDE:
+            self._limits.overridden(sidecar.number)
+
     async def run(self) -> None:
         """Checks what only time can break, each second."""
         world = self._world
@@ -250,6 +247,7 @@ class Claims:
             if second == _WARM_S:
                 self._warm = (_blocks(), self._starts)
             for sidecar in world.sidecars.values():
+                self._note_override(sidecar)
                 if second % _COUNT_S == 0:
                     self._bounded(sidecar)
                 if second % _COMPARE_S == 0:
@@ -262,7 +260,9 @@ class Claims:
                     self.broken(f"{sidecar.name} ended: {sidecar.ended}")
                     sidecar.ended = None
             for broker in world.brokers.values():
+                self._limits.tick(broker)
                 self._bound(broker)
+                self._saw(broker)
                 self._heard(broker)
 
     def _bounded(self, sidecar: SimulatedSidecar) -> None:
@@ -300,39 +300,46 @@ class Claims:
         if values != (reported["factor"], 1.0, reported["stop"]):
             self.broken(f"{sidecar.name} has metrics {found} beside {reported}")
 
+    def _saw(self, at: "SimulatedBroker") -> None:
+        """Whether a broker sees its own volume, whatever its sidecar does."""
+        callback, volume, now = self._world.callbacks.get(at.number), at.volume, self._world.now()
+        if callback is None or not at.is_running or self._limits.is_lifted(at.number):
+            return
+        for_s = now - (now if volume.violates_since is None else volume.violates_since)
+        if for_s > EYES_S + _HAIR_S and callback.factor(now) > 0.0:
+            self.broken(f"{at.name} does not see that its own volume violates for {for_s:.1f} s")
+        stops_s = now - (now if volume.stops_since is None else volume.stops_since)
+        if stops_s > EYES_S + _HAIR_S and not callback.stop(now):
+            self.broken(f"{at.name} does not see its volume at the stop line for {stops_s:.1f} s")
+
     def _heard(self, at: "SimulatedBroker") -> None:
         """Whether a broker's callback has heard what is so since a while."""
-        world = self._world
-        callback, sidecar = world.callbacks.get(at.number), world.sidecars[at.number]
-        if callback is None or sidecar.parts is None or not at.is_running:
-            return
-        names = [*(each.name for each in world.brokers.values()), sidecar.name]
-        is_overridden = sidecar.parts.board.snapshot.decision.source is Source.OVERRIDE
-        if is_overridden or not self.is_undisturbed(*names):
+        world, limits = self._world, self._limits
+        callback, now = world.callbacks.get(at.number), world.now()
+        if callback is None or not at.is_running or limits.is_lifted(at.number):
             return
         volumes = [each.volume for each in world.brokers.values()]
-        since = [each.violates_since for each in volumes]
-        for_s = world.now() - min((at for at in since if at is not None), default=math.inf)
-        well_since = max(self._well_since, *(each.violated_until for each in volumes))
-        released_s = world.now() - well_since
-        factor = callback.factor(world.now())
-        if for_s > self.reaction_s and factor == 1.0:
-            self.broken(f"{at.name} throttles nobody; a volume has violated for {for_s:.1f} s")
-        if all(at is None for at in since) and released_s > self.reaction_s and factor < 1.0:
+        factor, is_stopped = callback.factor(now), callback.stop(now)
+        for broker in world.brokers.values():
+            within_s, volume = limits.heard_within_s(at.number, broker.number), broker.volume
+            if within_s is None:
+                continue
+            for_s = now - (now if volume.violates_since is None else volume.violates_since)
+            if for_s > within_s and factor == 1.0:
+                self.broken(f"{at.name} throttles nobody; a volume has violated for {for_s:.1f} s")
+            stops_s = now - (now if volume.stops_since is None else volume.stops_since)
+            if stops_s > within_s and not is_stopped:
+                self.broken(f"{at.name} admits; a volume is at the stop line for {stops_s:.1f} s")
+        names = [*(each.name for each in world.brokers.values()), *limits.asked(at.number)]
+        if not self.is_undisturbed(*names):
+            return
+        released_s = now - max(self._well_since, *(each.violated_until for each in volumes))
+        is_well = all(each.violates_since is None for each in volumes)
+        if is_well and released_s > limits.longest_s and factor < 1.0:
             self.broken(f"{at.name} throttles; no volume has violated for {released_s:.1f} s")
-        self._heard_stop(at, volumes)
-
-    def _heard_stop(self, at: "SimulatedBroker", volumes: Sequence[Volume]) -> None:
-        world = self._world
-        stops = [each.stops_since for each in volumes]
-        stops_s = world.now() - min((at for at in stops if at is not None), default=math.inf)
-        near_until = max(self._well_since, *(each.near_stop_until for each in volumes))
-        away_s = world.now() - near_until
-        is_stopped = world.callbacks[at.number].stop(world.now())
-        if stops_s > self.reaction_s and not is_stopped:
-            self.broken(f"{at.name} admits; a volume is at the stop line for {stops_s:.1f} s")
+        away_s = now - max(self._well_since, *(each.near_stop_until for each in volumes))
         is_near = any(each.is_near_stop for each in volumes)
-        if not is_near and away_s > self.reaction_s and is_stopped:
+        if not is_near and away_s > limits.longest_s and is_stopped:
             self.broken(f"{at.name} admits nothing; no volume was near the line for {away_s:.1f} s")
 
     def _bound(self, broker: "SimulatedBroker") -> None:
@@ -344,26 +351,13 @@ class Claims:
         for_s = world.now() - since
         for cause, landed in past.items():
             self._past[f"most by {cause}"] = max(self._past[f"most by {cause}"], landed)
-            bound = self._allowed(cause, for_s)
+            bound = self._limits.allowed(cause, broker, for_s)
             if landed > bound:
                 self.broken(
                     f"{landed} bytes by {cause} past the limit of {broker.name}, violated for "
                     f"{for_s:.1f} s; {bound:.0f} may be"
                 )
                 past[cause] = 0
-
-    def _allowed(self, cause: str, for_s: float) -> float:
-        """The most bytes that may land for a cause on a volume that violates for so long."""
-        all_clients = self._world.clients
-        what, _, kind = cause.partition(" of ")
-        clients = [each for each in all_clients if each.patience == kind]
-        at_once = sum(each.request_bytes for each in clients)
-        if what == "reaction":
-            return CATCH_UP * sum(each.bytes_per_s for each in clients) * self.reaction_s + at_once
-        if what == "leak" and kind != Patience.HASTY:
-            leak = LEAK_RATIO * CATCH_UP * sum(each.bytes_per_s for each in all_clients)
-            return at_once * (1 + for_s / PAUSE_MAX_S) + leak * for_s
-        return math.inf
 
     async def calm(self) -> None:
         """The second phase: no fault is left."""

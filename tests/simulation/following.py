@@ -273,6 +273,8 @@ class Following:
         self._tick = now_nanos
         self._kept: Kept | None = None
         self.failures = 0
+        self.is_lifted = False
+        """Whether an operator's word is in force."""
 
     def next_request(self, now_nanos: int) -> tuple[str | None, int] | None:
         """The entity tag and the wait, s, of the request that is due; None when none is."""
@@ -364,10 +366,12 @@ class Following:
         if not self._enabled:
             return DISABLED
         said = counting(self._own, self._others, now_nanos)
-        if said is None or said.document is None:
+        document = None if said is None else said.document
+        self.is_lifted = document is not None and document.lifts
+        if said is None or document is None:
             return self._seen(self._fallback)
-        factors = replace(said.document.factors, leak=said.leak)
-        return factors if said.document.lifts else self._seen(factors)
+        factors = replace(document.factors, leak=said.leak)
+        return factors if document.lifts else self._seen(factors)
 
     def _seen(self, factors: Factors) -> Factors:
         """The same, unless the broker's own volume is too full."""

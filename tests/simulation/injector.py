@@ -75,7 +75,7 @@ class Injector:
             while waiting and waiting[0].at_s <= now:
                 fault = waiting.pop(0)
                 world.note(f"fault: {fault.kind} {fault.target} ({fault.other:g}, {fault.for_s} s)")
-                world.claims.disturb(*touched(fault))
+                world.claims.begins(fault)
                 ends.append((fault.ends_s, fault, self._begins[fault.kind](fault)))
             due = [until_s, *(each[0] for each in ends), *(each.at_s for each in waiting[:1])]
             later = [each for each in due if each > now]

@@ -30,10 +30,11 @@ from kio.static.primitive import i32Timedelta
 
 from sidecar.kafka.quota_messages import DESCRIBE_CLIENT_QUOTAS_KEY
 from tests.simulation.brokers import FormerBroker, SimulatedBroker
-from tests.simulation.callback import Callback, Request
+from tests.simulation.callback import OTHERS_EVERY_S, Callback, Request
 from tests.simulation.claims import Claims
 from tests.simulation.clients import Client, clients
 from tests.simulation.faults import Fault, schedule
+from tests.simulation.following import Kept
 from tests.simulation.http_get import http_get
 from tests.simulation.injector import Injector
 from tests.simulation.loop import VirtualLoop, current_process
@@ -65,6 +66,8 @@ _LOOK_S: Final = 1.0
 """How often a callback looks at its broker's own volume."""
 _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""
+_WITH_OTHERS: Final = 0.5
+"""So many worlds' callbacks ask the other brokers' sidecars too."""
 _WITH_STOP_LINE: Final = 0.5
 """So many worlds' sidecars have a stop line."""
 _WITH_RETENTION: Final = 0.5
@@ -134,6 +137,11 @@ def run(plan: Plan) -> Report:
         loop.close()
 
 
+def _asks_others(seed: int) -> bool:
+    """Whether a world's callbacks ask all sidecars: by a chance of its own, as peers do."""
+    return random.Random(f"others {seed}").random() < _WITH_OTHERS
+
+
 def _stop_bytes(seed: int, limit_bytes: int) -> int | None:
     """The stop line of a world, if it has one: by a chance of its own, as peers are."""
     chance = random.Random(f"stop {seed}")
@@ -150,7 +158,8 @@ class World:
         interval_s: the sidecars' check interval.
         brokers: by number, at first their node ids.
         sidecars: by the broker's number.
-        callbacks: likewise.
+        callbacks: likewise, of the brokers that are alive.
+        asks_others: whether callbacks ask all sidecars, not their own alone.
         clients: all of them.
         former: the node ids that no broker has any more and nobody has unregistered.
         partitions: by index.
@@ -204,6 +213,8 @@ class World:
         }
         self.passwords.update({each.user: each.password for each in self.sidecars.values()})
         self.callbacks: dict[int, Callback] = {}
+        self.asks_others = _asks_others(plan.seed)
+        self._kept: dict[int, Kept | None] = {}
         self.former: dict[int, FormerBroker] = {}
         self.has_controller = True
         self.partitions = [Partition(number) for number in self.brokers]
@@ -312,7 +323,9 @@ class World:
     def kill(self, broker: SimulatedBroker) -> None:
         """A broker's process ends."""
         broker.kill()
-        self.callbacks.pop(broker.number, None)
+        callback = self.callbacks.pop(broker.number, None)
+        if callback is not None:
+            self._kept[broker.number] = callback.kept()
 
     def _append_to(self, broker: SimulatedBroker, count: int, cause: str) -> None:
         """Writes to a broker's log dir; one that is full ends it, since it has no other."""
@@ -371,13 +384,15 @@ class World:
         if broker in self._full or broker.process.is_alive:
             return
         broker.boot()
-        url = self.sidecars[broker.number].url
-        before = self.callbacks.get(broker.number)
-        kept = before.kept() if before else None
-        callback = Callback(broker.broker_id, [url], self.now(), kept)
+        urls = [self.sidecars[broker.number].url]
+        if self.asks_others:
+            urls += [each.url for each in self.sidecars.values() if each.number != broker.number]
+        callback = Callback(broker.broker_id, urls, self.now(), self._kept.get(broker.number))
         self.callbacks[broker.number] = callback
         broker.process.start(self._follow(broker, callback), f"callback {broker.number}")
         broker.process.start(self._look(broker, callback), f"eyes {broker.number}")
+        if callback.others:
+            broker.process.start(self._ask_others(callback), f"others {broker.number}")
 
     async def _look(self, broker: SimulatedBroker, callback: Callback) -> None:
         """The callback's other thread: what its own volume has; nothing of one that is offline."""
@@ -414,6 +429,18 @@ class World:
         else:
             callback.on_answer(request, answer.status, answer.headers, answer.body, self.now())
         inbox.set()
+
+    async def _ask_others(self, callback: Callback) -> None:
+        """The callback's third thread: other sidecars, by turns."""
+        while True:
+            for number, request in enumerate(callback.others):
+                answer = await http_get(request.url, request.headers, request.timeout_s)
+                if answer is None:
+                    callback.on_other(number, None, {}, b"", self.now())
+                else:
+                    parts = answer.status, answer.headers, answer.body
+                    callback.on_other(number, *parts, self.now())
+                await asyncio.sleep(OTHERS_EVERY_S)
 
     async def _produce(self, client: Client) -> None:
         client.sent_until = self.now()

@@ -1,0 +1,206 @@
+"""How many bytes of clients may land past a limit: their rate times the delays of the rules.
+
+A volume V violates from a moment on; a client's leader L, whose callback is to make it wait, is V
+itself or another broker. Until L throttles, its clients write as fast as they can, ``CATCH_UP``
+times their rate; from then on each patient one lands a request a pause, and ``LEAK_RATIO`` leaks.
+These are the delays, in seconds, with n brokers, and i as the check interval:
+
+===========  ==============================================  ========================  ==========
+cause        when                                            delay                     i = 10
+===========  ==============================================  ========================  ==========
+``eyes``     L is V, whatever fails: it looks each second    1                         1
+``reaction`` L is another, no fault touches L, V and L's     i, a poll's deadline, two 10 + 10
+             own sidecar                                     slow answers of V, two    + 5 + 4
+                                                             long polls                = 29
+``reaction`` the same of a sidecar of another broker, where  the same with a round of  10 + 10
+             L asks them: 1 s each, and 2 s for an answer    n - 1 others in place of  + 5 + 2 x 3
+                                                             the long polls            = 31
+``leak``     L had heard of it before the fault: the last    0                         0
+             word counts for the validity, and a restart of
+             L finds it on its disk
+``fault``    the violation begins in the fault, and none of  until it ends, then       20 + 15 + 29
+             the above is so                                 ``RECOVERY_S`` and a      = 64
+                                                             reaction
+===========  ==============================================  ========================  ==========
+
+What that means for a fault: V is frozen or killed: nothing is appended to it. L is frozen or
+killed: its clients write to nobody until another leads. L is killed and restarted in a throttle: 0
+by its disk, and 1 at most by its eyes. A sidecar is gone, frozen, cut off, without names or
+password: 1 of the own volume, 0 of one that was heard of, else that of the others, or of the
+fault's own length. A sidecar's wall clock is stepped: none, since it counts by the steady one.
+
+Reported and not bounded: what lands while L's sidecar has an override, which is the operator's word
+(``override``); the leak of clients that open a connection for each request, which the authorizer
+bounds and no callback does; and what a follower copies that was away (``replication``), which is
+what was written meanwhile.
+
+Example: a client of 2 MB/s in requests of 1 MB, whose leader's own volume violates, and whose
+sidecar has been gone for a minute: 4 x 2 x 1 + 1 = 9 MB may land in the first second, then 1 MB
+each 4 s, and 80 kB/s.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from tests.simulation.callback import OTHERS_EVERY_S
+from tests.simulation.clients import CATCH_UP, Client, Patience
+from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
+
+if TYPE_CHECKING:
+    from tests.simulation.brokers import SimulatedBroker
+    from tests.simulation.claims import Claims
+    from tests.simulation.world import World
+
+PAUSE_MAX_S: Final = 4.0
+LEAK_RATIO: Final = 0.01
+HEARD_S: Final = 4.0
+"""Two long polls of a callback that is told to come back, and its time-out."""
+EYES_S: Final = 1.0
+"""From one look of a broker at its own volume to the next."""
+VALIDITY_S: Final = 300.0
+"""throttle.factor.validity.duration."""
+_OTHER_S: Final = OTHERS_EVERY_S + 2.0
+"""What another sidecar costs that does not answer."""
+_FORGETFUL: Final = (Kind.OVERRIDE, Kind.FORGET, Kind.STATE_DAMAGED)
+"""What may end a sidecar's word."""
+
+
+class Past:
+    """The causes of what lands past limits, and the bounds of each."""
+
+    def __init__(self, world: "World", claims: "Claims") -> None:
+        self._world = world
+        self._claims = claims
+        self._heard: dict[tuple[int, int], tuple[float, float]] = {}
+        self._overridden_at: dict[int, float] = {}
+        self._blind_s: Counter[tuple[int, Patience]] = Counter()
+        self._violated: dict[int, float] = {}
+
+    @property
+    def reaction_s(self) -> float:
+        """How long it may take until a broker has heard of a violation from its own sidecar."""
+        return self._seen_s + HEARD_S
+
+    @property
+    def others_s(self) -> float:
+        """The same from other sidecars, where they are asked."""
+        return self._seen_s + _OTHER_S * (len(self._world.brokers) - 1)
+
+    @property
+    def longest_s(self) -> float:
+        """The same from whomever a callback asks."""
+        return max(self.reaction_s, self.others_s) if self._world.asks_others else self.reaction_s
+
+    @property
+    def _seen_s(self) -> float:
+        interval_s = self._world.interval_s
+        return interval_s + min(10.0, max(2.0, interval_s)) + 2 * SEEN_SLOW_S
+
+    def heard_within_s(self, leader: int, volume_of: int) -> float | None:
+        """By when a leader has to have heard of a volume; None: faults touch every path."""
+        world, claims = self._world, self._claims
+        names = world.brokers[leader].name, world.brokers[volume_of].name
+        if not claims.is_undisturbed(*names):
+            return None
+        if claims.is_undisturbed(world.sidecars[leader].name):
+            return self.reaction_s
+        if world.asks_others and any(
+            claims.is_undisturbed(each.name) for each in world.sidecars.values()
+        ):
+            return self.others_s
+        return None
+
+    def asked(self, leader: int) -> list[str]:
+        """Which sidecars a broker's callback asks, by name."""
+        world = self._world
+        own = world.sidecars[leader]
+        return [each.name for each in (world.sidecars.values() if world.asks_others else [own])]
+
+    def is_lifted(self, leader: int) -> bool:
+        """Whether an operator's word is in force at a broker, and may be."""
+        world = self._world
+        if leader not in world.callbacks or not world.callbacks[leader].is_lifted(world.now()):
+            return False
+        return world.now() - self._overridden_at.get(leader, -VALIDITY_S) < VALIDITY_S
+
+    def overridden(self, number: int) -> None:
+        """A sidecar has an override now."""
+        self._overridden_at[number] = self._world.now()
+
+    def begins(self, fault: Fault) -> None:
+        """Who heard of a volume may have forgotten it."""
+        if fault.kind is Kind.BROKER_RENUMBERED:
+            gone = [key for key in self._heard if key[1] == fault.target]
+        elif fault.kind in _FORGETFUL:
+            name = self._world.sidecars[fault.target].name
+            gone = [key for key in self._heard if name in self.asked(key[0])]
+        else:
+            return
+        for key in gone:
+            del self._heard[key]
+
+    def cause(self, client: Client, leader: "SimulatedBroker", at: "SimulatedBroker") -> str:
+        """Why a client can append to a volume that violates; "" while it does not."""
+        since = at.volume.violates_since
+        if since is None:
+            return ""
+        if self.is_lifted(leader.number):
+            return "override"
+        for_s = self._world.now() - since
+        if leader is at:
+            return f"{'eyes' if for_s <= EYES_S else 'leak'} of {client.patience}"
+        within_s = self.heard_within_s(leader.number, at.number)
+        if within_s is not None:
+            return f"{'reaction' if for_s <= within_s else 'leak'} of {client.patience}"
+        what = "leak" if self._had_heard(leader.number, at.number, since) else "fault"
+        return f"{what} of {client.patience}"
+
+    def _had_heard(self, leader: int, volume_of: int, since: float) -> bool:
+        """Whether a leader heard of this violation before the fault; that word counts for long."""
+        heard_since, last_at = self._heard.get((leader, volume_of), (-1.0, 0.0))
+        lasts_s = VALIDITY_S - self.longest_s
+        return heard_since == since and self._world.now() - last_at < lasts_s
+
+    def tick(self, broker: "SimulatedBroker") -> None:
+        """A second has passed: who has heard of a broker's volume, and who can't hear of it."""
+        world, claims, since = self._world, self._claims, broker.volume.violates_since
+        if since is None or self._violated.get(broker.number) != since:
+            for kind in Patience:
+                del self._blind_s[broker.number, kind]
+            if since is None:
+                return
+            self._violated[broker.number] = since
+        for leader in world.brokers.values():
+            names = [leader.name, broker.name, *self.asked(leader.number)]
+            if world.now() - since > self.longest_s and claims.is_undisturbed(*names):
+                self._heard[leader.number, broker.number] = since, world.now()
+        for kind in Patience:
+            leaders = {
+                world.partitions[each.partition].leader
+                for each in world.clients
+                if each.patience is kind
+            }
+            self._blind_s[broker.number, kind] += any(
+                leader != broker.number and self.heard_within_s(leader, broker.number) is None
+                for leader in leaders
+            )
+
+    def allowed(self, cause: str, broker: "SimulatedBroker", for_s: float) -> float:
+        """The most bytes that may land for a cause on a volume that violates for so long."""
+        all_clients = self._world.clients
+        what, _, kind = cause.partition(" of ")
+        clients = [each for each in all_clients if each.patience == kind]
+        at_once = sum(each.request_bytes for each in clients)
+        fast = CATCH_UP * sum(each.bytes_per_s for each in clients)
+        match what:
+            case "eyes":
+                return fast * EYES_S + at_once
+            case "reaction":
+                return fast * self.longest_s + at_once
+            case "fault":
+                # A second more, since seconds are counted when they are over.
+                return fast * (1.0 + self._blind_s[broker.number, Patience(kind)]) + at_once
+            case "leak" if kind != Patience.HASTY:
+                leak = LEAK_RATIO * CATCH_UP * sum(each.bytes_per_s for each in all_clients)
+                return at_once * (1 + for_s / PAUSE_MAX_S) + leak * for_s
+        return float("inf")
