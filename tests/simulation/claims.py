@@ -323,6 +323,8 @@ class Claims:
         for broker in world.brokers.values():
             within_s, volume = limits.heard_within_s(at.number, broker.number), broker.volume
             if within_s is None:
+                if limits.had_heard(at.number, broker.number) and factor == 1.0:
+                    self.broken(f"{at.name} throttles nobody; it had heard of {broker.name}")
                 continue
             for_s = now - (now if volume.violates_since is None else volume.violates_since)
             if for_s > within_s and factor == 1.0:

@@ -66,8 +66,8 @@ class Process:
         self.runs = self.is_alive
         waiting, self._waiting = self._waiting, []
         for handle in waiting:
-            if not handle.cancelled():
-                handle.run()
+            # Not here: a task can't be continued within the one that thaws its process.
+            handle.again()
 
     def kill(self) -> None:
         """Ends it at once; nothing of it runs any more."""
@@ -111,6 +111,10 @@ class _Handle:
 
     def cancelled(self) -> bool:
         return self._cancelled
+
+    def again(self) -> None:
+        """It is due once more."""
+        self._loop._due.append(self)
 
     def run(self) -> None:
         """Calls it, unless its process can't run."""

@@ -152,12 +152,13 @@ class Past:
         within_s = self.heard_within_s(leader.number, at.number)
         if within_s is not None:
             return f"{'reaction' if for_s <= within_s else 'leak'} of {client.patience}"
-        what = "leak" if self._had_heard(leader.number, at.number, since) else "fault"
+        what = "leak" if self.had_heard(leader.number, at.number) else "fault"
         return f"{what} of {client.patience}"
 
-    def _had_heard(self, leader: int, volume_of: int, since: float) -> bool:
-        """Whether a leader heard of this violation before the fault; that word counts for long."""
+    def had_heard(self, leader: int, volume_of: int) -> bool:
+        """Whether a leader heard of a violation before the fault: that word counts for long."""
         heard_since, last_at = self._heard.get((leader, volume_of), (-1.0, 0.0))
+        since = self._world.brokers[volume_of].volume.violates_since
         lasts_s = VALIDITY_S - self.longest_s
         return heard_since == since and self._world.now() - last_at < lasts_s
 

@@ -14,7 +14,9 @@ from sidecar.throttle.memory import Memory
 from sidecar.volumes import Reading
 from tests.simulation import http_get, world
 from tests.simulation.callback import Callback
+from tests.simulation.claims import Claims
 from tests.simulation.faults import Fault, Kind
+from tests.simulation.following import Following, Line
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.world import Plan, World, run
 
@@ -28,9 +30,31 @@ SLOW_TO_FREE = Plan(16, 300.0, faults=())
 """Likewise, and it violates for longer than the reaction time."""
 
 
+BLIND = Plan(6, 300.0, faults=[Fault(20.0, 270.0, Kind.CUT_FROM_CALLBACK, n) for n in range(3)])
+"""The volume that violates is its leader's, and no callback hears of its sidecar meanwhile."""
+
+ONE_BLIND = Plan(21, 240.0, faults=[Fault(40.0, 190.0, Kind.CUT_FROM_CALLBACK, 2)])
+"""Another volume than broker 2's violates by its clients, and it does not hear of its sidecar."""
+
+RESTARTED = replace(
+    SLOW_TO_FREE,
+    faults=[
+        Fault(176.5, 60.0, Kind.CUT_FROM_CALLBACK, 0),
+        Fault(177.0, 1.0, Kind.BROKER_KILLED, 0),
+    ],
+)
+"""Broker 0 has heard that broker 2's volume violates, and restarts when it hears of nobody."""
+
+
 def high_stop_line(_: int, limit_bytes: int) -> int:
     """A stop line that each volume reaches that violates."""
     return int(0.999 * limit_bytes)
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callbacks ask their own sidecars alone."""
+    monkeypatch.setattr(world, "_asks_others", lambda _: False)
 
 
 def broken(plan: Plan = QUIET) -> str:
@@ -47,12 +71,80 @@ def test_without_faults_and_mistakes_nothing_is_broken() -> None:
 
 def test_a_callback_that_does_not_hear(monkeypatch: pytest.MonkeyPatch) -> None:
     """It throttles nobody; the volume has the space to be seen violating for long enough."""
+    ask = World._ask
+
+    async def at_first(of: World, *request: Any) -> None:
+        if of.now() < 100.0:
+            await ask(of, *request)
+
+    monkeypatch.setattr(World, "_ask", at_first)
+    assert "throttles nobody; a volume has violated" in broken(SLOW_TO_FREE)
+
+
+def test_without_sidecars_nothing_is_broken(alone: None) -> None:
+    """Broker 1 throttles by its own eyes, in each violation."""
+    report = run(BLIND)
+    assert () == tuple(report.violations)
+    assert report.figures["most by eyes of patient"] > 0
+    assert report.figures["most by leak of patient"] > 0
+
+
+def test_a_broker_that_does_not_see(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It never looks at its own volume."""
+    monkeypatch.setattr(Following, "see", lambda *_: None)
+    assert "broker 1 does not see that its own volume violates" in broken(BLIND)
+
+
+def test_bytes_of_a_broker_that_does_not_see(alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Likewise, by what lands."""
+    monkeypatch.setattr(Following, "see", lambda *_: None)
+    monkeypatch.setattr(Claims, "_saw", lambda *_: None)
+    assert re.search("bytes by (eyes|leak) of .* past the limit of broker 1", broken(BLIND))
+
+
+def test_a_broker_that_does_not_see_the_stop_line(
+    alone: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It throttles, and admits."""
+
+    def limit_alone(line: Line, available: int, _: int, margin: float | None = None) -> bool:
+        return margin is None and available <= line.value
+
+    monkeypatch.setattr(world, "_stop_bytes", high_stop_line)
+    monkeypatch.setattr(Line, "is_reached", limit_alone)
+    assert "broker 1 does not see its volume at the stop line" in broken(BLIND)
+
+
+@pytest.mark.parametrize("does_hear", [True, False])
+def test_others_that_are_not_heard(*, does_hear: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broker 2 asks other sidecars, whose word it needs; or it does not, and throttles nobody."""
 
     async def nobody(*_: object) -> None:
         pass
 
-    monkeypatch.setattr(World, "_ask", nobody)
-    assert "throttles nobody; a volume has violated" in broken(SLOW_TO_FREE)
+    monkeypatch.setattr(world, "_asks_others", lambda _: True)
+    if does_hear:
+        assert "" == broken(ONE_BLIND)
+        return
+    monkeypatch.setattr(World, "_ask_others", nobody)
+    assert "broker 2 throttles nobody; a volume has violated" in broken(ONE_BLIND)
+
+
+def test_without_others_a_broker_is_blind(alone: None) -> None:
+    """What lands by its clients is of the fault, and bounded by its length."""
+    report = run(ONE_BLIND)
+    assert () == tuple(report.violations)
+    assert max(n for name, n in report.figures.items() if name.startswith("most by fault")) > 0
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_disk_that_keeps_nothing(*, keeps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that restarts in a throttle without a sidecar has the word of its disk, or not."""
+    if keeps:
+        assert "" == broken(RESTARTED)
+        return
+    monkeypatch.setattr(Callback, "kept", lambda _: None)
+    assert "broker 0 throttles nobody; it had heard of broker 2" in broken(RESTARTED)
 
 
 def test_a_pause_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

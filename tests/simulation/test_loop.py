@@ -65,6 +65,30 @@ def test_a_frozen_process_continues_when_it_is_thawed() -> None:
     assert [9.0] == woke
 
 
+def test_a_task_that_was_due_when_its_process_was_frozen_continues() -> None:
+    """It was woken a moment before the freeze, and another task thaws it."""
+    woke: list[float] = []
+
+    async def part(loop: VirtualLoop) -> None:
+        process = Process("one")
+        event = asyncio.Event()
+
+        async def wait() -> None:
+            await event.wait()
+            woke.append(loop.now)
+
+        task = process.start(wait(), "waits")
+        await asyncio.sleep(1.0)
+        event.set()
+        process.freeze()
+        await asyncio.sleep(8.0)
+        process.thaw()
+        await task
+
+    run(part)
+    assert [9.0] == woke
+
+
 def test_a_killed_process_does_nothing_any_more() -> None:
     """Not even what would clean up."""
     done: list[str] = []
