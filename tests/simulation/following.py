@@ -367,11 +367,12 @@ class Following:
             return DISABLED
         said = counting(self._own, self._others, now_nanos)
         document = None if said is None else said.document
-        self.is_lifted = document is not None and document.lifts
+        # Another sidecar's override is for another broker.
+        self.is_lifted = said is self._own and document is not None and document.lifts
         if said is None or document is None:
             return self._seen(self._fallback)
         factors = replace(document.factors, leak=said.leak)
-        return factors if document.lifts else self._seen(factors)
+        return factors if self.is_lifted else self._seen(factors)
 
     def _seen(self, factors: Factors) -> Factors:
         """The same, unless the broker's own volume is too full."""

@@ -1,9 +1,10 @@
 """What sidecars said last to a quota callback, and whose word counts.
 
 A document is valid while now <= answer + validity; each answer, a 304 too, renews it. An operator's
-word at the broker's own sidecar comes first. Else, of the sidecars that answer, or of all with a
-valid document when none does: any that sees a violation, the strictest; then the one with the
-youngest observation; a word by no observation (a fallback, another sidecar's override) comes last.
+word at the broker's own sidecar comes first. Else, of the sidecars that answer and see, or of all
+with a valid document when none does: any that sees a violation, the strictest; then the one with
+the youngest observation; a word by no observation (a fallback, another sidecar's override) comes
+last, and ends no dead sidecar's.
 
 Example: the own sidecar was killed a second ago and saw no violation 3 s ago, another sees one now:
 the other's. Both are alive, and the other saw none 60 s ago: the own.
@@ -45,6 +46,11 @@ class Said:
         """Whether there is a document that counts."""
         return self.document is not None and now_nanos <= self.until_nanos
 
+    @property
+    def sees(self) -> bool:
+        """Whether its document is by an observation."""
+        return self.document is not None and self.document.sees
+
     def hear(self, answer: "Answer", began_nanos: int) -> None:
         """It answered, from a moment on."""
         self.answers = True
@@ -79,8 +85,11 @@ def counting(own: Said, others: Sequence[Said], now_nanos: int) -> Said | None:
     if own.document is not None and own.document.lifts and own.is_valid(now_nanos):
         return own
     valid = [said for said in (own, *others) if said.is_valid(now_nanos)]
+    any_sees = any(each.sees for each in valid)
+    if any(each.answers and each.sees == any_sees for each in valid):
+        valid = [each for each in valid if each.answers]
     best: Said | None = None
-    for said in [each for each in valid if each.answers] or valid:
+    for said in valid:
         if best is None or said.counts_more_than(best):
             best = said
     return best

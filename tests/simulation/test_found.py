@@ -11,6 +11,17 @@ FOUND = {
     "a slow broker that is never seen": Plan(
         2, 340.0, faults=[Fault(252.739, 85.3, Kind.BROKER_STAYS_SLOW, 2, 2.0)]
     ),
+    # Broker 1 hears of sidecar 2 alone, whose override shut the eyes of broker 1, and ended what its
+    # own sidecar had said.
+    "another sidecar's override": Plan(
+        6,
+        300.0,
+        faults=[
+            Fault(80.0, 100.0, Kind.CUT_FROM_CALLBACK, 1),
+            Fault(80.1, 100.0, Kind.CUT_FROM_BROKER, 0, 1.0),
+            Fault(82.0, 60.0, Kind.OVERRIDE, 2, 1.0),
+        ],
+    ),
 }
 
 

@@ -298,7 +298,8 @@ final class Following {
                                 said.leak(),
                                 document.stops()
                                         && document.source() == Document.Source.OBSERVATION);
-        boolean lifted = document != null && document.source() == Document.Source.OPERATOR;
+        // Another sidecar's override is for another broker.
+        boolean lifted = said == own && document.source() == Document.Source.OPERATOR;
         return lifted || limits == null ? factors : seen(factors, limits.document);
     }
 

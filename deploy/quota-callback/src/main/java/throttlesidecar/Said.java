@@ -74,11 +74,12 @@ final class Said {
     }
 
     /**
-     * Whose word counts: of the sidecars that answer, or of all with a valid document when none does.
+     * Whose word counts: of the sidecars that answer and see, or of all with a valid document when none
+     * does.
      *
      * <p>The broker's own by an operator's override; else any that sees a violation, the strictest;
-     * else the one with the youngest observation. A word by no observation (a fallback) is the last
-     * resort.
+     * else the one with the youngest observation. A word by no observation (a fallback, another
+     * sidecar's override) is the last resort: it ends no dead sidecar's word.
      *
      * <p>Example: the own sidecar was killed a second ago and saw no violation 3 s ago, another sees one
      * now: the other's. With both alive, and the other's observation 60 s old and without a violation:
@@ -94,7 +95,8 @@ final class Said {
         all.add(own);
         all.addAll(others);
         all.removeIf(said -> !said.isValid(nowNanos));
-        if (all.stream().anyMatch(Said::answers)) {
+        boolean anySees = all.stream().anyMatch(Said::sees);
+        if (all.stream().anyMatch(said -> said.answers && said.sees() == anySees)) {
             all.removeIf(said -> !said.answers);
         }
         Said best = null;

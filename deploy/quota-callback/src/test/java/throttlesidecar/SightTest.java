@@ -76,6 +76,27 @@ class SightTest {
         return new Sight.Volume(available, 1000);
     }
 
+    /** A fallback, or an override of another sidecar, ends neither a dead one's word nor the eyes. */
+    @Test
+    void whoSeesNothingEndsNoWord() {
+        following.adoptOthers(1);
+        for (String source : List.of("fallback", "override", "disabled")) {
+            own(says("observation", 0.0, 0));
+            following.onOther(0, says(source, 1.0, 0));
+            own(Answer.failed("dead"));
+            assertEquals(0.0, decided().global(), source);
+            own(says("observation", 1.0, 0));
+            own(Answer.failed("dead"));
+            following.onSight(sight(100));
+            assertEquals(Source.LOCAL, decided().source(), source);
+            pass(300_001);
+            following.onOther(0, says(source, 1.0, 0));
+            assertEquals(Source.LOCAL, decided().source(), source);
+            following.onSight(sight(101));
+            assertEquals(Source.SIDECAR, decided().source(), source);
+        }
+    }
+
     /** Whoever sees a violation counts, also beside a younger observation without one. */
     @Test
     void anyViolationCounts() {
