@@ -11,8 +11,8 @@ FOUND = {
     "a slow broker that is never seen": Plan(
         2, 340.0, faults=[Fault(252.739, 85.3, Kind.BROKER_STAYS_SLOW, 2, 2.0)]
     ),
-    # Broker 1 hears of sidecar 2 alone, whose override shut the eyes of broker 1, and ended the word
-    # of its own sidecar.
+    # Broker 1 hears of sidecar 2 alone, whose override shut the eyes of broker 1, and ended
+    # what its own one had said.
     "another sidecar's override": Plan(
         6,
         300.0,
