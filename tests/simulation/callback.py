@@ -213,6 +213,11 @@ class Callback:
         self._step(now_s)
         return self._following.is_lifted
 
+    def pause_max_s(self, now_s: float) -> float:
+        """The longest pause that its settings and its sidecar allow."""
+        self._step(now_s)
+        return self._enforcement.factors.leak.cap_ms(self._terms) / 1000.0
+
     def charge(
         self, user: str, client_id: str, connection: int, nbytes: int, now_s: float
     ) -> float:

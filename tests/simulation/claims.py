@@ -8,7 +8,8 @@
    it is with the stop, at the stop line and a tenth above it.
 2. A factor rises by observation only if each broker's last answer to that sidecar shows no
    violation; a stop ends by observation only if each shows more than the stop line and a tenth.
-3. No client is told to wait for longer than the callback's longest pause.
+3. No client is told to wait for longer than the callback's longest pause, or in an emergency than
+   the sidecars allow.
 4. When faults have ended and space is free, all sidecars agree and traffic is back; see ``calm``.
 5. A reading is not newer than the answer that it is of. Generations grow by one, an ETag is never
    another decision's, ``computed_at`` does not run backwards while the same volumes violate.
@@ -36,7 +37,7 @@ from sidecar.throttle.decision import Decision, Source
 from tests.simulation.clients import Client
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.http_get import http_get
-from tests.simulation.past import EYES_S, PAUSE_MAX_S, Past
+from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, Past
 from tests.simulation.sidecars import SimulatedSidecar
 
 if TYPE_CHECKING:
@@ -132,11 +133,14 @@ class Claims:
         """Why a client can append to a volume that violates; "" while it does not."""
         return self._limits.cause(client, leader, at)
 
-    def paused(self, client: Client, pause_s: float) -> None:
-        """A client was told to wait."""
+    def paused(self, client: Client, pause_s: float, allowed_s: float) -> None:
+        """A client was told to wait, by a broker that its sidecar allows so much."""
         self._longest_pause_s = max(self._longest_pause_s, pause_s)
-        if pause_s > PAUSE_MAX_S + _HAIR_S:
-            self.broken(f"client {client.number} was told to wait for {pause_s:.3f} s")
+        if pause_s > min(allowed_s, EMERGENCY_PAUSE_MAX_S) + _HAIR_S:
+            self.broken(
+                f"client {client.number} was told to wait for {pause_s:.3f} s, {allowed_s:g} s are "
+                f"allowed"
+            )
 
     def full(self) -> None:
         """A volume is full."""

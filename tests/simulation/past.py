@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 PAUSE_MAX_S: Final = 4.0
+EMERGENCY_PAUSE_MAX_S: Final = 40.0
 LEAK_RATIO: Final = 0.01
 HEARD_S: Final = 4.0
 """Two long polls of a callback that is told to come back, and its time-out."""

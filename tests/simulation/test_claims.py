@@ -203,12 +203,12 @@ def test_a_stop_that_ends_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each decision leaves a hundred objects behind, in worlds that run for long enough."""
+    """Each decision leaves some hundred objects behind, in worlds that run for long enough."""
     left: list[object] = []
     decide = VolumeLimit.decide
 
     def wasteful(limit: VolumeLimit, memory: Memory, now: float) -> Decision:
-        left.extend(object() for _ in range(100))
+        left.extend(object() for _ in range(300))
         return decide(limit, memory, now)
 
     quiet = replace(QUIET, duration_s=900.0)

@@ -39,6 +39,7 @@ from tests.simulation.http_get import http_get
 from tests.simulation.injector import Injector
 from tests.simulation.loop import VirtualLoop, current_process
 from tests.simulation.net import Network
+from tests.simulation.past import EMERGENCY_PAUSE_MAX_S
 from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.volumes import Volume
@@ -70,6 +71,9 @@ _WITH_OTHERS: Final = 0.5
 """So many worlds' callbacks ask the other brokers' sidecars too."""
 _WITH_STOP_LINE: Final = 0.5
 """So many worlds' sidecars have a stop line."""
+_WITH_EMERGENCIES: Final = 0.5
+"""In so many worlds brokers pause clients for longer where a volume fills all the same: with the
+default horizon nearly each throttle of volumes so small is such an emergency."""
 _WITH_RETENTION: Final = 0.5
 """In so many worlds brokers delete old segments by themselves."""
 
@@ -142,6 +146,10 @@ def _asks_others(seed: int) -> bool:
     return random.Random(f"others {seed}").random() < _WITH_OTHERS
 
 
+def _has_emergencies(seed: int) -> bool:
+    return random.Random(f"emergencies {seed}").random() < _WITH_EMERGENCIES
+
+
 def _stop_bytes(seed: int, limit_bytes: int) -> int | None:
     """The stop line of a world, if it has one: by a chance of its own, as peers are."""
     chance = random.Random(f"stop {seed}")
@@ -201,6 +209,10 @@ class World:
             "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(limit_bytes),
             "SIDECAR_STORAGE_CHECK_INTERVAL": f"PT{self.interval_s:.0f}S",
         }
+        if _has_emergencies(plan.seed):
+            environ["SIDECAR_THROTTLE_EMERGENCY_PAUSE_MAX"] = f"PT{EMERGENCY_PAUSE_MAX_S:.0f}S"
+        else:
+            environ["SIDECAR_THROTTLE_EMERGENCY_HORIZON"] = "PT0.001S"
         if stop_bytes is not None:
             environ["SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES"] = str(stop_bytes)
         # Of a chance of its own: what a seed drew before peers were simulated stays as it was.
@@ -469,7 +481,8 @@ class World:
         pause_ms = self.callbacks[leader.number].charge(
             f"user-{client.number}", f"client-{client.number}", client.connection, count, self.now()
         )
-        self.claims.paused(client, pause_ms / 1000)
+        allowed_s = self.callbacks[leader.number].pause_max_s(self.now())
+        self.claims.paused(client, pause_ms / 1000, allowed_s)
         return pause_ms / 1000
 
     async def _control(self) -> None:
