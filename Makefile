@@ -141,9 +141,13 @@ chaos: tools-demo $(INSTALLED) $(JAR)
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
-# The quota callback beside Strimzi's plugin: an hour, on a machine that does nothing else.
+# The quota callback beside Strimzi's plugin: two hours, on a machine that does nothing else.
+# PART="librdkafka-3 polls" ROUNDS=1 ONLY=ours measure less; SECONDS=60 RESULTS=/tmp/try
+# OUT=/tmp/try.md PART=librdkafka-3-long tries the long throttle.
 bench-enforcement: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m benchmarks.enforcement
+	$(BIN)/python -m benchmarks.enforcement $(PART) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	    $(if $(ONLY),--only $(ONLY)) $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(RESULTS),--results $(RESULTS)) $(if $(OUT),--out $(OUT))
 
 # Others' waits during a storm of new topics: 4 minutes, on a machine that does nothing else.
 bench-mutations: tools-demo $(INSTALLED)
@@ -157,12 +161,15 @@ bench-producer-ids: tools-demo $(INSTALLED) $(JAR)
 bench-pipeline: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipeline
 
-# Producers of many clients in throttles of 75 s and of 10 minutes: 4 hours, on such a machine too.
-# CLIENTS="java sarama" ARMS=callback MINUTES=1.25 measures less, ABREAST=1 one client at a time,
-# JAR=other.jar another callback.
+# Producers of many clients in throttles of 75 s, two at once, and of 10 minutes, all at once: an hour
+# and a half, on such a machine too, the latter with 20 GB. PART=long CLIENTS="java sarama"
+# ARMS=callback measure less; SECONDS=20 RESULTS=/tmp/try OUT=/tmp/try.md tries it, ABREAST=1 has one
+# client at a time, JAR=other.jar another callback, ARMS=quota Kafka's own quota.
 bench-clients: tools-clients $(INSTALLED) $(JAR) $(CLIENTS_INSTALLED)
-	$(BIN)/python -m benchmarks.clients $(CLIENTS) $(if $(ARMS),--arms $(ARMS)) \
-	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ABREAST),--abreast $(ABREAST)) --jar $(JAR)
+	$(BIN)/python -m benchmarks.clients $(CLIENTS) $(if $(PART),--parts $(PART)) \
+	    $(if $(ARMS),--arms $(ARMS)) $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(ABREAST),--abreast $(ABREAST)) $(if $(RESULTS),--results $(RESULTS)) \
+	    $(if $(OUT),--out $(OUT)) --jar $(JAR)
 
 # The clients that are none of this project's: locked by go.sum, package-lock.json and hashes.
 $(CLIENTS_INSTALLED): $(wildcard benchmarks/clients/produce.go benchmarks/clients/produce.js \

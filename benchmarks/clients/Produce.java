@@ -31,7 +31,7 @@ class Produce {
             }
         }
         config.put("bootstrap.servers", ours.get("bootstrap"));
-        config.put("client.id", ours.get("client"));
+        config.put("client.id", ours.get("topic"));
         config.put("key.serializer", ByteArraySerializer.class);
         config.put("value.serializer", ByteArraySerializer.class);
         KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(config);

@@ -1,9 +1,10 @@
 """What a throttle is to producers of many clients as they are: the measurements of docs/clients.md.
 
 One program for each language appends numbered records. Their command lines are alike: words
-``name=value``, which are ``client``, ``bootstrap``, ``topic``, ``partitions`` (written in turn),
-``rate`` (bytes of values a second), ``size`` (bytes of a value), and settings by the client's own
-names. So are their outputs, a JSON object a line with the time, seconds since 1970::
+``name=value``, which are ``client``, ``bootstrap``, ``topic`` (which is the client-id, too),
+``partitions`` (written in turn), ``rate`` (bytes of values a second), ``size`` (bytes of a value),
+and settings by the client's own names. So are their outputs, a JSON object a line with the time,
+seconds since 1970::
 
     {"at": 1700000000.123, "sent": 17}
     {"at": 1700000000.125, "acknowledged": 17}

@@ -1,8 +1,9 @@
 """``python -m benchmarks.clients [CLIENT ...]``: measures, and writes the tables of a page.
 
 Clients by their keys, all by default; "report" alone makes the tables of what was measured before.
-Results are kept in a folder, so one client can be measured again alone. A run takes its throttle
-and a minute and a half. Give the machine to it alone.
+A part of it ("short": clients one after the other; "long": all at once) and an arm can be measured
+alone: results are kept in a folder, and the tables are of all that is there. Give the machine to it
+alone.
 """
 
 import argparse
@@ -12,18 +13,22 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from benchmarks.clients.arms import ARMS, OURS
 from benchmarks.clients.clients import CLIENTS, INSTALLED, Client, versions
+from benchmarks.clients.parts import PARTS
 from benchmarks.clients.report import report
-from benchmarks.clients.scene import ARMS, Case, happen
+from benchmarks.clients.scene import Case, happen
 from benchmarks.machine import describe
 from sidecar.cli.callback.jar import callback_jar
+from sidecar.errors import ClusterError
 
 _OUT: Final = Path("docs/clients.md")
 _KEYS: Final = tuple(each.key for each in CLIENTS)
-_MINUTES: Final = (1.25, 10.0)
+_PARTS: Final = {each.key: each for each in PARTS}
 
 
 def main() -> int:
@@ -34,10 +39,11 @@ def main() -> int:
     parser.add_argument(
         "clients", nargs="*", metavar="CLIENT", help=f"of {', '.join(_KEYS)}, report"
     )
-    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
-    parser.add_argument("--minutes", nargs="+", type=float, default=_MINUTES, help="of throttles")
+    parser.add_argument("--parts", nargs="+", choices=list(_PARTS), default=list(_PARTS))
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(OURS))
+    parser.add_argument("--seconds", type=float, help="of each throttle; default: the part's")
     parser.add_argument("--partitions", type=int, default=1, help="of each topic")
-    parser.add_argument("--abreast", type=int, default=2, help="so many at once, a broker each")
+    parser.add_argument("--abreast", type=int, default=2, help="so many brokers at once, if short")
     parser.add_argument("--jar", type=Path, help="the quota callback's; default: that of make jar")
     parser.add_argument("--results", type=Path, default=INSTALLED / "results", metavar="FOLDER")
     parser.add_argument("--out", type=Path, default=_OUT, metavar="FILE", help="the page")
@@ -50,40 +56,48 @@ def main() -> int:
     chosen = [each for each in CLIENTS if each.key in names]
     failed = 0
     if chosen:
-        (folder / "machine.json").write_text(
-            json.dumps([*describe(), versions()]), encoding="utf-8"
-        )
         jar = callback_jar(asked.jar)
-        for arm in asked.arms:
-            for minutes in asked.minutes:
-                case = Case(arm, 60 * minutes, asked.partitions, jar)
+        for part in (_PARTS[key] for key in asked.parts):
+            (folder / f"machine.{part.key}.json").write_text(
+                json.dumps([*describe(), versions()]), encoding="utf-8"
+            )
+            if asked.seconds is not None:
+                part = replace(part, throttle_s=asked.seconds)  # noqa: PLW2901 - what was asked
+            for arm in asked.arms:
+                case = Case(part, ARMS[arm], asked.partitions, jar)
                 if not case.is_possible:
                     print(f"{jar} has nothing for the arm {arm}: left out", file=sys.stderr)
                     continue
-                for start in range(0, len(chosen), asked.abreast):
-                    failed += not _try(chosen[start : start + asked.abreast], case, folder)
+                for placed in part.placed(chosen, asked.abreast):
+                    failed += not _try(placed, case, folder)
     print(report(folder, asked.out))
     return 1 if failed else 0
 
 
-def _try(clients: Sequence[Client], case: Case, folder: Path) -> bool:
+def _try(placed: Sequence[Sequence[Client]], case: Case, folder: Path) -> bool:
     """Measure some; the others are worth measuring all the same when it fails."""
     began = time.monotonic()
+    clients = [client for clients in placed for client in clients]
     keys = ", ".join(each.key for each in clients)
-    print(f"{keys}; {case.arm}, {case.throttle_s:g} s ...", end="", flush=True, file=sys.stderr)
+    what = f"{keys}; {case.arm.key}, {case.part.throttle_s:g} s"
+    print(f"{what} ...", end="", flush=True, file=sys.stderr)
     for client in clients:
         # What can't be measured again must not look as if it were of this run.
         case.file(client, folder, "json").unlink(missing_ok=True)
     try:
-        courses = asyncio.run(happen(clients, case, folder))
+        courses = asyncio.run(happen(placed, case, folder))
     except Exception:  # noqa: BLE001 - reported, and in the exit code
         print(" failed", file=sys.stderr)
         traceback.print_exc()
         return False
+    failures = [each for each in courses if isinstance(each, ClusterError)]
     for client, course in zip(clients, courses, strict=True):
-        course.save(case.file(client, folder, "json"))
+        if not isinstance(course, ClusterError):
+            course.save(case.file(client, folder, "json"))
     print(f" {time.monotonic() - began:.0f} s", file=sys.stderr)
-    return True
+    for failure in failures:
+        print(f"not measured: {failure}", file=sys.stderr)
+    return not failures
 
 
 if __name__ == "__main__":

@@ -28,6 +28,11 @@ class Client:
         language: of its program.
         library: as the program names it.
         settings: besides its defaults.
+        has_large_requests: whether they are of 64 kB and more when it has a backlog.
+        is_acknowledged: whether a broker acknowledges what it calls written: not with acks=0.
+        longest_wait_s: how long it waits by itself, at most, before it tries again what failed,
+            seconds: by the defaults in its source. None: less than 10 s.
+        wait: the setting that says so.
     """
 
     key: str
@@ -35,6 +40,10 @@ class Client:
     language: str
     library: str
     settings: Sequence[str] = field(default=())
+    has_large_requests: bool = False
+    is_acknowledged: bool = True
+    longest_wait_s: float | None = None
+    wait: str = ""
 
     def command(self, java: str, jars: Path, words: Sequence[str]) -> list[str]:
         """The command line of its program.
@@ -63,23 +72,32 @@ CLIENTS: Final = (
         "java",
         ["enable.idempotence=false"],
     ),
-    Client("librdkafka", "librdkafka", "python", "librdkafka"),
+    Client("librdkafka", "librdkafka", "python", "librdkafka", has_large_requests=True),
     Client(
         "librdkafka-idempotent",
         "librdkafka, `enable.idempotence=true`",
         "python",
         "librdkafka",
         ["enable.idempotence=true"],
+        has_large_requests=True,
     ),
-    Client("franz-go", "franz-go", "go", "franz-go"),
-    Client("sarama", "Sarama", "go", "sarama"),
-    Client("kafka-go", "kafka-go (its default is acks=0)", "go", "kafka-go"),
+    Client("franz-go", "franz-go", "go", "franz-go", has_large_requests=True),
+    Client("sarama", "Sarama", "go", "sarama", has_large_requests=True),
+    Client(
+        "kafka-go",
+        "kafka-go (its default is acks=0)",
+        "go",
+        "kafka-go",
+        has_large_requests=True,
+        is_acknowledged=False,
+    ),
     Client(
         "kafka-go-all",
         "kafka-go, `RequiredAcks=RequireAll`",
         "go",
         "kafka-go",
         ["RequiredAcks=all"],
+        has_large_requests=True,
     ),
     Client("kafkajs", "kafkajs", "node", "kafkajs"),
     Client("aiokafka", "aiokafka", "python", "aiokafka"),
@@ -91,6 +109,7 @@ CLIENTS: Final = (
         "python",
         "librdkafka",
         ["queue.buffering.max.messages=500"],
+        has_large_requests=True,
     ),
     Client(
         "franz-go-small-batch",
@@ -98,6 +117,7 @@ CLIENTS: Final = (
         "go",
         "franz-go",
         ["ProducerBatchMaxBytes=65536"],
+        has_large_requests=True,
     ),
     Client(
         "sarama-retries",
@@ -105,6 +125,7 @@ CLIENTS: Final = (
         "go",
         "sarama",
         ["Producer.Retry.Max=10000"],
+        has_large_requests=True,
     ),
     Client(
         "kafka-go-attempts",
@@ -112,6 +133,7 @@ CLIENTS: Final = (
         "go",
         "kafka-go",
         ["RequiredAcks=all", "MaxAttempts=10000"],
+        has_large_requests=True,
     ),
     Client(
         "kafkajs-one",
@@ -126,6 +148,8 @@ CLIENTS: Final = (
         "node",
         "kafkajs",
         ["idempotent=true"],
+        longest_wait_s=30.0,
+        wait="`retry.maxRetryTime`",
     ),
     Client(
         "aiokafka-batch",
@@ -133,6 +157,7 @@ CLIENTS: Final = (
         "python",
         "aiokafka",
         ["max_batch_size=131072"],
+        has_large_requests=True,
     ),
     Client(
         "kafka-python-batch",
@@ -140,6 +165,7 @@ CLIENTS: Final = (
         "python",
         "kafka-python",
         ["batch_size=131072"],
+        has_large_requests=True,
     ),
 )
 

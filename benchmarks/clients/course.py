@@ -15,13 +15,18 @@ class Course:
 
     Attributes:
         client: its key.
-        arm: who throttled: "callback" or "authorizer".
+        arm: who throttled, such as "authorizer".
+        part: "short" or "long".
         throttle_s: for how long, seconds.
         throttled_at: when the factor became 0.0.
         released_at: when it became 1.0 again.
         ended_at: when the program was told to send nothing more.
         received: bytes that the broker read from its connections in the whole run.
         connections: how many were made in it.
+        dialed: (time, connections so far) now and then in the throttle, the first at its beginning.
+        neighbours: how many other clients the broker had.
+        refused: produce requests that the broker refused in the run, its neighbours' among them;
+            None: nobody counted.
         sent: (time, number) of each record that was handed to the client.
         acknowledged: likewise, of each that the client called written.
         failed: (time, number, error) of each that it called failed.
@@ -30,12 +35,16 @@ class Course:
 
     client: str
     arm: str
+    part: str
     throttle_s: float
     throttled_at: float
     released_at: float
     ended_at: float
     received: int = 0
     connections: int = 0
+    dialed: list[tuple[float, int]] = field(default_factory=list)
+    neighbours: int = 0
+    refused: int | None = None
     sent: list[tuple[float, int]] = field(default_factory=list)
     acknowledged: list[tuple[float, int]] = field(default_factory=list)
     failed: list[tuple[float, int, str]] = field(default_factory=list)
@@ -63,6 +72,6 @@ class Course:
     def load(cls, file: Path) -> "Course":
         """Read it."""
         document = json.loads(file.read_text(encoding="utf-8"))
-        for name in ("sent", "acknowledged", "failed", "landed"):
+        for name in ("dialed", "sent", "acknowledged", "failed", "landed"):
             document[name] = [tuple(each) for each in document[name]]
         return cls(**document)

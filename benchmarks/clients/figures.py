@@ -21,6 +21,7 @@ SLOT_S: Final = 10.0
 BACK_SHARE: Final = 0.9
 BACK_S: Final = 2.0
 """A client is back when so many seconds bring that share of the earlier rate."""
+MINUTE_S: Final = 60.0
 _STEP_S: Final = 0.05
 
 
@@ -48,6 +49,10 @@ class Figures:
         least: bytes/s landed in the 10 s of the throttle with the least.
         most: likewise, with the most.
         mean: over the throttle.
+        counted_s: how long that was, seconds.
+        minute: bytes/s in the minute of the throttle with the most, from when the client dialed
+            anew, if it did. Where less than a minute is left, over a minute all the same.
+        request: bytes of values in the largest request that landed in the throttle.
         first_error_s: the first failure reported to the application, seconds after the throttle
             began; None: there was none.
         first_error: its text.
@@ -58,15 +63,23 @@ class Figures:
         disordered: records, the first of their number, behind one of the same partition that was
             sent after them.
         for_nothing: bytes that the broker read beyond those of records in the log, once each.
-        connections: how many the clients made.
+        connections: how many the client made.
+        dialed: how many of those in the throttle, from its first second or two on.
+        refused: produce requests that its broker refused; None: nobody counted.
+        neighbours: how many other clients' requests are among them.
         back_s: from the release to 90 % of the earlier rate; None: not seen.
         watched_s: how long after the release that was watched.
+        peak: bytes/s in the second after the release with the most.
+        peak_s: when that began, seconds after the release.
     """
 
     before: float
     least: float
     most: float
     mean: float
+    counted_s: float
+    minute: float
+    request: int
     first_error_s: float | None
     first_error: str
     lost: Loss | None
@@ -76,8 +89,13 @@ class Figures:
     disordered: int
     for_nothing: int
     connections: int
+    dialed: int
+    refused: int | None
+    neighbours: int
     back_s: float | None
     watched_s: float
+    peak: float
+    peak_s: float
 
 
 def figures(course: Course) -> Figures:
@@ -85,7 +103,11 @@ def figures(course: Course) -> Figures:
     times = sorted(at for at, _, _ in course.landed)
     began, released = course.throttled_at, course.released_at
     before = _rate(times, began - BEFORE_S, began)
-    slots = slot_rates(times, began + SETTLE_S, released)
+    settled = began + SETTLE_S
+    slots = slot_rates(times, settled, released)
+    dialed, dialed_at = _dialed(course)
+    minute, _ = most(times, max(settled, dialed_at), released, MINUTE_S)
+    peak, peak_at = most(times, released, course.ended_at, 1.0)
     copies = Counter(number for _, _, number in course.landed)
     failed = {number for _, number, _ in course.failed}
     reported = failed | {number for _, number in course.acknowledged}
@@ -94,7 +116,10 @@ def figures(course: Course) -> Figures:
         before=before,
         least=min(slots),
         most=max(slots),
-        mean=_rate(times, began + SETTLE_S, released),
+        mean=_rate(times, settled, released),
+        counted_s=released - settled,
+        minute=minute,
+        request=largest_request(course, settled),
         first_error_s=None if error is None else error[0] - began,
         first_error="" if error is None else error[2],
         lost=_loss(course, copies),
@@ -104,8 +129,13 @@ def figures(course: Course) -> Figures:
         disordered=disordered(course),
         for_nothing=course.received - RECORD_BYTES * len(copies),
         connections=course.connections,
+        dialed=dialed,
+        refused=course.refused,
+        neighbours=course.neighbours,
         back_s=_back_s(course, times, before),
         watched_s=course.ended_at - released,
+        peak=peak,
+        peak_s=peak_at - released,
     )
 
 
@@ -116,6 +146,49 @@ def slot_rates(times: list[float], begin: float, end: float) -> list[float]:
         return [_rate(times, begin, end)]
     starts = [begin + SLOT_S * index for index in range(count)]
     return [_rate(times, start, start + SLOT_S) for start in starts]
+
+
+def most(times: list[float], begin: float, end: float, window_s: float) -> tuple[float, float]:
+    """The highest rate of a window that begins between two times, and when that one began.
+
+    A window ends at the second time at the latest, and is divided by its whole length all the same.
+    So the most is in one that begins with a record. Nothing at all is a rate of 0.0 from the first.
+
+    Example: records at 0.1, 0.9, 1.0 and 1.5 s, and windows of 1 s: 3 records from 0.1 s on, and
+    three from 0.9 s; the first counts: 30 kB/s at 0.1 s.
+
+    Args:
+        times: of records, sorted, seconds.
+        begin: the first time.
+        end: the second.
+        window_s: seconds.
+    """
+    found, at = 0, begin
+    stop = bisect_left(times, end)
+    for index in range(bisect_left(times, begin), stop):
+        count = min(bisect_left(times, times[index] + window_s), stop) - index
+        if count > found:
+            found, at = count, times[index]
+    return RECORD_BYTES * found / window_s, at
+
+
+def largest_request(course: Course, settled: float) -> int:
+    """Bytes of values in the largest request that landed from a moment of the throttle on.
+
+    The broker stamps a batch as a whole, and a request has one batch of each partition. In a
+    throttle two requests of a client are further apart than the stamps' 1 ms.
+    """
+    stamps = Counter(at for at, _, _ in course.landed if settled <= at < course.released_at)
+    return RECORD_BYTES * max(stamps.values(), default=0)
+
+
+def _dialed(course: Course) -> tuple[int, float]:
+    """How many connections were made in the throttle, and when the first of them was seen."""
+    if not course.dialed:
+        return 0, course.throttled_at
+    first = course.dialed[0][1]
+    seen = (at for at, count in course.dialed if count > first)
+    return course.dialed[-1][1] - first, next(seen, course.throttled_at)
 
 
 def disordered(course: Course) -> int:

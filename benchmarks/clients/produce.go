@@ -117,7 +117,7 @@ func take(own map[string]string, name string) (string, bool) {
 func franz(own map[string]string) (send, error) {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(strings.Split(ours["bootstrap"], ",")...),
-		kgo.ClientID("franz-go"),
+		kgo.ClientID(ours["topic"]),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	}
 	if bytes, is := take(own, "ProducerBatchMaxBytes"); is {
@@ -135,7 +135,7 @@ func franz(own map[string]string) (send, error) {
 
 func saramaAsync(own map[string]string) (send, error) {
 	config := sarama.NewConfig()
-	config.ClientID = "sarama"
+	config.ClientID = ours["topic"]
 	config.Producer.Return.Successes = true
 	config.Producer.Partitioner = sarama.NewManualPartitioner
 	if retries, is := take(own, "Producer.Retry.Max"); is {
@@ -174,9 +174,10 @@ func saramaAsync(own map[string]string) (send, error) {
 // Async, or each record would wait for its batch: then a writer sends one record a second.
 func segmentio(own map[string]string) (send, error) {
 	writer := &kafka.Writer{
-		Addr:  kafka.TCP(strings.Split(ours["bootstrap"], ",")...),
-		Topic: ours["topic"],
-		Async: true,
+		Addr:      kafka.TCP(strings.Split(ours["bootstrap"], ",")...),
+		Topic:     ours["topic"],
+		Transport: &kafka.Transport{ClientID: ours["topic"]},
+		Async:     true,
 		Balancer: kafka.BalancerFunc(func(message kafka.Message, partitions ...int) int {
 			return message.WriterData.(int) % len(partitions)
 		}),

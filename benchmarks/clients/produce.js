@@ -10,7 +10,7 @@ const words = Object.fromEntries(process.argv.slice(2).map((word) => {
   const split = word.indexOf('=');
   return [word.slice(0, split), word.slice(split + 1)];
 }));
-const { client, bootstrap, topic, partitions, rate, size, ...own } = words;
+const { client: _, bootstrap, topic, partitions, rate, size, ...own } = words;
 const settings = Object.fromEntries(
   Object.entries(own).map(([name, text]) => [name, JSON.parse(text)]));
 
@@ -21,7 +21,7 @@ function report(what, number, failure) {
 
 async function main() {
   const kafka = new Kafka({
-    clientId: client,
+    clientId: topic,
     brokers: bootstrap.split(','),
     logLevel: logLevel.WARN,
     logCreator: () => ({ log }) => console.error(JSON.stringify(log)),

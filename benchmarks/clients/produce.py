@@ -41,7 +41,7 @@ def librdkafka(ours: dict[str, str], own: dict[str, str]) -> None:
         value = message.value() or b""
         _outcome(int(value.split(b" ", 1)[0]), None if error is None else error.str())
 
-    names = {"bootstrap.servers": ours["bootstrap"], "client.id": "librdkafka"}
+    names = {"bootstrap.servers": ours["bootstrap"], "client.id": ours["topic"]}
     producer = Producer({**names, "on_delivery": delivered, **own})
     for number, partition, value, due in _records(ours):
         while (early := due - time.monotonic()) > 0:
@@ -62,7 +62,7 @@ def kafka_python(ours: dict[str, str], own: dict[str, Any]) -> None:
     """Its own thread sends."""
     from kafka import KafkaProducer  # noqa: PLC0415 - one client alone
 
-    names = {"bootstrap_servers": ours["bootstrap"], "client_id": "kafka-python"}
+    names = {"bootstrap_servers": ours["bootstrap"], "client_id": ours["topic"]}
     producer = KafkaProducer(**names, **own)
     for number, partition, value, due in _records(ours):
         time.sleep(max(0.0, due - time.monotonic()))
@@ -81,7 +81,7 @@ async def aiokafka(ours: dict[str, str], own: dict[str, Any]) -> None:
     """``send`` waits while the batch before is under way."""
     from aiokafka import AIOKafkaProducer  # noqa: PLC0415 - one client alone
 
-    names = {"bootstrap_servers": ours["bootstrap"], "client_id": "aiokafka"}
+    names = {"bootstrap_servers": ours["bootstrap"], "client_id": ours["topic"]}
     producer = AIOKafkaProducer(**names, **own)
     await producer.start()
 

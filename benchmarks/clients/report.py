@@ -1,7 +1,7 @@
 """The tables of docs/clients.md out of a folder of results; the page's other words stay.
 
-In the folder: ``CLIENT.ARM.SECONDS.json`` for each course, and ``machine.json``. What was not
-measured is left out.
+In the folder: ``CLIENT.ARM.PART.SECONDS.json`` for each course, and ``machine.PART.json``. What
+was not measured is left out.
 """
 
 import json
@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmarks.clients.arms import ARMS, WITHOUT
 from benchmarks.clients.clients import CLIENTS
 from benchmarks.clients.course import Course
 from benchmarks.clients.figures import Figures, figures
+from benchmarks.clients.goals import NAMES, verdicts
+from benchmarks.clients.parts import PARTS
 
 BEGIN: Final = '<!-- made by "make bench-clients" -->\n'
 END: Final = "<!-- end -->"
-_ARMS: Final = {"callback": "The callback alone", "authorizer": "With the authorizer"}
 _HEADER: Final = (
     "client",
     "kB/s before",
@@ -26,8 +28,11 @@ _HEADER: Final = (
     "twice",
     "out of order",
     "sent for nothing, MB; connections",
+    "refused",
     "back to 90 %",
+    "most in a second after it, over before",
 )
+_GOALS: Final = ("client", *NAMES)
 _ERROR_CHARACTERS: Final = 60
 
 
@@ -62,30 +67,48 @@ def row(name: str, found: Figures) -> list[str]:
         _count(found.twice),
         _count(found.disordered),
         f"{found.for_nothing / 1e6:.1f}; {found.connections}",
+        _refused(found),
         back,
+        _peak(found),
     ]
 
 
 def _tables(folder: Path) -> Iterator[str]:
-    courses = [Course.load(file) for file in folder.glob("*.*.*.json")]
-    order = {client.key: index for index, client in enumerate(CLIENTS)}
-    names = {client.key: client.name for client in CLIENTS}
-    for throttle_s in sorted({each.throttle_s for each in courses}):
-        for arm, title in _ARMS.items():
-            group = [each for each in courses if (each.arm, each.throttle_s) == (arm, throttle_s)]
-            if group:
-                group.sort(key=lambda each: order[each.client])
-                rows = [row(names[each.client], figures(each)) for each in group]
-                yield f"### {title}, a throttle of {_duration(throttle_s)}\n\n{_table(rows)}\n"
-    machine = folder / "machine.json"
-    if machine.is_file():
-        lines = json.loads(machine.read_text(encoding="utf-8"))
-        yield "Measured on:\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
+    courses = [Course.load(file) for file in folder.glob("*.*.*.*.json")]
+    for part in PARTS:
+        mine = [each for each in courses if each.part == part.key]
+        for throttle_s in sorted({each.throttle_s for each in mine}):
+            title = f"a throttle of {_duration(throttle_s)}"
+            title += ", all clients at once" if part.is_shared else ""
+            yield from _throttle(title, [each for each in mine if each.throttle_s == throttle_s])
+        machine = folder / f"machine.{part.key}.json"
+        if mine and machine.is_file():
+            lines = json.loads(machine.read_text(encoding="utf-8"))
+            yield "Measured on:\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(each) + " |" for each in (_HEADER, *rows)]
-    lines.insert(1, "|" + "---|" * len(_HEADER))
+def _throttle(title: str, courses: Sequence[Course]) -> Iterator[str]:
+    """The tables of one throttle, by what throttled."""
+    found = {(each.arm, each.client): figures(each) for each in courses}
+    for arm in ARMS.values():
+        clients = [each for each in CLIENTS if (arm.key, each.key) in found]
+        if not clients:
+            continue
+        yield f"### {arm.title}, {title}\n"
+        rows = [row(each.name, found[arm.key, each.key]) for each in clients]
+        yield f"{_table(_HEADER, rows)}\n"
+        if arm.is_ours:
+            goals = []
+            for each in clients:
+                without = found.get((WITHOUT, each.key))
+                reached = verdicts(each, arm.key, found[arm.key, each.key], without)
+                goals.append([each.name, *map(str, reached)])
+            yield f"Whether each goal was reached:\n\n{_table(_GOALS, goals)}\n"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(each) + " |" for each in (header, *rows)]
+    lines.insert(1, "|" + "---|" * len(header))
     return "\n".join(lines)
 
 
@@ -105,6 +128,20 @@ def _lost(found: Figures) -> str:
         if found.lost.acknowledged:
             text += f", {found.lost.acknowledged:,} of them acknowledged"
     return text + (f"; {found.unreported:,} not reported" if found.unreported else "")
+
+
+def _refused(found: Figures) -> str:
+    """Whose they were is not known where a broker had several clients."""
+    if found.refused is None:
+        return ""
+    others = f" of {found.neighbours + 1} clients" if found.neighbours and found.refused else ""
+    return f"{found.refused:,}{others}"
+
+
+def _peak(found: Figures) -> str:
+    if found.before <= 0.0:
+        return ""
+    return f"{found.peak / found.before:.2f} x after {found.peak_s:.1f} s"
 
 
 def _duration(seconds: float) -> str:

@@ -1,62 +1,41 @@
-"""Lets a throttle happen to several clients at once, each alone on a broker.
+"""Lets a throttle happen to several clients at once, each alone on a broker or beside others.
 
 Whatever throttles a client knows its own broker only, so clients on different brokers have nothing
-to do with each other but the machine. A sidecar beside each broker gets an override of 0.0, as by
-an operator, and is rid of it again. When a record landed is what its broker says (LogAppendTime).
+to do with each other but the machine. Each has a topic, a client-id and a listener of its own, by
+which Kafka counts its bytes and connections. When a record landed is what its broker says
+(LogAppendTime).
 """
 
 import asyncio
-import json
 import os
 import time
-import urllib.request
 import zipfile
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from confluent_kafka import Consumer, TopicPartition
-
+from benchmarks.clients.arms import Arm, Throttle, cluster_properties
 from benchmarks.clients.clients import Client
 from benchmarks.clients.course import Course
 from benchmarks.clients.figures import RECORD_BYTES
+from benchmarks.clients.meters import Counts, count
+from benchmarks.clients.parts import Part
+from benchmarks.clients.runs import Run, read_log
 from sidecar.demo.admin import Admin
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster
-from sidecar.demo.jars import jars, java
-from sidecar.demo.layout import PLAIN
-from sidecar.demo.sidecar_processes import Sidecar, start_sidecars, write_token
-from sidecar.demo.waiting import deadline
+from sidecar.demo.listeners import Listener
 from sidecar.errors import ClusterError
-from tests.support.java import bean, beans
 
-BYTES_PER_S: Final = 2_000_000
-BEFORE_S: Final = 14.0
-"""At full speed before the throttle: longer than a quota window, which is of 11 s."""
-AFTER_S: Final = 40.0
-"""Watched after the release."""
-ARMS: Final[Mapping[str, Mapping[str, str]]] = {
-    "callback": {},
-    "authorizer": {
-        "authorizer.class.name": "throttlesidecar.SidecarAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    },
-}
-"""What throttles -> the brokers' properties besides the callback's."""
 _AUTHORIZER_CLASS: Final = "throttlesidecar/SidecarAuthorizer.class"
 _TOPIC: Final = {"message.timestamp.type": "LogAppendTime", "segment.bytes": str(128 << 20)}
-_VOLUME_BYTES: Final = 4 << 30
-_LIMIT_BYTES: Final = 1 << 20
-_SOCKETS: Final = f"kafka.server:type=socket-server-metrics,listener={PLAIN},*"
-_START_TIMEOUT_S: Final = 60.0
-_OBEYS_TIMEOUT_S: Final = 30.0
-_OUTCOMES_TIMEOUT_S: Final = 15.0
-_READ_TIMEOUT_S: Final = 300.0
-_CHECK_S: Final = 0.2
+_HEAP_MB: Final = 512
+_SAMPLE_S: Final = 10.0
+"""Connections are counted so often in a throttle, or twenty times: each time starts a JVM."""
+_SAMPLES: Final = 20
+_COUNTING_S: Final = 4.0
+"""Counting takes about so long; the last time is to be over before the release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,220 +43,205 @@ class Case:
     """What happens to them.
 
     Attributes:
-        arm: what throttles, of ``ARMS``.
-        throttle_s: for how long, seconds.
+        part: for how long, and at which rate.
+        arm: what throttles.
         partitions: of each client's topic.
         jar: the quota callback's.
     """
 
-    arm: str
-    throttle_s: float
+    part: Part
+    arm: Arm
     partitions: int
     jar: Path
 
     @property
     def is_possible(self) -> bool:
         """Whether the jar has what the arm needs."""
-        if self.arm != "authorizer":
+        if self.arm.key != "authorizer":
             return True
         with zipfile.ZipFile(self.jar) as opened:
             return _AUTHORIZER_CLASS in opened.namelist()
 
     def file(self, client: Client, folder: Path, kind: str) -> Path:
         """Where something of a client's run goes."""
-        return folder / f"{client.key}.{self.arm}.{self.throttle_s:g}.{kind}"
+        part = self.part
+        return folder / f"{client.key}.{self.arm.key}.{part.key}.{part.throttle_s:g}.{kind}"
 
 
-async def happen(clients: Sequence[Client], case: Case, folder: Path) -> list[Course]:
+@dataclass(slots=True)
+class _Place:
+    """A client, where it is, and what its broker counted.
+
+    Attributes:
+        run: its program.
+        broker: the broker's id.
+        listener: its own.
+        neighbours: other clients of that broker.
+        dialed: as of ``Course``.
+    """
+
+    run: Run
+    broker: int
+    listener: str
+    neighbours: int
+    dialed: list[tuple[float, int]] = field(default_factory=list)
+
+
+_Counted = Mapping[int, Counts]
+"""Broker -> its counts."""
+
+
+async def happen(
+    placed: Sequence[Sequence[Client]], case: Case, folder: Path
+) -> list[Course | ClusterError]:
     """Start brokers and producers, throttle and release.
 
     Args:
-        clients: each gets a broker.
+        placed: the clients of each broker.
         case: what happens to them.
         folder: where the programs' reports and logs go.
 
+    Returns:
+        Each client's course, or why it has none, in the order of brokers.
+
     Raises:
-        ClusterError: it could not be measured.
+        ClusterError: nothing could be measured.
     """
+    part = case.part
+    places = _places(placed, case, folder)
+    more: dict[str, Any] = dict(cluster_properties(case.arm, case.jar))
     cluster = Cluster(
         environ=os.environ,
-        brokers=len(clients),
+        brokers=len(placed),
         volumes=1,
-        volume_bytes=_VOLUME_BYTES,
-        properties={**CALLBACK_PROPERTIES, **ARMS[case.arm]},
-        properties_of=asks_its_sidecar,
-        broker_jars=(case.jar,),
-        heap_mb=512,
+        volume_bytes=part.volume_bytes,
+        listeners=[Listener(each.listener, "PLAINTEXT") for each in places],
+        heap_mb=_HEAP_MB,
+        **more,
     )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(cluster)
-        token = write_token(cluster)
-        settings = {
-            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(_LIMIT_BYTES),
-            "SIDECAR_TOKEN_FILE": str(token),
-        }
-        sidecars = await start_sidecars(cluster, settings)
-        headers = {
-            "Authorization": f"Bearer {token.read_text().strip()}",
-            "Content-Type": "application/json",
-        }
-        await _obey(cluster)
+        ids = [each.run.client.key for each in places]
+        throttle = Throttle(case.arm, cluster, ids, part.bytes_per_s)
+        await throttle.prepare()
         async with Admin(cluster.bootstrap) as admin:
-            for broker, client in enumerate(clients):
-                leaders = [[broker]] * case.partitions
-                await admin.create_topic(client.key, assignment=leaders, config=_TOPIC)
-        network = [await _network(cluster, broker) for broker in cluster.brokers]
-        runs = []
-        for broker, client in enumerate(clients):
-            files = [case.file(client, folder, kind) for kind in ("reports", "log")]
-            run = _Run(client, *files)
-            stack.push_async_callback(run.kill)
-            await run.start(cluster, broker, case.partitions)
-            runs.append(run)
-        async with deadline(_START_TIMEOUT_S, "not every client had a record acknowledged"):
-            while not all(run.counts()["acknowledged"] for run in runs):  # noqa: ASYNC110 - files
-                await asyncio.sleep(_CHECK_S)
-        await asyncio.sleep(BEFORE_S)
+            for each in places:
+                leaders = [[each.broker]] * case.partitions
+                await admin.create_topic(each.run.client.key, assignment=leaders, config=_TOPIC)
+        begin = await _count(cluster, case.arm)
+        for each in places:
+            stack.push_async_callback(each.run.kill)
+        failures = await _started(places, cluster, case)
+        await asyncio.sleep(part.before_s)
         throttled_at = time.time()
-        await _override(sidecars, headers, 0.0)
-        await asyncio.sleep(case.throttle_s)
+        await throttle.begin()
+        await _watch(places, cluster, case.arm, throttled_at + part.throttle_s)
         released_at = time.time()
-        await _override(sidecars, headers, None)
-        await asyncio.sleep(AFTER_S)
+        await throttle.end()
+        await asyncio.sleep(part.after_s)
         ended_at = time.time()
-        await asyncio.gather(*(run.end() for run in runs))
-        courses = []
-        for broker, run in enumerate(runs):
-            times = (throttled_at, released_at, ended_at)
-            course = Course(run.client.key, case.arm, case.throttle_s, *times)
-            received, connections = await _network(cluster, broker)
-            course.received = received - network[broker][0]
-            course.connections = connections - network[broker][1]
-            course.add_reports(run.reports.read_bytes().splitlines(keepends=True))
+        times = (throttled_at, released_at, ended_at)
+        failures |= await _each(places, failures, lambda place: place.run.end())
+        end = await _count(cluster, case.arm)
+        courses: list[Course | ClusterError] = []
+        for each in places:
+            key = each.run.client.key
+            if key in failures:
+                courses.append(failures[key])
+                continue
+            course = Course(key, case.arm.key, part.key, part.throttle_s, *times)
+            await asyncio.to_thread(_fill, course, each, begin[each.broker], end[each.broker])
             course.landed = await asyncio.to_thread(
-                _read_log, cluster.bootstrap, run.client.key, case.partitions
+                read_log, cluster.bootstrap, key, case.partitions
             )
             courses.append(course)
     return courses
 
 
-class _Run:
-    """A client's program, and its two files."""
+def _places(placed: Sequence[Sequence[Client]], case: Case, folder: Path) -> list[_Place]:
+    found: list[_Place] = []
+    for broker, clients in enumerate(placed):
+        for client in clients:
+            files = [case.file(client, folder, kind) for kind in ("reports", "log")]
+            listener = f"CLIENT{len(found)}"
+            found.append(_Place(Run(client, *files), broker, listener, len(clients) - 1))
+    return found
 
-    def __init__(self, client: Client, reports: Path, log: Path) -> None:
-        self.client = client
-        self.reports = reports
-        self._log = log
-        self._process: Process | None = None
 
-    async def start(self, cluster: Cluster, broker: int, partitions: int) -> None:
+async def _started(
+    places: Sequence[_Place], cluster: Cluster, case: Case
+) -> dict[str, ClusterError]:
+    """Start all programs; why each that had no record acknowledged has not."""
+
+    async def one(place: _Place) -> None:
+        run = place.run
         words = {
-            "bootstrap": cluster.brokers[broker].address,
-            "topic": self.client.key,
-            "partitions": partitions,
-            "rate": BYTES_PER_S,
+            "bootstrap": cluster.brokers[place.broker].addresses[place.listener],
+            "topic": run.client.key,
+            "partitions": case.partitions,
+            "rate": case.part.bytes_per_s,
             "size": RECORD_BYTES,
         }
-        libraries = await jars(cluster.version, cache_folder(os.environ))
-        command = self.client.command(
-            java(os.environ), libraries, [f"{name}={value}" for name, value in words.items()]
-        )
-        with self.reports.open("wb") as reports, self._log.open("wb") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=reports, stderr=log
-            )
+        await run.start(words)
+        try:
+            async with asyncio.timeout(case.part.start_timeout_s):
+                await run.acknowledged_one()
+        except TimeoutError:
+            await run.kill()
+            raise ClusterError(f"{run.client.name} had no record acknowledged") from None
 
-    def counts(self) -> dict[str, int]:
-        """How many records were sent, and how many were reported on."""
-        if self._process is None or self._process.returncode is not None:
-            said = self._log.read_text(errors="replace")[-2000:]
-            raise ClusterError(f"the program of {self.client.name} has ended:\n{said}")
-        text = self.reports.read_bytes()
-        words = ("sent", "acknowledged", "failed")
-        return {word: text.count(f'"{word}":'.encode()) for word in words}
-
-    async def end(self) -> None:
-        """Let it send nothing more, and wait for what is under way, but not for long."""
-        self.counts()
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        until = time.monotonic() + _OUTCOMES_TIMEOUT_S
-        while time.monotonic() < until:
-            counts = self.counts()
-            if counts["sent"] <= counts["acknowledged"] + counts["failed"]:
-                break
-            await asyncio.sleep(1.0)
-        await self.kill()
-
-    async def kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
-            await self._process.wait()
+    failures = await _each(places, {}, one)
+    if len(failures) == len(places):
+        raise next(iter(failures.values()))
+    return failures
 
 
-async def _obey(cluster: Cluster) -> None:
-    """Wait until every callback has heard from its sidecar."""
-    async with deadline(_OBEYS_TIMEOUT_S, "the callbacks did not hear from their sidecars"):
-        for broker in cluster.brokers:
-            while True:
-                reported = await bean(cluster, broker, "throttlesidecar:type=QuotaCallback")
-                if str(reported["Source"]).upper() == "SIDECAR":
-                    break
-                await asyncio.sleep(_CHECK_S)
+async def _each(
+    places: Sequence[_Place],
+    failures: Mapping[str, ClusterError],
+    do: Callable[[_Place], Awaitable[None]],
+) -> dict[str, ClusterError]:
+    """Do something for each client at once that has not failed yet; those that fail now."""
+    left = [each for each in places if each.run.client.key not in failures]
+    done = await asyncio.gather(*(do(each) for each in left), return_exceptions=True)
+    found = {}
+    for place, error in zip(left, done, strict=True):
+        if isinstance(error, ClusterError):
+            found[place.run.client.key] = error
+        elif error is not None:
+            raise error
+    return found
 
 
-async def _override(
-    sidecars: Sequence[Sidecar], headers: Mapping[str, str], factor: float | None
-) -> None:
-    """Set the factor by hand; None: no longer."""
-    document = {"factor": factor, "reason": "make bench-clients", "duration": "PT1H"}
-    body = None if factor is None else json.dumps(document).encode()
-
-    def one(sidecar: Sidecar) -> None:
-        request = urllib.request.Request(
-            f"{sidecar.url}/v1/override",
-            data=body,
-            headers=dict(headers),
-            method="DELETE" if body is None else "PUT",
-        )
-        urllib.request.urlopen(request, timeout=5.0).close()
-
-    await asyncio.gather(*(asyncio.to_thread(one, each) for each in sidecars))
+async def _watch(places: Sequence[_Place], cluster: Cluster, arm: Arm, until: float) -> None:
+    """Count connections now and then until the throttle is to end."""
+    step_s = max(_SAMPLE_S, (until - time.time()) / _SAMPLES)
+    last = until - _COUNTING_S
+    while True:
+        counted = await _count(cluster, arm)
+        now = time.time()
+        for each in places:
+            each.dialed.append((now, counted[each.broker].connections.get(each.listener, 0)))
+        if now >= last:
+            break
+        await asyncio.sleep(min(step_s, last - now))
+    await asyncio.sleep(max(0.0, until - time.time()))
 
 
-async def _network(cluster: Cluster, broker: int) -> tuple[int, int]:
-    """Since its start: bytes that a broker read from connections of clients, and how many."""
-    found = (await beans(cluster, broker, _SOCKETS)).values()
-    names = ("incoming-byte-total", "connection-creation-total")
-    received, connections = (
-        sum(int(float(each.get(name) or 0)) for each in found) for name in names
+async def _count(cluster: Cluster, arm: Arm) -> _Counted:
+    counts = await asyncio.gather(
+        *(count(cluster, broker, is_ours=arm.is_ours) for broker in cluster.brokers)
     )
-    return received, connections
+    return dict(zip(cluster.brokers, counts, strict=True))
 
 
-def _read_log(bootstrap: str, topic: str, partitions: int) -> list[tuple[float, int, int]]:
-    """(time, partition, number) of each record."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "log_level": 0})
-    landed = []
-    try:
-        ends = {
-            each: consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=10.0)[1]
-            for each in range(partitions)
-        }
-        consumer.assign([TopicPartition(topic, each, 0) for each in ends])
-        until = time.monotonic() + _READ_TIMEOUT_S
-        while ends:
-            if time.monotonic() > until:
-                raise ClusterError(f"the log of {topic} could not be read")
-            for message in consumer.consume(1000, timeout=1.0):
-                if message.error() is not None:
-                    raise ClusterError(f"the log of {topic}: {message.error()}")
-                partition, offset = message.partition() or 0, message.offset() or 0
-                number = int((message.value() or b"")[:20].split(b" ", 1)[0])
-                landed.append((message.timestamp()[1] / 1000, partition, number))
-                if offset + 1 >= ends.get(partition, 0):
-                    ends.pop(partition, None)
-    finally:
-        consumer.close()
-    return landed
+def _fill(course: Course, place: _Place, begin: Counts, end: Counts) -> None:
+    """Add what the program reported and what its broker counted."""
+    name = place.listener
+    course.received = end.received.get(name, 0) - begin.received.get(name, 0)
+    course.connections = end.connections.get(name, 0) - begin.connections.get(name, 0)
+    course.dialed = place.dialed
+    course.neighbours = place.neighbours
+    if begin.refused is not None and end.refused is not None:
+        course.refused = end.refused - begin.refused
+    course.add_reports(place.run.reports.read_bytes().splitlines(keepends=True))

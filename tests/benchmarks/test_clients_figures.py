@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks.clients.course import Course
-from benchmarks.clients.figures import Loss, disordered, figures, slot_rates
+from benchmarks.clients.figures import Loss, disordered, figures, most, slot_rates
 
 BEGAN, RELEASED, ENDED = 1020.0, 1051.0, 1060.0
 
 
 def _course() -> Course:
     """Returns 2 MB/s until a throttle of 31 s, then a record a second, and 2 MB/s 4 s after it."""
-    course = Course("a", "callback", 31.0, BEGAN, RELEASED, ENDED, received=0, connections=3)
+    course = Course(
+        "a", "callback", "short", 31.0, BEGAN, RELEASED, ENDED, received=0, connections=3
+    )
     at, number = 1000.0, 0
     while at < ENDED:
         flows = at < BEGAN or at >= RELEASED + 4.0
@@ -41,6 +43,17 @@ def test_every_figure_of_a_course() -> None:
         found.twice,
         found.disordered,
     )
+    assert (30.0, 10_000, 0, None) == (
+        found.counted_s,
+        found.request,
+        found.dialed,
+        found.refused,
+    )
+    # 30 records in a minute of which there are 30 s.
+    assert 5_000 == pytest.approx(found.minute)
+    # 200 records a second, 4 s after the release; the one of the throttle's pace is before.
+    assert 2_000_000 == pytest.approx(found.peak, rel=0.01)
+    assert 4.0 == pytest.approx(found.peak_s, abs=1.1)
 
 
 def test_what_failed_is_lost_unless_it_landed() -> None:
@@ -92,9 +105,39 @@ def test_a_short_throttle_is_one_slot() -> None:
     assert [10_000, 10_000] == slot_rates(times, 0.0, 25.0)
 
 
+def test_a_minute_counts_from_when_a_client_dials_anew() -> None:
+    """What it landed while it still waited is no part of it."""
+    course = _course()
+    course.landed += [(BEGAN + 5.0, 0, 800_000 + number) for number in range(100)]
+    assert 130 * 10_000 / 60 == pytest.approx(figures(course).minute)
+
+    course.dialed = [(BEGAN + 1.0, 2), (BEGAN + 4.0, 2), (BEGAN + 20.5, 3), (BEGAN + 28.0, 9)]
+    found = figures(course)
+
+    assert 7 == found.dialed
+    assert 10 * 10_000 / 60 == pytest.approx(found.minute, rel=0.11)
+
+
+def test_a_request_is_what_the_broker_stamped_at_once() -> None:
+    """Of those in the throttle the largest counts, and none of the time before."""
+    course = _course()
+    course.landed += [(BEGAN - 1.0, 0, 700_000 + number) for number in range(50)]
+    course.landed += [(BEGAN + 7.123, 0, 800_000 + number) for number in range(20)]
+    assert 200_000 == figures(course).request
+
+
+def test_the_most_is_in_a_window_that_begins_with_a_record() -> None:
+    """The docstring's example; the window's end is not in it, and nothing is after the time."""
+    times = [0.1, 0.9, 1.0, 1.5]
+    assert (30_000, 0.1) == most(times, 0.0, 2.0, 1.0)
+    assert (20_000, 0.9) == most(times, 0.2, 1.5, 1.0)
+    assert (10_000, 0.1) == most([0.1, 1.1], 0.0, 2.0, 1.0)
+    assert (0.0, 7.0) == most(times, 7.0, 9.0, 1.0)
+
+
 def test_what_a_program_reports_goes_to_a_file_and_back(tmp_path: Path) -> None:
     """A line that was cut by the program's end is left out, as are others' lines."""
-    course = Course("a", "callback", 31.0, BEGAN, RELEASED, ENDED)
+    course = Course("a", "callback", "short", 31.0, BEGAN, RELEASED, ENDED)
     course.add_reports(
         [
             b'{"at": 1.5, "sent": 7}\n',
