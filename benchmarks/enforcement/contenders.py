@@ -12,11 +12,16 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.cache import cache_folder, filling
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
+from sidecar.demo.callback import (
+    CALLBACK_PROPERTIES,
+    REFUSING_PROPERTIES,
+    asks_its_sidecar,
+)
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.nodes import Broker
 from sidecar.demo.sidecar_processes import start_sidecars
@@ -82,10 +87,12 @@ class Contender(Protocol):
     Attributes:
         key: short, for names of files.
         name: for a reader.
+        refusing: what its brokers have, too, to refuse what pauses can't stop.
     """
 
     key: str
     name: str
+    refusing: Mapping[str, str]
 
     async def jars(self) -> tuple[Path, ...]:
         """What its brokers need on their class path."""
@@ -105,6 +112,7 @@ class Nothing:
 
     key = "none"
     name = "no callback"
+    refusing: Mapping[str, str] = MappingProxyType({})
 
     async def jars(self) -> tuple[Path, ...]:
         """None."""
@@ -123,6 +131,7 @@ class Peer:
 
     key = "peer"
     name = "Strimzi's plugin 0.3.1"
+    refusing: Mapping[str, str] = MappingProxyType({})
 
     async def jars(self) -> tuple[Path, ...]:
         """Those of Maven's central repository, downloaded once."""
@@ -156,6 +165,7 @@ class Ours:
 
     key = "ours"
     name = "throttle-sidecar"
+    refusing: Mapping[str, str] = REFUSING_PROPERTIES
 
     async def jars(self) -> tuple[Path, ...]:
         """The one that Maven built."""

@@ -50,10 +50,11 @@ def _shifted(points: Sequence[Point], begin: float, origin: float) -> list[Point
 
 
 def _thinned(points: Sequence[Point]) -> list[Point]:
-    """At most ten a second."""
+    """At most ten a second, and at most two thousand."""
     found: list[Point] = []
+    step_s = max(0.1, (points[-1][0] - points[0][0]) / 2000) if points else 0.0
     for at, value in points:
-        if not found or at - found[-1][0] >= 0.1:
+        if not found or at - found[-1][0] >= step_s:
             found.append((at, value))
     return found
 

@@ -18,17 +18,16 @@ from benchmarks.enforcement.overhead import LOADS
 from benchmarks.enforcement.pictures import picture
 from benchmarks.enforcement.polls import PARTITIONS, Cost
 from benchmarks.enforcement.scenarios import SCENARIOS
-from benchmarks.enforcement.scene import Scenario
+from benchmarks.enforcement.scene import THROTTLED_S, Scenario
 
 _NAMES: Final = {each.key: each.name for each in (NOTHING, PEER, OURS)}
-_FREED_S: Final = 22
 _HEAD: Final = """\
 # Enforcement, measured
 
 Written by `make bench-enforcement`; do not edit. Three brokers (Kafka 4.3.1) with two volumes each,
 one limit in available bytes. 18 MB/s go to three partitions with two replicas; the fullest volume
 takes 12 MB/s of that, two thirds of it by replication. Space is freed {freed} s after the crossing,
-or 15 s after producers were throttled if that is later.
+in a long throttle 10 minutes after it, or 15 s after producers were throttled if that is later.
 
 - Throttled: the first moment after the crossing from which a second, and its first fifth, store at
   most a fifth of the earlier rate. Back: the first after the freeing from which two seconds bring
@@ -47,6 +46,7 @@ or 15 s after producers were throttled if that is later.
   which reconnects before its pause is over:
   [what still gets through](quota-callback-explained.md#what-still-gets-through).
   That is not in these tables.
+- In a long throttle our brokers have the authorizer: [what pauses do not stop](refusal.md).
 - The plugin's shortest interval that works is 2 s: with 1 s its requests time out at once. Ours
   polled every second, and down to every 100 ms near the limit.
 
@@ -60,7 +60,7 @@ def report(folder: Path, out: Path) -> str:
         folder: with the results.
         out: the page, a Markdown file; pictures go beside it.
     """
-    parts = [_HEAD.format(freed=_FREED_S)]
+    parts = [_HEAD.format(freed=f"{THROTTLED_S:.0f}")]
     machine = folder / "machine.json"
     if machine.is_file():
         lines = json.loads(machine.read_text(encoding="utf-8"))

@@ -28,16 +28,17 @@ TOPIC: Final = "traffic"
 _ASSIGNMENT: Final = ((0, 2), (1, 2), (2, 0))
 _FULLEST: Final = 2
 _FULLEST_SHARE: Final = 2 / 3
-_THROTTLED_S: Final = 22.0
-"""From the crossing to the freeing, if producers were throttled soon."""
+THROTTLED_S: Final = 22.0
+"""From the crossing to the freeing, if producers were throttled soon, unless it is to be longer."""
 _THROTTLED_FOR_S: Final = 15.0
 """They are throttled for so long at least before space is freed."""
 _SETTLE_S: Final = PAUSE_MAX_S + 1.0
-_AFTER_S: Final = 13.0
 _SAMPLE_S: Final = 0.02
 _CHECK_S: Final = 0.5
-_BACKLOG_BYTES: Final = 96 << 20
+BACKLOG_BYTES: Final = 96 << 20
 """What all producers together may have waiting: three times the Java client's default."""
+_LEAK: Final = 0.05
+"""For so much of the rate the limit has room in a long throttle."""
 _SPARE_BYTES: Final = 32 << 20
 _METERS: Final = "kafka.server:type=BrokerTopicMetrics,name="
 
@@ -58,6 +59,11 @@ class Scenario:
         before_s: how long producers are at full speed before the crossing: longer than a quota
             window, which is of 11 s, and than the time between two polls.
         bytes_per_s: of all producers together.
+        throttled_s: from the crossing to the freeing, if producers were throttled soon.
+        after_s: watched once producers are back.
+        backlog_bytes: what all producers together may have waiting.
+        refuses: whether our brokers have the authorizer, too.
+        rounds: how often it is measured at most.
     """
 
     key: str
@@ -69,6 +75,16 @@ class Scenario:
     back_timeout_s: float
     before_s: float = 14.0
     bytes_per_s: float = 18e6
+    throttled_s: float = THROTTLED_S
+    after_s: float = 13.0
+    backlog_bytes: int = BACKLOG_BYTES
+    refuses: bool = False
+    rounds: int | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether producers are throttled for longer than it takes to see that they are."""
+        return self.throttled_s > THROTTLED_S
 
     @property
     def fill(self) -> float:
@@ -77,13 +93,15 @@ class Scenario:
 
     @property
     def limit_bytes(self) -> int:
-        """The limit: room for what is written until producers are throttled."""
-        return int(self.fill * self.throttled_timeout_s) + _SPARE_BYTES
+        """The limit: room for what is written until producers are throttled, and what leaks."""
+        leak = _LEAK * self.fill * (self.throttled_s - THROTTLED_S)
+        return int(self.fill * self.throttled_timeout_s + leak) + _SPARE_BYTES
 
     @property
     def ballast_bytes(self) -> int:
         """What is freed: so much that the limit is not reached a second time."""
-        return int(self.fill * (self.throttled_timeout_s + _AFTER_S + 5.0)) + _BACKLOG_BYTES
+        after_s = self.throttled_timeout_s + self.after_s + 5.0
+        return int(self.fill * after_s) + self.backlog_bytes
 
     @property
     def volume_bytes(self) -> int:
@@ -139,7 +157,13 @@ async def happen(scenario: Scenario, contender: Contender, phase: float = 0.0) -
     """
     limit = scenario.limit_bytes
     cluster = await start(
-        contender, scenario.polls, limit, brokers=3, volumes=2, volume_bytes=scenario.volume_bytes
+        contender,
+        scenario.polls,
+        limit,
+        brokers=3,
+        volumes=2,
+        volume_bytes=scenario.volume_bytes,
+        properties=contender.refusing if scenario.refuses else None,
     )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(cluster)
@@ -184,7 +208,7 @@ async def _act(scenario: Scenario, cluster: Cluster, course: Course, watch: "_Wa
     if throttled_since is None:
         course.notes.append(f"not throttled within {scenario.throttled_timeout_s:.0f} s")
         return
-    free_at = max(course.crossed_at + _THROTTLED_S, throttled_since + _THROTTLED_FOR_S)
+    free_at = max(course.crossed_at + scenario.throttled_s, throttled_since + _THROTTLED_FOR_S)
     await _sleep_until(throttled_since + _SETTLE_S)
     before = await _meters(cluster)
     await _sleep_until(free_at - 1.0)
@@ -193,7 +217,7 @@ async def _act(scenario: Scenario, cluster: Cluster, course: Course, watch: "_Wa
     await _until(lambda: back_at(course) is not None, scenario.back_timeout_s)
     back = back_at(course)
     if back is not None:
-        await _sleep_until(back + _AFTER_S)
+        await _sleep_until(back + scenario.after_s)
     stopped = [key for key in cluster.brokers if not cluster.is_running(key)]
     course.notes += [f"broker {key} ended itself" for key in stopped]
 
@@ -244,7 +268,7 @@ class _Watch:
 @asynccontextmanager
 async def _producing(scenario: Scenario, cluster: Cluster) -> AsyncIterator[Sequence[Producers]]:
     partitions = range(len(_ASSIGNMENT))
-    waiting = _BACKLOG_BYTES // scenario.connections
+    waiting = scenario.backlog_bytes // scenario.connections
     async with AsyncExitStack() as stack:
         if scenario.client == "java":
             java = JavaTraffic(

@@ -3,6 +3,7 @@
 from benchmarks.clients.clients import CLIENTS, Client
 from benchmarks.clients.meters import Counts, of_listeners
 from benchmarks.clients.parts import LONG, SHORT
+from tests.support.java import Bean
 
 
 def _client(key: str, *, large: bool) -> Client:
@@ -33,8 +34,8 @@ def test_each_client_is_in_one_run() -> None:
 def test_a_listener_s_counts_are_those_of_its_threads() -> None:
     """What belongs to no listener counts for none, and what a bean lacks is 0."""
     name = "kafka.server:type=socket-server-metrics,listener={},networkProcessor={}"
-    both = {"incoming-byte-total": 700.0, "connection-creation-total": 2.0}
-    found = {
+    both: Bean = {"incoming-byte-total": 700.0, "connection-creation-total": 2.0}
+    found: dict[str, Bean] = {
         name.format("A", 0): both,
         name.format("A", 1): {"incoming-byte-total": 7.0, "connection-creation-total": None},
         name.format("B", 2): {"connection-creation-total": 1.0},

@@ -13,6 +13,7 @@ from benchmarks.enforcement.course import Course
 from benchmarks.enforcement.figures import Figures
 from benchmarks.enforcement.polls import Cost
 from benchmarks.enforcement.report import poll_ms, report
+from benchmarks.enforcement.scenarios import SCENARIOS
 from benchmarks.enforcement.scene import Scenario
 from sidecar.demo.series import Series
 from sidecar.errors import ClusterError
@@ -184,3 +185,34 @@ def test_one_that_fails_does_not_stop_the_others(
     output = capsys.readouterr()
     assert "no jar" in output.err
     assert "| 18.0 MB/s (18.0 to 18.0) |" in output.out
+
+
+def test_a_long_throttle_is_as_long_as_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It has one round, however many are asked for; the others keep their length."""
+    seen = []
+
+    async def happen(scenario: Scenario, contender: Contender, phase: float) -> Course:
+        seen.append((scenario.key, contender.key, scenario.throttled_s, phase))
+        return _course(contender.key, 42.0)
+
+    monkeypatch.setattr(program, "happen", happen)
+    words = ["librdkafka-3", "librdkafka-3-long", "--only", "ours", "--rounds", "2"]
+    assert 0 == run(monkeypatch, program, tmp_path, *words, "--seconds", "60")
+    assert [
+        ("librdkafka-3", "ours", 22.0, 0.0),
+        ("librdkafka-3", "ours", 22.0, 0.5),
+        ("librdkafka-3-long", "ours", 60.0, 0.0),
+    ] == seen
+
+
+def test_a_long_throttle_has_room_for_what_leaks_in_it() -> None:
+    """That is a twentieth of what fills the volume, in the time beyond the others' 22 s."""
+    short, long = (
+        next(each for each in SCENARIOS if each.key == key)
+        for key in ("librdkafka-3", "librdkafka-3-long")
+    )
+    assert 12e6 * 6 + (32 << 20) == short.limit_bytes
+    assert pytest.approx(short.limit_bytes + 0.05 * 12e6 * 578, abs=1) == long.limit_bytes
+    assert pytest.approx(12e6 * (6 + 60 + 5) + (1 << 30), abs=1) == long.ballast_bytes
