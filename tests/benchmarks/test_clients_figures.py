@@ -147,6 +147,7 @@ def test_what_a_program_reports_goes_to_a_file_and_back(tmp_path: Path) -> None:
             b'{"at": 1.8, "sen',
         ]
     )
+    course.dialed = [(1.5, 2)]
     course.save(tmp_path / "a.json")
 
     assert ([(1.5, 7)], [(1.6, 7)], [(1.7, 8, "no")]) == (

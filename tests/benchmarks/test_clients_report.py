@@ -77,22 +77,27 @@ def test_a_part_is_measured_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     words = ["java", "--parts", "long", "--seconds", "20"]
     assert 0 == run(monkeypatch, program, tmp_path, *words)
     assert 0 == run(monkeypatch, program, tmp_path, *words, "--arms", "quota")
+    words = ["sarama", "--parts", "short", "--seconds", "60"]
+    assert 0 == run(monkeypatch, program, tmp_path, *words)
 
     assert {
         "java.callback.short.75.json",
         "java.callback.long.20.json",
         "java.quota.long.20.json",
+        "sarama.callback.short.60.json",
         "machine.short.json",
         "machine.long.json",
     } == {each.name for each in tmp_path.glob("*.json")}
     text = (tmp_path / "page.md").read_text()
     titles = [line[4:] for line in text.splitlines() if line.startswith("###")]
     assert [
+        "The callback alone, a throttle of 60 s",
         "The callback alone, a throttle of 75 s",
         "The callback alone, a throttle of 20 s, all clients at once",
         "Without us, Kafka's own quota of 1 %, a throttle of 20 s, all clients at once",
     ] == titles
-    assert 2 == text.count("Whether each goal was reached"), "Kafka's own has none"
+    assert 3 == text.count("Whether each goal was reached"), "Kafka's own has none"
+    assert 2 == text.count("| Sarama |"), "a row in each of the two tables of its throttle"
 
 
 def test_every_client_has_a_version() -> None:
