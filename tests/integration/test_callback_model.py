@@ -223,7 +223,7 @@ class Course:
         answer = read_answer(200, {}, body.encode(), None)
         assert answer is not None
         assert answer.document is not None
-        return {"kept": [body, age_ms]}, Kept(answer.document, -age_ms * 1_000_000)
+        return {"kept": [body, age_ms]}, Kept(answer.document, -age_ms)
 
     def _terms(self) -> tuple[dict[str, Any], ClientQuotas]:
         random = self._random

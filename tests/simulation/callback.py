@@ -73,6 +73,7 @@ class Callback:
         sidecar_urls: the own one's first.
         now_s: the broker's start.
         kept: what an earlier process of the broker left on its disk.
+        wall_ms: what the broker's wall clock is before the monotonic one.
         terms: as the attributes of ``Terms``.
     """
 
@@ -82,6 +83,8 @@ class Callback:
         sidecar_urls: Sequence[str],
         now_s: float,
         kept: Kept | None = None,
+        *,
+        wall_ms: int = 0,
         **terms: Any,
     ) -> None:
         self._broker_id = broker_id
@@ -91,7 +94,7 @@ class Callback:
         self._url, *self._others = (url.rstrip("/") + PATH for url in asked)
         # Switched off, quotas are those of Kafka's own callback.
         self._terms = settings if settings.enabled else replace(settings, excluded=frozenset())
-        self._wall_offset_ms = 0
+        self._wall_offset_ms = wall_ms
         now = self._moment(now_s)
         self._following = Following(
             enabled=self._terms.enabled,
@@ -107,7 +110,7 @@ class Callback:
         self._enforcement = Enforcement(self._tag_sets.values, self._own, self._terms, now)
         self._request: Request | None = None
         if kept is not None:
-            self._following.remember(kept)
+            self._following.remember(kept, now.wall_ms, now.nanos)
         self._deadline = now.nanos
         self._expiry_check = now.nanos + _EXPIRY_CHECK_NANOS
 
@@ -268,6 +271,7 @@ class Callback:
             self._apart(self._enforcement.throttled_users | factors.users.keys())
             self._enforcement.apply(factors, now)
             self._apart(self._enforcement.throttled_users)
+        self._following.keep(now.wall_ms)
         return now
 
     def _apart(self, users: frozenset[str]) -> None:

@@ -38,7 +38,7 @@ _BACKOFF_NANOS: Final = 100 * _MS
 _POLL_NANOS: Final = 1_000 * _MS
 _TICK_NANOS: Final = 500 * _MS
 _IDLE_NANOS: Final = 3_600_000 * _MS
-_KEPT_AGAIN_NANOS: Final = 30_000 * _MS
+_KEPT_AGAIN_MS: Final = 30_000
 
 _MOST_BODY: Final = 4 << 20
 _MOST_USERS: Final = 10_000
@@ -120,10 +120,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A document on a broker's disk, and when it was last known to be in force."""
+    """A document on a broker's disk, and when it was last renewed, by the broker's wall clock."""
 
     document: Document
-    at_nanos: int
+    at_ms: int
 
 
 def read_answer(
@@ -321,15 +321,23 @@ class Following:
         """What is on the broker's disk."""
         return self._kept
 
-    def remember(self, kept: Kept) -> None:
+    def keep(self, wall_ms: int) -> None:
+        """Writes the own sidecar's document to the disk, and renews its time now and again."""
+        kept, document = self._kept, self._own.document
+        if document is None or not self._own.answers:
+            return
+        is_same = kept is not None and kept.document is document
+        if kept is None or not is_same or abs(wall_ms - kept.at_ms) >= _KEPT_AGAIN_MS:
+            self._kept = Kept(document, wall_ms)
+
+    def remember(self, kept: Kept, wall_ms: int, now_nanos: int) -> None:
         """What was on the disk, before the first answer."""
         self._kept = kept
-        self._own.remember(kept)
+        self._own.remember(kept.document, max(0, wall_ms - kept.at_ms), now_nanos)
         self._lines = kept.document
 
     def decide(self, now_nanos: int) -> Factors | None:
         """The factors to apply now; None when there is no reason to."""
-        self._keep(now_nanos)
         factors = self._factors(now_nanos)
         if factors != self._applied:
             self._changed = now_nanos
@@ -352,15 +360,6 @@ class Following:
         if self._settles(now_nanos):
             due.append(self._tick)
         return min(due)
-
-    def _keep(self, now_nanos: int) -> None:
-        """Writes a document to the disk, and renews its time now and again."""
-        kept, document = self._kept, self._own.document
-        if document is None or not self._own.answers:
-            return
-        is_same = kept is not None and kept.document is document
-        if kept is None or not is_same or now_nanos - kept.at_nanos >= _KEPT_AGAIN_NANOS:
-            self._kept = Kept(document, now_nanos)
 
     def _factors(self, now_nanos: int) -> Factors:
         if not self._enabled:

@@ -185,8 +185,7 @@ class Injector:
         return lambda: names.discard(name)
 
     def _step(self, fault: Fault) -> End:
-        sidecar = self._world.sidecars[fault.target]
-        sidecar.step_s += fault.other
+        self._world.step_wall(fault.target, fault.other)
         return _nothing
 
     def _fill_disk(self, fault: Fault) -> End:

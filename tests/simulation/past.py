@@ -27,7 +27,8 @@ What that means for a fault: V is frozen or killed: nothing is appended to it. L
 killed: its clients write to nobody until another leads. L is killed and restarted in a throttle: 0
 by its disk, and 1 at most by its eyes. A sidecar is gone, frozen, cut off, without names or
 password: 1 of the own volume, 0 of one that was heard of, else that of the others, or of the
-fault's own length. A sidecar's wall clock is stepped: none, since it counts by the steady one.
+fault's own length. The wall clocks of a broker and its sidecar are stepped: none, since both count
+by the steady one, but for a broker that restarts then, whose disk's word may be too old.
 
 Reported and not bounded: what lands while L's sidecar has an override, which is the operator's word
 (``override``); the leak of clients that open a connection for each request, which the authorizer
@@ -130,7 +131,10 @@ class Past:
 
     def begins(self, fault: Fault) -> None:
         """Who heard of a volume may have forgotten it."""
-        if fault.kind is Kind.BROKER_RENUMBERED:
+        if fault.kind is Kind.CLOCK_STEPPED:
+            # By its clock, what its disk has may be too old when it is back.
+            gone = [key for key in self._heard if key[0] == fault.target]
+        elif fault.kind is Kind.BROKER_RENUMBERED:
             gone = [key for key in self._heard if key[1] == fault.target]
         elif fault.kind in _FORGETFUL:
             name = self._world.sidecars[fault.target].name

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tests.simulation.throttles import WHOLE
 
 if TYPE_CHECKING:
-    from tests.simulation.following import Answer, Document, Kept
+    from tests.simulation.following import Answer, Document
 
 _MS = 1_000_000
 
@@ -60,11 +60,11 @@ class Said:
         self.until_nanos = began_nanos + answer.valid_for_ms * _MS
         self._observed_nanos = began_nanos - answer.observed_ms_ago * _MS
 
-    def remember(self, kept: "Kept") -> None:
+    def remember(self, document: "Document", age_ms: int, now_nanos: int) -> None:
         """What a broker's disk has of it, at the broker's start."""
-        self.document = kept.document
-        self.until_nanos = kept.at_nanos + kept.document.valid_for_ms * _MS
-        self._observed_nanos = kept.at_nanos
+        self.document = document
+        self._observed_nanos = now_nanos - age_ms * _MS
+        self.until_nanos = self._observed_nanos + document.valid_for_ms * _MS
 
     def counts_more_than(self, other: "Said") -> bool:
         """Of two with valid documents."""

@@ -227,6 +227,7 @@ class World:
         self.callbacks: dict[int, Callback] = {}
         self.asks_others = _asks_others(plan.seed)
         self._kept: dict[int, Kept | None] = {}
+        self._wall_ms = dict.fromkeys(self.brokers, 0)
         self.former: dict[int, FormerBroker] = {}
         self.has_controller = True
         self.partitions = [Partition(number) for number in self.brokers]
@@ -332,6 +333,13 @@ class World:
             self.claims.undisturb(broker.name)
             self.boot(broker)
 
+    def step_wall(self, number: int, step_s: float) -> None:
+        """The wall clock of a broker and of the sidecar beside it is set."""
+        self.sidecars[number].step_s += step_s
+        self._wall_ms[number] += round(step_s * 1000)
+        if number in self.callbacks:
+            self.callbacks[number].step_wall(round(step_s * 1000))
+
     def kill(self, broker: SimulatedBroker) -> None:
         """A broker's process ends."""
         broker.kill()
@@ -399,7 +407,8 @@ class World:
         urls = [self.sidecars[broker.number].url]
         if self.asks_others:
             urls += [each.url for each in self.sidecars.values() if each.number != broker.number]
-        callback = Callback(broker.broker_id, urls, self.now(), self._kept.get(broker.number))
+        kept, wall_ms = self._kept.get(broker.number), self._wall_ms[broker.number]
+        callback = Callback(broker.broker_id, urls, self.now(), kept, wall_ms=wall_ms)
         self.callbacks[broker.number] = callback
         broker.process.start(self._follow(broker, callback), f"callback {broker.number}")
         broker.process.start(self._look(broker, callback), f"eyes {broker.number}")
