@@ -98,6 +98,43 @@ CALLBACKS: Final = ShownRow(
             (of_cluster("sum", "readers_in_emergency"),),
             decimals=0,
         ),
+        Shown(
+            "Share of the leak budget",
+            "What brokers may let through while producers are throttled; less than all where a "
+            "volume would be full all the same.",
+            (of_cluster("min", "leak_share"),),
+            unit="percentunit",
+            width=6,
+            most=1.0,
+        ),
+        Shown(
+            "Nothing is admitted",
+            "1 while a volume is at or below the stop line.",
+            (of_cluster("max", "stop"),),
+            width=6,
+            decimals=0,
+            most=1.0,
+        ),
+        Shown(
+            "Requests refused",
+            "By brokers with the authorizer, before anything was appended.",
+            (
+                Query(
+                    f"sum by (cluster, broker) ({rate('reader_refused_requests_total')})",
+                    f"{CLUSTER} broker {{{{broker}}}}",
+                ),
+            ),
+            unit="cps",
+            width=6,
+            if_empty="no broker has the authorizer",
+        ),
+        table(
+            "Callbacks that may not throttle",
+            "Their guards found that some clients may not be throttled; /v1/readers says why.",
+            Query(f"{by('cluster, broker', 'max', 'reader_faulty')} == 1"),
+            "none",
+            width=6,
+        ),
     ),
 )
 
