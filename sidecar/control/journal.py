@@ -2,8 +2,9 @@
 
 One line per change of decision with its reason, a WARNING where the factor falls by itself or the
 fallback begins; a WARNING when nothing is admitted any more, and for each user who is throttled, a
-line when that ends; a WARNING for a new kind of failure of a broker or of the poll, a line when it
-ends; a publication that changes nothing is logged at DEBUG only.
+line when that ends; a line for each change of how much brokers may let through while producers are
+throttled, a WARNING where it shrinks; a WARNING for a new kind of failure of a broker or of the
+poll, a line when it ends; a publication that changes nothing is logged at DEBUG only.
 
 Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 64.0 MB available
 (59.7%), at or below the limit of 40.0 MB``.
@@ -30,6 +31,7 @@ def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     _log_decision(before, after)
     _log_stop(before, after)
     _log_users(before, after)
+    _log_leaks(before, after)
     if before is None or before.memory is after.memory:
         return
     _log_failure("polling", _poll_failure(before), _poll_failure(after))
@@ -91,6 +93,20 @@ def _log_users(before: Snapshot | None, after: Snapshot) -> None:
         _log.warning("user %s is throttled%s", user, reason, extra={"user": user})
     for user in sorted(set(old) - set(new)):
         _log.info("user %s is throttled no longer", user, extra={"user": user})
+
+
+def _log_leaks(before: Snapshot | None, after: Snapshot) -> None:
+    old = 1.0 if before is None else before.leaks.share
+    new = after.leaks.share
+    if new < 1.0 and new != old:
+        _log.log(
+            logging.WARNING if new < old else logging.INFO,
+            "a volume would be full soon although producers are throttled: brokers may let through "
+            "%.3g of their leak budget, by longer pauses",
+            new,
+        )
+    elif new > old:
+        _log.info("brokers may let through their whole leak budget again")
 
 
 def _level(before: Snapshot | None, after: Snapshot) -> int:

@@ -59,6 +59,23 @@ def loud(lines: list[Line]) -> list[Line]:
     return [line for line in lines if line[0] > logging.DEBUG]
 
 
+def test_each_change_of_what_brokers_may_let_through_is_one_line(
+    board: Board, clock: FakeClock, lines: Lines
+) -> None:
+    """It is a warning where that shrinks; the release says that it is whole again."""
+    for second in range(40):
+        clock.now = float(second)
+        board.observe(whole(clock.now, [reading(1, clock.now, {"/d": 9 - second // 5})]))
+    board.observe(whole(clock.now, [reading(1, clock.now, {"/d": 99})]))
+    soon = (
+        "a volume would be full soon although producers are throttled: brokers may let through "
+        "0.1 of their leak budget, by longer pauses"
+    )
+    again = "brokers may let through their whole leak budget again"
+    found = [line for line in loud(lines()) if "leak budget" in line[1]]
+    assert [(logging.WARNING, soon), (logging.INFO, again)] == found
+
+
 class TestDecisions:
     def test_the_first_is_one_line(self, board: Board, lines: Lines) -> None:
         """The daemon says what it starts with."""
