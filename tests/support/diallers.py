@@ -6,10 +6,13 @@ bytes of records are in a topic.
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from tests.support.waiting import POLL_S
 
 _END_S: Final = 30.0
 _BREAK_S: Final = 0.1
@@ -87,5 +90,15 @@ async def landed(bootstrap: str, topic: str, record_bytes: int = 500_000) -> int
 
 def _landed(bootstrap: str, topic: str, record_bytes: int) -> int:
     with Consumer({"bootstrap.servers": bootstrap, "group.id": topic}) as consumer:
-        _, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)
-    return int(high) * record_bytes
+        until = time.monotonic() + _END_S
+        while True:
+            try:
+                _, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)
+            except KafkaException as error:
+                # A broker may not know yet that it leads a partition that was just created.
+                is_new = error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION
+                if not is_new or time.monotonic() > until:
+                    raise
+                time.sleep(POLL_S)
+            else:
+                return int(high) * record_bytes
