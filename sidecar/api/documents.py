@@ -164,6 +164,42 @@ class QuotaFactorsDocument:
 
 
 @described
+class RefusedByReason:
+    """How many produce requests were refused, by the reason."""
+
+    new_connection: Annotated[int, Field(ge=0)]
+    """The connection is newer than the throttle, and its share of the leak budget is used up."""
+    stop_line: Annotated[int, Field(ge=0)]
+    """A volume is at or below the stop line."""
+    release: Annotated[int, Field(ge=0)]
+    """It came soon after the release, and its client may have sent it before that."""
+
+
+@described
+class RefusedClientDocument:
+    """A client of which a broker refused produce requests."""
+
+    principal: str
+    """Its user, without `User:`; of more than 64 characters the first, and an ellipsis."""
+    client_id: str
+    """The client-id, likewise."""
+    requests: Annotated[int, Field(ge=0)]
+    """How many were refused, at least."""
+
+
+@described
+class RefusalsDocument:
+    """The produce requests that a broker's authorizer has refused."""
+
+    total: Annotated[int, Field(ge=0)]
+    """All since the broker's start."""
+    by_reason: RefusedByReason
+    """The same by the reason."""
+    clients: list[RefusedClientDocument]
+    """Who was refused most since the last throttle began, the most first, ten at most."""
+
+
+@described
 class ReaderDocument:
     """A broker whose quota callback follows the factor, as it reports itself."""
 
@@ -183,9 +219,8 @@ class ReaderDocument:
     fault: str | None
     """Why it may not throttle some of its clients, as its own guards found: `self-test`,
     `not-asked` or `error`; its broker's log has the details. Null: nothing is wrong."""
-    refused: Annotated[int, Field(ge=0)] | None
-    """How many produce requests its authorizer has refused since the broker's start; null without
-    one."""
+    refused: RefusalsDocument | None
+    """What its authorizer has refused; null without one."""
 
 
 @described

@@ -52,7 +52,7 @@ class LongPoll:
         sent = _headers(request)
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(sent.get("if-none-match", ""), self._board.etag)
-        report = parse_report(sent.get("throttle-reader", ""))
+        report = parse_report(sent.get("throttle-reader", ""), sent.get("throttle-refused", ""))
         reader = None
         if report is not None:
             seen = generation if has_it else None
@@ -133,7 +133,9 @@ def _headers(request: Request) -> dict[str, str]:
     return found
 
 
-_NAMES: Final = frozenset((b"accept", b"if-none-match", b"prefer", b"throttle-reader"))
+_NAMES: Final = frozenset(
+    (b"accept", b"if-none-match", b"prefer", b"throttle-reader", b"throttle-refused")
+)
 
 
 async def _client_left(request: Request) -> None:

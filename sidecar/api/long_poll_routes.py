@@ -99,9 +99,16 @@ _HEADERS: Final = [
     ),
     _parameter(
         "Throttle-Reader",
-        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER, and ; fault=WORD and "
-        "; refused=NUMBER where there are: what a broker's quota callback reports of itself, for "
-        "/v1/readers. Ignored when it has another form.",
+        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER, and ; fault=WORD where "
+        "there is one: what a broker's quota callback reports of itself, for /v1/readers. Ignored "
+        "when it has another form.",
+    ),
+    _parameter(
+        "Throttle-Refused",
+        "new_connection=NUMBER; stop_line=NUMBER; release=NUMBER; "
+        "clients=PRINCIPAL/CLIENT_ID:NUMBER,...: with Throttle-Reader, how many produce requests "
+        "the broker's authorizer has refused since its start, and of whom most since the last "
+        "throttle began; names percent-encoded.",
     ),
 ]
 

@@ -1,9 +1,11 @@
-"""The header by which a broker's callback reports who it is and how it is.
+"""The headers by which a broker's callback reports who it is and how it is.
 
 ``Throttle-Reader: broker=1; emergency=false; throttled_clients=12``, in exactly this form and
-order, white space around the semicolons aside; ``; fault=not-asked``, ``; refused=7`` and members
-of later versions may follow. Anything else is ignored: no reader may be refused the factor for its
-report.
+order, white space around the semicolons aside; ``; fault=not-asked`` and members of later versions
+may follow. With an authorizer it sends ``Throttle-Refused: new_connection=12; stop_line=0;
+release=3; clients=alice/etl-1:10,bob/:2`` besides: requests, by reason and by principal and
+client-id, which are percent-encoded. Anything else is ignored: no reader may be refused the factor
+for its report.
 
 Example: ``broker=01; emergency=false; throttled_clients=0`` is none, since node ids have no leading
 zeros.
@@ -11,8 +13,9 @@ zeros.
 
 import re
 from typing import Final
+from urllib.parse import unquote
 
-from sidecar.throttle.readers import Report
+from sidecar.throttle.readers import Refusals, RefusedClient, Report
 
 _REPORT: Final = re.compile(
     r"broker=(0|[1-9][0-9]{0,9})[ \t]*;[ \t]*emergency=(true|false)[ \t]*;[ \t]*"
@@ -24,14 +27,29 @@ _MORE: Final = re.compile(r"([a-z_]+)=([a-z0-9-]+)")
 _LONGEST: Final = 200
 """Characters; the longest valid one of today has 110."""
 
-_COUNT: Final = re.compile(r"0|[1-9][0-9]{0,17}")
+_REFUSALS: Final = re.compile(
+    r"new_connection=([0-9]{1,18}); stop_line=([0-9]{1,18}); release=([0-9]{1,18})"
+    r"(?:; clients=([A-Za-z0-9._%/:,-]+))?(?:; [a-z_]+=[^;]*)*"
+)
+
+_CLIENT: Final = re.compile(r"([A-Za-z0-9._%-]*)/([A-Za-z0-9._%-]*):([0-9]{1,18})")
+
+_MOST_CLIENTS: Final = 10
+
+_LONGEST_REFUSALS: Final = 20_000
+"""Characters; ten clients with two names of 64 characters, each of which may be 12."""
 
 _INT_MAX: Final = 2**31 - 1
 """Kafka's node ids, and Java's sizes."""
 
 
-def parse_report(text: str) -> Report | None:
-    """A callback's report; None when it has another form."""
+def parse_report(text: str, refused: str = "") -> Report | None:
+    """A callback's report; None when it has another form.
+
+    Args:
+        text: of the header Throttle-Reader.
+        refused: of Throttle-Refused.
+    """
     found = _REPORT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         return None
@@ -39,11 +57,23 @@ def parse_report(text: str) -> Report | None:
     if max(broker_id, throttled_clients) > _INT_MAX:
         return None
     more = dict(_MORE.findall(found[4]))
-    refused = _COUNT.fullmatch(more.get("refused", ""))
     return Report(
-        broker_id,
-        found[2] == "true",
-        throttled_clients,
-        more.get("fault"),
-        int(refused[0]) if refused else None,
+        broker_id, found[2] == "true", throttled_clients, more.get("fault"), _refusals(refused)
+    )
+
+
+def _refusals(text: str) -> Refusals | None:
+    found = _REFUSALS.fullmatch(text) if len(text) <= _LONGEST_REFUSALS else None
+    if found is None:
+        return None
+    clients = [_CLIENT.fullmatch(each) for each in (found[4] or "").split(",")]
+    return Refusals(
+        new_connection=int(found[1]),
+        stop_line=int(found[2]),
+        release=int(found[3]),
+        clients=tuple(
+            RefusedClient(unquote(each[1]), unquote(each[2]), int(each[3]))
+            for each in clients[:_MOST_CLIENTS]
+            if each
+        ),
     )

@@ -18,6 +18,9 @@ from sidecar.api.documents import (
     LimitDocument,
     OverrideDocument,
     ReaderDocument,
+    RefusalsDocument,
+    RefusedByReason,
+    RefusedClientDocument,
     ViolationDocument,
     VolumeDocument,
 )
@@ -25,7 +28,7 @@ from sidecar.control.board import Change, Snapshot
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
-from sidecar.throttle.readers import Reader
+from sidecar.throttle.readers import Reader, Refusals
 from sidecar.volumes import OfflineLogDir
 
 
@@ -200,7 +203,26 @@ def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
         emergency=reader.report.emergency,
         throttled_clients=reader.report.throttled_clients,
         fault=reader.report.fault,
-        refused=reader.report.refused,
+        refused=_refusals_document(reader.report.refusals),
+    )
+
+
+def _refusals_document(refusals: Refusals | None) -> RefusalsDocument | None:
+    if refusals is None:
+        return None
+    return RefusalsDocument(
+        total=refusals.total,
+        by_reason=RefusedByReason(
+            new_connection=refusals.new_connection,
+            stop_line=refusals.stop_line,
+            release=refusals.release,
+        ),
+        clients=[
+            RefusedClientDocument(
+                principal=each.principal, client_id=each.client_id, requests=each.requests
+            )
+            for each in refusals.clients
+        ],
     )
 
 

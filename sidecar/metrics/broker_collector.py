@@ -59,17 +59,19 @@ class BrokerCollector(Collector):
         )
         refused = CounterMetricFamily(
             "kafka_throttle_reader_refused_requests",
-            "Produce requests that a broker's authorizer has refused since its start; no series"
-            " without the authorizer.",
-            labels=["broker"],
+            "Produce requests that a broker's authorizer has refused since its start, by reason"
+            " (new_connection, stop_line, release); no series without the authorizer.",
+            labels=["broker", "reason"],
         )
         for reader in board.readers.known(now):
             report = reader.report
             does = reader.follows(board.snapshot.generation, now)
             follows.add_metric([str(report.broker_id)], float(does))
             faulty.add_metric([str(report.broker_id)], float(report.fault is not None))
-            if report.refused is not None:
-                refused.add_metric([str(report.broker_id)], report.refused)
+            if report.refusals is not None:
+                for reason in ("new_connection", "stop_line", "release"):
+                    count = getattr(report.refusals, reason)
+                    refused.add_metric([str(report.broker_id), reason], count)
         yield from (follows, faulty, refused)
 
 

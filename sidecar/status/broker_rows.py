@@ -3,6 +3,7 @@
 Example: of three brokers one is fenced: one row, and "3 brokers, 2 answered".
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,9 @@ from sidecar.throttle.readers import Reader
 
 SHOWN: Final = 50
 """So many brokers that are down are named."""
+
+REFUSED: Final = 10
+"""So many refused clients are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,15 @@ class Follower:
     last_seen: Moment
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A client of which these brokers have refused requests since the last throttle began."""
+
+    principal: str
+    client_id: str
+    requests: int
+
+
 def brokers(snapshot: Snapshot, now: Now) -> Brokers:
     """The cluster's brokers, as far as something is wrong with them."""
     memory = snapshot.memory
@@ -97,6 +110,15 @@ def followers(known: list[Reader], generation: int, now: Now) -> tuple[Follower,
     )
 
 
+def refused(known: list[Reader]) -> tuple[RefusedRow, ...]:
+    """The clients of which most was refused, over all brokers that follow."""
+    requests: Counter[tuple[str, str]] = Counter()
+    for reader in known:
+        for each in reader.report.refusals.clients if reader.report.refusals else ():
+            requests[each.principal, each.client_id] += each.requests
+    return tuple(RefusedRow(*client, count) for client, count in requests.most_common(REFUSED))
+
+
 def _does(reader: Reader, generation: int) -> str:
     clients = (
         "1 client"
@@ -108,8 +130,8 @@ def _does(reader: Reader, generation: int) -> str:
         sentences.append("with longer pauses, since a volume will soon be full")
     if reader.report.fault:
         sentences.append(f"may not throttle all clients ({reader.report.fault}), see its log")
-    if reader.report.refused:
-        sentences.append(f"has refused {reader.report.refused:,} requests since its start")
+    if reader.report.refusals and reader.report.refusals.total:
+        sentences.append(f"has refused {reader.report.refusals.total:,} requests since its start")
     if reader.generation != generation:
         sentences.append("has not taken the present decision yet")
     elif not reader.waiting:

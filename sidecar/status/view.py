@@ -13,7 +13,7 @@ from sidecar.control.board import Board, Snapshot
 from sidecar.control.capability import Block, Capability
 from sidecar.control.capability_failures import CapabilityFailures, Failing
 from sidecar.settings.keys import environment_key
-from sidecar.status.broker_rows import Brokers, Follower, brokers, followers
+from sidecar.status.broker_rows import Brokers, Follower, RefusedRow, brokers, followers, refused
 from sidecar.status.contents import VolumeContents
 from sidecar.status.headline import Headline, effect, effect_of, headline, worst
 from sidecar.status.moments import Moment, Now, span
@@ -98,6 +98,7 @@ class StatusView:
         volume_count: how many there are.
         brokers: the cluster's, as far as something is wrong with them.
         followers: the brokers that ask this sidecar.
+        refused: the clients of which they refused most.
         changes: the last ones, the newest first.
         override: in force.
         can_change: whether a token is configured.
@@ -119,6 +120,7 @@ class StatusView:
     volume_count: int
     brokers: Brokers
     followers: tuple[Follower, ...]
+    refused: tuple[RefusedRow, ...]
     changes: tuple[Changed, ...]
     override: Overridden | None
     can_change: bool
@@ -163,6 +165,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
     """What the page shows at a moment."""
     board, limit, snapshot = inputs.board, inputs.limit, inputs.board.snapshot
     rows, count = volume_rows(snapshot, now, 0, WORST)
+    readers = board.readers.known(now.now)
     decision = snapshot.decision
     return StatusView(
         etag=board.etag,
@@ -175,7 +178,8 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         volumes=tuple(rows),
         volume_count=count,
         brokers=brokers(snapshot, now),
-        followers=followers(board.readers.known(now.now), snapshot.generation, now),
+        followers=followers(readers, snapshot.generation, now),
+        refused=refused(readers),
         changes=tuple(_changes(board, now)),
         override=_override(snapshot, now),
         can_change=can_change,

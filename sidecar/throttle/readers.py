@@ -20,7 +20,39 @@ MOMENT_S: Final = 10.0
 """How long one may take between two requests: a callback sends the next after half a second."""
 
 MOST: Final = 1000
-"""Some 200 bytes each; usually there is one, the broker beside this sidecar."""
+"""Some 200 bytes each, 5 kB more with refused clients; usually there is one, the broker beside
+this sidecar."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedClient:
+    """A client, and how many of its produce requests a broker has refused."""
+
+    principal: str
+    client_id: str
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """The produce requests that a broker's authorizer has refused since the broker's start.
+
+    Attributes:
+        new_connection: those of connections that are newer than the throttle.
+        stop_line: those below the stop line.
+        release: those after a release, of clients that had been refused before it.
+        clients: who was refused most since the last throttle began, the most first.
+    """
+
+    new_connection: int = 0
+    stop_line: int = 0
+    release: int = 0
+    clients: tuple[RefusedClient, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.new_connection + self.stop_line + self.release
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +64,14 @@ class Report:
         emergency: whether its pauses are longer than usual, since a volume will soon be full.
         throttled_clients: how many of its clients (tag sets of quotas) it throttles.
         fault: why it may not throttle some of them, such as "not-asked"; None: it throttles all.
-        refused: how many produce requests its authorizer has refused since the broker's start; None
-            without one.
+        refusals: its authorizer's; None without one.
     """
 
     broker_id: int
     emergency: bool
     throttled_clients: int
     fault: str | None = None
-    refused: int | None = None
+    refusals: Refusals | None = None
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The second line: from the stop line on nothing is admitted, from anybody but those excluded.
+"""The stop line: from there on nothing is admitted, from anybody but those excluded.
 
 The limit throttles producers: they wait, and a little of each passes. The stop line lies below it,
 so that a volume is not filled by what passes. It judges each volume as the limit does, on the same

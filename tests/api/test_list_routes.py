@@ -253,7 +253,10 @@ async def test_an_empty_board() -> None:
     assert (await sidecar.get("/v1/brokers")).json()["brokers"] == []
 
 
-REPORT = {"throttle_reader": "broker=3; emergency=true; throttled_clients=12; refused=34"}
+REPORT = {
+    "throttle_reader": "broker=3; emergency=true; throttled_clients=12",
+    "throttle_refused": "new_connection=30; stop_line=1; release=3; clients=etl/:34",
+}
 
 
 @pytest.mark.parametrize("path", ["/v1/quota-factors", "/v1/throttle-factor"])
@@ -271,7 +274,11 @@ async def test_a_broker_that_reads(path: str) -> None:
         "emergency": True,
         "throttled_clients": 12,
         "fault": None,
-        "refused": 34,
+        "refused": {
+            "total": 34,
+            "by_reason": {"new_connection": 30, "stop_line": 1, "release": 3},
+            "clients": [{"principal": "etl", "client_id": "", "requests": 34}],
+        },
     }
     assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": [reader]}
     await sidecar.get(path, if_none_match=etag, **REPORT)

@@ -1,7 +1,7 @@
 """Which brokers are seen, and whose callbacks follow, one series a broker."""
 
 from sidecar.metrics.broker_collector import BrokerCollector
-from sidecar.throttle.readers import Report
+from sidecar.throttle.readers import Refusals, Report
 from tests.metrics.scene import Scene
 from tests.throttle.build import reading, whole
 
@@ -47,9 +47,15 @@ def test_callbacks_that_follow_and_that_do_not() -> None:
     heard = scene.board.readers.record
     heard(Report(1, emergency=False, throttled_clients=0), 1, 0.0).waiting += 1
     heard(Report(2, emergency=False, throttled_clients=0), None, 0.0)
-    heard(Report(3, emergency=False, throttled_clients=0, fault="error", refused=7), 1, 0.0)
+    refusals = Refusals(new_connection=7, release=2)
+    heard(Report(3, emergency=False, throttled_clients=0, fault="error", refusals=refusals), 1, 0.0)
     assert {"1": 0.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_faulty")
-    assert {"3": 7.0} == scene.by_broker("reader_refused_requests_total")
+    assert {"new_connection": 7, "stop_line": 0, "release": 2} == {
+        each.labels["reason"]: each.value
+        for family in BrokerCollector(scene.board).collect()
+        for each in family.samples
+        if each.name == "kafka_throttle_reader_refused_requests_total"
+    }
     assert {"1": 1.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_follows")
     scene.clock.now = 11.0
     assert {"1": 1.0, "2": 0.0, "3": 0.0} == scene.by_broker("reader_follows")

@@ -10,7 +10,7 @@ import pytest
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
-from sidecar.throttle.readers import Report
+from sidecar.throttle.readers import Refusals, RefusedClient, Report
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import FACTORS, TOKEN, FakeSidecar, until
 from tests.status.outline import Outline, outline
@@ -156,12 +156,17 @@ async def test_a_callback_with_a_fault() -> None:
     assert "has refused" not in words
 
 
-async def test_a_broker_that_refuses() -> None:
-    """The page has how many requests it was."""
+async def test_brokers_that_refuse() -> None:
+    """The page has how many requests it was, and of whom most of all brokers together."""
     sidecar = throttled()
-    sidecar.board.readers.record(Report(1, False, 0, refused=1234), None, 0.0)
+    assert "Refused clients" not in (await outline(sidecar)).words
+    for broker, etl in ((1, 1000), (2, 200)):
+        clients = (RefusedClient("bob", "<app>", 500), RefusedClient("etl", "", etl))
+        refusals = Refusals(new_connection=1200, release=34, clients=clients)
+        sidecar.board.readers.record(Report(broker, False, 0, refusals=refusals), None, 0.0)
     words = (await outline(sidecar)).words
     assert "throttles nobody, has refused 1,234 requests since its start" in words
+    assert "UserClient-idRequests etl1,200 bob<app>1,000" in words
 
 
 async def test_no_broker_follows() -> None:

@@ -15,12 +15,14 @@ class FactorServer:
     Attributes:
         factor: the one in force; ``decide`` changes it.
         reports: the ``Throttle-Reader`` headers that came, the last one last.
+        refusals: the ``Throttle-Refused`` headers likewise.
     """
 
     def __init__(self, port: int, factor: float = 1.0) -> None:
         """Nothing listens yet; the port is where the callback asks."""
         self.factor = factor
         self.reports: list[str] = []
+        self.refusals: list[str] = []
         self._port = port
         self._generation = 1
         self._changed = asyncio.Event()
@@ -49,6 +51,8 @@ class FactorServer:
             headers = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
             if "throttle-reader" in headers:
                 self.reports.append(headers["throttle-reader"])
+            if "throttle-refused" in headers:
+                self.refusals.append(headers["throttle-refused"])
             if headers.get("if-none-match") == self._tag:
                 changed = self._changed
                 try:

@@ -1,4 +1,4 @@
-"""The second line, rule by rule (docs/how-it-decides.md)."""
+"""The stop line, rule by rule (docs/how-it-decides.md)."""
 
 import math
 from dataclasses import replace

@@ -117,11 +117,11 @@ CALLBACKS: Final = ShownRow(
         ),
         Shown(
             "Requests refused",
-            "By brokers with the authorizer, before anything was appended.",
+            "By brokers with the authorizer, before anything was appended; /v1/readers says whose.",
             (
                 Query(
-                    f"sum by (cluster, broker) ({rate('reader_refused_requests_total')})",
-                    f"{CLUSTER} broker {{{{broker}}}}",
+                    f"sum by (cluster, broker, reason) ({rate('reader_refused_requests_total')})",
+                    f"{CLUSTER} broker {{{{broker}}}} {{{{reason}}}}",
                 ),
             ),
             unit="cps",

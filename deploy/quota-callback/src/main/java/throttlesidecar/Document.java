@@ -88,7 +88,7 @@ final class Document {
         return source;
     }
 
-    /** Whether nothing is to be admitted: a volume is at or below the second line. */
+    /** Whether nothing is to be admitted: a volume is at or below the stop line. */
     boolean stops() {
         return stops;
     }

@@ -346,7 +346,7 @@ final class Enforcement {
         return state.stops(user, clientId);
     }
 
-    /** Whether a volume is below the second line. */
+    /** Whether a volume is below the stop line. */
     boolean admitsNobody() {
         return state.factors.admitsNobody();
     }

@@ -84,7 +84,7 @@ final class Factors {
         return leak;
     }
 
-    /** Whether a volume is below the second line, so that nothing is admitted; with a factor of 0. */
+    /** Whether a volume is below the stop line, so that nothing is admitted; with a factor of 0. */
     boolean admitsNobody() {
         return admitsNobody;
     }

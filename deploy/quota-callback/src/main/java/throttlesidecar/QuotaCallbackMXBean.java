@@ -61,11 +61,17 @@ public interface QuotaCallbackMXBean {
     /** Of those, how many of connections that are newer than the throttle. */
     long getRefusedNewConnections();
 
-    /** How many below the second line. */
-    long getRefusedBelowSecondLine();
+    /** How many below the stop line. */
+    long getRefusedBelowStopLine();
 
     /** How many within seconds after a release, of connections that were refused before it. */
     long getRefusedAfterRelease();
+
+    /**
+     * The clients of which most were refused since the last throttle began, ten at most, the most
+     * first: {@code alice/etl-1:9,bob/:1}, principal and client-id percent-encoded.
+     */
+    String getRefusedClients();
 
     /** How many connections that produced while not throttled are known. */
     int getConnectionsKnown();

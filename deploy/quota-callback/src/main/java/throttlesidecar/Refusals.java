@@ -17,7 +17,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * <p>While a factor is 0, a connection from before the throttle is never refused: it pauses, and that
  * bounds what it lands. One that is new lands a request before any pause can begin, so it is refused
  * when its tag set has used up its share of the leak budget ({@link LeakShares}), and from then on
- * until the release. Below the second line all are refused.
+ * until the release. Below the stop line all are refused.
  *
  * <p>A broker accepts any first sequence of an idempotent producer that is new to a partition. So of
  * the requests that a client has in flight none may be admitted behind a refused one, or the refused
@@ -61,8 +61,8 @@ final class Refusals {
     enum Reason {
         /** The connection is newer than the throttle, and its share of the leak budget is used up. */
         NEW_CONNECTION,
-        /** A volume is below the second line. */
-        SECOND_LINE,
+        /** A volume is below the stop line. */
+        STOP_LINE,
         /** After a refusal, the client may still have requests in flight. */
         RELEASE
     }
@@ -87,6 +87,7 @@ final class Refusals {
     private final Journal journal;
     private final Recent<Verdict> verdicts = new Recent<>(MOST_REFUSED);
     private final Map<Reason, LongAdder> counts = new EnumMap<>(Reason.class);
+    private final MostRefused mostRefused = new MostRefused();
     private final AtomicLong lineAtNanos;
     private final LongAdder sinceLine = new LongAdder();
     private volatile boolean wasStopping;
@@ -196,7 +197,7 @@ final class Refusals {
                 now.refuses() && enforcement.stops(user, tags.get(QuotaBook.CLIENT_ID_TAG));
         Verdict verdict = verdicts.get(id);
         if (stops && enforcement.admitsNobody()) {
-            refuse(id, verdict, Reason.SECOND_LINE, nanos, principal, clientId);
+            refuse(id, verdict, Reason.STOP_LINE, nanos, principal, clientId);
         }
         if (stops && !isKnown) {
             if (verdict != null || !enforcement.admits(client.tagSet(tagSets), user)) {
@@ -237,6 +238,7 @@ final class Refusals {
         Verdict verdict = last == null ? verdicts.put(id, new Verdict()) : last;
         boolean mutes = verdict.refused(reason, nanos);
         counts.get(reason).increment();
+        mostRefused.add(principal, clientId);
         sinceLine.increment();
         writeLine(nanos, principal, clientId);
         log.filter();
@@ -265,11 +267,14 @@ final class Refusals {
     void applied() {
         long nanos = moments.nanos();
         boolean stops = enforcement.stopsAnybody();
-        if (stops && !wasStopping && !connections.hasAuthorizer()) {
-            journal.info(
-                    "Producers are throttled by pauses alone, which can't stop clients that dial anew:"
-                            + " authorizer.class.name is not "
-                            + SidecarAuthorizer.class.getName());
+        if (stops && !wasStopping) {
+            mostRefused.clear();
+            if (!connections.hasAuthorizer()) {
+                journal.info(
+                        "Producers are throttled by pauses alone, which can't stop clients that dial"
+                                + " anew: authorizer.class.name is not "
+                                + SidecarAuthorizer.class.getName());
+            }
         }
         if (!stops && wasStopping) {
             releasedNanos = nanos;
@@ -299,6 +304,11 @@ final class Refusals {
     /** How many for one reason. */
     long count(Reason reason) {
         return counts.get(reason).sum();
+    }
+
+    /** The clients of which most were refused since the last throttle began. */
+    String mostRefused() {
+        return mostRefused.toString();
     }
 
     /** How many connections are known. */

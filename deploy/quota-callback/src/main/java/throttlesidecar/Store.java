@@ -249,7 +249,7 @@ final class Store implements QuotaCallbackMXBean {
     }
 
     private void apply(Factors factors) {
-        // Below the second line pauses are as long as for a full volume where nothing is refused.
+        // Below the stop line pauses are as long as for a full volume where nothing is refused.
         boolean pausesOnly = factors.admitsNobody() && settings.refuses() && !refusals.hasAuthorizer();
         quotas.apply(pausesOnly ? factors.urgent() : factors, enforcement);
         refusals.applied();
@@ -283,10 +283,22 @@ final class Store implements QuotaCallbackMXBean {
                     String.format(
                             "broker=%d; emergency=%b; throttled_clients=%d",
                             nodeId, figures.emergency, figures.tagSetsThrottled)
-                            + (fault.equals("none") ? "" : "; fault=" + fault)
-                            + (refusals.hasAuthorizer() ? "; refused=" + refusals.total() : ""));
+                            + (fault.equals("none") ? "" : "; fault=" + fault));
+            if (refusals.hasAuthorizer()) {
+                headers.put("Throttle-Refused", refusedHeader());
+            }
         }
         return headers;
+    }
+
+    private String refusedHeader() {
+        String clients = getRefusedClients();
+        return String.format(
+                "new_connection=%d; stop_line=%d; release=%d%s",
+                getRefusedNewConnections(),
+                getRefusedBelowStopLine(),
+                getRefusedAfterRelease(),
+                clients.isEmpty() ? "" : "; clients=" + clients);
     }
 
     @Override
@@ -370,13 +382,18 @@ final class Store implements QuotaCallbackMXBean {
     }
 
     @Override
-    public long getRefusedBelowSecondLine() {
-        return refusals.count(Refusals.Reason.SECOND_LINE);
+    public long getRefusedBelowStopLine() {
+        return refusals.count(Refusals.Reason.STOP_LINE);
     }
 
     @Override
     public long getRefusedAfterRelease() {
         return refusals.count(Refusals.Reason.RELEASE);
+    }
+
+    @Override
+    public String getRefusedClients() {
+        return refusals.mostRefused();
     }
 
     @Override

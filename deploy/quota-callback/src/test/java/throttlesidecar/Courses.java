@@ -37,8 +37,8 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
  * </pre>
  *
  * <p>The array has, in their order, ["pause", ms] for each charge, ["request", nanoseconds, entity tag
- * or null, wait in s, throttled tag sets, fill window in ms], and ["factor", nanoseconds, factor,
- * source] for each change.
+ * or null, wait in s, throttled tag sets, whether it is an emergency], and ["factor", nanoseconds,
+ * factor, source] for each change.
  *
  * <p>There is one thread, which does what {@link Follower} and {@link Store} do with theirs.
  */

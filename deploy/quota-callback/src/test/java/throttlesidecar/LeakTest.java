@@ -117,7 +117,7 @@ class LeakTest {
         assertFalse(Denied.isDue());
     }
 
-    /** Below the second line, where nothing can be refused. */
+    /** Below the stop line, where nothing can be refused. */
     @Test
     void theSmallestLeakIsTheLongestPauses() {
         rig.leakBytesPerSecond = 100_000;

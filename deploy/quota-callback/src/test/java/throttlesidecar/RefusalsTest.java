@@ -465,14 +465,14 @@ class RefusalsTest {
         assertFalse(writers.has("ann", "c0"));
     }
 
-    /** Below the second line nobody is admitted but who is excluded, whatever came before. */
+    /** Below the stop line nobody is admitted but who is excluded, whatever came before. */
     @Test
-    void belowTheSecondLineNobodyIsAdmitted() {
+    void belowTheStopLineNobodyIsAdmitted() {
         runs("app");
         apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true));
         assertEquals(REFUSED, produce("of-app", "app"));
         assertEquals(REFUSED, produce(dialled(), "app"));
-        assertEquals(2, refusals.count(Refusals.Reason.SECOND_LINE));
+        assertEquals(2, refusals.count(Refusals.Reason.STOP_LINE));
         assertTrue(admits(dialled(), "app", "__remote_log_metadata"));
         apply(0.0);
         moments.pass(1000);

@@ -158,7 +158,7 @@ class SidecarAuthorizerTest {
                 StandardRig.writes(ResourceType.TRANSACTIONAL_ID, "tx"));
         assertEquals(1L, figure("RefusedTotal"));
         assertEquals(1L, figure("RefusedNewConnections"));
-        assertEquals(0L, figure("RefusedBelowSecondLine"));
+        assertEquals(0L, figure("RefusedBelowStopLine"));
         assertEquals(0L, figure("RefusedAfterRelease"));
         assertEquals(true, figure("Refusing"));
         assertTrue((int) figure("ConnectionsKnown") >= 1);
@@ -236,7 +236,7 @@ class SidecarAuthorizerTest {
         assertFalse(Connections.SHARED.hasAuthorizer());
     }
 
-    /** The sidecar hears how many were refused, where anything can be. */
+    /** The sidecar hears how many were refused and whose, where anything can be. */
     @Test
     void reportsToTheSidecar() throws Exception {
         callback.configure(configs);
@@ -248,11 +248,14 @@ class SidecarAuthorizerTest {
         assertThrows(
                 RefusedException.class, () -> StandardRig.produce(authorizer, "new-2", "ann", "t"));
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-        while (reports("refused=1") == 0 && System.nanoTime() < deadline) {
+        String said =
+                "Throttle-Refused: new_connection=1; stop_line=0; release=0; clients=ann/app:1";
+        while (reports(said) == 0 && System.nanoTime() < deadline) {
             Thread.sleep(5);
         }
-        assertTrue(reports("refused=1") > 0);
-        assertFalse(sidecar.heads.get(0).toString().contains("refused="));
+        assertTrue(reports(said) > 0);
+        assertTrue(reports("Throttle-Refused: new_connection=0; stop_line=0; release=0") > 0);
+        assertFalse(sidecar.heads.get(0).toString().contains("Throttle-Refused"));
     }
 
     private long reports(String part) {
