@@ -20,6 +20,7 @@ from sidecar.api.server import HttpServer, Listen
 from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.feed_watch import FeedWatch, FetchFed
 from sidecar.control.journal import log_publication
 from sidecar.control.poller import Poller
 from sidecar.daemon.application import build_app, build_metrics_app
@@ -33,7 +34,9 @@ from sidecar.daemon.capabilities import (
 from sidecar.daemon.machine import Machine
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.start_files import read_start_files
+from sidecar.errors import SidecarError
 from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import LogDirTopics, largest_topics
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
@@ -56,10 +59,14 @@ _STUCK_S: Final = 60.0
 """Beyond an interval and two deadlines: readiness is no alarm clock, and large clusters are polled
 less often than the interval says."""
 
+_FED_S: Final = 10.0
+"""For each of two requests about what a broker leads."""
+
+_FEEDS: Final = "feeds"
 _REQUEST_LOG: Final = "request_log"
 _STATE: Final = "state"
 _STATUS: Final = "status"
-"""Three parts of the spine whose tasks the throttle works without: they are supervised too."""
+"""Four parts of the spine whose tasks the throttle works without: they are supervised too."""
 
 _NO_BROKERS: Final = Failure(FailureKind.CONNECT, "no brokers are configured")
 
@@ -114,7 +121,7 @@ def compose(
     clock = machine.clock
     factors = _factors(settings)
     board, writer = _board(settings, factors, files.state_file, machine)
-    failures = CapabilityFailures((*CAPABILITIES, _REQUEST_LOG, _STATE, _STATUS))
+    failures = CapabilityFailures((*CAPABILITIES, _FEEDS, _REQUEST_LOG, _STATE, _STATUS))
     log_file = settings.request_log_file
     request_log = None if log_file is None else LogReader(log_file)
     services = Services(
@@ -143,6 +150,8 @@ def compose(
         source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
         contents = VolumeContents(_contents_of(credentials), clock.now)
         supervised.append((_STATUS, "contents of volumes", contents.run))
+        feeds = FeedWatch(board, _fed_by(credentials))
+        supervised.append((_FEEDS, "whom brokers feed", feeds.run))
         announce = announce_to(capabilities, failures)
         vital["poller"] = Poller(
             source, board, timing, registry.poll_duration.observe, announce
@@ -270,5 +279,19 @@ def _contents_of(credentials: Credentials) -> FetchContents:
         if admin is None:
             return _NO_BROKERS
         return await largest_topics(admin, broker_id, _CONTENTS_S)
+
+    return fetch
+
+
+def _fed_by(credentials: Credentials) -> FetchFed:
+    async def fetch(broker_id: int) -> frozenset[int] | Failure:
+        admin = credentials.kafka_admin
+        if admin is None:
+            return _NO_BROKERS
+        try:
+            return await fed_brokers(admin, broker_id, _FED_S)
+        except SidecarError as error:
+            # As of the contents of volumes: polls still use the password that was read before.
+            return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
 
     return fetch

@@ -9,10 +9,10 @@ Example: ``await largest_topics(admin, 2, 10.0)`` is ``{"/data": LogDirTopics(..
 
 import asyncio
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import Final
+from typing import Final, TypeVar
 
 from aiokafka.protocol.api import Response
 
@@ -23,6 +23,8 @@ from sidecar.volumes import Failure, FailureKind
 
 LARGEST: Final = 10
 """So many topics of each log dir are reported; a hundred would hide the one that matters."""
+
+T = TypeVar("T")
 
 _QUERY: Final = Query(DescribeTopicsOfLogDirs(), "DescribeLogDirs", "Describe")
 _NONSENSE: Final = (ValueError, struct.error, LookupError, TypeError)
@@ -73,6 +75,17 @@ async def largest_topics(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
+    return await _described(admin, broker_id, timeout_s, _largest)
+
+
+async def topics_of(admin: KafkaAdmin, broker_id: int, timeout_s: float) -> set[str] | Failure:
+    """The names of all topics that have something in a broker's log dirs; see above."""
+    return await _described(admin, broker_id, timeout_s, _names)
+
+
+async def _described(
+    admin: KafkaAdmin, broker_id: int, timeout_s: float, read: Callable[[Response], T]
+) -> T | Failure:
     answers = await query_each(admin, [broker_id], lambda _: _QUERY, _answered, timeout_s)
     if isinstance(answers, Failure):
         return answers
@@ -80,7 +93,7 @@ async def largest_topics(
     if isinstance(answer, Failure):
         return answer
     try:
-        return await asyncio.to_thread(_read, answer)
+        return await asyncio.to_thread(read, answer)
     except _NONSENSE:
         text = f"broker {broker_id}: DescribeLogDirs sent an answer that can't be decoded"
         return Failure(FailureKind.PROTOCOL, text)
@@ -92,7 +105,16 @@ def _answered(query: Query, response: Response, broker_id: int) -> Response | Fa
     return response
 
 
-def _read(response: Response) -> dict[str, LogDirTopics]:
+def _names(response: Response) -> set[str]:
+    return {
+        name
+        for error_code, _, topics, *_ in log_dirs_in(response)
+        if not error_code
+        for name, *_ in topics or ()
+    }
+
+
+def _largest(response: Response) -> dict[str, LogDirTopics]:
     return {
         log_dir: _log_dir(topics or ())
         for error_code, log_dir, topics, *_ in log_dirs_in(response)

@@ -11,8 +11,8 @@ pauses can be half as much again as it is in the long run, and room is lost unti
 is judged when all pauses by the one before are over, and a rate over two of its own pauses began
 after that. While nothing can be read it stays; where none fills it grows.
 
-Which broker feeds a volume is in the cluster's metadata, which needs DESCRIBE on topics: without
-that each feeds all.
+A broker is judged by the volumes of the brokers that it feeds (``Memory.feeds``): where that is not
+known, as without DESCRIBE on topics, by all.
 
 Example: 3 clients with requests of 1 MB and pauses of 4 s, 15 MB left, a horizon of 600 s:
 750 kB/s, full in 20 s. Of 1,200 s that is a sixtieth, and a tenth is the largest step: pauses of
@@ -21,7 +21,7 @@ sixth of 1,200: pauses of 240 s, 12.5 kB/s.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,9 +47,6 @@ _STEP_S: Final = 10.0
 _AIM: Final = 2.0
 _LARGEST_STEP: Final = 10.0
 """Just after the beginning followers may still fetch what they lack: no step is larger."""
-
-Feeders = Mapping[tuple[int, str], frozenset[int]]
-"""Broker id and log dir of a volume -> the leaders of what lies on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,6 @@ class LeakRules:
         *,
         throttled: bool,
         now: float,
-        feeders: Feeders | None = None,
     ) -> Leaks:
         """The leaks at ``now``, steady seconds.
 
@@ -134,7 +130,6 @@ class LeakRules:
             memory: of the cluster, with the news of now.
             throttled: whether the factor is 0.0.
             now: steady seconds.
-            feeders: of volumes; a volume that is not there is fed by all. None: all are.
         """
         if not throttled:
             return NO_LEAKS
@@ -144,14 +139,16 @@ class LeakRules:
             return Leaks(began, leaks.brokers)
         first = Leak(1.0, began)
         # Of a thousand brokers most have the same leak, and feed the same volumes.
-        judged: dict[tuple[Leak, tuple[int, ...] | None], Leak] = {}
+        judged: dict[tuple[Leak, frozenset[int] | None], Leak] = {}
         brokers: dict[int, Leak] = {}
         for broker_id in memory.active:
             leak = leaks.brokers.get(broker_id, first)
-            fed = None if feeders is None else _fed(volumes, feeders, broker_id)
+            fed = memory.feeds.get(broker_id)
             found = judged.get((leak, fed))
             if found is None:
-                theirs = volumes if fed is None else [volumes[each] for each in fed]
+                theirs = [
+                    known for known in volumes if fed is None or known.volume.broker_id in fed
+                ]
                 found = judged[leak, fed] = self._judge(leak, theirs, now)
             if found.share < 1.0 or found.pause_before_s > 0.0:
                 brokers[broker_id] = found
@@ -181,16 +178,3 @@ class LeakRules:
         step = min(_LARGEST_STEP, max(1.0 / _LARGEST_STEP, horizons / _AIM))
         share = min(1.0, max(LEAST, leak.share * step))
         return leak if share == leak.share else Leak(share, now, pause_s)
-
-
-def _fed(volumes: Sequence[VolumeState], feeders: Feeders, broker_id: int) -> tuple[int, ...]:
-    """Which of the volumes a broker feeds, by their places."""
-    return tuple(
-        place
-        for place, known in enumerate(volumes)
-        if broker_id in feeders.get(_key(known), (broker_id,))
-    )
-
-
-def _key(known: VolumeState) -> tuple[int, str]:
-    return known.volume.broker_id, known.volume.log_dir

@@ -159,6 +159,8 @@ class Memory:
         user_throttles: users whose producers are throttled, by user and enforcer.
         retained: capability -> what it retains over a restart, as plain JSON values: no decision
             depends on it.
+        feeds: node id -> the brokers that have replicas of what it leads, as far as that is known:
+            a broker that is not there may feed all.
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
     """
@@ -171,6 +173,7 @@ class Memory:
     override: Override | None = None
     user_throttles: UserThrottles = field(default_factory=dict)
     retained: Mapping[str, object] = field(default_factory=dict)
+    feeds: Mapping[int, frozenset[int]] = field(default_factory=dict)
     failed_polls: int = 0
     failure: Failure | None = None
 

@@ -15,6 +15,7 @@ from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import jars, java
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.settings import KafkaAdmin, load
 from sidecar.volumes import Failure, FailureKind
 from tests.support.command import command, run
@@ -44,6 +45,12 @@ async def check(environ: Mapping[str, str], _: KafkaAdmin) -> object:
     return (await command("check", environ=environ)).code or None
 
 
+async def feeds(_: Mapping[str, str], admin: KafkaAdmin) -> object:
+    """Whose volumes the one broker feeds: its own."""
+    found = await fed_brokers(admin, 0, 10.0)
+    return None if found == frozenset({0}) else found
+
+
 async def quotas(_: Mapping[str, str], admin: KafkaAdmin) -> object:
     """Read quotas, as admissions need."""
     found = await describe_client_quotas(admin)
@@ -64,13 +71,16 @@ async def who_writes(_: Mapping[str, str], admin: KafkaAdmin) -> object:
         if isinstance(found, Failure):
             return found
         assert {TOPIC} == {topic for of in producers.partitions.values() for topic, _ in of}
-        return None if found.partitions == 1 else found.failures
+        refused = next(iter(found.failures.values()), None)
+        assert found.partitions == (refused is None)
+        return refused
     finally:
         await producers.close()
 
 
 USES: dict[tuple[str, ...], Use] = {
     ("--operation", "Describe", "--cluster"): check,
+    ("--operation", "Describe", "--topic", "*"): feeds,
     ("--operation", "DescribeConfigs", "--cluster"): quotas,
     ("--operation", "AlterConfigs", "--cluster"): throttle,
     ("--operation", "Read", "--topic", "*"): who_writes,

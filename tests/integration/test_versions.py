@@ -24,6 +24,7 @@ from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.client.connection import dial
 from sidecar.kafka.client.security import load_security
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
+from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import largest_topics
 from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
@@ -389,6 +390,7 @@ class TestKafka:
             each for log_dir in found.values() for each in log_dir.largest if each.topic == "orders"
         ]
         assert [0, 1, 2] == sorted(index for each in ours for index in each.partitions)
+        assert frozenset({0}) == await fed_brokers(admin_of(node), 0, 10.0)
         # What was in flight when the producer stopped is there, and was not acknowledged to it.
         assert written <= sum(each.size_bytes for each in ours) <= written + 5e6
 

@@ -28,6 +28,9 @@ from tests.support.fake_broker import (
 
 FIRST_PORT: Final = 9092
 
+_NO_TOPICS: Final = b"\x01\x00"
+"""How a poll's request for log dirs ends: it names no topic. Null, for all, has a 0."""
+
 _TOTAL: Final = b"\0total: "
 _AVAILABLE: Final = b"\0avail: "
 
@@ -36,7 +39,7 @@ Spoil = Callable[[bytes], bytes]
 
 
 class SimulatedBroker(FakeBroker):
-    """A broker of the simulated cluster.
+    """A broker of the simulated cluster, where topics may not be described (Metadata).
 
     Attributes:
         number: which of the machines it is; its node id at first.
@@ -69,7 +72,7 @@ class SimulatedBroker(FakeBroker):
         self.slow_s = 0.0
         self.spoil: Spoil | None = None
         self.served: dict[str, tuple[float, int]] = {}
-        self._forms: dict[tuple[int, bool], bytes] = {}
+        self._forms: dict[tuple[int, bool, bool], bytes] = {}
         self._network = network
 
     @property
@@ -109,20 +112,24 @@ class SimulatedBroker(FakeBroker):
         """The answer's body."""
         self.requests.clear()
         if request.api_key == DESCRIBE_LOG_DIRS:
-            return self._log_dirs(request.api_version)
+            polls = request.body.endswith(_NO_TOPICS)
+            return self._log_dirs(request.api_version, () if polls else ("any",))
         return super().answer(request)
 
-    def _log_dirs(self, version: int) -> bytes:
+    def _log_dirs(self, version: int, topics: tuple[str, ...]) -> bytes:
         """Encoded once, with marks for the sizes, since these differ in almost every answer."""
         volume = self.volume
-        form = self._forms.get((version, self.is_offline))
+        key = version, self.is_offline, bool(topics)
+        form = self._forms.get(key)
         if form is None:
             self.log_dirs = (
                 FakeLogDir(volume.log_dir, -1, -1, error_code=56)
                 if self.is_offline
-                else FakeLogDir(volume.log_dir, _number(_TOTAL), _number(_AVAILABLE)),
+                else FakeLogDir(
+                    volume.log_dir, _number(_TOTAL), _number(_AVAILABLE), topics=topics
+                ),
             )
-            form = self._forms[version, self.is_offline] = self._describe_log_dirs(version)
+            form = self._forms[key] = self._describe_log_dirs(version)
         form = form.replace(_TOTAL, volume.total_bytes.to_bytes(8, "big"))
         return form.replace(_AVAILABLE, volume.available_bytes.to_bytes(8, "big"))
 
@@ -170,7 +177,8 @@ class OrderedConnection(FakeConnection):
         spoil = self._of.spoil
         peer = self.transport.peer.process  # type: ignore[attr-defined] # a Pipe
         (key,) = struct.unpack_from(">h", self._waiting[0], 4)
-        if key == DESCRIBE_LOG_DIRS and spoil is None:
+        polls = key == DESCRIBE_LOG_DIRS and self._waiting[0].endswith(_NO_TOPICS)
+        if polls and spoil is None:
             volume = self._of.volume
             _, known = self._of.served.get(peer.name, (0.0, volume.total_bytes))
             available = known if self._of.is_offline else volume.available_bytes
