@@ -101,7 +101,8 @@ class Cluster(Members):
             volume_bytes: the size of each.
             properties: extra broker properties, over those of ``properties.py``.
             properties_of: those that differ from broker to broker, over all others: a quota
-                callback's, say, that is to query the sidecar at ``Broker.sidecar_url``.
+                callback's, say, that is to query the sidecar at ``Broker.sidecar_url``. Called when
+                ``brokers`` has all of them.
             broker_jars: on the brokers' class path behind Kafka's.
             controller_too: whether the controller has ``properties`` and ``broker_jars`` as well,
                 as where a platform configures all nodes alike.
@@ -233,8 +234,9 @@ class Cluster(Members):
             broker = await layout.broker(broker_id, volumes, volume_bytes, formatted)
             properties = layout.properties(broker, brokers, combined=self._combined)
             properties |= self._quorum | self._authorizer | self._properties
-            properties |= self._properties_of(broker)
             self._members[broker_id] = Member(broker, properties, processes, self._broker_jars)
+        for member in self._members.values():
+            member.properties |= self._properties_of(member.broker)
 
     @staticmethod
     async def _spawn(member: Member) -> None:

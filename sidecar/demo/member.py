@@ -19,6 +19,7 @@ class Member:
 
     Attributes:
         broker: its values; replaced at each start, with the new pid.
+        properties: of its next start.
         is_paused: whether SIGSTOP has stopped it.
     """
 
@@ -33,7 +34,7 @@ class Member:
         self.broker = broker
         self.is_paused = False
         self._name = f"broker {broker.id}"
-        self._properties = dict(properties)
+        self.properties = dict(properties)
         self._processes = processes
         self._more_jars = tuple(more_jars)
         self._failed: set[int] = set()
@@ -47,7 +48,7 @@ class Member:
         """Start the process; the caller waits for it."""
         broker = self.broker
         file = broker.home / "server.properties"
-        file.write_text(render(self._properties))
+        file.write_text(render(self.properties))
         # What an earlier run logged must not pass for news.
         if broker.log.exists():
             broker.log.rename(broker.log.with_suffix(f".{broker.pid}.log"))

@@ -1,21 +1,25 @@
-"""How far past its limit a volume may get by the rules, where every part sees.
+"""How far past its limit a volume may get by the rules, whichever sidecars are alive.
 
 Each volume has a replica of every partition, so that it fills with what all clients send together.
-From the crossing on it gets
+A broker looks at its own volume each second, whatever sidecars say, and throttles by that. From the
+crossing on the volume gets
 
-- the rate x the delays that the rules allow: until the next poll (the interval), until a poll ends
-  that waits for a broker's answer in vain (its deadline), until a callback asks its sidecar again
-  (its retry);
-- one request of each connection, which lands before its pause can begin;
+- the rate x the time of the broker's own eyes: until its next look, and until that is in force;
+- one request of each connection, which lands before its pause can begin; the same of one broker's
+  connections each time that leaders move, since they are new elsewhere;
+- by how much the volumes of the other brokers may lag: these throttle when their own volumes are
+  at the limit. Volumes differ by a segment of each partition, since retention deletes whole ones;
 - what the pauses let through for as long as the volume violates: of each broker the larger of its
-  leak budget and connections x bytes of a request / pause.max.
+  leak budget and connections x bytes of a request / pause.max;
+- after its broker was frozen or killed, the rate x that time. What a replica fetches when it is
+  back is no more than others have already: no client's byte is admitted by it. So it is a term of
+  its own, for the volume of a broker that has not caught up, and counts for no other.
 
-Where a broker that runs does not throttle for longer than that, since its sidecar or its callback
-is blind, no rule bounds it yet: ``explained`` adds the rate x that time, which says whether
-anything else was amiss.
+A sidecar that is away, frozen or wrong is in none of them.
 
-Example: 10 MB/s, delays of 3.5 s, 4 MB of requests, 1 MB/s let through, 20 s until space is freed:
-35 + 4 + 20 = 59 MB; with a broker that did not throttle for 5 s, 109 MB.
+Example: 10 MB/s, 1.5 s to look and throttle, 4 MB of requests, volumes that differ by 6 MB, 1 MB/s
+let through, 20 s until space is freed: 15 + 4 + 6 + 20 = 45 MB; 145 MB on the volume of a broker
+that was frozen for 10 s and has just fetched what it missed.
 """
 
 from dataclasses import dataclass
@@ -50,6 +54,8 @@ class Rules:
         interval_s: the longest time between two polls.
         deadline_s: of a poll.
         retry_s: of a callback whose sidecar did not answer.
+        look_s: from one look of a broker at its own volumes to the next.
+        apply_s: from a look to the first pause by it.
         pause_max_s: the longest pause of a client, but for an emergency.
         leak_ratio: what is let through of the rate before, at the least.
     """
@@ -57,13 +63,20 @@ class Rules:
     interval_s: float
     deadline_s: float
     retry_s: float
+    look_s: float
+    apply_s: float
     pause_max_s: float
     leak_ratio: float
 
     @property
-    def delays_s(self) -> float:
-        """From a crossing to the first pause, at most."""
+    def heard_s(self) -> float:
+        """From a crossing to the first pause by a sidecar's word, at most."""
         return self.interval_s + self.deadline_s + self.retry_s
+
+    @property
+    def eyes_s(self) -> float:
+        """From a crossing to the first pause by the broker's own eyes, at most."""
+        return self.look_s + self.apply_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +86,14 @@ class Bound:
     Attributes:
         rules: see there.
         clients: of each kind.
+        brokers: how many there are.
+        apart_bytes: by how much their volumes differ.
     """
 
     rules: Rules
     clients: tuple[Clients, ...]
+    brokers: int
+    apart_bytes: int
 
     @property
     def rate(self) -> float:
@@ -96,17 +113,25 @@ class Bound:
         """
         return self.rules.leak_ratio * self.rate + self.once / self.rules.pause_max_s
 
-    def bytes(self, violates_s: float) -> float:
-        """How far past its limit a volume may get that violates for so long, bytes."""
-        return self.rate * self.rules.delays_s + self.once + self.leak * violates_s
+    def bytes(self, violates_s: float, moves: int = 0, behind_s: float = 0.0) -> float:
+        """How far past its limit a volume may get, bytes.
 
-    def explained(self, violates_s: float, unthrottled_s: float) -> float:
-        """The same with a broker that does not throttle for so long beyond the delays."""
-        return self.bytes(violates_s) + self.rate * unthrottled_s
+        Args:
+            violates_s: for how long it is at its limit, seconds.
+            moves: how often the leaders of a broker move meanwhile.
+            behind_s: for how long its broker was away that has not caught up, seconds.
+        """
+        return (
+            self.rate * (self.rules.eyes_s + behind_s)
+            + self.once * (1 + moves / self.brokers)
+            + self.apart_bytes
+            + self.leak * violates_s
+        )
 
     def __str__(self) -> str:
         return (
-            f"{self.rate / 1e6:.1f} MB/s x {self.rules.delays_s:.1f} s "
-            f"+ {self.once / 1e6:.1f} MB of requests "
+            f"{self.rate / 1e6:.1f} MB/s x {self.rules.eyes_s:.1f} s "
+            f"+ {self.once / 1e6:.1f} MB of requests, and a part again for leaders that move "
+            f"+ {self.apart_bytes / 1e6:.1f} MB between volumes "
             f"+ {self.leak / 1e6:.2f} MB/s while it violates"
         )

@@ -1,18 +1,20 @@
 """What is claimed of a run, and whether it held: judged of its data alone.
 
-Example: a volume 78.7 MB past its limit where 60 MB are allowed: ``Claim("bytes past the limit",
-False, "broker 1 at 3:12: 78.7 MB, 60.0 MB are allowed …", 192.0)``.
+Example: a volume 78.7 MB past its limit where 60 MB are allowed: ``Claim("bytes past the limit are
+within the bound", False, "… broker 1 at 3:12: 78.7 MB, 60.0 MB are allowed …", 192.0)``.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
-from tests.chaos.course import Course, crossings, unseen_by_the_settled
+from tests.chaos.course import Course, crossings, unseen_by_the_settled, unthrottled
 from tests.chaos.samples import Sample
 from tests.chaos.schedule import clock
 
 FULL_BYTES: Final = 1 << 20
 """A volume with less than a segment left is full: its broker can't append."""
+CLIENTS_BYTES: Final = 15_000_000
+"""So much past the limit clients may land, at 9 MB/s and whatever is away."""
 PAUSE_SPARE_S: Final = 1.0
 """Kafka counts a throttle time from when the request came, and a busy machine is late."""
 EMERGENCY_PAUSE_S: Final = 300.0
@@ -43,6 +45,8 @@ def judge(course: Course) -> list[Claim]:
     return [
         _not_full(course),
         _past(course),
+        _landed(course),
+        _eyes(course),
         _safe(course),
         _waits(course),
         _agree(course),
@@ -69,18 +73,40 @@ def _not_full(course: Course) -> Claim:
 def _past(course: Course) -> Claim:
     text = "bytes past the limit are within the bound"
     found = crossings(course)
-    beyond = [each for each in found if each.past_bytes > course.bound.bytes(each.violates_s)]
+    beyond = [each for each in found if each.past_bytes > each.allowed(course.bound)]
     if not beyond:
         return Claim(text, True, f"in {len(found)} crossings")
     worst = max(beyond, key=lambda each: each.past_bytes)
-    explained = course.bound.explained(worst.violates_s, worst.unthrottled_s)
     detail = (
         f"in {len(beyond)} of {len(found)} crossings they are not; broker {worst.broker_id} at "
         f"{clock(worst.past_at_s)}: {worst.past_bytes / 1e6:.1f} MB, "
-        f"{course.bound.bytes(worst.violates_s) / 1e6:.1f} MB are allowed, "
-        f"{explained / 1e6:.1f} MB with a broker not throttled for {worst.unthrottled_s:.0f} s"
+        f"{worst.allowed(course.bound) / 1e6:.1f} MB are allowed"
     )
     return Claim(text, False, detail, worst.past_at_s)
+
+
+def _landed(course: Course) -> Claim:
+    text = f"clients land {CLIENTS_BYTES / 1e6:.0f} MB past the limit at most"
+    worst = max(crossings(course), key=lambda each: each.clients_bytes, default=None)
+    if worst is None:
+        return Claim(text, True, "there was no crossing")
+    holds = worst.clients_bytes <= CLIENTS_BYTES
+    detail = (
+        f"{worst.clients_bytes / 1e6:.1f} MB, broker {worst.broker_id}, in the crossing from "
+        f"{clock(worst.begin_s)} to {clock(worst.end_s)}"
+    )
+    return Claim(text, holds, detail, 0.0 if holds else worst.end_s)
+
+
+def _eyes(course: Course) -> Claim:
+    text = (
+        "a settled broker whose own volume is at its limit throttles within "
+        f"{course.throttles_within_s:.1f} s"
+    )
+    found = unthrottled(course)
+    if not found:
+        return Claim(text, True, "always")
+    return Claim(text, False, f"{found[0][1]}, in {len(found)} samples", found[0][0])
 
 
 def _safe(course: Course) -> Claim:

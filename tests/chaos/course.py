@@ -2,12 +2,13 @@
 
 Nothing here measures, and nothing has a clock: times are seconds from the beginning of the run.
 
-Example: the volume of broker 0 is at its limit at 30 s, 40 MB past it at 41 s, and free at 50 s:
-``Crossing(0, 30.0, 50.0, 40e6, 41.0, unthrottled_s=3.0)``, whose broker 1 was not throttled for 3 s
-since its sidecar was away.
+Example: the volume of broker 0 is at its limit at 30 s, 9 MB past it at 41 s, and free at 50 s. Its
+callback throttled by what it saw itself, since no sidecar was there, and one released it:
+``Crossing(0, 30.0, 50.0, 9e6, 41.0, 9e6, ..., throttled=(Word("LOCAL", 31.0),),
+released=Word("SIDECAR", 50.2))``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,13 +19,20 @@ from tests.chaos.schedule import Plan
 
 SETTLED_S: Final = 5.0
 """A process that has run for so long since its last fault has no excuse left."""
+CAUGHT_UP_S: Final = 10.0
+"""A broker that has run for so long since its last fault has copied what it missed: at 9 MB/s that
+is 108 MB at most, and its clients' leaders are where they were."""
 BACK_SHARE: Final = 0.9
 BACK_WINDOW_S: Final = 2.0
 _STEP_S: Final = 0.25
 _SPARE_S: Final = 1.0
 """What a sample may be late."""
+_BEAN_S: Final = 0.5
+"""What a callback's word in a sample may be old."""
 _WAITS_S: Final = 12.0
 """A callback's request waits for at most 10 s, and its answer is not older."""
+_SIGHTS: Final = frozenset({"SIDECAR", "LOCAL"})
+"""A callback goes by what somebody sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,25 @@ class Course:
     @property
     def seen_within_s(self) -> float:
         """How long a violation of a settled broker may stay unseen by a settled sidecar."""
-        return self.bound.rules.delays_s + _SPARE_S
+        return self.bound.rules.heard_s + _SPARE_S
+
+    @property
+    def throttles_within_s(self) -> float:
+        """How long a settled broker's own volume may violate before its callback is seen to act."""
+        return self.bound.rules.eyes_s + _SPARE_S + _BEAN_S
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a callback went by, from a moment on.
+
+    Attributes:
+        source: SIDECAR, LOCAL, FALLBACK or DISABLED.
+        at_s: when it was first seen to.
+    """
+
+    source: str
+    at_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +112,14 @@ class Crossing:
         end_s: until when; that of the last sample where it did not end.
         past_bytes: the most that it was past the limit.
         past_at_s: when that was.
-        unthrottled_s: for how long, beyond the delays of the rules, some broker that ran did not
-            throttle, or nothing was heard of its callback.
+        clients_bytes: the most that it was past the limit while its broker had nothing to catch up
+            with: what clients landed. What a replica fetches that was away, others have already.
+        behind_s: for how long its broker had been away that had not caught up at ``past_at_s``; 0.0
+            where it had.
+        moves: how often leaders have moved until then: of each broker that a fault took, there and
+            back.
+        throttled: by what its callback throttled, each source once, in order.
+        released: by what it was released; None: not before the next crossing, or not seen.
     """
 
     broker_id: int
@@ -95,12 +127,20 @@ class Crossing:
     end_s: float
     past_bytes: int
     past_at_s: float
-    unthrottled_s: float
+    clients_bytes: int
+    behind_s: float
+    moves: int
+    throttled: tuple[Word, ...]
+    released: Word | None
 
     @property
     def violates_s(self) -> float:
         """How long it lasted."""
         return self.end_s - self.begin_s
+
+    def allowed(self, bound: Bound) -> float:
+        """How far past the limit the volume may have been, bytes."""
+        return bound.bytes(self.violates_s, self.moves, self.behind_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,36 +182,77 @@ class Return:
 def crossings(course: Course) -> list[Crossing]:
     """Those of each volume, by their beginnings."""
     found: list[Crossing] = []
-    for broker_id in sorted({key for sample in course.samples for key in sample.least}):
-        run: list[Sample] = []
-        for sample in course.samples:
+    samples = course.samples
+    for broker_id in sorted({key for sample in samples for key in sample.least}):
+        run: list[int] = []
+        for index, sample in enumerate(samples):
             if sample.least.get(broker_id, course.limit_bytes + 1) <= course.limit_bytes:
-                run.append(sample)
+                run.append(index)
             elif run and broker_id in sample.least:
-                found.append(_crossing(course, broker_id, run, sample.at_s))
+                found.append(_crossing(course, broker_id, run, index))
                 run = []
         if run:
-            found.append(_crossing(course, broker_id, run, run[-1].at_s))
+            found.append(_crossing(course, broker_id, run, len(samples)))
     return sorted(found, key=lambda each: each.begin_s)
 
 
-def _crossing(course: Course, broker_id: int, run: Sequence[Sample], end_s: float) -> Crossing:
-    fullest = min(run, key=lambda sample: sample.least[broker_id])
-    begin_s = run[0].at_s
-    # Up to the fullest: what comes later made nothing worse.
-    unthrottled_s = 0.0
-    before_s = begin_s + course.bound.rules.delays_s
-    for sample in run:
-        if before_s < sample.at_s <= fullest.at_s and any(_lets_through(sample)):
-            unthrottled_s += sample.at_s - before_s
-        before_s = max(before_s, sample.at_s)
-    past_bytes = course.limit_bytes - fullest.least[broker_id]
-    return Crossing(broker_id, begin_s, end_s, past_bytes, fullest.at_s, unthrottled_s)
+def _crossing(course: Course, broker_id: int, run: Sequence[int], end: int) -> Crossing:
+    samples = [course.samples[index] for index in run]
+    fullest = min(samples, key=lambda sample: sample.least[broker_id])
+    until = [each for each in samples if each.at_s <= fullest.at_s]
+    later = course.samples[end:]
+    caught_up = [each.least[broker_id] for each in samples if _caught_up(each, broker_id)]
+    return Crossing(
+        broker_id,
+        samples[0].at_s,
+        (later or samples[-1:])[0].at_s,
+        course.limit_bytes - fullest.least[broker_id],
+        fullest.at_s,
+        course.limit_bytes - min(caught_up, default=course.limit_bytes),
+        _behind_s(course.samples[: course.samples.index(fullest) + 1], broker_id),
+        2 * sum(any(not _caught_up(each, other) for each in until) for other in fullest.least),
+        tuple(_throttled(samples, broker_id)),
+        _released(course, later, broker_id),
+    )
 
 
-def _lets_through(sample: Sample) -> Iterator[bool]:
-    for broker_id, sight in sample.callbacks.items():
-        yield sample.runs(broker_id) and (sight is None or not sight.throttles)
+def _caught_up(sample: Sample, broker_id: int) -> bool:
+    """Whether a broker has had the time; at the beginning of a run nobody lacks anything."""
+    ran_s = sample.steady_s.get(f"broker {broker_id}")
+    return ran_s is not None and ran_s >= min(CAUGHT_UP_S, sample.at_s)
+
+
+def _behind_s(samples: Sequence[Sample], broker_id: int) -> float:
+    """For how long a broker was away the last time, if it has not caught up in the last sample."""
+    if _caught_up(samples[-1], broker_id):
+        return 0.0
+    end_s = samples[-1].at_s
+    for sample in reversed(samples):
+        if not sample.runs(broker_id):
+            continue
+        if _caught_up(sample, broker_id):
+            return end_s - sample.at_s
+        end_s = sample.at_s
+    return end_s
+
+
+def _throttled(samples: Iterable[Sample], broker_id: int) -> Iterator[Word]:
+    seen: set[str] = set()
+    for sample in samples:
+        sight = sample.callbacks.get(broker_id)
+        if sight is not None and sight.throttles and sight.source not in seen:
+            seen.add(sight.source)
+            yield Word(sight.source, sample.at_s)
+
+
+def _released(course: Course, later: Iterable[Sample], broker_id: int) -> Word | None:
+    for sample in later:
+        if sample.least.get(broker_id, course.limit_bytes + 1) <= course.limit_bytes:
+            return None
+        sight = sample.callbacks.get(broker_id)
+        if sight is not None and not sight.throttles:
+            return Word(sight.source, sample.at_s)
+    return None
 
 
 def blindness(course: Course) -> list[Blind]:
@@ -245,7 +326,7 @@ def blind_in(
 def _callback(callback: CallbackSight | None, *, unseen: bool) -> str:
     if callback is None:
         return "JMX does not answer"
-    if callback.source != "SIDECAR":
+    if callback.source not in _SIGHTS:
         return f"goes by {callback.source}"
     if unseen and not callback.throttles:
         return "does not throttle"
@@ -263,6 +344,18 @@ def unseen_by_the_settled(course: Course) -> list[tuple[float, str]]:
             if sidecar is not None and sidecar.sees and who in blind and settled:
                 found.append((sample.at_s, f"{who} {blind[who]}"))
     return found
+
+
+def unthrottled(course: Course) -> list[tuple[float, str]]:
+    """Settled brokers that do not throttle although their own volumes violate."""
+    return [
+        (sample.at_s, f"broker {broker_id}, going by {sight.source}")
+        for sample, violates_s in _violations(course)
+        for broker_id, for_s in violates_s.items()
+        if for_s > course.throttles_within_s
+        and (sight := sample.callbacks.get(broker_id)) is not None
+        and not sight.throttles
+    ]
 
 
 def releases(course: Course) -> list[tuple[float, float]]:

@@ -12,14 +12,25 @@ LIMIT: Final = 100_000_000
 MB: Final = 1_000_000
 
 BOUND: Final = Bound(
-    Rules(interval_s=1.0, deadline_s=1.0, retry_s=0.5, pause_max_s=4.0, leak_ratio=0.0),
+    Rules(
+        interval_s=1.0,
+        deadline_s=1.0,
+        retry_s=0.5,
+        look_s=1.0,
+        apply_s=0.5,
+        pause_max_s=4.0,
+        leak_ratio=0.0,
+    ),
     (Clients(4, MB, 8e6),),
+    brokers=3,
+    apart_bytes=0,
 )
-"""10.08 MB/s x 2.5 s + 4 MB + 1 MB/s."""
+"""10.08 MB/s x 1.5 s + 4 MB + 1 MB/s."""
 
 SEES: Final = SidecarSight(is_ready=True, factor=1.0, source="observation")
 THROTTLES: Final = SidecarSight(is_ready=True, factor=0.0, source="observation")
 FREE: Final = CallbackSight("SIDECAR", 1.0, "FREE", 0.1, emergency=False, longest_pause_s=0.0)
+LOCAL: Final = CallbackSight("LOCAL", 0.0, "STOPPED", 0.1, emergency=False, longest_pause_s=4.0)
 STOPPED: Final = CallbackSight("SIDECAR", 0.0, "STOPPED", 0.1, emergency=False, longest_pause_s=4.0)
 
 FAULT: Final = Fault(20.0, 26.0, Action.KILL, Role.SIDECAR, 1)

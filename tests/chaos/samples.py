@@ -33,7 +33,7 @@ class CallbackSight:
     """What a broker's callback says in JMX.
 
     Attributes:
-        source: SIDECAR, FALLBACK or DISABLED.
+        source: SIDECAR, LOCAL, FALLBACK or DISABLED.
         factor: that it applies.
         regime: FREE, STOPPED, SCALED or RAMP.
         age_s: of the sidecar's last answer; -1.0 before the first.

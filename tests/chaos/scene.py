@@ -2,9 +2,9 @@
 
 Each broker leads one partition of each topic, and has a replica of all: every volume fills with
 all that is sent, 9 MB/s. Half of that librdkafka sends, one producer to each partition, and half
-Kafka's own client, three producers to all of them. A volume of 268 MB is at its limit some 14 s
-after it was cleaned; 130 MB are left then for what gets past it. Each broker asks the sidecar
-beside it, and where that does not answer the other two.
+Kafka's own client, three producers to all of them. A volume of 256 MB is at its limit some 10 s
+after it was cleaned; 130 MB are left then for what gets past it. Each callback asks all sidecars,
+its own first.
 
 Example: ``await play(plan(1, 600.0), out, say)`` takes eleven minutes and is a course to be judged.
 """
@@ -20,7 +20,7 @@ from typing import Final
 
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
+from sidecar.demo.callback import CALLBACK_PROPERTIES
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.nodes import Broker
 from sidecar.demo.scenario import INTERVAL, MINIMUM_INTERVAL, PAUSE_MAX_S
@@ -40,7 +40,7 @@ from tests.chaos.watch import Watch
 from tests.support.java_traffic import JavaTraffic
 
 BROKERS: Final = 3
-VOLUME_BYTES: Final = 256 << 20
+VOLUME_BYTES: Final = 256_000_000
 LIMIT_BYTES: Final = 130_000_000
 BYTES_PER_S: Final = 4.5e6
 """Of all producers of one kind."""
@@ -54,15 +54,28 @@ _QUEUE_BYTES: Final = 4 << 20
 _BATCH_BYTES: Final = 1_000_000
 _JAVA_REQUEST_BYTES: Final = BROKERS * (16 << 10)
 _FIRST_BYTES_S: Final = 30.0
+_SEGMENT_BYTES: Final = 1 << 20
+"""The demo's brokers'."""
 
 BOUND: Final = Bound(
-    Rules(interval_s=1.0, deadline_s=2.0, retry_s=0.5, pause_max_s=PAUSE_MAX_S, leak_ratio=0.01),
+    Rules(
+        interval_s=1.0,
+        deadline_s=2.0,
+        retry_s=0.5,
+        look_s=1.0,
+        apply_s=0.5,
+        pause_max_s=PAUSE_MAX_S,
+        leak_ratio=0.01,
+    ),
     (
         Clients(BROKERS, _BATCH_BYTES, int(BYTES_PER_S)),
         Clients(BROKERS * BROKERS, _JAVA_REQUEST_BYTES, int(BYTES_PER_S)),
     ),
+    brokers=BROKERS,
+    apart_bytes=len(_TOPICS) * len(_PARTITIONS) * _SEGMENT_BYTES,
 )
-"""Of the settings below, the callback's defaults, and these producers."""
+"""Of the settings below, the callback's defaults and these producers; half a second until a look is
+in force, on two slow cores."""
 
 _SETTINGS: Final = {
     "SIDECAR_STORAGE_CHECK_INTERVAL": INTERVAL,
@@ -93,8 +106,6 @@ async def play(course: Course, out: Path, say: Say) -> None:
         async with Admin(cluster.bootstrap) as admin:
             for topic in _TOPICS:
                 await admin.create_topic(topic, assignment=_PARTITIONS)
-            for broker in cluster.brokers.values():
-                await admin.set_broker_config(broker.id, _asks_all(broker, cluster))
         await start_sidecars(cluster, _SETTINGS)
         callbacks = await stack.enter_async_context(CallbackWatch())
         for broker in cluster.brokers.values():
@@ -106,12 +117,6 @@ async def play(course: Course, out: Path, say: Say) -> None:
             await _run(course, cluster, callbacks, say, began)
         finally:
             course.producers = [_as_data(*each, began) for each in producers]
-
-
-def _asks_all(broker: Broker, cluster: Cluster) -> dict[str, str]:
-    """Its callback asks the sidecar beside it first, and then all others."""
-    others = [each.sidecar_url for each in cluster.brokers.values() if each is not broker]
-    return {"client.quota.callback.sidecar.url": ",".join([broker.sidecar_url, *others])}
 
 
 async def _run(
@@ -157,17 +162,23 @@ async def _run(
 
 
 def _cluster() -> Cluster:
-    return Cluster(
+    def asks_every_sidecar(broker: Broker) -> dict[str, str]:
+        # Its own counts first; the others are asked by turns.
+        others = [each.sidecar_url for each in cluster.brokers.values() if each.id != broker.id]
+        return {"client.quota.callback.sidecar.url": ",".join([broker.sidecar_url, *others])}
+
+    cluster = Cluster(
         environ=os.environ,
         brokers=BROKERS,
         volumes=1,
         volume_bytes=VOLUME_BYTES,
         broker_jars=[callback_jar()],
         properties={**CALLBACK_PROPERTIES, "leader.imbalance.check.interval.seconds": "5"},
-        properties_of=asks_its_sidecar,
+        properties_of=asks_every_sidecar,
         # It is the controller that makes the first leaders lead again.
         controller_too=True,
     )
+    return cluster
 
 
 _Traffic = tuple[str, float, Traffic | JavaTraffic]

@@ -2,8 +2,8 @@
 
 Each fault begins, lasts for 3 to 12 s, and ends. No two are on one process at once, and only one
 broker is away at a time, until it had the time to return and to copy what it missed; sidecars are
-away whenever it comes so, and now and then all at once. The last part of the run has no fault: what
-must be right again is.
+away whenever it comes so, and in a third of the moments all of them are taken at once. The last
+part of the run has no fault: what must be right again is.
 
 Example: ``plan(1, 600.0)`` has some 40 faults in 555 s, the same ones each time.
 """
@@ -23,9 +23,8 @@ BROKER_REST_S: Final = 20.0
 """From the end of a broker's fault to the next broker's: it starts, is unfenced, and copies."""
 SIDECAR_REST_S: Final = 5.0
 
-_TOGETHER: Final = 0.3
-"""Of the faults of sidecars, those that take all that run."""
 _GAP_S: Final = (4.0, 16.0)
+_ALL_SIDECARS: Final = "all sidecars"
 _CLEANING_S: Final = (8.0, 45.0)
 _SHORTEST_CYCLE_S: Final = 10.0
 
@@ -105,16 +104,18 @@ def plan(seed: int, duration_s: float, brokers: int = 3) -> Plan:
     faults: list[Fault] = []
     at_s = FIRST_S
     while at_s + LONGEST_S <= until_s:
-        role, action = chance.choice(list(Role)), chance.choice(list(Action))
-        lasts_s = chance.uniform(SHORTEST_S, LONGEST_S)
+        target, action = chance.choice([*Role, _ALL_SIDECARS]), chance.choice(list(Action))
+        end_s = at_s + chance.uniform(SHORTEST_S, LONGEST_S)
+        role = target if isinstance(target, Role) else Role.SIDECAR
         free = [number for number in range(brokers) if free_at[role, number] <= at_s]
-        together = role is Role.SIDECAR and chance.random() < _TOGETHER
-        if free:
-            end_s = round(at_s + lasts_s, 1)
-            for number in free if together else [chance.choice(free)]:
-                fault = Fault(round(at_s, 1), end_s, action, role, number)
-                faults.append(fault)
-                _occupy(free_at, fault)
+        if target != _ALL_SIDECARS:
+            numbers = [chance.choice(free)] if free else []
+        else:
+            numbers = free if len(free) == brokers else []
+        for number in numbers:
+            fault = Fault(round(at_s, 1), round(end_s, 1), action, role, number)
+            faults.append(fault)
+            _occupy(free_at, fault)
         at_s += chance.uniform(*_GAP_S)
     cleanings = int(duration_s / _SHORTEST_CYCLE_S) + 1
     return Plan(

@@ -1,8 +1,8 @@
 """The table at the end of a run: what the claims came to, and what was blind when.
 
-Example: the row ``| 1 | 4 | 78.7 MB | 3:12 | 60.1 MB | 112.4 MB | 4 s | 51.3 MB |`` is of broker 1.
-Its volume was at its limit 4 times, and at 3:12 78.7 MB past it, where the rules allow 60.1 MB;
-a broker that did not throttle for 4 s explains 112.4 MB.
+Example: the row ``| 1 | 4 | 78.7 MB | 3:12 | 60.1 MB | 12.4 MB | 51.3 MB |`` is of broker 1. Its
+volume was at its limit 4 times, and at 3:12 78.7 MB past it, where the rules allow 60.1 MB. Clients
+landed 12.4 MB of that; the rest it fetched when it was back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from tests.chaos.claims import Claim, judge
-from tests.chaos.course import Course, Return, blindness, crossings, returns
+from tests.chaos.course import Course, Return, Word, blindness, crossings, returns
 from tests.chaos.schedule import clock
 
 _BEFORE_S: Final = 60.0
@@ -23,6 +23,7 @@ def report(course: Course) -> str:
     parts = [
         _head(course),
         _volumes(course),
+        _crossings(course),
         _producers(course),
         _blind(course),
         _logs(course),
@@ -56,7 +57,7 @@ def _volumes(course: Course) -> str:
         mine = [each for each in found if each.broker_id == broker_id]
         least = min(each.least[broker_id] for each in course.samples if broker_id in each.least)
         if not mine:
-            rows.append([str(broker_id), "0", "", "", "", "", "", _mb(least)])
+            rows.append([str(broker_id), "0", "", "", "", "", _mb(least)])
             continue
         worst = max(mine, key=lambda each: each.past_bytes)
         rows.append(
@@ -65,14 +66,35 @@ def _volumes(course: Course) -> str:
                 str(len(mine)),
                 _mb(worst.past_bytes),
                 clock(worst.past_at_s),
-                _mb(course.bound.bytes(worst.violates_s)),
-                _mb(course.bound.explained(worst.violates_s, worst.unthrottled_s)),
-                f"{worst.unthrottled_s:.0f} s",
+                _mb(worst.allowed(course.bound)),
+                _mb(max(each.clients_bytes for each in mine)),
                 _mb(least),
             ]
         )
-    head = ["broker", "crossings", "past the limit, most", "at", "bound", "with blind time"]
-    return _table([*head, "unthrottled", "least available"], rows)
+    head = ["broker", "crossings", "past the limit, most", "at", "bound"]
+    return _table([*head, "by clients, most", "least available"], rows)
+
+
+def _crossings(course: Course) -> str:
+    rows = [
+        [
+            str(each.broker_id),
+            clock(each.begin_s),
+            clock(each.end_s),
+            _mb(each.past_bytes),
+            _mb(each.allowed(course.bound)),
+            _mb(each.clients_bytes),
+            ", ".join(_word(word, each.begin_s) for word in each.throttled),
+            "" if each.released is None else _word(each.released, each.end_s),
+        ]
+        for each in crossings(course)
+    ]
+    head = ["crossing of", "from", "to", "past the limit", "bound", "by clients"]
+    return _table([*head, "throttled by", "released by"], rows)
+
+
+def _word(word: Word, since_s: float) -> str:
+    return f"{word.source} after {word.at_s - since_s:.1f} s"
 
 
 def _producers(course: Course) -> str:

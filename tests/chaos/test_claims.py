@@ -22,41 +22,55 @@ def broken(run: Course) -> list[Claim]:
     return [claim for claim in judge(run) if not claim.holds]
 
 
+def texts(run: Course) -> list[str]:
+    return [claim.text.split()[0] for claim in broken(run)]
+
+
 def test_all_claims_hold_of_a_good_run() -> None:
     """With a crossing within the bound and a throttle time within the longest pause."""
     run = course([sample(1.0), sample(2.0, (9, 9, 9)), sample(3.0)])
     run.producers = [Producer("Java", 1e6, Series(), 4.9, 0)]
     assert [] == broken(run)
-    assert len(judge(run)) == 6
+    assert len(judge(run)) == 8
 
 
 def test_a_full_volume() -> None:
     """Less than a segment is left of it."""
     run = course([sample(1.0), sample(2.0, (-50, 98, -50)), sample(3.0, (-50, 100, -50))])
-    full, past = broken(run)
+    full, past, landed = broken(run)
     assert ("no volume is full", 3.0) == (full.text, full.at_s)
     assert "broker 1" in full.detail
     assert "bound" in past.text
+    assert "clients" in landed.text
 
 
 def test_bytes_past_the_bound() -> None:
-    """The worst of those that were not allowed, with what blindness explains of it."""
+    """The worst of those that were not allowed; what a broker fetches that was away is."""
     most = int(BOUND.bytes(2.0) / MB)
-    allowed = [sample(1.0, (most, -9, -9)), sample(3.0)]
-    assert [] == broken(course(allowed))
-    callbacks = [STOPPED, STOPPED, FREE]
-    (claim,) = broken(
-        course(
-            [
-                *(sample(float(at), (at, -9, -9), callbacks=callbacks) for at in range(1, 9)),
-                sample(9.0, (most + 20, -9, -9), callbacks=callbacks),
-                sample(10.0),
-            ]
-        )
-    )
-    assert 9.0 == claim.at_s
-    assert "1 of 1 crossings" in claim.detail
-    assert "not throttled for 6 s" in claim.detail
+    assert most > 15
+    assert ["clients"] == texts(course([sample(1.0, (most, -9, -9)), sample(3.0)]))
+    beyond = [sample(1.0), sample(8.0, (most + 1, -9, -9)), sample(10.0)]
+    past, _ = broken(course(beyond))
+    assert (8.0, True) == (past.at_s, "1 of 1 crossings" in past.detail)
+    assert f"{most + 1}.0 MB, {BOUND.bytes(2.0) / MB:.1f} MB are allowed" in past.detail
+    away = replace(beyond[0], at_s=6.0, steady_s={"sidecar 0": 60.0})
+    assert [] == broken(course([beyond[0], away, replace(beyond[1], steady_s={}), beyond[2]]))
+
+
+def test_what_clients_land_past_the_limit() -> None:
+    """Of all crossings the most, 15 MB."""
+    assert [] == broken(course([sample(1.0, (15, -9, -9)), sample(3.0)]))
+    (claim,) = broken(course([sample(1.0, (16, 2, -9)), sample(3.0)]))
+    assert 3.0 == claim.at_s
+    assert "16.0 MB, broker 0, in the crossing from 0:01 to 0:03" == claim.detail
+
+
+def test_a_broker_blind_to_its_own_volume() -> None:
+    """It does not throttle, whatever sidecars say."""
+    free = [STOPPED, FREE, STOPPED]
+    samples = [sample(float(at), (-9, 5, -9), callbacks=free) for at in range(6)]
+    (claim,) = broken(course([*samples, sample(6.0)]))
+    assert (4.0, "broker 1, going by SIDECAR, in 2 samples") == (claim.at_s, claim.detail)
 
 
 def test_a_settled_sidecar_that_sees_nothing() -> None:

@@ -1,5 +1,6 @@
 """Crossings, blindness and returns are worked out of the seconds of a run."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,14 +8,28 @@ import pytest
 from sidecar.demo.series import Series
 from tests.chaos.course import (
     Producer,
+    Word,
     blind_in,
     blindness,
     crossings,
     releases,
     returns,
     unseen_by_the_settled,
+    unthrottled,
 )
-from tests.chaos.made import FAULT, FREE, MB, SEES, STOPPED, THROTTLES, course, sample
+from tests.chaos.made import (
+    BOUND,
+    FAULT,
+    FREE,
+    LOCAL,
+    MB,
+    SEES,
+    STOPPED,
+    THROTTLES,
+    course,
+    sample,
+)
+from tests.chaos.samples import CallbackSight, Sample
 
 CALM = (-50, -50, -50)
 
@@ -63,27 +78,87 @@ def test_what_was_between_two_samples_counts() -> None:
     assert [] == blindness(run)
 
 
-def test_time_without_throttle_counts_beyond_the_delays() -> None:
-    """Of brokers that run, until the volume is at its fullest; 2.5 s are the rules' own."""
-    blind = [STOPPED, FREE, STOPPED]
+def returned(at_s: float, past: Sequence[int], ran_s: float | None) -> Sample:
+    """A second in which broker 0 has run for so long; None: it is away."""
+    whole = sample(at_s, past, away=["broker 0"] if ran_s is None else [])
+    more = {} if ran_s is None else {"broker 0": ran_s}
+    return replace(whole, steady_s={**whole.steady_s, **more})
+
+
+def test_what_a_broker_fetches_that_was_away_is_not_its_clients() -> None:
+    """It is past by 20 MB while it catches up, after 7 s away at most, and by 7 MB when it has."""
     run = course(
         [
-            *(sample(float(at), (at, -9, -9), callbacks=blind) for at in range(8)),
-            sample(8.0, (3, -9, -9), callbacks=blind),
-            sample(9.0),
+            sample(40.0),
+            *(returned(40.0 + at, CALM, None) for at in range(1, 7)),
+            returned(47.0, (20, 1, 1), 1.0),
+            returned(56.0, (7, 1, 1), 10.0),
+            sample(57.0),
+        ]
+    )
+    crossing = crossings(run)[0]
+    assert (20 * MB, 47.0, 7 * MB) == (
+        crossing.past_bytes,
+        crossing.past_at_s,
+        crossing.clients_bytes,
+    )
+    assert (7.0, 2) == (crossing.behind_s, crossing.moves)
+    assert BOUND.bytes(10.0, 2, 7.0) == crossing.allowed(BOUND)
+
+
+def test_a_broker_away_at_the_limit_is_behind_since_it_went() -> None:
+    """And one that was always there never is, nor at the beginning of a run."""
+    run = course(
+        [sample(40.0, (1, 1, 1)), *(returned(40.0 + at, (5, 1, 1), None) for at in (1, 2))]
+    )
+    assert [1.0, 0.0, 0.0] == [each.behind_s for each in crossings(run)]
+    assert [1 * MB] * 3 == [each.clients_bytes for each in crossings(run)]
+    young = course([returned(3.0, (4, 1, 1), 3.0), sample(4.0)])
+    assert (0.0, 4 * MB, 0) == (
+        crossings(young)[0].behind_s,
+        crossings(young)[0].clients_bytes,
+        crossings(young)[0].moves,
+    )
+
+
+def test_a_crossing_has_what_throttled_and_what_released() -> None:
+    """Each source once, in order; of the volume's own broker."""
+    run = course(
+        [
+            sample(1.0, (1, -9, -9), callbacks=[FREE, FREE, FREE]),
+            sample(2.0, (2, -9, -9), callbacks=[LOCAL, FREE, FREE]),
+            sample(3.0, (3, -9, -9), callbacks=[LOCAL, STOPPED, STOPPED]),
+            sample(4.0, (3, -9, -9)),
+            sample(5.0, callbacks=[STOPPED, FREE, FREE]),
+            sample(6.0),
         ]
     )
     (crossing,) = crossings(run)
-    assert 7.0 - 2.5 == pytest.approx(crossing.unthrottled_s)
-    away = [
-        sample(float(at), (at, -9, -9), callbacks=[STOPPED, None, STOPPED], away=["broker 1"])
-        for at in range(8)
-    ]
-    assert 0.0 == crossings(course(away))[0].unthrottled_s
-    silent = [
-        sample(float(at), (at, -9, -9), callbacks=[STOPPED, None, STOPPED]) for at in range(8)
-    ]
-    assert crossings(course(silent))[0].unthrottled_s > 4.0
+    assert (Word("LOCAL", 2.0), Word("SIDECAR", 4.0)) == crossing.throttled
+    assert Word("SIDECAR", 6.0) == crossing.released
+    again = course([*run.samples[:5], sample(6.0, (1, -9, -9))])
+    assert [None, None] == [each.released for each in crossings(again)]
+
+
+def test_a_broker_that_does_not_throttle_at_its_own_limit() -> None:
+    """Within 1.5 s by the rules, and 1.5 s more to be seen; its silence says nothing."""
+
+    def found(sight: CallbackSight | None, steady_s: float = 60.0) -> list[tuple[float, str]]:
+        callbacks = [STOPPED, sight, STOPPED]
+        return unthrottled(
+            course(
+                [
+                    sample(float(at), (-9, 5, -9), callbacks=callbacks, steady_s=steady_s)
+                    for at in range(6)
+                ]
+            )
+        )
+
+    assert [4.0, 5.0] == [at_s for at_s, _ in found(FREE)]
+    assert "broker 1, going by SIDECAR" == found(FREE)[0][1]
+    assert [] == found(LOCAL)
+    assert [] == found(None)
+    assert [] == found(FREE, steady_s=4.0)
 
 
 def test_why_each_does_not_see() -> None:
@@ -105,6 +180,8 @@ def test_why_each_does_not_see() -> None:
     } == blind_in(second, {}, 3.0)
     unready = sample(9.0, sidecars=[replace(SEES, is_ready=False), SEES, SEES])
     assert {"sidecar 0": "not ready"} == blind_in(unready, {}, 3.0)
+    own = sample(9.0, (5, -9, -9), callbacks=[LOCAL, STOPPED, STOPPED])
+    assert {} == blind_in(own, {0: 9.0}, 3.0), "a broker's own eyes see"
 
 
 def test_who_says_all_is_well_is_blind_to_a_violation() -> None:

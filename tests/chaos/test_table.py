@@ -13,6 +13,8 @@ def test_a_good_run() -> None:
     text = report(run)
     assert "| 0      | 1         | 9.0 MB" in text
     assert "| 2      | 0 " in text
+    assert "| 0           | 0:02 | 0:03 | 9.0 MB" in text
+    assert "| SIDECAR after 0.0 s | SIDECAR after 0.0 s |" in text
     assert "| Java     | 1.0 MB/s | 3.2 s" in text
     assert "BROKEN" not in text
     assert "tracebacks in logs: 0" in text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.waiting import seen
 
-PLAN = ("--seed", "3", "--minutes", "1")
+PLAN = ("--seed", "9", "--minutes", "1")
 """The first of its faults freezes a broker."""
 
 
