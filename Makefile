@@ -6,6 +6,7 @@
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
 # make chaos   real faults on a real cluster, by seed: 11 minutes
+# make stop-line   a volume that fills to the stop line, again and again: an hour
 # make bench   the figures of docs/figures.md
 # make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
@@ -22,7 +23,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos test test-all check lint unit brokers spark spark-all others java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -137,6 +138,12 @@ simulate: $(INSTALLED)
 # are in .cache/chaos.
 chaos: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
+
+# MINUTES=30 of each arm, ARMS="authorizer callback", SEED=1; on such a machine too. Its table and all
+# logs are in .cache/stop-line.
+stop-line: tools-demo $(INSTALLED) $(JAR)
+	$(BIN)/python -m tests.stop_line $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	    $(if $(ARMS),--arms $(ARMS))
 
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -4,13 +4,15 @@
 else: an interrupt is for this process, which ends it.
 
 Example: ``watch.follow(0, pid)`` once broker 0 has started, ``watch.lose(0)`` before it ends, and
-``watch.seen(0)`` is what its callback said in the last seconds, or None.
+``watch.seen(0)`` is what its callback said in the last seconds, or None; ``watch.figures(0)`` is
+the same with whatever more was asked for.
 """
 
 import asyncio
 import json
 import os
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 from sidecar.demo.cache import cache_folder
@@ -36,8 +38,10 @@ _END_TIMEOUT_S: Final = 10.0
 class CallbackWatch:
     """Reads the callbacks from entry to exit of its async context."""
 
-    def __init__(self) -> None:
-        self._last: dict[int, tuple[float, CallbackSight]] = {}
+    def __init__(self, more: Sequence[str] = ()) -> None:
+        """Nothing is read yet; ``more`` are names of attributes besides those of a sight."""
+        self._last: dict[int, tuple[float, dict[str, Any]]] = {}
+        self._attributes = (*_ATTRIBUTES, *more)
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -50,7 +54,7 @@ class CallbackWatch:
         libraries = await jars(DEFAULT_VERSION, cache_folder(os.environ))
         classes = await compiled("FollowBeans", libraries)
         words = [java(os.environ), "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        words += ["-cp", str(classes), "FollowBeans", str(_INTERVAL_MS), _BEAN, *_ATTRIBUTES]
+        words += ["-cp", str(classes), "FollowBeans", str(_INTERVAL_MS), _BEAN, *self._attributes]
         self._process = await asyncio.create_subprocess_exec(
             *words,
             stdin=asyncio.subprocess.PIPE,
@@ -80,8 +84,13 @@ class CallbackWatch:
 
     def seen(self, broker_id: int) -> CallbackSight | None:
         """What a callback said last; None: nothing of late."""
-        at, sight = self._last.get(broker_id, (0.0, None))
-        return sight if time.monotonic() - at <= _SILENT_S else None
+        figures = self.figures(broker_id)
+        return None if figures is None else _sight(figures)
+
+    def figures(self, broker_id: int) -> Mapping[str, Any] | None:
+        """The same, all attributes by their names."""
+        at, figures = self._last.get(broker_id, (0.0, None))
+        return figures if time.monotonic() - at <= _SILENT_S else None
 
     def _name(self, broker_id: int, pid: int) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -91,10 +100,10 @@ class CallbackWatch:
         assert process.stdout is not None
         async for line in process.stdout:
             document = json.loads(line)
-            self._last[int(document["name"])] = (time.monotonic(), _sight(document))
+            self._last[int(document["name"])] = (time.monotonic(), document)
 
 
-def _sight(document: dict[str, Any]) -> CallbackSight:
+def _sight(document: Mapping[str, Any]) -> CallbackSight:
     return CallbackSight(
         source=document["Source"],
         factor=document["FactorApplied"],

@@ -72,7 +72,7 @@ def _volumes(course: Course) -> str:
             ]
         )
     head = ["broker", "crossings", "past the limit, most", "at", "bound"]
-    return _table([*head, "by clients, most", "least available"], rows)
+    return table([*head, "by clients, most", "least available"], rows)
 
 
 def _crossings(course: Course) -> str:
@@ -90,7 +90,7 @@ def _crossings(course: Course) -> str:
         for each in crossings(course)
     ]
     head = ["crossing of", "from", "to", "past the limit", "bound", "by clients"]
-    return _table([*head, "throttled by", "released by"], rows)
+    return table([*head, "throttled by", "released by"], rows)
 
 
 def _word(word: Word, since_s: float) -> str:
@@ -114,7 +114,7 @@ def _producers(course: Course) -> str:
             ]
         )
     head = ["producer", "rate", "longest throttle time", "back to 90 %, no fault"]
-    return _table([*head, "back to 90 %, with a fault", "records given up"], rows)
+    return table([*head, "back to 90 %, with a fault", "records given up"], rows)
 
 
 def _back(found: Sequence[Return]) -> str:
@@ -132,7 +132,7 @@ def _blind(course: Course) -> str:
         [each.who, clock(each.begin_s), clock(each.end_s), each.why, _mb(each.past_bytes)]
         for each in blindness(course)
     ]
-    return _table(["blind", "from", "to", "why", "further past the limit meanwhile"], rows)
+    return table(["blind", "from", "to", "why", "further past the limit meanwhile"], rows)
 
 
 def _logs(course: Course) -> str:
@@ -148,7 +148,7 @@ def _logs(course: Course) -> str:
 
 
 def _claims(claims: Iterable[Claim]) -> str:
-    return _table(
+    return table(
         ["claim", "held", "seen"],
         [[each.text, "yes" if each.holds else "NO", each.detail] for each in claims],
     )
@@ -174,7 +174,7 @@ def _mb(count: float) -> str:
     return f"{count / _MB:.1f} MB"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as their widest cell; "" without rows."""
     if not rows:
         return ""

@@ -15,9 +15,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from tests.support.waiting import POLL_S
 
 _END_S: Final = 30.0
-_BREAK_S: Final = 0.1
-"""Between two requests of a client: a fast machine would fill a volume in seconds, and Kafka 3.3
-deletes nothing before its 30th second."""
 
 
 class Diallers:
@@ -25,6 +22,7 @@ class Diallers:
 
     Attributes:
         requests: how many were sent.
+        acknowledged_bytes: of records that the broker acknowledged.
     """
 
     def __init__(
@@ -35,6 +33,7 @@ class Diallers:
         clients: int = 4,
         record_bytes: int = 500_000,
         patience_s: float = 1.0,
+        every_s: float = 0.1,
         config: Mapping[str, Any] | None = None,
     ) -> None:
         """Nothing is sent yet.
@@ -45,9 +44,15 @@ class Diallers:
             clients: how many at once.
             record_bytes: of each request's one record.
             patience_s: how long each waits for its answer before it dials anew, seconds.
+            every_s: from one request of each to its next, at least, seconds; without it a fast
+                machine would fill a volume in seconds, and Kafka 3.3 deletes nothing before its
+                30th.
             config: more of librdkafka's configuration.
         """
         self.requests = 0
+        self.acknowledged_bytes = 0
+        self._lock = threading.Lock()
+        self._every_s = every_s
         self._topic = topic
         self._value = bytes(record_bytes)
         self._patience_s = patience_s
@@ -76,11 +81,17 @@ class Diallers:
 
     def _run(self) -> None:
         while not self._ends.is_set():
+            due = time.monotonic() + self._every_s
             producer = Producer(self._config)
-            producer.produce(self._topic, self._value, partition=0)
+            producer.produce(self._topic, self._value, partition=0, on_delivery=self._delivered)
             producer.flush(self._patience_s + 1.0)
             self.requests += 1
-            self._ends.wait(_BREAK_S)
+            self._ends.wait(max(0.0, due - time.monotonic()))
+
+    def _delivered(self, error: KafkaError | None, _: object) -> None:
+        if error is None:
+            with self._lock:
+                self.acknowledged_bytes += len(self._value)
 
 
 async def landed(bootstrap: str, topic: str, record_bytes: int = 500_000) -> int:
