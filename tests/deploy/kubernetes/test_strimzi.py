@@ -1,13 +1,15 @@
 """Strimzi's brokers obey: its operator leaves the callback's properties as they are."""
 
+import copy
 import os
 import re
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.callback import CALLBACK_PROPERTIES
+from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES
 from tests.deploy.kubernetes.rendered import (
     KUBERNETES,
     ROOT,
@@ -17,7 +19,7 @@ from tests.deploy.kubernetes.rendered import (
     one,
     resources,
 )
-from tests.deploy.kubernetes.schemas import dropped_by_strimzi
+from tests.deploy.kubernetes.schemas import dropped_by_strimzi, problems
 
 pytestmark = pytest.mark.kustomize
 
@@ -57,6 +59,20 @@ def test_each_property_of_the_callback_stays(kafka: Resource) -> None:
     assert f"{SIDECAR}enabled" in names
     assert {key for key in kafka["config"] if key.startswith(SIDECAR)} <= names
     assert [] == [key for key in names if dropped_by_strimzi(key)]
+
+
+def test_the_authorizer_of_the_page_is_one_that_strimzi_takes(found: list[Resource]) -> None:
+    """It is in authorization, since the operator drops it elsewhere, and it takes ACLs."""
+    text = (ROOT / "docs" / "refusal.md").read_text("utf-8")
+    (block,) = re.findall(r"^ *```yaml\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    kafka = copy.deepcopy(one(found, "Kafka"))
+    kafka["spec"]["kafka"] |= yaml.safe_load(block)["spec"]["kafka"]
+    assert [] == problems(kafka)
+    authorization = kafka["spec"]["kafka"]["authorization"]
+    assert REFUSING_PROPERTIES["authorizer.class.name"] == authorization["authorizerClass"]
+    assert authorization["supportsAdminApi"] is True
+    assert all(dropped_by_strimzi(key) for key in REFUSING_PROPERTIES)
+    assert not dropped_by_strimzi("allow.everyone.if.no.acl.found")
 
 
 def test_cluster_principals_are_never_throttled(found: list[Resource], kafka: Resource) -> None:
