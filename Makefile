@@ -39,7 +39,7 @@ SPARK := spark and not (broker or demo)
 OTHERS := browser or demo or kustomize or package or (broker and spark)
 # Unit tests need nothing of the integration tests, each of which has a mark.
 ALONE := $(BIN)/pytest -n auto --ignore=tests/integration
-# Two processes, each with at most three nodes at once; a file's tests share their cluster.
+# Two processes, each with three nodes at once, or four at most; a file's tests share their cluster.
 TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
 test: tools-test $(INSTALLED) $(JAR)

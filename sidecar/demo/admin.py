@@ -16,10 +16,12 @@ from typing import Any, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
@@ -121,11 +123,21 @@ class Admin:
 
     async def topics(self) -> frozenset[str]:
         """The names of the topics, internal ones too."""
+        return frozenset((await self._topics()).topics)
+
+    async def under_replicated(self) -> frozenset[str]:
+        """The topics with a replica that is not in sync, as one broker sees it."""
+        return frozenset(
+            name
+            for name, topic in (await self._topics()).topics.items()
+            if any(len(each.isrs) < len(each.replicas) for each in topic.partitions.values())
+        )
+
+    async def _topics(self) -> ClusterMetadata:
         try:
-            seen = await asyncio.to_thread(self._client.list_topics, timeout=self._timeout_s)
+            return await asyncio.to_thread(self._client.list_topics, timeout=self._timeout_s)
         except KafkaException as error:
             raise ClusterError(f"the topics can't be listed: {error}") from error
-        return frozenset(seen.topics)
 
     async def set_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         """Set some of a topic's configuration, such as retention.bytes."""
@@ -151,6 +163,29 @@ class Admin:
 
         librdkafka calls the resource type CLUSTER "BROKER".
         """
+        await self._create_acl(AclPermissionType.ALLOW, user, operation, resource, name)
+
+    async def deny(self, user: str, operation: str, resource: str, name: str) -> None:
+        """Create an ACL against a user, with words as those of ``allow``."""
+        await self._create_acl(AclPermissionType.DENY, user, operation, resource, name)
+
+    async def delete_acls(self, user: str, operation: str, resource: str, name: str) -> None:
+        """Delete what ``allow`` and ``deny`` have created with the same words."""
+        each = AclBindingFilter(
+            ResourceType[resource],
+            name,
+            ResourcePatternType.LITERAL,
+            f"User:{user}",
+            "*",
+            AclOperation[operation],
+            AclPermissionType.ANY,
+        )
+        futures = self._client.delete_acls([each], request_timeout=self._timeout_s)
+        await self._done(f"{user}'s {operation} can't be deleted", futures[each])
+
+    async def _create_acl(
+        self, permission: AclPermissionType, user: str, operation: str, resource: str, name: str
+    ) -> None:
         binding = AclBinding(
             ResourceType[resource],
             name,
@@ -158,10 +193,11 @@ class Admin:
             f"User:{user}",
             "*",
             AclOperation[operation],
-            AclPermissionType.ALLOW,
+            permission,
         )
         futures = self._client.create_acls([binding], request_timeout=self._timeout_s)
-        await self._done(f"{operation} can't be allowed to {user}", futures[binding])
+        what = f"{operation} can't be set to {permission.name} for {user}"
+        await self._done(what, futures[binding])
 
     async def _set_config(self, kind: ResourceType, name: str, config: Mapping[str, str]) -> None:
         entries = [

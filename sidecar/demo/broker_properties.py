@@ -56,7 +56,7 @@ class Endpoint:
         return f"127.0.0.1:{self.port}"
 
 
-def controller_properties(port: int, log_dir: str, authorizer: Mapping[str, str]) -> dict[str, str]:
+def controller_properties(port: int, log_dir: str) -> dict[str, str]:
     """The properties of the dedicated controller."""
     return {
         "process.roles": "controller",
@@ -66,7 +66,6 @@ def controller_properties(port: int, log_dir: str, authorizer: Mapping[str, str]
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
         "log.dirs": log_dir,
         **_QUORUM,
-        **authorizer,
     }
 
 

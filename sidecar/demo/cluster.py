@@ -16,6 +16,8 @@ broker is the controller too, in one JVM.
         await cluster.wait_active({1, 2})        # every running broker sees exactly these active
         await cluster.start_broker(0)            # same data; returns when all see it active
         await cluster.stop_broker(0)             # clean
+        cluster.configure({"num.io.threads": "8"})    # each node from its next start on
+        await cluster.restart_controller()
         await cluster.pause_broker(0)            # SIGSTOP: accepts, never answers; fenced too
         await cluster.resume_broker(0)
         await cluster.fail_log_dir(0, 1)         # returns when the broker has taken it offline
@@ -43,6 +45,7 @@ from sidecar.demo import isolation
 from sidecar.demo.admin import Admin
 from sidecar.demo.broker_properties import SESSION_TIMEOUT_MS, authorizer_properties
 from sidecar.demo.cache import cache_folder
+from sidecar.demo.controller import Controller
 from sidecar.demo.folders import OwnedFolder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.demo.layout import Layout, random_id
@@ -57,7 +60,6 @@ from sidecar.demo.waiting import deadline
 from sidecar.demo.warmup import Warm, warm_up
 from sidecar.errors import ClusterError
 
-_CONTROLLER = "the controller"
 _SCRAM_SINCE = (3, 5)
 
 
@@ -139,6 +141,7 @@ class Cluster(Members):
         self._heap_mb = heap_mb
         self._start_timeout_s = start_timeout_s
         self._supervisor: Supervisor | None = None
+        self._controller: Controller | None = None
         self._stack = ExitStack()
 
     @property
@@ -168,6 +171,7 @@ class Cluster(Members):
         self._stack.close()
         self._members.clear()
         self._supervisor = None
+        self._controller = None
         self.folder = None
 
     async def _start(self) -> None:
@@ -189,14 +193,15 @@ class Cluster(Members):
         async with deadline(self._start_timeout_s, f"Kafka {self.version} was not ready"):
             layout = self._layout(folder, supervisor, ports)
             if not self._combined:
-                await self._start_controller(layout, processes, warm)
+                self._controller = self._make_controller(layout, processes, warm)
+                await self._controller.spawn()
             await self._add_members(layout, processes, warm)
             times.append(now())
             async with asyncio.TaskGroup() as group:
                 for member in self._members.values():
                     group.create_task(self._spawn(member))
-                if not self._combined:
-                    group.create_task(processes.wait_started(_CONTROLLER))
+                if self._controller is not None:
+                    group.create_task(self._controller.wait_started())
             everyone = frozenset(self._members)
             await self._wait_all_see(lambda active: active == everyone)
             await self._create_users()
@@ -217,15 +222,11 @@ class Cluster(Members):
             controller_port=ports.reserve(),
         )
 
-    async def _start_controller(self, layout: Layout, processes: Processes, warm: Warm) -> None:
-        more = self._properties if self._controller_too else {}
-        file = layout.controller(warm.controller_log_dir, self._quorum | self._authorizer | more)
-        await processes.start(
-            _CONTROLLER,
-            [str(file)],
-            layout.folder / "controller.log",
-            more_jars=self._broker_jars if self._controller_too else (),
-        )
+    def _make_controller(self, layout: Layout, processes: Processes, warm: Warm) -> Controller:
+        properties = layout.controller(warm.controller_log_dir) | self._quorum | self._authorizer
+        controller = Controller(layout.folder, properties, processes)
+        self._configure_controller(controller)
+        return controller
 
     async def _add_members(self, layout: Layout, processes: Processes, warm: Warm) -> None:
         brokers, volumes, volume_bytes = self._counts
@@ -233,10 +234,46 @@ class Cluster(Members):
         for broker_id in range(brokers):
             broker = await layout.broker(broker_id, volumes, volume_bytes, formatted)
             properties = layout.properties(broker, brokers, combined=self._combined)
-            properties |= self._quorum | self._authorizer | self._properties
-            self._members[broker_id] = Member(broker, properties, processes, self._broker_jars)
+            properties |= self._quorum | self._authorizer
+            self._members[broker_id] = Member(broker, properties, processes)
         for member in self._members.values():
-            member.properties |= self._properties_of(member.broker)
+            self._configure_member(member)
+
+    def configure(
+        self,
+        properties: Mapping[str, str] | None = None,
+        properties_of: Callable[[Broker], Mapping[str, str]] | None = None,
+        broker_jars: Sequence[Path] = (),
+    ) -> None:
+        """Configure all nodes anew; each is so from its next start on.
+
+        Args: as of a new cluster, and in place of what it was made with.
+        """
+        self._properties = dict(properties or {})
+        self._properties_of = properties_of or _nothing
+        self._broker_jars = tuple(broker_jars)
+        for member in self._members.values():
+            self._configure_member(member)
+        if self._controller is not None:
+            self._configure_controller(self._controller)
+
+    def _configure_member(self, member: Member) -> None:
+        more = {**self._properties, **self._properties_of(member.broker)}
+        member.configure(more, self._broker_jars)
+
+    def _configure_controller(self, controller: Controller) -> None:
+        if self._controller_too:
+            controller.configure(self._properties, self._broker_jars)
+
+    async def restart_controller(self, timeout_s: float = 60.0) -> None:
+        """Stop the dedicated controller cleanly and start it; returns when it is up.
+
+        Raises:
+            ClusterError: there is none, or it is not up in time.
+        """
+        if self._controller is None:
+            raise ClusterError("there is no dedicated controller")
+        await self._controller.restart(timeout_s)
 
     @staticmethod
     async def _spawn(member: Member) -> None:

@@ -7,7 +7,6 @@ dir, ``broker-0/metadata`` the metadata log, off the volumes, and ``broker-0.log
 import base64
 import shutil
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from sidecar.demo.broker_properties import (
     controller_properties,
     controller_too,
     meta_properties,
-    render,
 )
 from sidecar.demo.listeners import Listener, listener_properties
 from sidecar.demo.nodes import Broker, VolumeDir
@@ -45,15 +43,12 @@ class Layout:
     listeners: tuple[Listener, ...]
     controller_port: int
 
-    def controller(self, formatted: Path, authorizer: Mapping[str, str]) -> Path:
-        """Lay out the controller on a copy of a formatted log dir; its properties file."""
+    def controller(self, formatted: Path) -> dict[str, str]:
+        """Lay out the controller on a copy of a formatted log dir; its own properties."""
         log_dir = self.folder / "controller"
         shutil.copytree(formatted, log_dir)
         (log_dir / _META).write_text(self._meta(CONTROLLER_ID))
-        file = self.folder / "controller.properties"
-        properties = controller_properties(self.controller_port, str(log_dir), authorizer)
-        file.write_text(render(properties))
-        return file
+        return controller_properties(self.controller_port, str(log_dir))
 
     async def broker(
         self, broker_id: int, volumes: int, volume_bytes: int, formatted: Path | None = None

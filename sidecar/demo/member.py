@@ -19,7 +19,6 @@ class Member:
 
     Attributes:
         broker: its values; replaced at each start, with the new pid.
-        properties: of its next start.
         is_paused: whether SIGSTOP has stopped it.
     """
 
@@ -28,15 +27,15 @@ class Member:
         broker: Broker,
         properties: Mapping[str, str],
         processes: Processes,
-        more_jars: Sequence[Path] = (),
     ) -> None:
         """Nothing is started yet."""
         self.broker = broker
         self.is_paused = False
         self._name = f"broker {broker.id}"
-        self.properties = dict(properties)
+        self._base = dict(properties)
+        self._more: Mapping[str, str] = {}
+        self._more_jars: tuple[Path, ...] = ()
         self._processes = processes
-        self._more_jars = tuple(more_jars)
         self._failed: set[int] = set()
 
     @property
@@ -44,11 +43,15 @@ class Member:
         """Whether the process lives, paused or not."""
         return self._processes.is_running(self._name)
 
+    def configure(self, more: Mapping[str, str], more_jars: Sequence[Path]) -> None:
+        """Set the properties and jars that it has besides its own, from its next start on."""
+        self._more, self._more_jars = dict(more), tuple(more_jars)
+
     async def spawn(self) -> None:
         """Start the process; the caller waits for it."""
         broker = self.broker
         file = broker.home / "server.properties"
-        file.write_text(render(self.properties))
+        file.write_text(render({**self._base, **self._more}))
         # What an earlier run logged must not pass for news.
         if broker.log.exists():
             broker.log.rename(broker.log.with_suffix(f".{broker.pid}.log"))

@@ -62,7 +62,7 @@ async def _make(processes: Processes, folder: Path, partial: Path) -> None:
     with Ports() as ports:
         node_port, controller_port = ports.reserve(), ports.reserve()
         file = folder / "warm-up.properties"
-        file.write_text(render(controller_properties(controller_port, str(log_dir), {})))
+        file.write_text(render(controller_properties(controller_port, str(log_dir))))
         arguments = ["format", "--config", str(file), "--cluster-id", _ANY_CLUSTER_ID]
         log = folder / "warm-up.log"
         await processes.run("the storage tool", "kafka.tools.StorageTool", arguments, log)

@@ -79,7 +79,7 @@ def test_internal_topics_have_no_more_replicas_than_there_are_brokers(
 
 def test_broker_and_controller_agree_on_the_session() -> None:
     """Whether a broker is dead is one rule, and eight heartbeats may be lost before it says so."""
-    controller = controller_properties(1000, "/c", {})
+    controller = controller_properties(1000, "/c")
     broker = _broker(3)
     assert controller["broker.session.timeout.ms"] == broker["broker.session.timeout.ms"]
     assert int(broker["broker.session.timeout.ms"]) == 8 * int(

@@ -34,6 +34,7 @@ _NEEDS: Final = {
     "secure_kafka": "broker",
     "browser": "browser",
     # Files whose tests start what they need themselves, or need a program alone.
+    "test_authorizer_upgrade": "broker",
     "test_blocks": "demo",
     "test_callback_model": "broker",
     "test_chaos": "demo",
