@@ -22,7 +22,7 @@ from tests.chaos.schedule import clock
 
 REFUSALS: Final = {
     "RefusedNewConnections": "new connections, beyond the leak budget",
-    "RefusedBelowSecondLine": "at the stop line",
+    "RefusedBelowStopLine": "at the stop line",
     "RefusedAfterRelease": "after a release",
 }
 """The callback's attribute -> why requests were refused."""

@@ -56,16 +56,14 @@ BOUND: Final = Bound(
 
 _ARMS: Final = {Arm.AUTHORIZER: REFUSING_PROPERTIES, Arm.CALLBACK: {}}
 _PREFIX: Final = "client.quota.callback.sidecar."
-_LEAK: Final = {
-    f"{_PREFIX}leak.ratio": "0.1",
-    # A tenth of the rate fills what is left in minutes: that is to be no emergency yet.
-    f"{_PREFIX}emergency.horizon.ms": "30000",
-}
+_LEAK: Final = {f"{_PREFIX}leak.ratio": "0.1"}
 _SETTINGS: Final = {
     "SIDECAR_STORAGE_CHECK_INTERVAL": INTERVAL,
     "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": MINIMUM_INTERVAL,
     "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(LIMIT_BYTES),
     "SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES": str(LINE_BYTES),
+    # A tenth of the rate fills what is left in minutes: that is to be no emergency yet.
+    "SIDECAR_THROTTLE_EMERGENCY_HORIZON": "PT30S",
 }
 _TOPIC: Final = "stop-line"
 _FILLED_BYTES: Final = LIMIT_BYTES + 100_000_000

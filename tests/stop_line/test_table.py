@@ -4,7 +4,7 @@ from tests.stop_line.course import Arm, Course, Figures, Look, Sent
 from tests.stop_line.made import BOUND, MB
 from tests.stop_line.table import report
 
-REFUSED = {"RefusedNewConnections": 1200, "RefusedBelowSecondLine": 34, "RefusedAfterRelease": 5}
+REFUSED = {"RefusedNewConnections": 1200, "RefusedBelowStopLine": 34, "RefusedAfterRelease": 5}
 
 
 def course(arm: Arm, *looks: Look) -> Course:
