@@ -218,6 +218,7 @@ class SidecarQuotaCallbackTest {
         broker.configure(configs);
         await("Source", "LOCAL");
         assertEquals(0.0, figure("FactorApplied"));
+        awaitDocumentIn(folder);
         broker.close();
         sidecar.close();
         broker.configure(configs);
@@ -234,15 +235,20 @@ class SidecarQuotaCallbackTest {
         configs.put("log.dirs", folder.toString());
         broker.configure(configs);
         await("FactorApplied", 0.0);
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-        while (!Files.exists(folder.resolve(Kept.NAME)) && System.nanoTime() < deadline) {
-            Thread.sleep(5);
-        }
+        awaitDocumentIn(folder);
         broker.close();
         sidecar.close();
         broker.configure(configs);
         await("FactorApplied", 0.0);
         assertEquals("SIDECAR", figure("Source"));
+    }
+
+    /** What is in force is written after that. */
+    private static void awaitDocumentIn(Path folder) throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        while (!Files.exists(folder.resolve(Kept.NAME)) && System.nanoTime() < deadline) {
+            Thread.sleep(5);
+        }
     }
 
     /** Where its own sidecar is dead, another's word counts. */
