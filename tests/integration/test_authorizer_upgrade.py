@@ -379,7 +379,8 @@ async def test_a_secured_cluster_is_rolled_to_the_authorizer_and_back() -> None:
         assert {"etl", "late"} == set(asked)
         tried = [life for life in roll.denied.done if life.sent]
         print(f"{sum(life.sent for life in tried)} denied")
-        assert all(life.failed == life.sent and MAY_NOT in life.error for life in tried)
+        odd = [life for life in tried if life.acknowledged or MAY_NOT not in life.error]
+        assert [] == odd
 
 
 async def test_a_cluster_without_an_authorizer_is_rolled_to_it() -> None:
