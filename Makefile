@@ -34,7 +34,7 @@ demo-pipeline: tools-demo $(INSTALLED)
 
 # What a test needs, by its marks (pyproject.toml); each test is in exactly one phase.
 UNIT := not (broker or browser or demo or kustomize or package or spark)
-BROKERS := broker and not (browser or demo or kustomize or package or spark)
+ON_BROKERS := broker and not (browser or demo or kustomize or package or spark)
 SPARK := spark and not (broker or demo)
 OTHERS := browser or demo or kustomize or package or (broker and spark)
 # Unit tests need nothing of the integration tests, each of which has a mark.
@@ -53,7 +53,7 @@ test-all: tools-test-all $(INSTALLED) $(JAR) $(KUSTOMIZE)
 	$(BIN)/coverage erase
 	$(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
 	$(MAKE) --no-print-directory arithmetic
-	$(BIN)/pytest -m '$(BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
+	$(BIN)/pytest -m '$(ON_BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(MAKE) --no-print-directory --output-sync=target --jobs spark-all others
 	$(BIN)/coverage combine --append
 	$(BIN)/coverage report --fail-under=85
@@ -74,7 +74,7 @@ unit: $(INSTALLED)
 	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/api/test_openapi.py
 
 brokers: $(INSTALLED)
-	$(BIN)/pytest -m '$(BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
+	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
 	$(BIN)/pytest -m 'spark and not slow' tests/pipeline
