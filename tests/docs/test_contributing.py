@@ -58,7 +58,19 @@ def test_make_knows_the_targets_that_are_named(page: str) -> None:
 def test_make_jar_says_where_the_jar_lies() -> None:
     """It says so also when there is nothing to be done."""
     jar = "deploy/quota-callback/target/throttle-sidecar-quota-callback.jar"
-    make = ["make", "--no-print-directory", f"--directory={ROOT}", f"--old-file={jar}", "jar"]
+    assert [str(ROOT / jar)] == said_by_make(f"--old-file={jar}", "jar").splitlines()
+
+
+def test_make_simulate_passes_on_what_it_is_given() -> None:
+    """And nothing else, such as a variable of the Makefile's own."""
+    for given, options in ((["BROKERS=5", "HOURS=2"], ["--hours 2", "--brokers 5"]), ([], [])):
+        said = said_by_make("--dry-run", "--old-file=.venv/.installed", "simulate", *given)
+        _, _, passed = said.partition("tests.simulation")
+        assert options == re.findall(r"--\w+ [^ \n]*", passed)
+
+
+def said_by_make(*arguments: str) -> str:
+    """What make prints, outside of any other make."""
+    make = ["make", "--no-print-directory", f"--directory={ROOT}", *arguments]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    done = subprocess.run(make, capture_output=True, text=True, check=True, env=environ)
-    assert [str(ROOT / jar)] == done.stdout.splitlines()
+    return subprocess.run(make, capture_output=True, text=True, check=True, env=environ).stdout
