@@ -1,9 +1,9 @@
 """Who follows the factor: the brokers whose callbacks request it, and what they report.
 
 A broker is remembered for 10 min after its last request, longer than any answer takes. Anyone who
-reaches the API can claim to be any broker, so this is for people to read, no decision depends on
-it, and at most 1,000 are remembered: for one more, the one that was silent for longest is
-forgotten.
+reaches the API can claim to be any broker, so this is for people to read, no decision depends on it
+(whom a follower feeds is read of the broker itself, ``sidecar.control.feed_watch``), and at most
+1,000 are remembered: for one more, the one that was silent for longest is forgotten.
 
 Example: broker 3's request came at 100 s and waits; it is remembered until 700 s.
 """
