@@ -19,7 +19,7 @@ from starlette.responses import Response
 from sidecar.api.answers import NO_STORE
 from sidecar.api.followed_documents import OBSERVED_AGO, VALID_FOR, FollowedDocument
 from sidecar.api.preferences import matches, preferred_wait_s
-from sidecar.api.reader_reports import parse_report
+from sidecar.api.reader_reports import parse_broker, parse_report
 from sidecar.api.views import observed_at
 from sidecar.control.board import Board
 from sidecar.throttle.readers import Reader
@@ -53,8 +53,9 @@ class LongPoll:
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(sent.get("if-none-match", ""), self._board.etag)
         report = parse_report(sent.get("throttle-reader", ""), sent.get("throttle-refused", ""))
-        reader = None
+        reader, broker_id = None, parse_broker(sent.get("throttle-broker", ""))
         if report is not None:
+            broker_id = report.broker_id
             seen = generation if has_it else None
             reader = self._board.readers.record(report, seen, self._board.now())
         if has_it:
@@ -70,7 +71,7 @@ class LongPoll:
             "ETag": f'W/"{self._board.etag}"',
             VALID_FOR: str(int(self._valid_for_s(now) * 1000)),
             **self._age(now),
-            **document.headers(snapshot, now, report.broker_id if report else None),
+            **document.headers(snapshot, now, broker_id),
             **further,
         }
         if has_it and generation == snapshot.generation:
@@ -134,7 +135,10 @@ def _headers(request: Request) -> dict[str, str]:
 
 
 _NAMES: Final = frozenset(
-    (b"accept", b"if-none-match", b"prefer", b"throttle-reader", b"throttle-refused")
+    (
+        *(b"accept", b"if-none-match", b"prefer"),
+        *(b"throttle-reader", b"throttle-refused", b"throttle-broker"),
+    )
 )
 
 

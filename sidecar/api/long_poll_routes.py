@@ -104,6 +104,10 @@ _HEADERS: Final = [
         "when it has another form.",
     ),
     _parameter(
+        "Throttle-Broker",
+        "NODE_ID: of a broker that follows another sidecar and wants the headers of its leak.",
+    ),
+    _parameter(
         "Throttle-Refused",
         "new_connection=NUMBER; stop_line=NUMBER; release=NUMBER; "
         "clients=PRINCIPAL/CLIENT_ID:NUMBER,...: with Throttle-Reader, how many produce requests "
@@ -125,8 +129,8 @@ _LEFT: Final[dict[str, Any]] = {
     },
     LEAK_SHARE: {
         "schema": {"type": "number"},
-        "description": "The share of its leak budget that the broker of Throttle-Reader may let "
-        "through; absent while it is 1, and without Throttle-Reader.",
+        "description": "The share of its leak budget that the broker of Throttle-Reader or "
+        "Throttle-Broker may let through; absent while it is 1, and without such a header.",
     },
     PAUSE_MAX: {
         "schema": {"type": "integer"},

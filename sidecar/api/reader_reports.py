@@ -5,7 +5,7 @@ order, white space around the semicolons aside; ``; fault=not-asked`` and member
 may follow. With an authorizer it sends ``Throttle-Refused: new_connection=12; stop_line=0;
 release=3; clients=alice/etl-1:10,bob/:2`` besides: requests, by reason and by principal and
 client-id, which are percent-encoded. Anything else is ignored: no reader may be refused the factor
-for its report.
+for its report. A callback that follows another sidecar sends ``Throttle-Broker: 1`` alone.
 
 Example: ``broker=01; emergency=false; throttled_clients=0`` is none, since node ids have no leading
 zeros.
@@ -21,6 +21,8 @@ _REPORT: Final = re.compile(
     r"broker=(0|[1-9][0-9]{0,9})[ \t]*;[ \t]*emergency=(true|false)[ \t]*;[ \t]*"
     r"throttled_clients=(0|[1-9][0-9]{0,9})((?:[ \t]*;[ \t]*[a-z_]+=[a-z0-9-]+)*)"
 )
+
+_NODE_ID: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 _MORE: Final = re.compile(r"([a-z_]+)=([a-z0-9-]+)")
 
@@ -60,6 +62,11 @@ def parse_report(text: str, refused: str = "") -> Report | None:
     return Report(
         broker_id, found[2] == "true", throttled_clients, more.get("fault"), _refusals(refused)
     )
+
+
+def parse_broker(text: str) -> int | None:
+    """The node id of the header Throttle-Broker; None when it is none."""
+    return int(text) if _NODE_ID.fullmatch(text) and int(text) <= _INT_MAX else None
 
 
 def _refusals(text: str) -> Refusals | None:

@@ -1,8 +1,8 @@
 """How far past its limit a volume may get by the rules, whichever sidecars are alive.
 
 Each volume has a replica of every partition, so that it fills with what all clients send together.
-A broker looks at its own volume each second, whatever sidecars say, and throttles by that. From the
-crossing on the volume gets
+A broker looks at its own volume four times a second, whatever sidecars say, and throttles by that.
+From the crossing on the volume gets
 
 - the rate x the time of the broker's own eyes: until its next look, and until that is in force;
 - one request of each connection, which lands before its pause can begin; the same of one broker's
@@ -130,7 +130,7 @@ class Bound:
 
     def __str__(self) -> str:
         return (
-            f"{self.rate / 1e6:.1f} MB/s x {self.rules.eyes_s:.1f} s "
+            f"{self.rate / 1e6:.1f} MB/s x {self.rules.eyes_s:g} s "
             f"+ {self.once / 1e6:.1f} MB of requests, and a part again for leaders that move "
             f"+ {self.apart_bytes / 1e6:.1f} MB between volumes "
             f"+ {self.leak / 1e6:.2f} MB/s while it violates"

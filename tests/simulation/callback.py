@@ -168,7 +168,8 @@ class Callback:
     def others(self) -> Sequence[Request]:
         """What each of the other sidecars is asked, by turns."""
         timeout_s = _TIMEOUT_NANOS / _NANOS_PER_S
-        return [Request(url, None, 0, _HEADERS, timeout_s) for url in self._others]
+        headers = {**_HEADERS, "Throttle-Broker": str(self._broker_id)}
+        return [Request(url, None, 0, headers, timeout_s) for url in self._others]
 
     def on_other(
         self,

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.simulation.said import Said, counting
+from tests.simulation.said import Said, counting, smallest_leak, strictest
 from tests.simulation.throttles import DISABLED, WHOLE, Factors, Leak, Source
 
 WAIT_S: Final = 10
@@ -364,13 +364,14 @@ class Following:
     def _factors(self, now_nanos: int) -> Factors:
         if not self._enabled:
             return DISABLED
-        said = counting(self._own, self._others, now_nanos)
+        words = counting(self._own, self._others, now_nanos)
+        said = strictest(words)
         document = None if said is None else said.document
         # Another sidecar's override is for another broker.
         self.is_lifted = said is self._own and document is not None and document.lifts
         if said is None or document is None:
             return self._seen(self._fallback)
-        factors = replace(document.factors, leak=said.leak)
+        factors = replace(document.factors, leak=smallest_leak(words))
         return factors if self.is_lifted else self._seen(factors)
 
     def _seen(self, factors: Factors) -> Factors:

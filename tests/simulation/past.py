@@ -8,7 +8,8 @@ These are the delays, in seconds, with n brokers, and i as the check interval:
 ===========  ==============================================  ========================  ==========
 cause        when                                            delay                     i = 10
 ===========  ==============================================  ========================  ==========
-``eyes``     L is V, whatever fails: it looks each second    1                         1
+``eyes``     L is V, whatever fails: it looks four times     0.25                      0.25
+             a second
 ``reaction`` L is another, no fault touches L, V and L's     i, a poll's deadline, two 10 + 10
              own sidecar                                     slow answers of V, two    + 5 + 4
                                                              long polls                = 29
@@ -25,8 +26,8 @@ cause        when                                            delay              
 
 What that means for a fault: V is frozen or killed: nothing is appended to it. L is frozen or
 killed: its clients write to nobody until another leads. L is killed and restarted in a throttle: 0
-by its disk, and 1 at most by its eyes. A sidecar is gone, frozen, cut off, without names or
-password: 1 of the own volume, 0 of one that was heard of, else that of the others, or of the
+by its disk, and 0.25 at most by its eyes. A sidecar is gone, frozen, cut off, without names or
+password: 0.25 of the own volume, 0 of one that was heard of, else that of the others, or of the
 fault's own length. The wall clocks of a broker and its sidecar are stepped: none, since both count
 by the steady one, but for a broker that restarts then, whose disk's word may be too old.
 
@@ -36,8 +37,8 @@ bounds and no callback does; and what a follower copies that was away (``replica
 what was written meanwhile.
 
 Example: a client of 2 MB/s in requests of 1 MB, whose leader's own volume violates, and whose
-sidecar has been gone for a minute: 4 x 2 x 1 + 1 = 9 MB may land in the first second, then 1 MB
-each 4 s, and 80 kB/s.
+sidecar has been gone for a minute: 4 x 2 x 0.25 + 1 = 3 MB may land at first, then 1 MB each 4 s,
+and 80 kB/s.
 """
 
 from collections import Counter
@@ -57,7 +58,7 @@ EMERGENCY_PAUSE_MAX_S: Final = 40.0
 LEAK_RATIO: Final = 0.01
 HEARD_S: Final = 4.0
 """Two long polls of a callback that is told to come back, and its time-out."""
-EYES_S: Final = 1.0
+EYES_S: Final = 0.25
 """From one look of a broker at its own volume to the next."""
 VALIDITY_S: Final = 300.0
 """throttle.factor.validity.duration."""

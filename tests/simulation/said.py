@@ -15,7 +15,7 @@ Source: Said in deploy/quota-callback.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tests.simulation.throttles import WHOLE
+from tests.simulation.throttles import WHOLE, Leak
 
 if TYPE_CHECKING:
     from tests.simulation.following import Answer, Document
@@ -80,16 +80,26 @@ class Said:
         return self._observed_nanos > other._observed_nanos
 
 
-def counting(own: Said, others: Sequence[Said], now_nanos: int) -> Said | None:
-    """Whose word counts; None: no document is valid."""
+def counting(own: Said, others: Sequence[Said], now_nanos: int) -> list[Said]:
+    """Whose word counts."""
     if own.document is not None and own.document.lifts and own.is_valid(now_nanos):
-        return own
+        return [own]
     valid = [said for said in (own, *others) if said.is_valid(now_nanos)]
     any_sees = any(each.sees for each in valid)
     if any(each.answers and each.sees == any_sees for each in valid):
         valid = [each for each in valid if each.answers]
+    return valid
+
+
+def smallest_leak(words: Sequence[Said]) -> Leak:
+    """Of those that count: each sidecar judges for itself."""
+    return min((WHOLE, *(said.leak for said in words)), key=lambda leak: leak.share)
+
+
+def strictest(words: Sequence[Said]) -> Said | None:
+    """Of those that count the one that says most; None: there is none."""
     best: Said | None = None
-    for said in valid:
+    for said in words:
         if best is None or said.counts_more_than(best):
             best = said
     return best

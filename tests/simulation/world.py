@@ -39,7 +39,7 @@ from tests.simulation.http_get import http_get
 from tests.simulation.injector import Injector
 from tests.simulation.loop import VirtualLoop, current_process
 from tests.simulation.net import Network
-from tests.simulation.past import EMERGENCY_PAUSE_MAX_S
+from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S
 from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.volumes import Volume
@@ -63,7 +63,7 @@ _NO_QUOTAS: Final = encode(
 )
 _LAST_EVENTS: Final = 50
 _CHECK_S: Final = 0.5
-_LOOK_S: Final = 1.0
+_LOOK_S: Final = EYES_S
 """How often a callback looks at its broker's own volume."""
 _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""

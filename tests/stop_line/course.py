@@ -3,12 +3,12 @@
 Nothing here measures, and nothing has a clock: times are seconds from the beginning of the run.
 
 A volume that reaches the stop line gets, until nothing is admitted any more, what all producers
-write at their whole rate in the time of the broker's own eyes: a second until its next look, and
-until that is in force. Besides, it gets the requests that were authorized a moment before: each of
-the broker's request threads has one at most.
+write at their whole rate in the time of the broker's own eyes: a quarter of a second until its
+next look, and until that is in force. Besides, it gets the requests that were authorized just
+before: each of the broker's request threads has one at most.
 
-Example: 6 MB/s, a fifth more after a release and 5 % more on disk, for 1.5 s are 11.3 MB; four
-threads with 1 MB each 4.2 MB: the volume may be 15.5 MB below the line.
+Example: 6 MB/s, a fifth more after a release and 5 % more on disk, for 0.75 s are 5.7 MB; four
+threads with 1 MB each 4.2 MB: the volume may be 9.9 MB below the line.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ class Bound:
 
     def __str__(self) -> str:
         return (
-            f"{self.rate / 1e6:.1f} MB/s x {self.delays_s:.1f} s + {self.authorized / 1e6:.1f} MB "
+            f"{self.rate / 1e6:.1f} MB/s x {self.delays_s:g} s + {self.authorized / 1e6:.1f} MB "
             f"of requests past the authorizer = {self.bytes / 1e6:.1f} MB"
         )
 

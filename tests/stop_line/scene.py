@@ -48,11 +48,11 @@ _REQUEST_THREADS: Final = 4
 """The demo's brokers'."""
 BOUND: Final = Bound(
     bytes_per_s=_KINDS * BYTES_PER_S,
-    delays_s=1.5,
+    delays_s=0.75,
     request_threads=_REQUEST_THREADS,
     request_bytes=_REQUEST_BYTES,
 )
-"""A second until the broker's next look, and half a second until that is in force."""
+"""A quarter of a second until the broker's next look, and half a second until that is in force."""
 
 _ARMS: Final = {Arm.AUTHORIZER: REFUSING_PROPERTIES, Arm.CALLBACK: {}}
 _PREFIX: Final = "client.quota.callback.sidecar."

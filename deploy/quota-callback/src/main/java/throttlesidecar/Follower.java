@@ -30,6 +30,7 @@ final class Follower implements AutoCloseable {
     private final Following following;
     private final Consumer<Factors> apply;
     private final Supplier<Map<String, String>> reportHeaders;
+    private final Map<String, String> brokerHeaders;
     private final Moments moments;
     private final Journal journal;
     private final BlockingQueue<Runnable> inbox = new LinkedBlockingQueue<>();
@@ -51,14 +52,17 @@ final class Follower implements AutoCloseable {
      * @param clients one for each sidecar, the own one first.
      * @param apply puts factors in force; called by the follower's thread alone.
      * @param reportHeaders this broker's report, see {@link SidecarClient#request}.
+     * @param brokerHeaders who it is, for sidecars that it does not follow.
      */
     Follower(
             Terms terms,
             List<SidecarClient> clients,
             Consumer<Factors> apply,
             Supplier<Map<String, String>> reportHeaders,
+            Map<String, String> brokerHeaders,
             Moments moments,
             Journal journal) {
+        this.brokerHeaders = brokerHeaders;
         this.following = new Following(terms, journal, moments.nanos());
         use(clients);
         this.apply = apply;
@@ -102,6 +106,7 @@ final class Follower implements AutoCloseable {
         others =
                 new Others(
                         clients.subList(1, clients.size()),
+                        brokerHeaders,
                         (answer, number) ->
                                 offer(() -> {
                                     if (others == asking.get()) {

@@ -284,7 +284,8 @@ final class Following {
         if (!terms.enabled()) {
             return Factors.DISABLED;
         }
-        Said said = Said.counting(own, others, nowNanos);
+        List<Said> counting = Said.counting(own, others, nowNanos);
+        Said said = Said.strictest(counting);
         Document document = said == null ? null : said.document();
         reason = document == null ? "" : document.reason();
         Factors factors =
@@ -295,7 +296,7 @@ final class Following {
                                 document.users(),
                                 Factors.Source.SIDECAR,
                                 document.generation(),
-                                said.leak(),
+                                Said.leak(counting),
                                 document.stops()
                                         && document.source() == Document.Source.OBSERVATION);
         // Another sidecar's override is for another broker.

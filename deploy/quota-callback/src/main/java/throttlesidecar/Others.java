@@ -14,6 +14,7 @@ final class Others implements AutoCloseable {
     static final long EVERY_MS = 1_000;
 
     private final List<SidecarClient> clients;
+    private final Map<String, String> headers;
     private final ObjIntConsumer<Answer> heard;
     private final Thread thread = new Thread(this::run, "throttle-sidecar-others");
     private volatile boolean closed;
@@ -22,10 +23,15 @@ final class Others implements AutoCloseable {
      * Asks from {@link #start} on.
      *
      * @param clients may be empty.
+     * @param headers of each request.
      * @param heard gets each answer and the client's number, on the thread that asks.
      */
-    Others(List<SidecarClient> clients, ObjIntConsumer<Answer> heard) {
+    Others(
+            List<SidecarClient> clients,
+            Map<String, String> headers,
+            ObjIntConsumer<Answer> heard) {
         this.clients = List.copyOf(clients);
+        this.headers = Map.copyOf(headers);
         this.heard = heard;
         thread.setDaemon(true);
     }
@@ -47,7 +53,7 @@ final class Others implements AutoCloseable {
         for (int turn = 0; !closed; turn = (turn + 1) % clients.size()) {
             Answer answer;
             try {
-                answer = clients.get(turn).request(null, 0, Map.of());
+                answer = clients.get(turn).request(null, 0, headers);
             } catch (RuntimeException | Error bug) {
                 answer = Answer.failed("an unexpected error: " + bug);
             }

@@ -27,11 +27,6 @@ final class Said {
         return document;
     }
 
-    /** What this broker may let through, by the last answer. */
-    Leak leak() {
-        return leak;
-    }
-
     /** Until when the document is valid, on the monotonic clock. */
     long untilNanos() {
         return untilNanos;
@@ -74,22 +69,13 @@ final class Said {
     }
 
     /**
-     * Whose word counts: of the sidecars that answer and see, or of all with a valid document when none
-     * does.
-     *
-     * <p>The broker's own by an operator's override; else any that sees a violation, the strictest;
-     * else the one with the youngest observation. A word by no observation (a fallback, another
-     * sidecar's override) is the last resort: it ends no dead sidecar's word.
-     *
-     * <p>Example: the own sidecar was killed a second ago and saw no violation 3 s ago, another sees one
-     * now: the other's. With both alive, and the other's observation 60 s old and without a violation:
-     * the own.
-     *
-     * @return null when no document is valid.
+     * Whose word counts: that of the sidecars that answer and see, or of all with a valid document when
+     * none does; of the broker's own alone by an operator's override. A word by no observation (a
+     * fallback, another sidecar's override) is the last resort: it ends no dead sidecar's word.
      */
-    static Said counting(Said own, List<Said> others, long nowNanos) {
+    static List<Said> counting(Said own, List<Said> others, long nowNanos) {
         if (own.isValid(nowNanos) && own.isOperators()) {
-            return own;
+            return List.of(own);
         }
         List<Said> all = new ArrayList<>();
         all.add(own);
@@ -99,11 +85,37 @@ final class Said {
         if (all.stream().anyMatch(said -> said.answers && said.sees() == anySees)) {
             all.removeIf(said -> !said.answers);
         }
+        return all;
+    }
+
+    /**
+     * The strictest that sees a violation, or else the one with the youngest observation.
+     *
+     * <p>Example: the own sidecar was killed a second ago and saw no violation 3 s ago, another sees one
+     * now: the other's. With both alive, and the other's observation 60 s old and without a violation:
+     * the own.
+     *
+     * @param counting whose word counts.
+     * @return null when there is none.
+     */
+    static Said strictest(List<Said> counting) {
         Said best = null;
-        for (Said said : all) {
+        for (Said said : counting) {
             best = best == null || said.countsMoreThan(best) ? said : best;
         }
         return best;
+    }
+
+    /**
+     * The smallest of their leaks: each sidecar judges for itself, and a younger observation says
+     * nothing of that.
+     */
+    static Leak leak(List<Said> counting) {
+        Leak smallest = Leak.WHOLE;
+        for (Said said : counting) {
+            smallest = said.leak.share() < smallest.share() ? said.leak : smallest;
+        }
+        return smallest;
     }
 
     private boolean countsMoreThan(Said other) {

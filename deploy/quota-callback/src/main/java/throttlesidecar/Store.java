@@ -79,6 +79,7 @@ final class Store implements QuotaCallbackMXBean {
                         clients(settings),
                         this::apply,
                         this::reportHeaders,
+                        nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
                         Moments.SYSTEM,
                         journal);
         eyes = new Eyes(settings.logDirs(), Eyes.Disk.SYSTEM, follower::see);

@@ -263,6 +263,7 @@ class FollowerTest {
                                 Map.of(
                                         "Throttle-Reader",
                                         "broker=1; emergency=false; throttled_clients=0"),
+                        Map.of(),
                         Moments.SYSTEM,
                         lines);
         follower.start();

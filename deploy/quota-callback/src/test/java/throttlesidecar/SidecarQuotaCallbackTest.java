@@ -263,8 +263,9 @@ class SidecarQuotaCallbackTest {
             broker.configure(configs);
             await("FactorApplied", 0.0);
             assertEquals("SIDECAR", figure("Source"));
-            assertTrue(
-                    other.heads.get(0).stream().noneMatch(line -> line.contains("throttle-reader")));
+            List<String> head = other.heads.get(0);
+            assertTrue(head.contains("Throttle-Broker: 7"), "whose leak is asked for");
+            assertTrue(head.stream().noneMatch(line -> line.startsWith("Throttle-Reader")));
             reconfigure("enabled", "false");
             long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
             while (threads("throttle-sidecar-others") > 0 && System.nanoTime() < deadline) {
