@@ -116,11 +116,13 @@ async def test_a_broker_hears_its_own_leak() -> None:
         URL, throttle_reader=reader.format(1), if_none_match=first.headers["etag"]
     )
     assert 304 == again.status_code
-    for answer in (first, again):
+    follows_another = await sidecar.get(URL, throttle_broker="1")
+    assert [1] == [each.report.broker_id for each in sidecar.board.readers.known(29.0)]
+    for answer in (first, again, follows_another):
         assert ("0.100000", "40000") == tuple(map(answer.headers.get, LEAK))
     leaks = [{"broker": broker, "share": 0.1, "pause_max_ms": 40_000} for broker in (1, 2)]
     assert leaks == first.json()["leaks"]
-    for nobody in ({}, {"throttle_reader": reader.format(7)}):
+    for nobody in ({}, {"throttle_reader": reader.format(7)}, {"throttle_broker": "01"}):
         answer = await sidecar.get(URL, **nobody)
         assert (None, None) == tuple(map(answer.headers.get, LEAK))
         assert leaks == answer.json()["leaks"]
