@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.simulation.said import Said, counting, smallest_leak, strictest
+from tests.simulation.said import Said, counting, leak_of, strictest
 from tests.simulation.throttles import DISABLED, WHOLE, Factors, Leak, Source
 
 WAIT_S: Final = 10
@@ -371,7 +371,7 @@ class Following:
         self.is_lifted = said is self._own and document is not None and document.lifts
         if said is None or document is None:
             return self._seen(self._fallback)
-        factors = replace(document.factors, leak=smallest_leak(words))
+        factors = replace(document.factors, leak=leak_of(self._own, words))
         return factors if self.is_lifted else self._seen(factors)
 
     def _seen(self, factors: Factors) -> Factors:

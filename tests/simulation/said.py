@@ -91,8 +91,10 @@ def counting(own: Said, others: Sequence[Said], now_nanos: int) -> list[Said]:
     return valid
 
 
-def smallest_leak(words: Sequence[Said]) -> Leak:
-    """Of those that count: each sidecar judges for itself."""
+def leak_of(own: Said, words: Sequence[Said]) -> Leak:
+    """The own sidecar's where that sees a violation, else the smallest of those that count."""
+    if own in words and own.answers and own.document and own.document.sees_violation:
+        return own.leak
     return min((WHOLE, *(said.leak for said in words)), key=lambda leak: leak.share)
 
 

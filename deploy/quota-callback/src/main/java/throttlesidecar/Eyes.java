@@ -7,8 +7,8 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 
 /**
- * Looks at the volumes of this broker's log dirs four times a second, so that a dead sidecar does not blind
- * its broker. On a thread of its own: a look at a disk that hangs does not return.
+ * Looks at the volumes of this broker's log dirs four times a second, so that a dead sidecar does not
+ * blind its broker. On a thread of its own: a look at a disk that hangs does not return.
  */
 final class Eyes implements AutoCloseable {
     static final long EVERY_MS = 250;

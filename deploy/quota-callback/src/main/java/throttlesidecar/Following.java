@@ -296,7 +296,7 @@ final class Following {
                                 document.users(),
                                 Factors.Source.SIDECAR,
                                 document.generation(),
-                                Said.leak(counting),
+                                Said.leak(own, counting),
                                 document.stops()
                                         && document.source() == Document.Source.OBSERVATION);
         // Another sidecar's override is for another broker.

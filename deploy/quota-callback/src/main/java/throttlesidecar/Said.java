@@ -107,10 +107,13 @@ final class Said {
     }
 
     /**
-     * The smallest of their leaks: each sidecar judges for itself, and a younger observation says
-     * nothing of that.
+     * What this broker may let through: the own sidecar's word where that sees a violation, since it
+     * alone knows whom the broker feeds; else the smallest of the others', whoever observed last.
      */
-    static Leak leak(List<Said> counting) {
+    static Leak leak(Said own, List<Said> counting) {
+        if (counting.contains(own) && own.answers && own.rank() == VIOLATION) {
+            return own.leak;
+        }
         Leak smallest = Leak.WHOLE;
         for (Said said : counting) {
             smallest = said.leak.share() < smallest.share() ? said.leak : smallest;
