@@ -81,6 +81,7 @@ async def _resolve(maven: str, version: str, folder: Path) -> None:
         f"--file={_POM}",
         f"-Dkafka.version={version}",
         f"-DoutputDirectory={folder}",
+        f"--activate-profiles={'kafka-3' if version.startswith('3.') else 'kafka-4'}",
         # Or a version that could not be had once, without a network, stays so for a day.
         "--update-snapshots",
         _GOAL,

@@ -16,7 +16,8 @@ from sidecar.errors import ClusterError
 STARTED = b"Kafka Server started"
 """What a broker's and a controller's log says when it is up, a broker's when it is unfenced."""
 
-_LOG4J = Path(__file__).with_name("log4j2.properties")
+_LOG4J2 = Path(__file__).with_name("log4j2.properties")
+_RELOAD4J = Path(__file__).with_name("reload4j.properties")
 _TAIL_LINES = 15
 _TAIL_BYTES = 64 << 10
 
@@ -106,7 +107,9 @@ class Processes:
             "-XX:+ExitOnOutOfMemoryError",
             "-Djava.awt.headless=true",
             "-Dlog4j2.disableJmx=true",
-            f"-Dlog4j2.configurationFile={_LOG4J}",
+            # Kafka 4 reads the first, Kafka 3 the second.
+            f"-Dlog4j2.configurationFile={_LOG4J2}",
+            f"-Dlog4j.configuration={_RELOAD4J.as_uri()}",
             f"-Dkafka.log.file={log}",
             *archive,
             *options,
