@@ -36,12 +36,17 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=1, help="decides the faults; default: 1")
     parser.add_argument("--minutes", type=float, default=10.0, help="default: 10")
+    parser.add_argument(
+        "--callback-alone", action="store_true", help="brokers have no authorizer of the jar's"
+    )
     parser.add_argument("--out", type=Path, default=_OUT, metavar="FOLDER")
     asked = parser.parse_args()
     if asked.minutes < _SHORTEST_MINUTES:
         parser.error(f"--minutes: {_SHORTEST_MINUTES} at least")
-    course = Course(plan(asked.seed, asked.minutes * 60.0, BROKERS), LIMIT_BYTES, BOUND)
-    out: Path = asked.out / f"seed-{asked.seed}"
+    faults = plan(asked.seed, asked.minutes * 60.0, BROKERS)
+    course = Course(faults, LIMIT_BYTES, BOUND, refuses=not asked.callback_alone)
+    alone = "-callback-alone" if asked.callback_alone else ""
+    out: Path = asked.out / f"seed-{asked.seed}{alone}"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     failed = interrupted = False

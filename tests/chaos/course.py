@@ -67,6 +67,7 @@ class Course:
         events: what happened, (seconds, words).
         tracebacks: one for each in a log: whose, and its last line.
         ended: tasks and processes that ended and that no fault had ended, (seconds, words).
+        refuses: whether brokers have the authorizer too, and not the quota callback alone.
     """
 
     plan: Plan
@@ -77,6 +78,7 @@ class Course:
     events: list[tuple[float, str]] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
     ended: list[tuple[float, str]] = field(default_factory=list)
+    refuses: bool = True
 
     @property
     def seen_within_s(self) -> float:

@@ -1,4 +1,4 @@
-"""Sets the scene: three brokers with the callback, a sidecar beside each, producers of both kinds.
+"""Sets the scene: three brokers with the jar, a sidecar beside each, producers of both kinds.
 
 Each broker leads one partition of each topic, and has a replica of all: every volume fills with
 all that is sent, 9 MB/s. Half of that librdkafka sends, one producer to each partition, and half
@@ -20,7 +20,7 @@ from typing import Final
 
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES
+from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.nodes import Broker
 from sidecar.demo.scenario import INTERVAL, MINIMUM_INTERVAL, PAUSE_MAX_S
@@ -98,7 +98,7 @@ async def play(course: Course, out: Path, say: Say) -> None:
         ClusterError: the scene can't be set.
     """
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(_cluster())
+        cluster = await stack.enter_async_context(_cluster(refuses=course.refuses))
         if not cluster.volumes_are_real:
             raise ClusterError(f"this needs real volumes: {cluster.isolation.why_not}")
         # Before the cluster's folder is removed, however this ends.
@@ -161,19 +161,20 @@ async def _run(
             task.cancel()
 
 
-def _cluster() -> Cluster:
+def _cluster(*, refuses: bool) -> Cluster:
     def asks_every_sidecar(broker: Broker) -> dict[str, str]:
         # Its own counts first; the others are asked by turns.
         others = [each.sidecar_url for each in cluster.brokers.values() if each.id != broker.id]
         return {"client.quota.callback.sidecar.url": ",".join([broker.sidecar_url, *others])}
 
+    properties = {**CALLBACK_PROPERTIES, "leader.imbalance.check.interval.seconds": "5"}
     cluster = Cluster(
         environ=os.environ,
         brokers=BROKERS,
         volumes=1,
         volume_bytes=VOLUME_BYTES,
         broker_jars=[callback_jar()],
-        properties={**CALLBACK_PROPERTIES, "leader.imbalance.check.interval.seconds": "5"},
+        properties={**properties, **REFUSING_PROPERTIES} if refuses else properties,
         properties_of=asks_every_sidecar,
         # It is the controller that makes the first leaders lead again.
         controller_too=True,

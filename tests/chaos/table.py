@@ -36,7 +36,8 @@ def report(course: Course) -> str:
 def command(course: Course) -> str:
     """What repeats the run."""
     minutes = course.plan.duration_s / 60
-    return f"make chaos SEED={course.plan.seed} MINUTES={minutes:g}"
+    alone = "" if course.refuses else " ALONE=yes"
+    return f"make chaos SEED={course.plan.seed} MINUTES={minutes:g}{alone}"
 
 
 def _head(course: Course) -> str:
@@ -44,7 +45,8 @@ def _head(course: Course) -> str:
     begun = sum(fault.begin_s <= ran_s for fault in course.plan.faults)
     return (
         f"seed {course.plan.seed}: {clock(ran_s)} of {clock(course.plan.duration_s)} minutes, "
-        f"{begun} of {len(course.plan.faults)} faults\n"
+        f"{begun} of {len(course.plan.faults)} faults, "
+        f"{'with the authorizer' if course.refuses else 'the callback alone'}\n"
         f"limit: {course.limit_bytes / _MB:.0f} MB available; bound of what is past it: "
         f"{course.bound}"
     )
