@@ -19,7 +19,7 @@ from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import DEFAULT_VERSION, jars
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Default, Entity, Name, QuotaKey
 from tests.simulation.callback import OTHERS_EVERY_S, Callback, Request
-from tests.simulation.following import Kept, read_answer
+from tests.simulation.following import KeptDocument, read_answer
 from tests.support.java import compiled_courses
 from tests.support.quota_traces import KafkaQuotas
 
@@ -216,14 +216,14 @@ class Course:
         user = random.choice(USERS)
         return Client(user, client_id, nbytes, connections, break_ms, patient, sleeps)
 
-    def _found(self) -> tuple[Mapping[str, object], Kept]:
+    def _found(self) -> tuple[Mapping[str, object], KeptDocument]:
         """What an earlier run kept, for the jar and for the model."""
         seldom = self._seldom
         body, age_ms = Sidecar(seldom, seldom, has_users=False).document, seldom.choice((0, 4000))
         answer = read_answer(200, {}, body.encode(), None)
         assert answer is not None
         assert answer.document is not None
-        return {"kept": [body, age_ms]}, Kept(answer.document, -age_ms)
+        return {"kept": [body, age_ms]}, KeptDocument(answer.document, -age_ms)
 
     def _terms(self) -> tuple[dict[str, Any], ClientQuotas]:
         random = self._random
@@ -361,9 +361,9 @@ class Course:
         self._at(self._now_ms + self._random.randint(1, 30_000) * self._slower, self._turns)
 
     def _sees(self) -> None:
-        sight = self._random.choice((150, 210, 225, 490, 510, 900)), 1000
-        self._events.append([self._now_ms, "sight", *sight])
-        self._callback.see(*sight, self._now_ms / 1000.0)
+        readings = self._random.choice((150, 210, 225, 490, 510, 900)), 1000
+        self._events.append([self._now_ms, "readings", *readings])
+        self._callback.see(*readings, self._now_ms / 1000.0)
         self._look(self._now_ms * 1_000_000)
         self._at(self._now_ms + self._random.randint(1, 20_000) * self._slower, self._sees)
 

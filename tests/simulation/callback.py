@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from sidecar.quotas.entities import QuotaKey, entities_of, resolve
 from sidecar.quotas.throttle_time import unbounded_ms
-from tests.simulation.following import Following, Kept, read_answer
+from tests.simulation.following import Following, KeptDocument, read_answer
 from tests.simulation.pauses import Enforcement
 from tests.simulation.throttles import NO_QUOTA, Moment, TagSet, Terms
 
@@ -82,7 +82,7 @@ class Callback:
         broker_id: int,
         sidecar_urls: Sequence[str],
         now_s: float,
-        kept: Kept | None = None,
+        kept: KeptDocument | None = None,
         *,
         wall_ms: int = 0,
         **terms: Any,
@@ -193,7 +193,7 @@ class Callback:
         self._following.see(available, total)
         self._step(now_s)
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> KeptDocument | None:
         """What is on the broker's disk for its next process."""
         return self._following.kept()
 

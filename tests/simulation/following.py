@@ -16,7 +16,8 @@ after 300 s the fallback; the sidecar starts at 400 s, and its factor is in forc
 Left out: settings that change while the broker runs; bounds on what a hostile document costs; a
 disk that keeps nothing.
 
-Source: Following, OwnVolumes, Kept, SidecarClient and DocumentReader in deploy/quota-callback.
+Source: Following, OwnVolumes, DocumentFile, SidecarClient and DocumentReader, all of them in
+deploy/quota-callback.
 """
 
 import json
@@ -26,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.simulation.said import Said, counting, leak_of, strictest
+from tests.simulation.last_answer import LastAnswer, counting, leak_of, strictest
 from tests.simulation.throttles import DISABLED, WHOLE, Factors, Leak, Source
 
 WAIT_S: Final = 10
@@ -119,7 +120,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptDocument:
     """A document on a broker's disk, and when it was last renewed, by the broker's wall clock."""
 
     document: Document
@@ -258,10 +259,10 @@ class Following:
         self._enabled = enabled
         self._settles_nanos = ramp_ms * _MS + 2 * _TICK_NANOS
         self._fallback = Factors(fallback, Source.FALLBACK)
-        self._own = Said()
-        self._others = [Said() for _ in range(others)]
+        self._own = LastAnswer()
+        self._others = [LastAnswer() for _ in range(others)]
         self._lines: Document | None = None
-        self._sight: tuple[int, int] | None = None
+        self._reading: tuple[int, int] | None = None
         self._is_stopped = False
         self._etag: str | None = None
         self._is_fresh = False
@@ -271,7 +272,7 @@ class Following:
         self._applied: Factors | None = None
         self._changed = now_nanos
         self._tick = now_nanos
-        self._kept: Kept | None = None
+        self._kept: KeptDocument | None = None
         self.failures = 0
         self.is_lifted = False
         """Whether an operator's word is in force."""
@@ -315,9 +316,9 @@ class Following:
 
     def see(self, available: int, total: int) -> None:
         """What the broker's own volume has, bytes."""
-        self._sight = available, total
+        self._reading = available, total
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> KeptDocument | None:
         """What is on the broker's disk."""
         return self._kept
 
@@ -328,9 +329,9 @@ class Following:
             return
         is_same = kept is not None and kept.document is document
         if kept is None or not is_same or abs(wall_ms - kept.at_ms) >= _KEPT_AGAIN_MS:
-            self._kept = Kept(document, wall_ms)
+            self._kept = KeptDocument(document, wall_ms)
 
-    def remember(self, kept: Kept, wall_ms: int, now_nanos: int) -> None:
+    def remember(self, kept: KeptDocument, wall_ms: int, now_nanos: int) -> None:
         """What was on the disk, before the first answer."""
         self._kept = kept
         self._own.remember(kept.document, max(0, wall_ms - kept.at_ms), now_nanos)
@@ -365,25 +366,25 @@ class Following:
         if not self._enabled:
             return DISABLED
         words = counting(self._own, self._others, now_nanos)
-        said = strictest(words)
-        document = None if said is None else said.document
+        last = strictest(words)
+        document = None if last is None else last.document
         # Another sidecar's override is for another broker.
-        self.is_lifted = said is self._own and document is not None and document.lifts
-        if said is None or document is None:
+        self.is_lifted = last is self._own and document is not None and document.lifts
+        if last is None or document is None:
             return self._seen(self._fallback)
         factors = replace(document.factors, leak=leak_of(self._own, words))
         return factors if self.is_lifted else self._seen(factors)
 
     def _seen(self, factors: Factors) -> Factors:
         """The same, unless the broker's own volume is too full."""
-        lines, sight = self._lines, self._sight
-        if lines is None or sight is None or lines.limit is None:
+        lines, reading = self._lines, self._reading
+        if lines is None or reading is None or lines.limit is None:
             self._is_stopped = False
             return factors
-        violates = lines.limit.is_reached(*sight)
+        violates = lines.limit.is_reached(*reading)
         margin = _STOP_MARGIN if self._is_stopped else 0.0
         line = lines.stop_line
-        self._is_stopped = violates and line is not None and line.is_reached(*sight, margin)
+        self._is_stopped = violates and line is not None and line.is_reached(*reading, margin)
         if not violates or (factors.factor == 0.0 and (factors.stop or not self._is_stopped)):
             return factors
         stops = self._is_stopped or factors.stop

@@ -34,7 +34,7 @@ from tests.simulation.callback import OTHERS_EVERY_S, Callback, Request
 from tests.simulation.claims import Claims
 from tests.simulation.clients import Client, clients
 from tests.simulation.faults import Fault, schedule
-from tests.simulation.following import Kept
+from tests.simulation.following import KeptDocument
 from tests.simulation.http_get import http_get
 from tests.simulation.injector import Injector
 from tests.simulation.loop import VirtualLoop, current_process
@@ -226,7 +226,7 @@ class World:
         self.passwords.update({each.user: each.password for each in self.sidecars.values()})
         self.callbacks: dict[int, Callback] = {}
         self.asks_others = _asks_others(plan.seed)
-        self._kept: dict[int, Kept | None] = {}
+        self._kept: dict[int, KeptDocument | None] = {}
         self._wall_ms = dict.fromkeys(self.brokers, 0)
         self.former: dict[int, FormerBroker] = {}
         self.has_controller = True

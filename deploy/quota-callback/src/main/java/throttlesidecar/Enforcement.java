@@ -28,14 +28,13 @@ import throttlesidecar.Throttle.Mode;
  */
 final class Enforcement {
     /** Less is rounding, since S is computed as rate x window. */
-    private static final double ONE_BYTE = 0.5;
+    static final double ONE_BYTE = 0.5;
 
     /** How often the clock may tick while a rate is read; it does so once in thousands. */
     private static final int ATTEMPTS = 3;
 
     private static final long NEVER = Long.MIN_VALUE;
     private static final double MS_PER_S = 1000.0;
-    private static final double NANOS_PER_MS = 1e6;
 
     private final TagSets tagSets;
     private final OwnLimit limits;
@@ -48,7 +47,7 @@ final class Enforcement {
     /** The request whose quota this thread will ask for. */
     private final ThreadLocal<Charged> charged = ThreadLocal.withInitial(Charged::new);
 
-    private volatile State state;
+    private volatile InForce state;
     private long epochs;
     private long furthestMs = Long.MIN_VALUE;
 
@@ -66,7 +65,7 @@ final class Enforcement {
         this.settings = settings;
         this.moments = moments;
         this.state =
-                new State(
+                new InForce(
                         Factors.DISABLED,
                         Throttle.free(moments.nanos()),
                         Map.of(),
@@ -82,15 +81,18 @@ final class Enforcement {
         long nanos = moments.nanos();
         furthestMs = Math.max(furthestMs, moments.nowMs());
         if (factors.source() == Factors.Source.DISABLED) {
-            state = new State(factors, Throttle.free(nanos), Map.of(), now);
+            state = new InForce(factors, Throttle.free(nanos), Map.of(), now);
             return;
         }
-        State old = state;
-        Supplier<Throttle.Before> mean = mean(now, nanos);
-        Throttle all = next(old.all, null, factors.global(), now, nanos, mean);
+        InForce old = state;
+        // A wall clock that is behind what it was: until it is there again, Kafka's windows don't
+        // end, and what it says are rates are sums that only grow.
+        boolean known = moments.nowMs() >= furthestMs - (long) MS_PER_S;
+        RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, known, this::failed);
+        Throttle all = next(old.all, null, factors.global(), now, nanos, rates);
         Map<String, Throttle> users = new HashMap<>();
         old.users.forEach((user, throttle) -> {
-            Throttle next = next(throttle, user, 1.0, now, nanos, mean);
+            Throttle next = next(throttle, user, 1.0, now, nanos, rates);
             if (next.isRecent(nanos)) {
                 users.put(user, next);
             }
@@ -98,21 +100,16 @@ final class Enforcement {
         factors.users().forEach((name, factor) -> {
             String user = Sanitized.of(name);
             Throttle before = old.users.getOrDefault(user, Throttle.free(nanos));
-            users.put(user, next(before, user, factor, now, nanos, mean));
+            users.put(user, next(before, user, factor, now, nanos, rates));
         });
-        state = new State(factors, all, users, now);
+        state = new InForce(factors, all, users, now);
     }
 
     private Throttle next(
-            Throttle old,
-            String user,
-            double factor,
-            Limits now,
-            long nanos,
-            Supplier<Throttle.Before> mean) {
+            Throttle old, String user, double factor, Limits now, long nanos, RatesBefore rates) {
         if (old.begins(factor)) {
             canary.reset();
-            return old.begin(factor, measure(user, now, nanos, mean), ++epochs, nanos);
+            return old.begin(factor, rates.measure(user), ++epochs, nanos);
         }
         if (factor < 1.0) {
             return factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
@@ -120,76 +117,6 @@ final class Enforcement {
         Throttle next = old.release(epochs + 1, nanos, now.rampMs());
         epochs += next == old ? 0 : 1;
         return next;
-    }
-
-    /**
-     * Whether the wall clock is behind what it was: until it is there again, Kafka's windows don't
-     * end, and what it says are rates are sums that only grow.
-     */
-    private boolean isWallClockBehind() {
-        return moments.nowMs() < furthestMs - (long) MS_PER_S;
-    }
-
-    /** Notes the rate of each tag set of a user, or of all; on the thread that applies. */
-    private Throttle.Before measure(
-            String user, Limits now, long nanos, Supplier<Throttle.Before> mean) {
-        Sum group = new Sum();
-        tagSets.forEach(user, tagSet -> {
-            KafkaMetric metric = tagSet.metric();
-            if (metric != null && !tagSet.isExcluded(now)) {
-                double before = state.before(tagSet, rate(tagSet, metric, nanos), nanos);
-                tagSet.before(before);
-                group.add(before);
-            }
-        });
-        // A user that had no traffic, or none in its own tag sets, counts with the mean of all.
-        return group.sets > 0 || user == null
-                ? new Throttle.Before(group.rate, group.sets)
-                : mean.get();
-    }
-
-    /** The mean of all tag sets with traffic, computed at most once, since there may be many. */
-    private Supplier<Throttle.Before> mean(Limits now, long nanos) {
-        Throttle.Before[] known = {null};
-        return () -> {
-            if (known[0] == null) {
-                Sum all = new Sum();
-                tagSets.forEach(null, tagSet -> {
-                    KafkaMetric metric = tagSet.metric();
-                    if (metric != null && !tagSet.isExcluded(now)) {
-                        all.add(rate(tagSet, metric, nanos));
-                    }
-                });
-                int some = Math.min(1, all.sets);
-                known[0] = new Throttle.Before(all.rate / Math.max(1, all.sets), some);
-            }
-            return known[0];
-        };
-    }
-
-    /** Bytes per second; 0, as of a tag set without traffic, where it can't be known. */
-    private double rate(TagSet tagSet, KafkaMetric metric, long nanos) {
-        if (isWallClockBehind()) {
-            return 0.0;
-        }
-        try {
-            return wholeRate(tagSet, metric, nanos);
-        } catch (RuntimeException | LinkageError error) {
-            failed(error);
-            return 0.0;
-        }
-    }
-
-    /** Kafka divides by a window of all samples but one at least: too much for a young tag set. */
-    private static double wholeRate(TagSet tagSet, KafkaMetric metric, long nanos) {
-        double rate = (Double) metric.metricValue();
-        Long since = tagSet.sinceNanos();
-        if (since == null) {
-            return rate;
-        }
-        double ageMs = Math.max(MS_PER_S, (nanos - since) / NANOS_PER_MS);
-        long leastMs = (metric.config().samples() - 1) * metric.config().timeWindowMs();
-        return rate * Math.max(1.0, leastMs / ageMs);
     }
 
     /** A request that a thread charges. */
@@ -206,21 +133,10 @@ final class Enforcement {
         }
     }
 
-    /** The sum of rates of tag sets, bytes per second, and how many are not 0. */
-    private static final class Sum {
-        private double rate;
-        private int sets;
-
-        void add(double more) {
-            rate += more;
-            sets += more > 0.0 ? 1 : 0;
-        }
-    }
-
     /** A tag set has its first request, whose bytes are the first that count. */
     void appeared(TagSet tagSet) {
         tagSet.sinceNanos(moments.nanos());
-        State now = state;
+        InForce now = state;
         if (!now.isFree) {
             tagSet.begin(now.epoch(tagSet.user()), 0.0);
         }
@@ -232,7 +148,7 @@ final class Enforcement {
      * @param tagSet null before its first request.
      */
     void beforeRecord(TagSet tagSet) {
-        State now = state;
+        InForce now = state;
         if (tagSet != null) {
             tagSets.install(tagSet);
         }
@@ -289,7 +205,7 @@ final class Enforcement {
     /** The quota of a tag set. Kafka requests it under the monitor of the tag set's sensor. */
     Quota quota(TagSet tagSet, TagSetConfig config) {
         Quota own = tagSet.own(limits);
-        State now = state;
+        InForce now = state;
         if (now.isFree(tagSet) || tagSet.isCompared()) {
             return own;
         }
@@ -359,7 +275,7 @@ final class Enforcement {
      * @param user by the tag, whose factor is 0.
      */
     boolean admits(TagSet tagSet, String user) {
-        State now = state;
+        InForce now = state;
         long nanos = moments.nanos();
         Throttle own = now.users.get(user);
         boolean all = now.all.mode() == Mode.STOPPED;
@@ -421,7 +337,7 @@ final class Enforcement {
 
     /** For the metrics. */
     Figures figures() {
-        State now = state;
+        InForce now = state;
         long nanos = moments.nanos();
         int[] throttled = {0};
         if (!now.isFree) {
@@ -438,83 +354,6 @@ final class Enforcement {
                 longestPauseMs.get(),
                 mode == Mode.STOPPED ? (long) now.all.pacer().aheadMs(nanos) : 0,
                 mode == Mode.STOPPED && now.factors.leak().isEmergency());
-    }
-
-    /** All that a request reads, in one volatile. */
-    private static final class State {
-        private final Factors factors;
-        private final Throttle all;
-        private final Map<String, Throttle> users;
-        private final Limits limits;
-        private final boolean isFree;
-        private final boolean isStopping;
-
-        State(Factors factors, Throttle all, Map<String, Throttle> users, Limits limits) {
-            this.factors = factors;
-            this.all = all;
-            this.users = users;
-            this.limits = limits;
-            this.isFree =
-                    all.mode() == Mode.FREE
-                            && users.values().stream().allMatch(user -> user.mode() == Mode.FREE);
-            this.isStopping =
-                    all.mode() == Mode.STOPPED
-                            || users.values().stream().anyMatch(user -> user.mode() == Mode.STOPPED);
-        }
-
-        /** Whether the factor of a client, by its tags, is 0. */
-        boolean stops(String user, String clientId) {
-            if (!isStopping || limits.excludes(user, clientId)) {
-                return false;
-            }
-            Throttle own = users.get(user);
-            return all.mode() == Mode.STOPPED || own != null && own.mode() == Mode.STOPPED;
-        }
-
-        /** Takes what has landed from the leak budgets of the throttles that stop a tag set. */
-        void take(TagSet tagSet, double bytes, long nanos) {
-            if (!isStopping || bytes < ONE_BYTE) {
-                return;
-            }
-            if (all.mode() == Mode.STOPPED) {
-                all.take(tagSet, bytes, limits, factors.leak(), nanos);
-            }
-            Throttle own = users.get(tagSet.user());
-            if (own != null && own.mode() == Mode.STOPPED) {
-                own.take(tagSet, bytes, limits, Leak.WHOLE, nanos);
-            }
-        }
-
-        /** Whether a tag set's clients are not throttled. */
-        boolean isFree(TagSet tagSet) {
-            return isFree
-                    || tagSet.isExcluded(limits)
-                    || isFree(all) && isFree(users.get(tagSet.user()));
-        }
-
-        private static boolean isFree(Throttle throttle) {
-            return throttle == null || throttle.mode() == Mode.FREE;
-        }
-
-        /**
-         * The rate of a tag set before a throttle that begins now: the measured one, unless
-         * another throttle shaped it.
-         */
-        double before(TagSet tagSet, double measured, long nanos) {
-            Throttle user = users.get(tagSet.user());
-            double last = tagSet.before();
-            boolean shaped = !isFree(all) || !isFree(user);
-            if (shaped && last > 0.0) {
-                return last;
-            }
-            boolean recent = all.isRecent(nanos) || user != null && user.isRecent(nanos);
-            return recent ? Math.max(last, measured) : measured;
-        }
-
-        long epoch(String user) {
-            Throttle own = users.isEmpty() ? null : users.get(user);
-            return own == null ? all.epoch() : Math.max(all.epoch(), own.epoch());
-        }
     }
 
     /** The settings that enforcing needs. */

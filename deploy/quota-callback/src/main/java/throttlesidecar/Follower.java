@@ -77,7 +77,7 @@ final class Follower implements AutoCloseable {
      * @param found null: nothing.
      * @param keep keeps a document, on any thread; one at a time.
      */
-    void keep(Kept.Found found, Consumer<Document> keep) {
+    void keep(DocumentFile.Found found, Consumer<Document> keep) {
         this.keep = keep;
         if (found != null) {
             following.remember(found.document, found.ageMs, moments.nanos());
@@ -85,8 +85,8 @@ final class Follower implements AutoCloseable {
     }
 
     /** What the broker's own eyes see; on any thread. */
-    void see(Sight sight) {
-        offer(() -> following.onSight(sight));
+    void see(VolumeReadings readings) {
+        offer(() -> following.onReadings(readings));
     }
 
     private void offer(Runnable message) {

@@ -37,10 +37,10 @@ final class Following {
     private static final long TICK_MS = 500;
 
     private final Journal journal;
-    private final Said own = new Said();
+    private final LastAnswer own = new LastAnswer();
     private final OwnVolumes volumes = new OwnVolumes();
     private Terms terms;
-    private List<Said> others = List.of();
+    private List<LastAnswer> others = List.of();
     private String etag;
     private String reason = "";
     private boolean fresh;
@@ -113,7 +113,10 @@ final class Following {
 
     /** Names so many other sidecars, of which nothing is known. */
     void adoptOthers(int count) {
-        others = Stream.generate(Said::new).limit(count).collect(Collectors.toUnmodifiableList());
+        others =
+                Stream.generate(LastAnswer::new)
+                        .limit(count)
+                        .collect(Collectors.toUnmodifiableList());
     }
 
     /**
@@ -130,7 +133,7 @@ final class Following {
         if (number >= others.size()) {
             return;
         }
-        Said other = others.get(number);
+        LastAnswer other = others.get(number);
         if (answer.isFailure()) {
             other.fails();
         } else {
@@ -141,8 +144,8 @@ final class Following {
     }
 
     /** Takes what the broker's own volumes have. */
-    void onSight(Sight sight) {
-        volumes.see(sight);
+    void onReadings(VolumeReadings readings) {
+        volumes.see(readings);
     }
 
     /** The sidecar's document, to be kept; null where it has not answered. */
@@ -250,8 +253,8 @@ final class Following {
             next = earlier(next, dueNanos);
         }
         // A document is valid to the end of that moment.
-        for (Said said : others) {
-            next = said.isValid(nowNanos) ? earlier(next, said.untilNanos() + 1) : next;
+        for (LastAnswer last : others) {
+            next = last.isValid(nowNanos) ? earlier(next, last.untilNanos() + 1) : next;
         }
         if (terms.enabled() && own.isValid(nowNanos)) {
             next = earlier(next, own.untilNanos() + 1);
@@ -284,23 +287,23 @@ final class Following {
         if (!terms.enabled()) {
             return Factors.DISABLED;
         }
-        List<Said> counting = Said.counting(own, others, nowNanos);
-        Said said = Said.strictest(counting);
-        Document document = said == null ? null : said.document();
+        List<LastAnswer> counting = LastAnswer.counting(own, others, nowNanos);
+        LastAnswer last = LastAnswer.strictest(counting);
+        Document document = last == null ? null : last.document();
         reason = document == null ? "" : document.reason();
         Factors factors =
-                said == null
+                last == null
                         ? Factors.fallback(terms.fallback())
                         : new Factors(
                                 document.factor(),
                                 document.users(),
                                 Factors.Source.SIDECAR,
                                 document.generation(),
-                                Said.leak(own, counting),
+                                LastAnswer.leak(own, counting),
                                 document.stops()
                                         && document.source() == Document.Source.OBSERVATION);
         // Another sidecar's override is for another broker.
-        boolean lifted = said == own && document.source() == Document.Source.OPERATOR;
+        boolean lifted = last == own && document.source() == Document.Source.OPERATOR;
         return lifted || limits == null ? factors : seen(factors, limits.document);
     }
 

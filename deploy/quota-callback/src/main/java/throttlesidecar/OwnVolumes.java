@@ -14,17 +14,17 @@ final class OwnVolumes {
     /** As the sidecar's margin of the stop line. */
     private static final double STOP_MARGIN = 0.1;
 
-    private Sight sight = Sight.NONE;
+    private VolumeReadings readings = VolumeReadings.NONE;
     private boolean stopped;
 
-    void see(Sight newSight) {
-        sight = newSight;
+    void see(VolumeReadings newReadings) {
+        readings = newReadings;
     }
 
     /** Whether a volume is at or below the limit. */
     boolean violate(VolumeLine limit) {
         return limit != null
-                && sight.volumes().values().stream().anyMatch(volume -> limit.isReached(volume, 0.0));
+                && readings.volumes().values().stream().anyMatch(volume -> limit.isReached(volume, 0.0));
     }
 
     /**
@@ -35,7 +35,7 @@ final class OwnVolumes {
         double margin = stopped ? STOP_MARGIN : 0.0;
         stopped = limit != null
                 && line != null
-                && sight.volumes().values().stream()
+                && readings.volumes().values().stream()
                         .filter(volume -> limit.isReached(volume, 0.0))
                         .anyMatch(volume -> line.isReached(volume, margin));
         return stopped;
@@ -44,7 +44,7 @@ final class OwnVolumes {
     /** Which volumes are at or below the limit, for the log. */
     String reason(VolumeLine limit) {
         TreeSet<String> full = new TreeSet<>();
-        for (Map.Entry<String, Sight.Volume> each : sight.volumes().entrySet()) {
+        for (Map.Entry<String, VolumeReadings.Volume> each : readings.volumes().entrySet()) {
             if (limit.isReached(each.getValue(), 0.0)) {
                 full.add(
                         String.format(

@@ -3,7 +3,6 @@ package throttlesidecar;
 import java.lang.management.ManagementFactory;
 import java.net.URI;
 import java.nio.file.Path;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -26,7 +25,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A dedicated controller has one that is {@link #idle}.
  */
-final class Store implements QuotaCallbackMXBean {
+final class Store {
     private static final Logger LOG = LoggerFactory.getLogger(SidecarQuotaCallback.class);
     private static final String NAME = "throttlesidecar:type=QuotaCallback";
 
@@ -35,14 +34,14 @@ final class Store implements QuotaCallbackMXBean {
     private static int members;
 
     private final Journal journal;
-    private final Integer nodeId;
     private final TagSets tagSets;
     private final Quotas quotas;
     private final Enforcement enforcement;
     private final ExcludedWriters writers;
     private final Refusals refusals;
     private final Follower follower;
-    private final Eyes eyes;
+    private final CallbackFigures figures;
+    private final OwnVolumePoller poller;
     private final AtomicLong changes = new AtomicLong();
     private volatile Settings settings;
     private boolean wasEmergency;
@@ -54,7 +53,6 @@ final class Store implements QuotaCallbackMXBean {
 
     private Store(Settings settings, Integer nodeId, TagSets tagSets, Journal journal) {
         this.settings = settings;
-        this.nodeId = nodeId;
         this.tagSets = tagSets;
         this.journal = journal;
         boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
@@ -78,11 +76,13 @@ final class Store implements QuotaCallbackMXBean {
                         terms(settings),
                         clients(settings),
                         this::apply,
-                        this::reportHeaders,
+                        this::headers,
                         nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
                         Moments.SYSTEM,
                         journal);
-        eyes = new Eyes(settings.logDirs(), Eyes.Disk.SYSTEM, follower::see);
+        figures =
+                new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, follower);
+        poller = new OwnVolumePoller(settings.logDirs(), OwnVolumePoller.Disk.SYSTEM, follower::see);
     }
 
     /**
@@ -132,21 +132,21 @@ final class Store implements QuotaCallbackMXBean {
         Connections.SHARED.refusals(refusals);
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
-            server.registerMBean(this, new ObjectName(NAME));
+            server.registerMBean(figures, new ObjectName(NAME));
         } catch (JMException error) {
             journal.warn("The quota callback could not be registered in JMX: " + error);
         }
         Path folder = settings.folder();
         if (folder != null) {
-            Kept kept = new Kept(folder, Moments.SYSTEM, journal);
+            DocumentFile kept = new DocumentFile(folder, Moments.SYSTEM, journal);
             follower.keep(kept.read(), kept::write);
         }
-        eyes.start();
+        poller.start();
         follower.start();
     }
 
     private void close() {
-        eyes.close();
+        poller.close();
         follower.close();
         Connections.SHARED.refusals(null);
         tagSets.enforcement(null);
@@ -254,7 +254,7 @@ final class Store implements QuotaCallbackMXBean {
         boolean pausesOnly = factors.admitsNobody() && settings.refuses() && !refusals.hasAuthorizer();
         quotas.apply(pausesOnly ? factors.urgent() : factors, enforcement);
         refusals.applied();
-        boolean emergency = isEmergency();
+        boolean emergency = figures.isEmergency();
         if (emergency && !wasEmergency) {
             Leak leak = enforcement.figures().factors.leak();
             journal.warn(
@@ -273,137 +273,7 @@ final class Store implements QuotaCallbackMXBean {
                                 + fault + ": " + detail + "). Report it, with Kafka's version"));
     }
 
-    private Map<String, String> reportHeaders() {
-        Map<String, String> headers = new HashMap<>();
-        if (nodeId != null) {
-            Enforcement.Figures figures = enforcement.figures();
-            // Older sidecars take no report that has more than these three.
-            String fault = getFault();
-            headers.put(
-                    "Throttle-Reader",
-                    String.format(
-                            "broker=%d; emergency=%b; throttled_clients=%d",
-                            nodeId, figures.emergency, figures.tagSetsThrottled)
-                            + (fault.equals("none") ? "" : "; fault=" + fault));
-            if (refusals.hasAuthorizer()) {
-                headers.put("Throttle-Refused", refusedHeader());
-            }
-        }
-        return headers;
-    }
-
-    private String refusedHeader() {
-        String clients = getRefusedClients();
-        return String.format(
-                "new_connection=%d; stop_line=%d; release=%d%s",
-                getRefusedNewConnections(),
-                getRefusedBelowStopLine(),
-                getRefusedAfterRelease(),
-                clients.isEmpty() ? "" : "; clients=" + clients);
-    }
-
-    @Override
-    public double getFactorApplied() {
-        return enforcement.figures().factors.global();
-    }
-
-    @Override
-    public String getSource() {
-        return enforcement.figures().factors.source().name();
-    }
-
-    @Override
-    public long getGeneration() {
-        return enforcement.figures().factors.generation();
-    }
-
-    @Override
-    public boolean isEnabled() {
-        return settings.enabled();
-    }
-
-    @Override
-    public long getDocumentAgeMs() {
-        return follower.ageMs();
-    }
-
-    @Override
-    public long getFailures() {
-        return follower.failures();
-    }
-
-    @Override
-    public String getRegime() {
-        return enforcement.figures().mode.name();
-    }
-
-    @Override
-    public int getTagSetsThrottled() {
-        return enforcement.figures().tagSetsThrottled;
-    }
-
-    @Override
-    public long getLongestPauseMs() {
-        return enforcement.figures().longestPauseMs;
-    }
-
-    @Override
-    public long getPauseInForceMs() {
-        return enforcement.figures().pauseInForceMs;
-    }
-
-    @Override
-    public boolean isEmergency() {
-        return enforcement.figures().emergency;
-    }
-
-    @Override
-    public String getFault() {
-        return enforcement.faults().worst();
-    }
-
-    @Override
-    public long getLimitsAgeMs() {
-        return follower.limitsAgeMs();
-    }
-
-    @Override
-    public boolean isRefusing() {
-        return refusals.hasAuthorizer() && settings.enabled() && settings.refuses();
-    }
-
-    @Override
-    public long getRefusedTotal() {
-        return refusals.total();
-    }
-
-    @Override
-    public long getRefusedNewConnections() {
-        return refusals.count(Refusals.Reason.NEW_CONNECTION);
-    }
-
-    @Override
-    public long getRefusedBelowStopLine() {
-        return refusals.count(Refusals.Reason.STOP_LINE);
-    }
-
-    @Override
-    public long getRefusedAfterRelease() {
-        return refusals.count(Refusals.Reason.RELEASE);
-    }
-
-    @Override
-    public String getRefusedClients() {
-        return refusals.mostRefused();
-    }
-
-    @Override
-    public int getConnectionsKnown() {
-        return refusals.connections();
-    }
-
-    @Override
-    public boolean isRefusalLogFiltered() {
-        return refusals.isLogFiltered();
+    private Map<String, String> headers() {
+        return figures.headers();
     }
 }

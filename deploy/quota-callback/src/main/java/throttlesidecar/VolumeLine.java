@@ -22,7 +22,7 @@ final class VolumeLine {
     }
 
     /** Whether so few bytes are available, or so few and a share of the line's besides. */
-    boolean isReached(Sight.Volume volume, double margin) {
+    boolean isReached(VolumeReadings.Volume volume, double margin) {
         double bytes = isRatio ? value * volume.totalBytes() : value;
         return volume.availableBytes() <= bytes * (1.0 + margin);
     }

@@ -155,10 +155,10 @@ public final class Courses implements Moments {
                 following.onOther(event.get(6).asInt(), answer(event, null));
                 step();
                 break;
-            case "sight":
-                Sight.Volume volume =
-                        new Sight.Volume(event.get(2).asLong(), event.get(3).asLong());
-                following.onSight(new Sight(Map.of("/d", volume)));
+            case "readings":
+                VolumeReadings.Volume volume =
+                        new VolumeReadings.Volume(event.get(2).asLong(), event.get(3).asLong());
+                following.onReadings(new VolumeReadings(Map.of("/d", volume)));
                 step();
                 break;
             default:

@@ -49,8 +49,8 @@ class DocumentReaderTest {
                                 + "\"stop_line\":{\"type\":\"later\",\"value\":1}}");
         assertEquals(Document.Source.OPERATOR, document.source());
         assertTrue(document.stops());
-        assertTrue(document.limit().isReached(new Sight.Volume(50, 500), 0.0));
-        assertFalse(document.limit().isReached(new Sight.Volume(51, 500), 0.0));
+        assertTrue(document.limit().isReached(new VolumeReadings.Volume(50, 500), 0.0));
+        assertFalse(document.limit().isReached(new VolumeReadings.Volume(51, 500), 0.0));
         assertNull(document.stopLine());
         Document none = read("{\"factor\":1,\"valid_for_ms\":1,\"limit\":null,\"source\":\"fallback\"}");
         assertNull(none.limit());

@@ -246,7 +246,7 @@ class SidecarQuotaCallbackTest {
     /** What is in force is written after that. */
     private static void awaitDocumentIn(Path folder) throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-        while (!Files.exists(folder.resolve(Kept.NAME)) && System.nanoTime() < deadline) {
+        while (!Files.exists(folder.resolve(DocumentFile.NAME)) && System.nanoTime() < deadline) {
             Thread.sleep(5);
         }
     }

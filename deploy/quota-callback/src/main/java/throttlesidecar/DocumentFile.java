@@ -13,7 +13,7 @@ import java.util.Arrays;
  *
  * <p>The file is the document as it was sent, and its time of modification when it was last renewed.
  */
-final class Kept {
+final class DocumentFile {
     static final String NAME = "throttle-sidecar-quota-factors.json";
 
     /** So often the time is renewed at most. */
@@ -29,7 +29,7 @@ final class Kept {
     /**
      * @param folder exists, and need not be writable.
      */
-    Kept(Path folder, Moments moments, Journal journal) {
+    DocumentFile(Path folder, Moments moments, Journal journal) {
         this.file = folder.resolve(NAME);
         this.moments = moments;
         this.journal = journal;

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 import throttlesidecar.Factors.Source;
 
 /** What a broker knows that does not hear from its own sidecar: others, its own volumes, its disk. */
-class SightTest {
+class SourcesTest {
     private static final long START = 1_000_000_000_000L;
     private static final VolumeLine LIMIT = new VolumeLine(false, 100);
     private static final VolumeLine STOP = new VolumeLine(true, 0.05);
@@ -68,12 +68,13 @@ class SightTest {
         now += TimeUnit.MILLISECONDS.toNanos(millis);
     }
 
-    private static Sight sight(long available) {
-        return new Sight(Map.of("/a", new Sight.Volume(900, 1000), "/b", volume(available)));
+    private static VolumeReadings readings(long available) {
+        return new VolumeReadings(
+                Map.of("/a", new VolumeReadings.Volume(900, 1000), "/b", volume(available)));
     }
 
-    private static Sight.Volume volume(long available) {
-        return new Sight.Volume(available, 1000);
+    private static VolumeReadings.Volume volume(long available) {
+        return new VolumeReadings.Volume(available, 1000);
     }
 
     /** A fallback, or an override of another sidecar, ends neither a dead one's word nor the eyes. */
@@ -87,12 +88,12 @@ class SightTest {
             assertEquals(0.0, decided().global(), source);
             own(says("observation", 1.0, 0));
             own(Answer.failed("dead"));
-            following.onSight(sight(100));
+            following.onReadings(readings(100));
             assertEquals(Source.LOCAL, decided().source(), source);
             pass(300_001);
             following.onOther(0, says(source, 1.0, 0));
             assertEquals(Source.LOCAL, decided().source(), source);
-            following.onSight(sight(101));
+            following.onReadings(readings(101));
             assertEquals(Source.SIDECAR, decided().source(), source);
         }
     }
@@ -176,7 +177,7 @@ class SightTest {
         following.adoptOthers(1);
         own(says("override", 1.0, 0));
         following.onOther(0, says("observation", 0.0, 0));
-        following.onSight(sight(0));
+        following.onReadings(readings(0));
         assertEquals(1.0, decided().global());
         own(Answer.failed("dead"));
         assertEquals(1.0, decided().global());
@@ -188,13 +189,13 @@ class SightTest {
     @Test
     void itsOwnEyesThrottle() {
         own(says("observation", 1.0, 0));
-        following.onSight(sight(101));
+        following.onReadings(readings(101));
         assertEquals(1.0, decided().global());
-        following.onSight(sight(100));
+        following.onReadings(readings(100));
         assertEquals(0.0, decided().global());
         assertEquals(Source.LOCAL, decided().source());
         assertEquals(1, lines.count("/b of this broker has 100 bytes available of 1000"));
-        following.onSight(sight(101));
+        following.onReadings(readings(101));
         assertEquals(1.0, decided().global());
     }
 
@@ -202,12 +203,12 @@ class SightTest {
     @Test
     void itsOwnEyesStop() {
         own(says("observation", 0.0, 0));
-        following.onSight(sight(51));
+        following.onReadings(readings(51));
         assertFalse(decided().admitsNobody());
-        following.onSight(sight(50));
+        following.onReadings(readings(50));
         assertTrue(decided().admitsNobody());
         assertEquals(Source.LOCAL, decided().source());
-        following.onSight(sight(56));
+        following.onReadings(readings(56));
         assertFalse(decided().admitsNobody());
         following.adoptOthers(1);
         Document stop =
@@ -224,13 +225,13 @@ class SightTest {
     /** The limits of a document count when its validity has ended, and with the sidecar's fallback. */
     @Test
     void itsOwnEyesThrottleWithoutASidecar() {
-        following.onSight(sight(0));
+        following.onReadings(readings(0));
         assertEquals(1.0, decided().global());
         own(says("fallback", 1.0, 0));
         assertEquals(Source.LOCAL, decided().source());
         following.remember(document("observation", 1.0), 400_000, now);
         assertEquals(Source.LOCAL, decided().source());
-        following.onSight(sight(500));
+        following.onReadings(readings(500));
         assertEquals(Source.FALLBACK, decided().source());
     }
 
@@ -240,7 +241,7 @@ class SightTest {
         OwnVolumes volumes = new OwnVolumes();
         List<Boolean> stops = new ArrayList<>();
         for (long available : new long[] {51, 50, 55, 56, 55, 50}) {
-            volumes.see(sight(available));
+            volumes.see(readings(available));
             stops.add(volumes.stop(LIMIT, STOP));
         }
         assertEquals(List.of(false, true, true, false, false, true), stops);
@@ -249,20 +250,20 @@ class SightTest {
         assertFalse(volumes.stop(LIMIT, null));
         assertFalse(volumes.stop(null, STOP));
         // Of a volume of 1,000 bytes the line is at 950, and the limit at 100.
-        volumes.see(sight(101));
+        volumes.see(readings(101));
         assertFalse(volumes.stop(LIMIT, new VolumeLine(true, 0.95)));
     }
 
     /** A look that fails leaves the last reading: nothing is released unseen. */
     @Test
     void theLastReadingRemains() {
-        Map<String, Sight.Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
-        List<Sight> seen = new ArrayList<>();
-        Eyes eyes = new Eyes(List.of("/a", "/b"), disks::get, seen::add);
-        eyes.look();
+        Map<String, VolumeReadings.Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
+        List<VolumeReadings> seen = new ArrayList<>();
+        OwnVolumePoller poller = new OwnVolumePoller(List.of("/a", "/b"), disks::get, seen::add);
+        poller.look();
         disks.remove("/a");
         disks.put("/b", volume(7));
-        eyes.look();
+        poller.look();
         assertEquals(5, seen.get(1).volumes().get("/a").availableBytes());
         assertEquals(7, seen.get(1).volumes().get("/b").availableBytes());
     }
@@ -270,17 +271,17 @@ class SightTest {
     /** The machine's own disks: the folder of this test, and one that is not there. */
     @Test
     void looksAtRealDisks(@TempDir Path folder) {
-        Sight.Volume volume = Eyes.Disk.SYSTEM.look(folder.toString());
+        VolumeReadings.Volume volume = OwnVolumePoller.Disk.SYSTEM.look(folder.toString());
         assertTrue(volume.totalBytes() >= volume.availableBytes());
         assertTrue(volume.availableBytes() > 0);
-        assertNull(Eyes.Disk.SYSTEM.look(folder.resolve("none").toString()));
+        assertNull(OwnVolumePoller.Disk.SYSTEM.look(folder.resolve("none").toString()));
     }
 
     /** A broker that starts in a throttle is throttled from its first request on. */
     @Test
     void startsWithWhatWasKept(@TempDir Path folder) {
-        new Kept(folder, moments, lines).write(document("observation", 0.0, 300_000));
-        Kept.Found found = new Kept(folder, moments, lines).read();
+        new DocumentFile(folder, moments, lines).write(document("observation", 0.0, 300_000));
+        DocumentFile.Found found = new DocumentFile(folder, moments, lines).read();
         assertNotNull(found);
         following.remember(found.document, 299_999, now);
         assertEquals(0.0, following.decide(now).global());
@@ -293,9 +294,9 @@ class SightTest {
     @Test
     void isRenewed(@TempDir Path folder) throws Exception {
         Document document = document("observation", 0.0);
-        Kept kept = new Kept(folder, moments, lines);
+        DocumentFile kept = new DocumentFile(folder, moments, lines);
         kept.write(document);
-        Path file = folder.resolve(Kept.NAME);
+        Path file = folder.resolve(DocumentFile.NAME);
         moments.pass(29_999);
         kept.write(document);
         long before = Files.getLastModifiedTime(file).toMillis();
@@ -305,17 +306,17 @@ class SightTest {
         assertTrue(before != after);
         assertEquals(moments.nowMs(), after);
         moments.pass(5_000);
-        assertEquals(5_000, new Kept(folder, moments, lines).read().ageMs);
+        assertEquals(5_000, new DocumentFile(folder, moments, lines).read().ageMs);
     }
 
     /** What can't be read or written is said once, and changes nothing. */
     @Test
     void damageIsNoHarm(@TempDir Path folder) throws Exception {
-        assertNull(new Kept(folder, moments, lines).read());
-        Files.writeString(folder.resolve(Kept.NAME), "{\"factor\":");
-        assertNull(new Kept(folder, moments, lines).read());
+        assertNull(new DocumentFile(folder, moments, lines).read());
+        Files.writeString(folder.resolve(DocumentFile.NAME), "{\"factor\":");
+        assertNull(new DocumentFile(folder, moments, lines).read());
         assertEquals(1, lines.count("can't be used"));
-        Kept nowhere = new Kept(folder.resolve("none"), moments, lines);
+        DocumentFile nowhere = new DocumentFile(folder.resolve("none"), moments, lines);
         for (int time = 0; time < 3; time++) {
             nowhere.write(document("observation", 0.0));
             moments.pass(30_000);

@@ -1,4 +1,4 @@
-"""What sidecars said last to a quota callback, and whose word counts.
+"""What sidecars answered a quota callback last, and whose word counts.
 
 A document is valid while now <= answer + validity; each answer, a 304 too, renews it. An operator's
 word at the broker's own sidecar comes first. Else, of the sidecars that answer and see, or of all
@@ -9,7 +9,7 @@ last, and ends no dead sidecar's.
 Example: the own sidecar was killed a second ago and saw no violation 3 s ago, another sees one now:
 the other's. Both are alive, and the other saw none 60 s ago: the own.
 
-Source: Said in deploy/quota-callback.
+Source: LastAnswer in deploy/quota-callback.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _MS = 1_000_000
 
 
-class Said:
-    """What one sidecar said. All times are nanoseconds on one monotonic clock.
+class LastAnswer:
+    """What one sidecar said last. All times are nanoseconds on one monotonic clock.
 
     Attributes:
         document: the last one; None before the first.
@@ -66,7 +66,7 @@ class Said:
         self._observed_nanos = now_nanos - age_ms * _MS
         self.until_nanos = self._observed_nanos + document.valid_for_ms * _MS
 
-    def counts_more_than(self, other: "Said") -> bool:
+    def counts_more_than(self, other: "LastAnswer") -> bool:
         """Of two with valid documents."""
         one, two = self.document, other.document
         assert one is not None
@@ -80,28 +80,28 @@ class Said:
         return self._observed_nanos > other._observed_nanos
 
 
-def counting(own: Said, others: Sequence[Said], now_nanos: int) -> list[Said]:
+def counting(own: LastAnswer, others: Sequence[LastAnswer], now_nanos: int) -> list[LastAnswer]:
     """Whose word counts."""
     if own.document is not None and own.document.lifts and own.is_valid(now_nanos):
         return [own]
-    valid = [said for said in (own, *others) if said.is_valid(now_nanos)]
+    valid = [last for last in (own, *others) if last.is_valid(now_nanos)]
     any_sees = any(each.sees for each in valid)
     if any(each.answers and each.sees == any_sees for each in valid):
         valid = [each for each in valid if each.answers]
     return valid
 
 
-def leak_of(own: Said, words: Sequence[Said]) -> Leak:
+def leak_of(own: LastAnswer, words: Sequence[LastAnswer]) -> Leak:
     """The own sidecar's where that sees a violation, else the smallest of those that count."""
     if own in words and own.answers and own.document and own.document.sees_violation:
         return own.leak
-    return min((WHOLE, *(said.leak for said in words)), key=lambda leak: leak.share)
+    return min((WHOLE, *(last.leak for last in words)), key=lambda leak: leak.share)
 
 
-def strictest(words: Sequence[Said]) -> Said | None:
+def strictest(words: Sequence[LastAnswer]) -> LastAnswer | None:
     """Of those that count the one that says most; None: there is none."""
-    best: Said | None = None
-    for said in words:
-        if best is None or said.counts_more_than(best):
-            best = said
+    best: LastAnswer | None = None
+    for last in words:
+        if best is None or last.counts_more_than(best):
+            best = last
     return best

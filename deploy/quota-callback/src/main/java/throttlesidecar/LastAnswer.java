@@ -8,7 +8,7 @@ import java.util.concurrent.TimeUnit;
  * What one sidecar said last, and for how long it counts: a document is valid while now &lt;= answer +
  * validity, and each answer, a 304 too, renews it.
  */
-final class Said {
+final class LastAnswer {
     private static final int VIOLATION = 2;
 
     private Document document;
@@ -73,17 +73,17 @@ final class Said {
      * none does; of the broker's own alone by an operator's override. A word by no observation (a
      * fallback, another sidecar's override) is the last resort: it ends no dead sidecar's word.
      */
-    static List<Said> counting(Said own, List<Said> others, long nowNanos) {
+    static List<LastAnswer> counting(LastAnswer own, List<LastAnswer> others, long nowNanos) {
         if (own.isValid(nowNanos) && own.isOperators()) {
             return List.of(own);
         }
-        List<Said> all = new ArrayList<>();
+        List<LastAnswer> all = new ArrayList<>();
         all.add(own);
         all.addAll(others);
-        all.removeIf(said -> !said.isValid(nowNanos));
-        boolean anySees = all.stream().anyMatch(Said::sees);
-        if (all.stream().anyMatch(said -> said.answers && said.sees() == anySees)) {
-            all.removeIf(said -> !said.answers);
+        all.removeIf(last -> !last.isValid(nowNanos));
+        boolean anySees = all.stream().anyMatch(LastAnswer::sees);
+        if (all.stream().anyMatch(last -> last.answers && last.sees() == anySees)) {
+            all.removeIf(last -> !last.answers);
         }
         return all;
     }
@@ -98,10 +98,10 @@ final class Said {
      * @param counting whose word counts.
      * @return null when there is none.
      */
-    static Said strictest(List<Said> counting) {
-        Said best = null;
-        for (Said said : counting) {
-            best = best == null || said.countsMoreThan(best) ? said : best;
+    static LastAnswer strictest(List<LastAnswer> counting) {
+        LastAnswer best = null;
+        for (LastAnswer last : counting) {
+            best = best == null || last.countsMoreThan(best) ? last : best;
         }
         return best;
     }
@@ -110,18 +110,18 @@ final class Said {
      * What this broker may let through: the own sidecar's word where that sees a violation, since it
      * alone knows whom the broker feeds; else the smallest of the others', whoever observed last.
      */
-    static Leak leak(Said own, List<Said> counting) {
+    static Leak leak(LastAnswer own, List<LastAnswer> counting) {
         if (counting.contains(own) && own.answers && own.rank() == VIOLATION) {
             return own.leak;
         }
         Leak smallest = Leak.WHOLE;
-        for (Said said : counting) {
-            smallest = said.leak.share() < smallest.share() ? said.leak : smallest;
+        for (LastAnswer last : counting) {
+            smallest = last.leak.share() < smallest.share() ? last.leak : smallest;
         }
         return smallest;
     }
 
-    private boolean countsMoreThan(Said other) {
+    private boolean countsMoreThan(LastAnswer other) {
         if (rank() != other.rank()) {
             return rank() > other.rank();
         }

@@ -10,28 +10,28 @@ import java.util.function.Consumer;
  * Looks at the volumes of this broker's log dirs four times a second, so that a dead sidecar does not
  * blind its broker. On a thread of its own: a look at a disk that hangs does not return.
  */
-final class Eyes implements AutoCloseable {
+final class OwnVolumePoller implements AutoCloseable {
     static final long EVERY_MS = 250;
 
     /** What a file system says. */
     interface Disk {
         /** Null when it says nothing, as of a disk that is broken. */
-        Sight.Volume look(String logDir);
+        VolumeReadings.Volume look(String logDir);
 
         /** The machine's. */
         Disk SYSTEM = logDir -> {
             File folder = new File(logDir);
             long total = folder.getTotalSpace();
             // Both are 0 after an error.
-            return total > 0 ? new Sight.Volume(folder.getUsableSpace(), total) : null;
+            return total > 0 ? new VolumeReadings.Volume(folder.getUsableSpace(), total) : null;
         };
     }
 
     private final List<String> logDirs;
     private final Disk disk;
-    private final Consumer<Sight> seen;
-    private final Thread thread = new Thread(this::run, "throttle-sidecar-eyes");
-    private final Map<String, Sight.Volume> last = new TreeMap<>();
+    private final Consumer<VolumeReadings> seen;
+    private final Thread thread = new Thread(this::run, "throttle-sidecar-volumes");
+    private final Map<String, VolumeReadings.Volume> last = new TreeMap<>();
     private volatile boolean closed;
 
     /**
@@ -39,7 +39,7 @@ final class Eyes implements AutoCloseable {
      *
      * @param seen gets what was seen, on the thread that looks.
      */
-    Eyes(List<String> logDirs, Disk disk, Consumer<Sight> seen) {
+    OwnVolumePoller(List<String> logDirs, Disk disk, Consumer<VolumeReadings> seen) {
         this.logDirs = List.copyOf(logDirs);
         this.disk = disk;
         this.seen = seen;
@@ -72,11 +72,11 @@ final class Eyes implements AutoCloseable {
     /** One look at all log dirs. */
     void look() {
         for (String logDir : logDirs) {
-            Sight.Volume volume = disk.look(logDir);
+            VolumeReadings.Volume volume = disk.look(logDir);
             if (volume != null) {
                 last.put(logDir, volume);
             }
         }
-        seen.accept(new Sight(last));
+        seen.accept(new VolumeReadings(last));
     }
 }

@@ -3,13 +3,13 @@ package throttlesidecar;
 import java.util.Map;
 
 /** What the broker's own volumes had when they were last looked at, by log dir. */
-final class Sight {
+final class VolumeReadings {
     /** As long as nobody has looked. */
-    static final Sight NONE = new Sight(Map.of());
+    static final VolumeReadings NONE = new VolumeReadings(Map.of());
 
     private final Map<String, Volume> volumes;
 
-    Sight(Map<String, Volume> volumes) {
+    VolumeReadings(Map<String, Volume> volumes) {
         this.volumes = Map.copyOf(volumes);
     }
 

@@ -1,0 +1,81 @@
+package throttlesidecar;
+
+import java.util.Map;
+import throttlesidecar.Throttle.Mode;
+
+/** The throttles in force, and all else that a request reads of them, in one volatile. */
+final class InForce {
+    final Factors factors;
+    final Throttle all;
+    final Map<String, Throttle> users;
+    final Enforcement.Limits limits;
+    final boolean isFree;
+    final boolean isStopping;
+
+    InForce(Factors factors, Throttle all, Map<String, Throttle> users, Enforcement.Limits limits) {
+        this.factors = factors;
+        this.all = all;
+        this.users = users;
+        this.limits = limits;
+        this.isFree =
+                all.mode() == Mode.FREE
+                        && users.values().stream().allMatch(user -> user.mode() == Mode.FREE);
+        this.isStopping =
+                all.mode() == Mode.STOPPED
+                        || users.values().stream().anyMatch(user -> user.mode() == Mode.STOPPED);
+    }
+
+    /** Whether the factor of a client, by its tags, is 0. */
+    boolean stops(String user, String clientId) {
+        if (!isStopping || limits.excludes(user, clientId)) {
+            return false;
+        }
+        Throttle own = users.get(user);
+        return all.mode() == Mode.STOPPED || own != null && own.mode() == Mode.STOPPED;
+    }
+
+    /** Takes what has landed from the leak budgets of the throttles that stop a tag set. */
+    void take(TagSet tagSet, double bytes, long nanos) {
+        if (!isStopping || bytes < Enforcement.ONE_BYTE) {
+            return;
+        }
+        if (all.mode() == Mode.STOPPED) {
+            all.take(tagSet, bytes, limits, factors.leak(), nanos);
+        }
+        Throttle own = users.get(tagSet.user());
+        if (own != null && own.mode() == Mode.STOPPED) {
+            own.take(tagSet, bytes, limits, Leak.WHOLE, nanos);
+        }
+    }
+
+    /** Whether a tag set's clients are not throttled. */
+    boolean isFree(TagSet tagSet) {
+        return isFree
+                || tagSet.isExcluded(limits)
+                || isFree(all) && isFree(users.get(tagSet.user()));
+    }
+
+    private static boolean isFree(Throttle throttle) {
+        return throttle == null || throttle.mode() == Mode.FREE;
+    }
+
+    /**
+     * The rate of a tag set before a throttle that begins now: the measured one, unless
+     * another throttle shaped it.
+     */
+    double before(TagSet tagSet, double measured, long nanos) {
+        Throttle user = users.get(tagSet.user());
+        double last = tagSet.before();
+        boolean shaped = !isFree(all) || !isFree(user);
+        if (shaped && last > 0.0) {
+            return last;
+        }
+        boolean recent = all.isRecent(nanos) || user != null && user.isRecent(nanos);
+        return recent ? Math.max(last, measured) : measured;
+    }
+
+    long epoch(String user) {
+        Throttle own = users.isEmpty() ? null : users.get(user);
+        return own == null ? all.epoch() : Math.max(all.epoch(), own.epoch());
+    }
+}
