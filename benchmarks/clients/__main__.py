@@ -22,7 +22,7 @@ from benchmarks.clients.clients import CLIENTS, INSTALLED, Client, versions
 from benchmarks.clients.parts import PARTS
 from benchmarks.clients.report import report
 from benchmarks.clients.scene import Case, happen
-from benchmarks.machine import describe
+from benchmarks.machine import Stolen, describe
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.errors import ClusterError
 
@@ -58,9 +58,7 @@ def main() -> int:
     if chosen:
         jar = callback_jar(asked.jar)
         for part in (_PARTS[key] for key in asked.parts):
-            (folder / f"machine.{part.key}.json").write_text(
-                json.dumps([*describe(), versions()]), encoding="utf-8"
-            )
+            machine, stolen = [*describe(), versions()], Stolen()
             if asked.seconds is not None:
                 part = replace(part, throttle_s=asked.seconds)  # noqa: PLW2901 - what was asked
             for arm in asked.arms:
@@ -70,6 +68,8 @@ def main() -> int:
                     continue
                 for placed in part.placed(chosen, asked.abreast):
                     failed += not _try(placed, case, folder)
+            file = folder / f"machine.{part.key}.json"
+            file.write_text(json.dumps([*machine, str(stolen)]), encoding="utf-8")
     print(report(folder, asked.out))
     return 1 if failed else 0
 

@@ -22,7 +22,7 @@ from benchmarks.enforcement.contenders import NOTHING, OURS, PEER, Contender
 from benchmarks.enforcement.report import report
 from benchmarks.enforcement.scenarios import SCENARIOS
 from benchmarks.enforcement.scene import Scenario, happen
-from benchmarks.machine import describe
+from benchmarks.machine import Stolen, describe
 
 _CONTENDERS: Final[dict[str, Contender]] = {each.key: each for each in (PEER, OURS)}
 _RESULTS: Final = Path(".cache/enforcement")
@@ -51,8 +51,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     contenders = [_CONTENDERS[asked.only]] if asked.only else list(_CONTENDERS.values())
     parts = asked.parts or _PARTS
-    if set(parts) != {"report"}:
-        (folder / "machine.json").write_text(json.dumps(describe()), encoding="utf-8")
+    machine, stolen = describe(), Stolen()
     runs: list[tuple[str, Callable[[], None]]] = []
     for scenario in SCENARIOS:
         if scenario.key in parts:
@@ -72,6 +71,8 @@ def main() -> int:
         if name in parts:
             runs.append((name, partial(_cost, folder / f"{name}.json", measure, contenders)))
     failed = sum(not _try(what, run) for what, run in runs)
+    if runs:
+        (folder / "machine.json").write_text(json.dumps([*machine, str(stolen)]), encoding="utf-8")
     print(report(folder, asked.out))
     return 1 if failed else 0
 

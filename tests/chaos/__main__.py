@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from benchmarks.machine import Stolen
 from sidecar.errors import ClusterError
 from tests.chaos.claims import judge
 from tests.chaos.course import Course
@@ -50,13 +51,14 @@ def main() -> int:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     failed = interrupted = False
+    stolen = Stolen()
     try:
         interrupted = asyncio.run(_play(course, out))
     except (ClusterError, ExceptionGroup):
         # What was seen until then is worth its table.
         traceback.print_exc()
         failed = True
-    text = report(course)
+    text = f"{report(course)}\n{stolen}\n"
     (out / "table.txt").write_text(text, encoding="utf-8")
     events = "".join(f"{clock(at_s)}  {words}\n" for at_s, words in course.events)
     (out / "events.txt").write_text(events, encoding="utf-8")

@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from benchmarks.machine import Stolen
 from sidecar.errors import ClusterError
 from tests.chaos.schedule import clock
 from tests.stop_line.cleaner import Cleaning, cleanings
@@ -43,6 +44,7 @@ def main() -> int:
     plan = cleanings(asked.seed, duration_s, LIMIT_BYTES, LINE_BYTES)
     courses: list[Course] = []
     failed = interrupted = False
+    stolen = Stolen()
     for arm in asked.arms:
         course = Course(arm, duration_s, LIMIT_BYTES, LINE_BYTES, BOUND)
         courses.append(course)
@@ -58,7 +60,7 @@ def main() -> int:
         _write(course, out)
         if interrupted:
             break
-    text = report(courses)
+    text = f"{report(courses)}\n{stolen}\n"
     (asked.out / "table.txt").write_text(text, encoding="utf-8")
     print(text, end="")
     if interrupted:
