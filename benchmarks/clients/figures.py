@@ -22,6 +22,7 @@ BACK_SHARE: Final = 0.9
 BACK_S: Final = 2.0
 """A client is back when so many seconds bring that share of the earlier rate."""
 MINUTE_S: Final = 60.0
+PEAK_S: Final = 10.0
 _STEP_S: Final = 0.05
 
 
@@ -69,7 +70,7 @@ class Figures:
         neighbours: how many other clients' requests are among them.
         back_s: from the release to 90 % of the earlier rate; None: not seen.
         watched_s: how long after the release that was watched.
-        peak: bytes/s in the second after the release with the most.
+        peak: bytes/s in the second with the most, of the first 10 s after the release.
         peak_s: when that began, seconds after the release.
     """
 
@@ -107,7 +108,7 @@ def figures(course: Course) -> Figures:
     slots = slot_rates(times, settled, released)
     dialed, dialed_at = _dialed(course)
     minute, _ = most(times, max(settled, dialed_at), released, MINUTE_S)
-    peak, peak_at = most(times, released, course.ended_at, 1.0)
+    peak, peak_at = most(times, released, min(released + PEAK_S, course.ended_at), 1.0)
     copies = Counter(number for _, _, number in course.landed)
     failed = {number for _, number, _ in course.failed}
     reported = failed | {number for _, number in course.acknowledged}

@@ -30,7 +30,7 @@ _HEADER: Final = (
     "sent for nothing, MB; connections",
     "refused",
     "back to 90 %",
-    "most in a second after it, over before",
+    "most in a second of the 10 s after it, over before",
 )
 _GOALS: Final = ("client", *NAMES)
 _ERROR_CHARACTERS: Final = 60

@@ -118,6 +118,7 @@ def test_a_return_is_not_to_be_had_of_who_sleeps_longer() -> None:
 def test_a_flood_is_none_below_a_fifth_more() -> None:
     """Of who had no rate before nothing can be told."""
     assert Verdict(False, "1.3 x") == _of("no second", replace(WAITED, peak=2_600_000))
+    assert Verdict(True) == _of("no second", replace(WAITED, peak=2_600_000, request=200_000))
     assert None is _of("no second", replace(WAITED, before=0.0)).met
 
 

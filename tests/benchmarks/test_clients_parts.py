@@ -18,10 +18,11 @@ def test_in_a_short_throttle_each_has_a_broker() -> None:
     assert [[[A], [B]], [[C]]] == SHORT.placed([A, B, C], 2)
 
 
-def test_in_a_long_one_all_run_at_once() -> None:
+def test_in_a_long_one_seven_run_at_once() -> None:
     """Those with large requests are on the second broker; a broker without clients is none."""
     assert [[[A, C], [B]]] == LONG.placed([A, B, C], 2)
     assert [[[B]]] == LONG.placed([B], 2)
+    assert [[[A] * 6, [B]], [[C]]] == LONG.placed([*[A] * 6, B, C], 2)
 
 
 def test_each_client_is_in_one_run() -> None:
