@@ -169,8 +169,8 @@ bench-producer-ids: tools-demo $(INSTALLED) $(JAR)
 bench-pipeline: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipeline
 
-# Producers of many clients in throttles of 75 s, two at once, and of 10 minutes, all at once: an hour
-# and a half, on such a machine too, the latter with 20 GB. PART=long CLIENTS="java sarama"
+# Producers of many clients in throttles of 75 s, two at once, and of 10 minutes, seven at once: two
+# hours and a half, on such a machine too, the latter with 12 GB. PART=long CLIENTS="java sarama"
 # ARMS=callback measure less; SECONDS=20 RESULTS=/tmp/try OUT=/tmp/try.md tries it, ABREAST=1 has one
 # client at a time, JAR=other.jar another callback, ARMS=quota Kafka's own quota.
 bench-clients: tools-clients $(INSTALLED) $(JAR) $(CLIENTS_INSTALLED)

@@ -1,7 +1,7 @@
 """``python -m benchmarks.clients [CLIENT ...]``: measures, and writes the tables of a page.
 
 Clients by their keys, all by default; "report" alone makes the tables of what was measured before.
-A part of it ("short": clients one after the other; "long": all at once) and an arm can be measured
+A part of it ("short": two at once, each alone; "long": seven at once) and an arm can be measured
 alone: results are kept in a folder, and the tables are of all that is there. Give the machine to it
 alone.
 """

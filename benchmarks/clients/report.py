@@ -79,7 +79,7 @@ def _tables(folder: Path) -> Iterator[str]:
         mine = [each for each in courses if each.part == part.key]
         for throttle_s in sorted({each.throttle_s for each in mine}):
             title = f"a throttle of {_duration(throttle_s)}"
-            title += ", all clients at once" if part.is_shared else ""
+            title += ", seven clients at once" if part.is_shared else ""
             yield from _throttle(title, [each for each in mine if each.throttle_s == throttle_s])
         machine = folder / f"machine.{part.key}.json"
         if mine and machine.is_file():

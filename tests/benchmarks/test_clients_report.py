@@ -55,7 +55,7 @@ def test_the_tables_are_put_into_the_page(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert text.startswith("# Ours\n")
     assert text.endswith(f"{END}\nand what to do\n")
     assert "old" not in text
-    assert ["75 s", "10 minutes, all clients at once"] == [
+    assert ["75 s", "10 minutes, seven clients at once"] == [
         line.partition("a throttle of ")[2] for line in text.splitlines() if line.startswith("###")
     ]
     short, _, long = text.partition("10 minutes")
@@ -93,8 +93,8 @@ def test_a_part_is_measured_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert [
         "The callback alone, a throttle of 60 s",
         "The callback alone, a throttle of 75 s",
-        "The callback alone, a throttle of 20 s, all clients at once",
-        "Without us, Kafka's own quota of 1 %, a throttle of 20 s, all clients at once",
+        "The callback alone, a throttle of 20 s, seven clients at once",
+        "Without us, Kafka's own quota of 1 %, a throttle of 20 s, seven clients at once",
     ] == titles
     assert 3 == text.count("Whether each goal was reached"), "Kafka's own has none"
     assert 2 == text.count("| Sarama |"), "a row in each of the two tables of its throttle"
