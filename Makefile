@@ -134,11 +134,11 @@ simulate: $(INSTALLED)
 	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
 	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS))
 
-# SEED=2 has other faults, MINUTES=2 fewer, ALONE=yes the quota callback without the authorizer; on a
+# SEED=2 has other faults, MINUTES=2 fewer, CALLBACK_ALONE=yes the jar without its authorizer; on a
 # machine that does nothing else. Its table and all logs are in .cache/chaos.
 chaos: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(ALONE),--callback-alone)
+	    $(if $(CALLBACK_ALONE),--callback-alone)
 
 # MINUTES=30 of each arm, ARMS="authorizer callback", SEED=1; on such a machine too. Its table and all
 # logs are in .cache/stop-line.

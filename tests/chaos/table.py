@@ -36,7 +36,7 @@ def report(course: Course) -> str:
 def command(course: Course) -> str:
     """What repeats the run."""
     minutes = course.plan.duration_s / 60
-    alone = "" if course.refuses else " ALONE=yes"
+    alone = "" if course.refuses else " CALLBACK_ALONE=yes"
     return f"make chaos SEED={course.plan.seed} MINUTES={minutes:g}{alone}"
 
 
