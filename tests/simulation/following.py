@@ -27,13 +27,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.simulation.last_answer import LastAnswer, counting, leak_of, strictest
+from tests.simulation.last_answer import LastAnswer, counting, forecasts, leak_of, strictest
 from tests.simulation.throttles import DISABLED, WHOLE, Factors, Leak, Source
 
 WAIT_S: Final = 10
 WAIT_THROTTLED_S: Final = 1
 
 _MS: Final = 1_000_000
+_CLOSE_NANOS: Final = 30_000 * _MS
+"""A volume that is so close to its limit is heard of each second."""
 _RETRY_NANOS: Final = 500 * _MS
 _BACKOFF_NANOS: Final = 100 * _MS
 _POLL_NANOS: Final = 1_000 * _MS
@@ -110,6 +112,7 @@ class Answer:
         valid_for_ms: from when the answer began.
         leak: of the broker that asked.
         observed_ms_ago: how old the observation behind it was then; 0: it does not say.
+        limit_in_ms: how soon it expects the first volume at its limit; -1: not soon.
     """
 
     document: Document | None
@@ -117,6 +120,7 @@ class Answer:
     valid_for_ms: int
     leak: Leak = WHOLE
     observed_ms_ago: int = 0
+    limit_in_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +141,9 @@ def read_answer(
             tag = lower.get("etag", "")
             document = _document(body)
             etag = tag if _ETAG.fullmatch(tag) else None
-            further = _leak(lower), _observed_ms_ago(lower)
-            return Answer(document, etag, document.valid_for_ms, *further)
+            return Answer(document, etag, document.valid_for_ms, *_moving(lower))
         if status == 304 and etag is not None:
-            return Answer(None, None, _valid_for_ms(lower), _leak(lower), _observed_ms_ago(lower))
+            return Answer(None, None, _valid_for_ms(lower), *_moving(lower))
     except (ValueError, RecursionError):
         return None
     return None
@@ -162,8 +165,14 @@ def _leak(headers: Mapping[str, str]) -> Leak:
     return Leak(min(1.0, max(_SMALLEST_SHARE, float(share or ""))), int(pause or ""))
 
 
-def _observed_ms_ago(headers: Mapping[str, str]) -> int:
-    text = headers.get("throttle-observed-ms-ago", "0")
+def _moving(headers: Mapping[str, str]) -> tuple[Leak, int, int]:
+    """The leak, the age of the observation, and how soon a volume is at its limit."""
+    limit_in = headers.get("throttle-limit-in-ms")
+    limit_in_ms = -1 if limit_in is None else _ms(limit_in)
+    return _leak(headers), _ms(headers.get("throttle-observed-ms-ago", "0")), limit_in_ms
+
+
+def _ms(text: str) -> int:
     if not _WHOLE_MS.fullmatch(text):
         raise ValueError("a header is wrong")
     return min(int(text), _LONGEST_VALIDITY_MS)
@@ -284,6 +293,7 @@ class Following:
         self._is_requesting = True
         self._requested = now_nanos
         throttling = self._applied is not None and self._applied.are_throttling
+        throttling |= self._own.expects_limit_before(now_nanos + _CLOSE_NANOS)
         waits = self._etag is not None and self._own.answers
         return self._etag, (WAIT_THROTTLED_S if throttling else WAIT_S) if waits else 0
 
@@ -373,7 +383,12 @@ class Following:
         if last is None or document is None:
             return self._seen(self._fallback)
         factors = replace(document.factors, leak=leak_of(self._own, words))
-        return factors if self.is_lifted else self._seen(factors)
+        if self.is_lifted:
+            return factors
+        seen = self._seen(factors)
+        if seen.factor > 0.0 and forecasts(self._own, self._others, now_nanos):
+            return replace(seen, factor=0.0, source=Source.FORECAST)
+        return seen
 
     def _seen(self, factors: Factors) -> Factors:
         """The same, unless the broker's own volume is too full."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tests.simulation.following import Answer, Document
 
 _MS = 1_000_000
+_SILENT_NANOS = 5_000 * _MS
+"""A sidecar that has not answered for so long is silent, whether its last request failed or not."""
 
 
 class LastAnswer:
@@ -31,16 +33,28 @@ class LastAnswer:
         until_nanos: to the end of which moment it is valid.
         answers: whether its last request had a valid answer.
         leak: of the broker, by its last answer.
+        observed_nanos: when what it said was observed.
+        answered_nanos: when it answered last.
     """
 
-    __slots__ = ("_observed_nanos", "answers", "document", "leak", "until_nanos")
+    __slots__ = (
+        "_limit_nanos",
+        "answered_nanos",
+        "answers",
+        "document",
+        "leak",
+        "observed_nanos",
+        "until_nanos",
+    )
 
     def __init__(self) -> None:
         self.document: Document | None = None
         self.until_nanos = 0
         self.answers = False
         self.leak = WHOLE
-        self._observed_nanos = 0
+        self.observed_nanos = 0
+        self.answered_nanos = 0
+        self._limit_nanos: int | None = None
 
     def is_valid(self, now_nanos: int) -> bool:
         """Whether there is a document that counts."""
@@ -58,13 +72,20 @@ class LastAnswer:
             self.document = answer.document
         self.leak = answer.leak
         self.until_nanos = began_nanos + answer.valid_for_ms * _MS
-        self._observed_nanos = began_nanos - answer.observed_ms_ago * _MS
+        self.observed_nanos = began_nanos - answer.observed_ms_ago * _MS
+        self.answered_nanos = began_nanos
+        in_ms = answer.limit_in_ms
+        self._limit_nanos = None if in_ms < 0 else began_nanos + in_ms * _MS
+
+    def expects_limit_before(self, nanos: int) -> bool:
+        """Whether it expects a volume at its limit before a moment."""
+        return self._limit_nanos is not None and self._limit_nanos < nanos
 
     def remember(self, document: "Document", age_ms: int, now_nanos: int) -> None:
         """What a broker's disk has of it, at the broker's start."""
         self.document = document
-        self._observed_nanos = now_nanos - age_ms * _MS
-        self.until_nanos = self._observed_nanos + document.valid_for_ms * _MS
+        self.observed_nanos = now_nanos - age_ms * _MS
+        self.until_nanos = self.observed_nanos + document.valid_for_ms * _MS
 
     def counts_more_than(self, other: "LastAnswer") -> bool:
         """Of two with valid documents."""
@@ -77,7 +98,7 @@ class LastAnswer:
             return one.factors.factor < two.factors.factor
         if one.says_stop != two.says_stop:
             return one.says_stop
-        return self._observed_nanos > other._observed_nanos
+        return self.observed_nanos > other.observed_nanos
 
 
 def counting(own: LastAnswer, others: Sequence[LastAnswer], now_nanos: int) -> list[LastAnswer]:
@@ -96,6 +117,15 @@ def leak_of(own: LastAnswer, words: Sequence[LastAnswer]) -> Leak:
     if own in words and own.answers and own.document and own.document.sees_violation:
         return own.leak
     return min((WHOLE, *(last.leak for last in words)), key=lambda leak: leak.share)
+
+
+def forecasts(own: LastAnswer, others: Sequence[LastAnswer], now_nanos: int) -> bool:
+    """Whether none answers any more, and the last one's forecast is that a limit was reached."""
+    seeing = [each for each in (own, *others) if each.is_valid(now_nanos) and each.sees]
+    if any(each.answers and now_nanos - each.answered_nanos <= _SILENT_NANOS for each in seeing):
+        return False
+    youngest = max(seeing, key=lambda each: each.observed_nanos, default=None)
+    return youngest is not None and youngest.expects_limit_before(now_nanos)
 
 
 def strictest(words: Sequence[LastAnswer]) -> LastAnswer | None:

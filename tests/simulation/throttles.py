@@ -66,6 +66,7 @@ class Source(StrEnum):
 
     SIDECAR = "SIDECAR"
     LOCAL = "LOCAL"
+    FORECAST = "FORECAST"
     FALLBACK = "FALLBACK"
     DISABLED = "DISABLED"
 

@@ -8,6 +8,7 @@ final class Answer {
     private final Leak leak;
     private final long atNanos;
     private final long observedMsAgo;
+    private final long limitInMs;
     private final String failure;
 
     private Answer(
@@ -17,6 +18,7 @@ final class Answer {
             Leak leak,
             long atNanos,
             long observedMsAgo,
+            long limitInMs,
             String failure) {
         this.document = document;
         this.etag = etag;
@@ -24,6 +26,7 @@ final class Answer {
         this.leak = leak;
         this.atNanos = atNanos;
         this.observedMsAgo = observedMsAgo;
+        this.limitInMs = limitInMs;
         this.failure = failure;
     }
 
@@ -46,7 +49,7 @@ final class Answer {
     static Answer modified(
             Document document, String etag, Leak leak, long atNanos, long observedMsAgo) {
         return new Answer(
-                document, etag, document.validForMs(), leak, atNanos, observedMsAgo, null);
+                document, etag, document.validForMs(), leak, atNanos, observedMsAgo, -1, null);
     }
 
     /**
@@ -61,12 +64,18 @@ final class Answer {
 
     /** The same, with the age of the observation as in {@link #modified}. */
     static Answer notModified(long validForMs, Leak leak, long atNanos, long observedMsAgo) {
-        return new Answer(null, null, validForMs, leak, atNanos, observedMsAgo, null);
+        return new Answer(null, null, validForMs, leak, atNanos, observedMsAgo, -1, null);
     }
 
     /** No valid answer came. */
     static Answer failed(String reason) {
-        return new Answer(null, null, 0, Leak.WHOLE, 0, 0, reason);
+        return new Answer(null, null, 0, Leak.WHOLE, 0, 0, -1, reason);
+    }
+
+    /** The same answer, with {@link #limitInMs}. */
+    Answer limitIn(long ms) {
+        return new Answer(
+                document, etag, validForMs, leak, atNanos, observedMsAgo, ms, failure);
     }
 
     /** Whether no valid answer came. */
@@ -104,5 +113,10 @@ final class Answer {
     /** How old the observation behind it was when it was given, ms. */
     long observedMsAgo() {
         return observedMsAgo;
+    }
+
+    /** How soon the first volume is at its limit if all fill as they did, ms; -1: not soon. */
+    long limitInMs() {
+        return limitInMs;
     }
 }

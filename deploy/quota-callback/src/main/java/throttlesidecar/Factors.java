@@ -11,6 +11,8 @@ final class Factors {
         SIDECAR,
         /** The broker's own eyes: a volume of its own is at or below the limit. */
         LOCAL,
+        /** The last sidecar's forecast: none answers, and it expected a volume at its limit by now. */
+        FORECAST,
         /** The settings, since there is no valid document. */
         FALLBACK,
         /** The callback is switched off. */

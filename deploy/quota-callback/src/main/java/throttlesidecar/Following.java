@@ -24,6 +24,9 @@ final class Following {
     static final int WAIT_S = 10;
     static final int WAIT_THROTTLED_S = 1;
 
+    /** A volume that is so close to its limit is heard of each second. */
+    private static final long CLOSE_MS = 30_000;
+
     /** From one request to the next after a failure, ms. */
     static final long RETRY_MS = 500;
 
@@ -160,7 +163,8 @@ final class Following {
         }
         requesting = true;
         requestedNanos = nowNanos;
-        int waitS = isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
+        boolean close = own.expectsLimitBefore(nowNanos + ms(CLOSE_MS));
+        int waitS = close || isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
         return new Request(etag, etag != null && own.answers() ? waitS : 0);
     }
 
@@ -304,7 +308,24 @@ final class Following {
                                         && document.source() == Document.Source.OBSERVATION);
         // Another sidecar's override is for another broker.
         boolean lifted = last == own && document.source() == Document.Source.OPERATOR;
-        return lifted || limits == null ? factors : seen(factors, limits.document);
+        if (lifted) {
+            return factors;
+        }
+        Factors seen = limits == null ? factors : seen(factors, limits.document);
+        return seen.global() > 0.0 && LastAnswer.forecasts(own, others, nowNanos)
+                ? forecast(seen)
+                : seen;
+    }
+
+    private Factors forecast(Factors factors) {
+        reason = "no sidecar answers, and the last that did expected a volume at its limit by now";
+        return new Factors(
+                0.0,
+                factors.users(),
+                Factors.Source.FORECAST,
+                factors.generation(),
+                factors.leak(),
+                factors.admitsNobody());
     }
 
     /** The same, unless the broker's own volumes are too full, whatever sidecars say. */
@@ -376,9 +397,7 @@ final class Following {
                         "Produce quotas are multiplied by %s%s (%s%s)%s",
                         next.global(),
                         next.admitsNobody() ? ", and nothing is admitted" : "",
-                        next.source() == Factors.Source.LOCAL
-                                ? "by its own eyes"
-                                : "generation " + next.generation(),
+                        origin(next),
                         reason.isEmpty() ? "" : ": " + reason,
                         next.users().isEmpty()
                                 ? ""
@@ -387,6 +406,17 @@ final class Following {
             journal.warn(line);
         } else {
             journal.info(line);
+        }
+    }
+
+    private static String origin(Factors factors) {
+        switch (factors.source()) {
+            case LOCAL:
+                return "by its own eyes";
+            case FORECAST:
+                return "by forecast";
+            default:
+                return "generation " + factors.generation();
         }
     }
 

@@ -11,10 +11,15 @@ import java.util.concurrent.TimeUnit;
 final class LastAnswer {
     private static final int VIOLATION = 2;
 
+    /** A sidecar that has not answered for so long is silent, whether its last request failed or not. */
+    private static final long SILENT_NANOS = TimeUnit.SECONDS.toNanos(5);
+
     private Document document;
     private Leak leak = Leak.WHOLE;
     private long untilNanos;
     private long observedNanos;
+    private long answeredNanos;
+    private Long limitAtNanos;
     private boolean answers;
 
     /** Whether its last request had a valid answer. */
@@ -50,6 +55,9 @@ final class LastAnswer {
         leak = answer.leak();
         untilNanos = answer.atNanos() + TimeUnit.MILLISECONDS.toNanos(answer.validForMs());
         observedNanos = answer.atNanos() - TimeUnit.MILLISECONDS.toNanos(answer.observedMsAgo());
+        answeredNanos = answer.atNanos();
+        long inMs = answer.limitInMs();
+        limitAtNanos = inMs < 0 ? null : answeredNanos + TimeUnit.MILLISECONDS.toNanos(inMs);
     }
 
     /** Takes a document that was kept on disk; it may have ended. */
@@ -58,6 +66,11 @@ final class LastAnswer {
         long leftMs = kept.validForMs() - ageMs;
         untilNanos = nowNanos + TimeUnit.MILLISECONDS.toNanos(leftMs);
         observedNanos = nowNanos - TimeUnit.MILLISECONDS.toNanos(ageMs);
+    }
+
+    /** Whether it expects a volume at its limit before a moment. */
+    boolean expectsLimitBefore(long nanos) {
+        return limitAtNanos != null && limitAtNanos - nanos < 0;
     }
 
     private boolean sees() {
@@ -119,6 +132,29 @@ final class LastAnswer {
             smallest = last.leak.share() < smallest.share() ? last.leak : smallest;
         }
         return smallest;
+    }
+
+    /**
+     * Whether no sidecar answers any more, and the one that observed last expected a volume at its limit
+     * by now. A broker sees its own volumes alone: without this it would go on filling the replicas that
+     * others have of its partitions.
+     */
+    static boolean forecasts(LastAnswer own, List<LastAnswer> others, long nowNanos) {
+        List<LastAnswer> all = new ArrayList<>();
+        all.add(own);
+        all.addAll(others);
+        all.removeIf(last -> !last.isValid(nowNanos) || !last.sees());
+        LastAnswer youngest = null;
+        for (LastAnswer last : all) {
+            if (last.answers && nowNanos - last.answeredNanos <= SILENT_NANOS) {
+                return false;
+            }
+            youngest =
+                    youngest == null || last.observedNanos - youngest.observedNanos > 0
+                            ? last
+                            : youngest;
+        }
+        return youngest != null && youngest.expectsLimitBefore(nowNanos);
     }
 
     private boolean countsMoreThan(LastAnswer other) {

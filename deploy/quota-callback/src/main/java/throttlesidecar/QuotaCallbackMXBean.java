@@ -8,7 +8,7 @@ public interface QuotaCallbackMXBean {
 
     /**
      * Where that comes from: SIDECAR, LOCAL (a volume of this broker is too full, by its own eyes),
-     * FALLBACK (no document is valid) or DISABLED.
+     * FORECAST (that of the last sidecar), FALLBACK (no document is valid) or DISABLED.
      */
     String getSource();
 

@@ -224,10 +224,12 @@ final class SidecarClient {
     static Answer answer(HttpAnswer http, String etag, long atNanos) throws WrongAnswer {
         if (http.status() == 200) {
             Document document = DocumentReader.read(http.body());
-            return Answer.modified(document, etag(http), leak(http), atNanos, observedMsAgo(http));
+            return Answer.modified(document, etag(http), leak(http), atNanos, observedMsAgo(http))
+                    .limitIn(limitInMs(http));
         }
         if (http.status() == 304 && etag != null) {
-            return Answer.notModified(validForMs(http), leak(http), atNanos, observedMsAgo(http));
+            return Answer.notModified(validForMs(http), leak(http), atNanos, observedMsAgo(http))
+                    .limitIn(limitInMs(http));
         }
         throw new WrongAnswer(status(http.status()));
     }
@@ -265,6 +267,18 @@ final class SidecarClient {
         }
         if (!MS.matcher(text).matches()) {
             throw new WrongAnswer("Throttle-Observed-Ms-Ago is no number");
+        }
+        return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
+    }
+
+    /** There is none where no volume is close to its limit. */
+    private static long limitInMs(HttpAnswer http) throws WrongAnswer {
+        String text = http.header("throttle-limit-in-ms");
+        if (text == null) {
+            return -1;
+        }
+        if (!MS.matcher(text).matches()) {
+            throw new WrongAnswer("Throttle-Limit-In-Ms is no number");
         }
         return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
     }

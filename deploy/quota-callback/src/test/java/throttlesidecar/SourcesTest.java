@@ -167,6 +167,77 @@ class SourcesTest {
         assertEquals(1.0, following.decide(now).leak().share());
     }
 
+    /**
+     * Where no sidecar answers any more, the last one's forecast throttles from the moment at which it
+     * expected a volume at its limit: found by make chaos SEED=3, where the others of three brokers
+     * filled a volume that they don't see.
+     */
+    @Test
+    void theLastForecastCountsWhereNobodyAnswers() {
+        following.adoptOthers(1);
+        own(says("observation", 1.0, 0).limitIn(4_000));
+        following.onOther(0, says("observation", 1.0, 1_000).limitIn(90_000));
+        pass(4_001);
+        assertEquals(Source.SIDECAR, decided().source(), "both answered within 5 s");
+        own(Answer.failed("dead"));
+        assertEquals(Source.SIDECAR, decided().source(), "the other one answered within 5 s");
+        following.onOther(0, Answer.failed("dead"));
+        assertEquals(Source.FORECAST, decided().source());
+        assertEquals(0.0, decided().global());
+        following.onOther(0, says("fallback", 1.0, 0));
+        assertEquals(Source.FORECAST, decided().source(), "it sees nothing");
+        following.onOther(0, says("observation", 1.0, 0));
+        assertEquals(Source.SIDECAR, decided().source());
+        following.onOther(0, Answer.failed("dead"));
+        assertEquals(Source.SIDECAR, decided().source(), "it expected none");
+    }
+
+    /** A sidecar that hangs is silent after 5 s; a forecast lasts no longer than the validity. */
+    @Test
+    void aForecastEndsWithTheValidity() {
+        own(says("observation", 1.0, 0).limitIn(2_000));
+        pass(5_000);
+        assertEquals(Source.SIDECAR, decided().source());
+        pass(1);
+        assertEquals(Source.FORECAST, decided().source());
+        pass(294_999);
+        assertEquals(Source.FORECAST, decided().source());
+        pass(1);
+        assertEquals(Source.FALLBACK, decided().source());
+    }
+
+    /** An operator's override at the own sidecar counts, though that dies; a full volume is seen. */
+    @Test
+    void anOverrideEndsAForecast() {
+        own(says("observation", 1.0, 0).limitIn(1_000));
+        own(Answer.failed("dead"));
+        pass(1_000);
+        assertEquals(Source.FORECAST, decided().source());
+        following.onReadings(readings(100));
+        assertEquals(Source.LOCAL, decided().source());
+        own(says("override", 1.0, 0));
+        own(Answer.failed("dead"));
+        assertEquals(1.0, decided().global());
+    }
+
+    /** While a volume is close to its limit the sidecar is not asked to wait for long. */
+    @Test
+    void aForecastIsKeptFresh() {
+        own(says("observation", 1.0, 0).limitIn(30_500));
+        assertEquals(Following.WAIT_S, request().waitS);
+        following.onAnswer(says("observation", 1.0, 0).limitIn(30_000), now);
+        assertEquals(Following.WAIT_THROTTLED_S, request().waitS);
+    }
+
+    private Following.Request request() {
+        Following.Request due = following.nextRequest(now);
+        while (due == null) {
+            pass(10);
+            due = following.nextRequest(now);
+        }
+        return due;
+    }
+
     private Answer says(Leak leak) {
         return Answer.modified(document("observation", 0.0), "\"t\"", leak, now, 0);
     }
