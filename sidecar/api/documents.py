@@ -149,7 +149,7 @@ class QuotaFactorsDocument:
     """The decision's, as in /v1/throttle-factor."""
     seconds_to_full: SecondsLeft
     """When the first online volume of an active broker has no byte available at the rate it fills;
-    null when none fills. A 304 has it too (header Throttle-Seconds-To-Full)."""
+    null when none fills."""
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
     limit: LimitDocument | None

@@ -3,8 +3,8 @@
 GET /v1/throttle-factor is the factor for the whole cluster, and why; as text the bare number. GET
 /v1/quota-factors is all that a broker's quota callback needs: the factor for all, the users' own
 factors, how long the fullest volume lasts, and what brokers may let through while the factor is 0.
-The last two are headers too, what a broker may let through in answers to that broker alone: a 304
-has no body, and they move without a new document.
+Two things are in headers, since a 304 has no body and they move without a new document: how soon
+the first volume is at its limit and, in answers to one broker, what that may let through.
 
 They are requested all the time, so what a snapshot says is collected once. Each answer adds for how
 many ms it may be used, and the seconds that are left.
@@ -31,15 +31,19 @@ from sidecar.api.views import (
     violations,
 )
 from sidecar.control.board import Snapshot
-from sidecar.throttle.full import full_at
+from sidecar.throttle.decision import Source
+from sidecar.throttle.full import full_at, limit_at
 from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import Limit
 
 VALID_FOR: Final = "Throttle-Valid-For-Ms"
 OBSERVED_AGO: Final = "Throttle-Observed-Ms-Ago"
-SECONDS_TO_FULL: Final = "Throttle-Seconds-To-Full"
+LIMIT_IN: Final = "Throttle-Limit-In-Ms"
 LEAK_SHARE: Final = "Throttle-Leak-Share"
 PAUSE_MAX: Final = "Throttle-Pause-Max-Ms"
+
+_FORESEEN_S: Final = 60.0
+"""Callbacks that hear of no sidecar throttle by the last forecast. A longer one is a guess."""
 
 _prefers_text = lru_cache(maxsize=64)(prefers_text)
 
@@ -52,11 +56,13 @@ class Collected:
         ends_at: what its seconds count down to, steady seconds; None: nothing is foreseen.
         document: for how many ms it may be used, and the seconds left -> the whole of it.
         leaks: what brokers may let through, of those that may not let through all.
+        limit_at: when the first volume is at its limit, steady seconds; None: not foreseen.
     """
 
     ends_at: float | None
     document: Callable[[int, Raw], object]
     leaks: Mapping[int, LeakDocument] = field(default_factory=dict)
+    limit_at: float | None = None
 
     def seconds_left(self, now: float) -> str | None:
         """With milliseconds, never below 0."""
@@ -72,7 +78,7 @@ class FollowedDocument:
         wall: Wall,
         *,
         plain_text: Callable[[Snapshot], str] | None = None,
-        countdown_header: str | None = None,
+        is_for_callbacks: bool = False,
     ) -> None:
         """A document of which nothing is collected yet.
 
@@ -80,12 +86,12 @@ class FollowedDocument:
             collect: snapshot, steady seconds -> what is said of it.
             wall: steady seconds -> epoch seconds of the machine's clock.
             plain_text: what is served instead to who prefers text.
-            countdown_header: the header with the seconds left, in a 304 too.
+            is_for_callbacks: whether brokers' quota callbacks follow it, by headers too.
         """
         self._collect = collect
         self._wall = wall
         self._plain_text = plain_text
-        self._countdown_header = countdown_header
+        self._is_for_callbacks = is_for_callbacks
         self._of: tuple[Snapshot, float, Collected] | None = None
 
     def headers(self, snapshot: Snapshot, now: float, broker_id: int | None) -> dict[str, str]:
@@ -97,12 +103,11 @@ class FollowedDocument:
             broker_id: whose callback asks; None: it does not say.
         """
         headers = {} if self._plain_text is None else {"Vary": "Accept"}
-        if self._countdown_header is None:
+        if not self._is_for_callbacks:
             return headers
         collected = self._current(snapshot, now)
-        seconds_left = collected.seconds_left(now)
-        if seconds_left is not None:
-            headers[self._countdown_header] = seconds_left
+        if collected.limit_at is not None and collected.limit_at - now <= _FORESEEN_S:
+            headers[LIMIT_IN] = str(int(max(0.0, collected.limit_at - now) * 1000))
         leak = None if broker_id is None else collected.leaks.get(broker_id)
         if leak is not None:
             headers[LEAK_SHARE] = f"{leak.share:.6f}"
@@ -211,6 +216,8 @@ def followed_quota_factors(
         # As of now: readings that expire before the next poll, failed or not, count until then.
         window_s = rules.window_s(snapshot.leaks)
         ends_at = full_at(snapshot.memory, validity_s, now, window_s)
-        return Collected(ends_at, document, leaks)
+        computed = decision.source is Source.OBSERVATION and decision.factor > 0.0
+        foreseen = limit_at(snapshot.memory, validity_s, now) if computed else None
+        return Collected(ends_at, document, leaks, foreseen)
 
-    return FollowedDocument(collect, wall, countdown_header=SECONDS_TO_FULL)
+    return FollowedDocument(collect, wall, is_for_callbacks=True)

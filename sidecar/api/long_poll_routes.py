@@ -14,9 +14,9 @@ from sidecar.api.answers import Wall
 from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
 from sidecar.api.followed_documents import (
     LEAK_SHARE,
+    LIMIT_IN,
     OBSERVED_AGO,
     PAUSE_MAX,
-    SECONDS_TO_FULL,
     VALID_FOR,
     followed_factor,
     followed_quota_factors,
@@ -123,9 +123,11 @@ _AGE: Final[dict[str, Any]] = {
 }
 
 _LEFT: Final[dict[str, Any]] = {
-    SECONDS_TO_FULL: {
-        "schema": {"type": "number"},
-        "description": "As seconds_to_full in the document; absent while that is null.",
+    LIMIT_IN: {
+        "schema": {"type": "integer"},
+        "description": "How soon the first volume is at its limit if all fill as they do, in ms; "
+        "absent while none is within a minute, and while the factor is 0.0 or not computed. Where "
+        "no sidecar answers any more, a callback throttles from that moment on.",
     },
     LEAK_SHARE: {
         "schema": {"type": "number"},

@@ -1,5 +1,6 @@
 """When the first volume will be full, by which a callback throttles longer than usual.
 
+And when the first will be at its limit, by which one throttles that hears of no sidecar any more.
 Unlike the limit, where throttling begins, full is the end: 0 bytes available, and the broker stops.
 The time is counted from a volume's reading on, so it runs between polls too.
 
@@ -31,4 +32,18 @@ def soonest_full_at(volumes: Iterable[VolumeState], window_s: float) -> float | 
         left_s = seconds_to(known.volume.available_bytes, rate_over(known.fill, window_s))
         if left_s is not None:
             times.append(known.read_at + left_s)
+    return min(times, default=None)
+
+
+def limit_at(memory: Memory, validity_s: float, now: float) -> float | None:
+    """When the first volume reaches its limit at its published rate.
+
+    Returns:
+        Steady seconds, which may be past; None when no volume with a valid reading fills.
+    """
+    times = [
+        known.read_at + known.verdict.seconds_left
+        for known in memory.valid_volumes(validity_s, now)
+        if known.verdict.seconds_left is not None
+    ]
     return min(times, default=None)

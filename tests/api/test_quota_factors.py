@@ -13,7 +13,7 @@ from tests.api.build import FACTORS, FakeSidecar
 from tests.throttle.build import reading, whole
 
 URL = "/v1/quota-factors"
-LEFT = "throttle-seconds-to-full"
+LIMIT_IN = "throttle-limit-in-ms"
 LEAK = ("throttle-leak-share", "throttle-pause-max-ms")
 
 
@@ -44,15 +44,15 @@ async def test_every_field_of_a_violation() -> None:
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["throttle-valid-for-ms"] == "298500"
     assert response.headers["throttle-observed-ms-ago"] == "1500"
-    assert response.headers[LEFT] == "3.500"
+    assert LIMIT_IN not in response.headers
     assert response.headers["etag"] == f'W/"{sidecar.board.start_id}-3"'
     assert "vary" not in response.headers
 
 
 async def test_disabled() -> None:
-    """Disabled is factor 1.0, for the validity; null in the document is an absent header."""
+    """Disabled is factor 1.0, for the validity."""
     response = await FakeSidecar(factors=None).get(URL)
-    assert LEFT not in response.headers
+    assert LIMIT_IN not in response.headers
     assert "throttle-observed-ms-ago" not in response.headers
     expected = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
     assert (expected | {"seconds_to_full": None}).items() <= response.json().items()
@@ -85,21 +85,24 @@ async def test_an_answer_is_as_old_as_its_observation() -> None:
     )
 
 
-async def test_a_304_has_the_seconds_as_they_are_now() -> None:
-    """They run down between polls to 0, and follow a poll that changes nothing else."""
+async def test_a_304_says_how_soon_the_first_volume_is_at_its_limit() -> None:
+    """From a minute before; it runs down between polls to 0, and follows each poll."""
     sidecar = FakeSidecar()
-    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 91})]))
     sidecar.clock.now = 10.0
-    sidecar.see(whole(10.0, [reading(1, 10.0, {"/d": 50})]))
+    sidecar.see(whole(10.0, [reading(1, 10.0, {"/d": 81})]))
+    assert LIMIT_IN not in (await sidecar.get(URL)).headers
+    sidecar.clock.now = 41.0
+    sidecar.see(whole(41.0, [reading(1, 41.0, {"/d": 50})]))
     etag = (await sidecar.get(URL)).headers["etag"]
     left = []
-    for now in (12.5, 61.0):
+    for now in (43.5, 82.0):
         sidecar.clock.now = now
-        left.append((await sidecar.get(URL, if_none_match=etag)).headers[LEFT])
-    sidecar.see(whole(61.0, [reading(1, 61.0, {"/d": 50})]))
+        left.append((await sidecar.get(URL, if_none_match=etag)).headers[LIMIT_IN])
+    sidecar.see(whole(82.0, [reading(1, 82.0, {"/d": 50})]))
     slower = await sidecar.get(URL, if_none_match=etag)
-    assert ["47.500", "0.000"] == left
-    assert (304, None) == (slower.status_code, slower.headers.get(LEFT))
+    assert ["37500", "0"] == left
+    assert (304, None) == (slower.status_code, slower.headers.get(LIMIT_IN))
 
 
 async def test_a_broker_hears_its_own_leak() -> None:
@@ -131,14 +134,14 @@ async def test_a_broker_hears_its_own_leak() -> None:
 
 
 async def test_a_reading_that_is_too_old_says_nothing() -> None:
-    """When a broker was silent for the validity, its old rate is not reported any more."""
+    """When a broker was silent for the validity, nothing is foreseen any more."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))
     sidecar.see(whole(10.0, [reading(1, 10.0, {"/d": 50})]))
-    for now, expected in ((310.0, "0.000"), (311.0, None)):
+    for now, expected in ((310.0, "0"), (311.0, None)):
         sidecar.clock.now = now
         sidecar.see(whole(now, silent=[1]))
-        assert expected == (await sidecar.get(URL)).headers.get(LEFT)
+        assert expected == (await sidecar.get(URL)).headers.get(LIMIT_IN)
 
 
 async def test_factors_of_single_users() -> None:

@@ -96,7 +96,7 @@ class Word:
     """What a callback went by, from a moment on.
 
     Attributes:
-        source: SIDECAR, LOCAL, FALLBACK or DISABLED.
+        source: SIDECAR, LOCAL, FORECAST, FALLBACK or DISABLED.
         at_s: when it was first seen to.
     """
 

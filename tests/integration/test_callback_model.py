@@ -110,7 +110,9 @@ class Sidecar:
             case "garbage":
                 return self._garbage()
         ago_ms = self._seldom.choice((None, "0", "900", "4000", "60000", "60000", "soon"))
+        limit_ms = self._seldom.choice((None, "0", "3000", "20000", "29950", "60000", "1e3"))
         more = self._leak() | ({} if ago_ms is None else {"Throttle-Observed-Ms-Ago": ago_ms})
+        more |= {} if limit_ms is None else {"Throttle-Limit-In-Ms": limit_ms}
         if self.state == "untagged":
             return 200, more, self.document
         valid_for_ms = str(self._document["valid_for_ms"])
@@ -430,6 +432,6 @@ def test_the_model_is_the_jar(jar: KafkaQuotas) -> None:
         assert len(theirs) == len(course.outcome), f"seed {seed}"
         outcome += course.outcome
     sources = {line[3] for line in outcome if line[0] == "factor"}
-    assert {"SIDECAR", "LOCAL", "FALLBACK", "DISABLED"} == sources
+    assert {"SIDECAR", "LOCAL", "FORECAST", "FALLBACK", "DISABLED"} == sources
     assert {True, False} == {line[4] for line in outcome if line[0] == "factor"}
     assert 10_000 < sum(line[0] == "pause" and line[1] > 0.0 for line in outcome)

@@ -203,7 +203,7 @@ class Callback:
         return self._enforcement.factors.factor
 
     def source(self, now_s: float) -> str:
-        """Where the factor comes from: SIDECAR, LOCAL, FALLBACK or DISABLED."""
+        """Where the factor comes from, as in ``Source``."""
         self._step(now_s)
         return self._enforcement.factors.source
 

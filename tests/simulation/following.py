@@ -366,8 +366,7 @@ class Following:
             due.append(self._due)
         if self._enabled:
             valid = [each for each in (self._own, *self._others) if each.is_valid(now_nanos)]
-            # A document is valid to the end of that moment.
-            due += [each.until_nanos + 1 for each in valid]
+            due += [each.changes_nanos(now_nanos) for each in valid]
         if self._settles(now_nanos):
             due.append(self._tick)
         return min(due)

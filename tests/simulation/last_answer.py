@@ -81,6 +81,14 @@ class LastAnswer:
         """Whether it expects a volume at its limit before a moment."""
         return self._limit_nanos is not None and self._limit_nanos < nanos
 
+    def changes_nanos(self, now_nanos: int) -> int:
+        """When its word is another one by time alone: a valid document expires, or forecasts."""
+        moments = [self.until_nanos]
+        if self._limit_nanos is not None:
+            moments += [self._limit_nanos, self.answered_nanos + _SILENT_NANOS]
+        # Each counts to the end of that moment.
+        return 1 + min(each for each in moments if each >= now_nanos)
+
     def remember(self, document: "Document", age_ms: int, now_nanos: int) -> None:
         """What a broker's disk has of it, at the broker's start."""
         self.document = document

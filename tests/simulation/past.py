@@ -20,7 +20,7 @@ cause        when                                            delay              
              word counts for the validity, and a restart of
              L finds it on its disk
 ``fault``    the violation begins in the fault, and none of  until it ends, then       20 + 15 + 29
-             the above is so                                 ``RECOVERY_S`` and a      = 64
+             the above is so; often 0, by the last forecast  ``RECOVERY_S`` and a      = 64
                                                              reaction
 ===========  ==============================================  ========================  ==========
 

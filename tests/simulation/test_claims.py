@@ -12,7 +12,7 @@ from sidecar.kafka.cluster_answers import read_log_dirs
 from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.memory import Memory
 from sidecar.volumes import Reading
-from tests.simulation import http_get, world
+from tests.simulation import following, http_get, world
 from tests.simulation.callback import Callback
 from tests.simulation.claims import Claims
 from tests.simulation.faults import Fault, Kind
@@ -70,7 +70,10 @@ def test_without_faults_and_mistakes_nothing_is_broken() -> None:
 
 
 def test_a_callback_that_does_not_hear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It throttles nobody; the volume has the space to be seen violating for long enough."""
+    """It throttles by its last forecast and never releases; without one it throttles nobody.
+
+    The volume has the space to be seen violating for long enough.
+    """
     ask = World._ask
 
     async def at_first(of: World, *request: Any) -> None:
@@ -78,6 +81,8 @@ def test_a_callback_that_does_not_hear(monkeypatch: pytest.MonkeyPatch) -> None:
             await ask(of, *request)
 
     monkeypatch.setattr(World, "_ask", at_first)
+    assert "throttles; no volume has violated" in broken(SLOW_TO_FREE)
+    monkeypatch.setattr(following, "forecasts", lambda *_: False)
     assert "throttles nobody; a volume has violated" in broken(SLOW_TO_FREE)
 
 

@@ -256,12 +256,10 @@ final class Following {
         if (terms.enabled() && !requesting) {
             next = earlier(next, dueNanos);
         }
-        // A document is valid to the end of that moment.
-        for (LastAnswer last : others) {
-            next = last.isValid(nowNanos) ? earlier(next, last.untilNanos() + 1) : next;
-        }
-        if (terms.enabled() && own.isValid(nowNanos)) {
-            next = earlier(next, own.untilNanos() + 1);
+        if (terms.enabled()) {
+            for (LastAnswer last : LastAnswer.all(own, others)) {
+                next = last.isValid(nowNanos) ? earlier(next, last.changesNanos(nowNanos)) : next;
+            }
         }
         if (isSettling(nowNanos)) {
             next = earlier(next, tickNanos);

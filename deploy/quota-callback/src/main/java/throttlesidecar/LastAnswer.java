@@ -37,6 +37,18 @@ final class LastAnswer {
         return untilNanos;
     }
 
+    /** When its word is another one by time alone: a valid document expires, or forecasts. */
+    long changesNanos(long nowNanos) {
+        long next = untilNanos;
+        if (limitAtNanos != null) {
+            for (long moment : List.of(limitAtNanos, answeredNanos + SILENT_NANOS)) {
+                next = moment - nowNanos >= 0 && moment - next < 0 ? moment : next;
+            }
+        }
+        // Each counts to the end of that moment.
+        return next + 1;
+    }
+
     boolean isValid(long nowNanos) {
         return document != null && nowNanos - untilNanos <= 0;
     }
@@ -73,6 +85,13 @@ final class LastAnswer {
         return limitAtNanos != null && limitAtNanos - nanos < 0;
     }
 
+    /** The own one's and those of the others. */
+    static List<LastAnswer> all(LastAnswer own, List<LastAnswer> others) {
+        List<LastAnswer> all = new ArrayList<>(others);
+        all.add(0, own);
+        return all;
+    }
+
     private boolean sees() {
         return document.source() == Document.Source.OBSERVATION;
     }
@@ -90,9 +109,7 @@ final class LastAnswer {
         if (own.isValid(nowNanos) && own.isOperators()) {
             return List.of(own);
         }
-        List<LastAnswer> all = new ArrayList<>();
-        all.add(own);
-        all.addAll(others);
+        List<LastAnswer> all = all(own, others);
         all.removeIf(last -> !last.isValid(nowNanos));
         boolean anySees = all.stream().anyMatch(LastAnswer::sees);
         if (all.stream().anyMatch(last -> last.answers && last.sees() == anySees)) {
@@ -140,9 +157,7 @@ final class LastAnswer {
      * others have of its partitions.
      */
     static boolean forecasts(LastAnswer own, List<LastAnswer> others, long nowNanos) {
-        List<LastAnswer> all = new ArrayList<>();
-        all.add(own);
-        all.addAll(others);
+        List<LastAnswer> all = all(own, others);
         all.removeIf(last -> !last.isValid(nowNanos) || !last.sees());
         LastAnswer youngest = null;
         for (LastAnswer last : all) {
