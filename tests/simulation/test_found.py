@@ -34,7 +34,7 @@ def test_what_was_found_stays_mended(found: str) -> None:
 
 
 # No callback hears anything from 6 s before the first limit on, for 30 s. Brokers with room filled
-# the replicas on the volume at it: 136 MB past its limit, 18 MB since the last forecast counts. Real
+# the replicas on the volume at it: 136 MB past its limit, 18 MB since the forecast counts. Real
 # brokers showed it first (make chaos SEED=3).
 UNLIKE = Plan(34, 195.0, faults=[Fault(152.7, 30.0, Kind.CUT_FROM_CALLBACK, n) for n in range(3)])
 
