@@ -137,6 +137,12 @@ class Pipe(asyncio.Transport):
         """Ends the connection after what was written."""
         self._end(None, None)
 
+    def forget(self) -> None:
+        """No collector warns of what a killed process left open: aiokafka's connections do."""
+        reader = getattr(self._protocol, "_stream_reader", None)
+        if reader is not None:
+            reader.feed_eof()
+
     def abort(self) -> None:
         """Ends the connection at once."""
         self._end(None, ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
@@ -315,6 +321,7 @@ class Network:
         for pipe in list(self.pipes):
             if pipe.process is process:
                 pipe.reset()
+                pipe.forget()
 
     def of(self, process: Process) -> Iterator[Pipe]:
         """A process's open connections."""
