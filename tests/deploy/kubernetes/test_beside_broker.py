@@ -1,6 +1,9 @@
 """The sidecar in a broker's pod: the broker finds the jar, and nothing of ours can take it away."""
 
 import copy
+import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +13,12 @@ from sidecar.demo.callback import CALLBACK_PROPERTIES
 from tests.deploy.kubernetes.rendered import (
     KUBERNETES,
     Resource,
-    environ,
     example,
     named,
     one,
     our_containers,
+    pod_templates,
+    resources,
 )
 
 pytestmark = pytest.mark.kustomize
@@ -82,13 +86,38 @@ def test_nothing_of_ours_evicts_the_pod(patched: Resource) -> None:
             assert "ephemeral-storage" not in side
 
 
-def test_the_api_is_for_the_broker_alone(patched: Resource) -> None:
-    """It stays on the loopback address; probes and Prometheus use the metrics' address."""
-    settings = environ(example("beside-broker"))
-    assert "SIDECAR_HTTP_LISTEN" not in settings
-    sidecar = named(spec_of(patched)["containers"], "throttle-sidecar")
+def test_the_api_is_for_the_broker_alone(tmp_path: Path) -> None:
+    """Without sidecars-service it is on the loopback address; probes use the metrics' address."""
+    parts = os.path.relpath(KUBERNETES, tmp_path.resolve())
+    (tmp_path / "kustomization.yaml").write_text(
+        f"resources: [kafka.yaml]\ncomponents: [{parts}/beside-broker]\n"
+        "configMapGenerator: [{name: throttle-sidecar, options: {disableNameSuffixHash: true}}]\n"
+    )
+    shutil.copy(KUBERNETES / "examples" / "beside-broker" / "kafka.yaml", tmp_path)
+    found = resources(tmp_path)
+    (template,) = pod_templates(found)
+    (sidecar,) = (each for each in our_containers(template) if each["args"] == ["run"])
+    variables = {each["name"]: each["value"] for each in sidecar["env"]}
+    assert "SIDECAR_HTTP_LISTEN" not in variables
     (port,) = sidecar["ports"]
-    assert f"0.0.0.0:{port['containerPort']}" == settings["SIDECAR_METRICS_LISTEN"]
+    assert f"0.0.0.0:{port['containerPort']}" == variables["SIDECAR_METRICS_LISTEN"]
+    assert ["kafka"] == [each["metadata"]["name"] for each in found if each["kind"] == "Service"]
+
+
+def test_a_broker_whose_sidecar_is_dead_asks_the_others(patched: Resource) -> None:
+    """Its own sidecar's address is the first, and the second a Service of all of them."""
+    pod = spec_of(patched)
+    broker, sidecar = (named(pod["containers"], each) for each in ("kafka", "throttle-sidecar"))
+    urls = named(broker["env"], "KAFKA_CLIENT_QUOTA_CALLBACK_SIDECAR_URL")["value"]
+    service = one(example("beside-broker"), "Service", "throttle-sidecar")
+    labels = patched["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    (port,) = service["spec"]["ports"]
+    listen = named(sidecar["env"], "SIDECAR_HTTP_LISTEN")["value"]
+    target = named(sidecar["ports"], port["targetPort"])["containerPort"]
+    assert f"0.0.0.0:{target}" == listen
+    other = f"http://{service['metadata']['name']}:{port['port']}"
+    assert f"http://127.0.0.1:{target},{other}" == urls
 
 
 def test_our_containers_have_no_service_account_token(patched: Resource) -> None:
@@ -119,7 +148,8 @@ def test_all_else_is_as_it_was(brokers: Resource, patched: Resource) -> None:
     """Without what was added the StatefulSet is the operator's."""
     rest = copy.deepcopy(patched)
     rest["metadata"].pop("namespace")
-    del rest["spec"]["template"]["metadata"]["labels"]["throttle-sidecar/scrape"]
+    for label in ("throttle-sidecar/scrape", "throttle-sidecar/api"):
+        del rest["spec"]["template"]["metadata"]["labels"][label]
     pod = spec_of(rest)
     for part in ("initContainers", "volumes"):
         pod.pop(part)
