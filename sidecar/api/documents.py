@@ -197,6 +197,8 @@ class RefusalsDocument:
     """The same by the reason."""
     clients: list[RefusedClientDocument]
     """Who was refused most since the last throttle began, the most first, ten at most."""
+    logged: bool
+    """Whether the broker's log has an error for each, since it can't be filtered."""
 
 
 @described

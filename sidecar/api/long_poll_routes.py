@@ -110,9 +110,9 @@ _HEADERS: Final = [
     _parameter(
         "Throttle-Refused",
         "new_connection=NUMBER; stop_line=NUMBER; release=NUMBER; "
-        "clients=PRINCIPAL/CLIENT_ID:NUMBER,...: with Throttle-Reader, how many produce requests "
-        "the broker's authorizer has refused since its start, and of whom most since the last "
-        "throttle began; names percent-encoded.",
+        "clients=PRINCIPAL/CLIENT_ID:NUMBER,...; logged=true: with Throttle-Reader, how many "
+        "produce requests the broker's authorizer has refused since its start, of whom most since "
+        "the last throttle began (names percent-encoded), and that its log has an error for each.",
     ),
 ]
 

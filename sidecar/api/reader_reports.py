@@ -4,8 +4,9 @@
 order, white space around the semicolons aside; ``; fault=not-asked`` and members of later versions
 may follow. With an authorizer it sends ``Throttle-Refused: new_connection=12; stop_line=0;
 release=3; clients=alice/etl-1:10,bob/:2`` besides: requests, by reason and by principal and
-client-id, which are percent-encoded. Anything else is ignored: no reader may be refused the factor
-for its report. A callback that follows another sidecar sends ``Throttle-Broker: 1`` alone.
+client-id, which are percent-encoded; ``; logged=true`` follows where the broker's log has an error
+for each. Anything else is ignored: no reader may be refused the factor for its report. A callback
+that follows another sidecar sends ``Throttle-Broker: 1`` alone.
 
 Example: ``broker=01; emergency=false; throttled_clients=0`` is none, since node ids have no leading
 zeros.
@@ -31,7 +32,7 @@ _LONGEST: Final = 200
 
 _REFUSALS: Final = re.compile(
     r"new_connection=([0-9]{1,18}); stop_line=([0-9]{1,18}); release=([0-9]{1,18})"
-    r"(?:; clients=([A-Za-z0-9._%/:,-]+))?(?:; [a-z_]+=[^;]*)*"
+    r"(?:; clients=([A-Za-z0-9._%/:,-]+))?((?:; [a-z_]+=[^;]*)*)"
 )
 
 _CLIENT: Final = re.compile(r"([A-Za-z0-9._%-]*)/([A-Za-z0-9._%-]*):([0-9]{1,18})")
@@ -83,4 +84,5 @@ def _refusals(text: str) -> Refusals | None:
             for each in clients[:_MOST_CLIENTS]
             if each
         ),
+        logged="; logged=true" in found[5],
     )

@@ -223,6 +223,7 @@ def _refusals_document(refusals: Refusals | None) -> RefusalsDocument | None:
             )
             for each in refusals.clients
         ],
+        logged=refusals.logged,
     )
 
 

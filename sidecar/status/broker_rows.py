@@ -132,6 +132,8 @@ def _does(reader: Reader, generation: int) -> str:
         sentences.append(f"may not throttle all clients ({reader.report.fault}), see its log")
     if reader.report.refusals and reader.report.refusals.total:
         sentences.append(f"has refused {reader.report.refusals.total:,} requests since its start")
+    if reader.report.refusals and reader.report.refusals.logged:
+        sentences.append("logs an error for each request that it refuses")
     if reader.generation != generation:
         sentences.append("has not taken the present decision yet")
     elif not reader.waiting:

@@ -42,12 +42,14 @@ class Refusals:
         stop_line: those below the stop line.
         release: those after a release, of clients that had been refused before it.
         clients: who was refused most since the last throttle began, the most first.
+        logged: whether each is an error in the broker's log, from which it can't be filtered.
     """
 
     new_connection: int = 0
     stop_line: int = 0
     release: int = 0
     clients: tuple[RefusedClient, ...] = ()
+    logged: bool = False
 
     @property
     def total(self) -> int:

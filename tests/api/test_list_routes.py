@@ -255,7 +255,7 @@ async def test_an_empty_board() -> None:
 
 REPORT = {
     "throttle_reader": "broker=3; emergency=true; throttled_clients=12",
-    "throttle_refused": "new_connection=30; stop_line=1; release=3; clients=etl/:34",
+    "throttle_refused": "new_connection=30; stop_line=1; release=3; clients=etl/:34; logged=true",
 }
 
 
@@ -278,6 +278,7 @@ async def test_a_broker_that_reads(path: str) -> None:
             "total": 34,
             "by_reason": {"new_connection": 30, "stop_line": 1, "release": 3},
             "clients": [{"principal": "etl", "client_id": "", "requests": 34}],
+            "logged": True,
         },
     }
     assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": [reader]}

@@ -45,6 +45,10 @@ COUNTS = "new_connection=7; stop_line=0; release=20"
         (COUNTS, Refusals(7, 0, 20)),
         (f"{COUNTS}; more=of later", Refusals(7, 0, 20)),
         (
+            f"{COUNTS}; clients=a/b:1; logged=true",
+            Refusals(7, 0, 20, (RefusedClient("a", "b", 1),), True),
+        ),
+        (
             f"{COUNTS}; clients=CN%3Dalice%2C%20O%2F1/a%3A%E2%80%A6:9,/:2; more=1",
             Refusals(
                 7, 0, 20, (RefusedClient("CN=alice, O/1", "a:…", 9), RefusedClient("", "", 2))

@@ -162,11 +162,12 @@ async def test_brokers_that_refuse() -> None:
     assert "Refused clients" not in (await outline(sidecar)).words
     for broker, etl in ((1, 1000), (2, 200)):
         clients = (RefusedClient("bob", "<app>", 500), RefusedClient("etl", "", etl))
-        refusals = Refusals(new_connection=1200, release=34, clients=clients)
+        refusals = Refusals(1200, 0, 34, clients, logged=broker == 1)
         sidecar.board.readers.record(Report(broker, False, 0, refusals=refusals), None, 0.0)
     words = (await outline(sidecar)).words
     assert "throttles nobody, has refused 1,234 requests since its start" in words
     assert "UserClient-idRequests etl1,200 bob<app>1,000" in words
+    assert 1 == words.count("logs an error for each request that it refuses")
 
 
 async def test_no_broker_follows() -> None:

@@ -53,11 +53,12 @@ final class CallbackFigures implements QuotaCallbackMXBean {
     private String refusedHeader() {
         String clients = getRefusedClients();
         return String.format(
-                "new_connection=%d; stop_line=%d; release=%d%s",
+                "new_connection=%d; stop_line=%d; release=%d%s%s",
                 getRefusedNewConnections(),
                 getRefusedBelowStopLine(),
                 getRefusedAfterRelease(),
-                clients.isEmpty() ? "" : "; clients=" + clients);
+                clients.isEmpty() ? "" : "; clients=" + clients,
+                isRefusalLogFiltered() ? "" : "; logged=true");
     }
 
     @Override

@@ -94,6 +94,7 @@ class RefusalsTest {
     /** What a test counts: how often the filter was put in place. */
     private static final class FilteredLog implements RefusalLog {
         private int calls;
+        private boolean isFiltered = true;
 
         @Override
         public void filter() {
@@ -102,7 +103,7 @@ class RefusalsTest {
 
         @Override
         public boolean isFiltered() {
-            return true;
+            return isFiltered;
         }
     }
 
@@ -527,5 +528,16 @@ class RefusalsTest {
         apply(1.0);
         apply(1.0);
         assertEquals(1, lines.count("Refused 1 more"), lines.toString());
+    }
+
+    /** The sidecar hears where each refusal is an error in the broker's log. */
+    @Test
+    void saysWhereItsRefusalsAreLogged() {
+        CallbackFigures figures =
+                new CallbackFigures(1, this::settings, enforcement, refusals, null);
+        String counts = "new_connection=0; stop_line=0; release=0";
+        assertEquals(counts, figures.headers().get("Throttle-Refused"));
+        log.isFiltered = false;
+        assertEquals(counts + "; logged=true", figures.headers().get("Throttle-Refused"));
     }
 }
