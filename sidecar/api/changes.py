@@ -31,6 +31,13 @@ from sidecar.settings.durations import parse_duration
 from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import Override
 
+_NO_EFFECT: Final = {
+    Source.DISABLED: "The check interval is PT0S: nothing is polled and nothing is throttled.",
+    Source.SHADOW: "This sidecar only observes, so an override would have no effect: start it with"
+    " SIDECAR_MODE=enforce.",
+}
+"""Why an override would have none, by the source of the factor."""
+
 LONGEST_OVERRIDE_S: Final = timedelta(days=30).total_seconds()
 """Longer than any repair; an override that is forgotten must not be in force for years."""
 
@@ -105,12 +112,10 @@ class Changes:
         """Sets or replaces the override.
 
         Raises:
-            HTTPException: 409 when the sidecar is disabled.
+            HTTPException: 409 when it would have no effect: the sidecar is disabled, or observes.
         """
-        if self.board.snapshot.decision.source is Source.DISABLED:
-            raise HTTPException(
-                409, "The check interval is PT0S: nothing is polled and nothing is throttled."
-            )
+        if (why := _NO_EFFECT.get(self.board.snapshot.decision.source)) is not None:
+            raise HTTPException(409, why)
         now = self.board.now()
         # + 0.0 turns the -0.0 that JSON knows into 0.0.
         override = Override(

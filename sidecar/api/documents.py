@@ -21,7 +21,7 @@ Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 NO_PRINCIPAL: Final[dict[str, JsonValue]] = {"not": {"pattern": f"^{PRINCIPAL_TYPE}"}}
 """What a schema says of a user's name; ``entities.user_name`` checks it."""
 Factor = Annotated[float, Field(ge=0, le=1)]
-SourceName = Literal["observation", "fallback", "override", "disabled"]
+SourceName = Literal["observation", "fallback", "override", "disabled", "shadow"]
 BrokerStateName = Literal["active", "fenced", "departed"]
 LimitName = Annotated[str, Field(json_schema_extra={"enum": [each.name for each in LIMIT_TYPES]})]
 
@@ -78,6 +78,20 @@ class ViolationDocument:
 
 
 @described
+class ShadowDocument:
+    """What would be in force, if it were not only observed (`SIDECAR_MODE=observe`)."""
+
+    factor: Factor
+    """The factor."""
+    source: SourceName
+    """Where it would come from."""
+    stop: bool
+    """Whether nothing would be admitted."""
+    users: int
+    """How many single users would be throttled."""
+
+
+@described
 class FactorDocument:
     """The throttle factor in force, and why."""
 
@@ -112,6 +126,8 @@ class FactorDocument:
     when one violates it, null when none fills."""
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
+    shadow: ShadowDocument | None
+    """With `SIDECAR_MODE=observe`: what would be in force. Null: the factor above is."""
 
 
 @described
@@ -154,7 +170,7 @@ class QuotaFactorsDocument:
     """The Kafka cluster's id; null before the first observation."""
     limit: LimitDocument | None
     """The limit of every volume: a callback holds its own broker's volumes against it, also while
-    no sidecar answers. Null: none."""
+    no sidecar answers. Null: none, or this sidecar only observes."""
     stop_line: LimitDocument | None
     """The stop line, likewise."""
     leaks: Annotated[Raw, _encoded(list[LeakDocument])]

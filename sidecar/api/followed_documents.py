@@ -28,6 +28,7 @@ from sidecar.api.views import (
     leak_documents,
     limit_document,
     limit_reached_at,
+    shadow_document,
     violations,
 )
 from sidecar.control.board import Snapshot
@@ -166,6 +167,7 @@ def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) ->
                 generation=snapshot.generation,
                 seconds_to_limit=seconds_left,
                 cluster_id=cluster_id(snapshot.memory),
+                shadow=shadow_document(decision.shadow),
             )
 
         return Collected(limit_reached_at(snapshot), document)
@@ -190,12 +192,15 @@ def followed_quota_factors(
         stop_line: from where on nothing is admitted; None: nowhere.
     """
     lines = limit_document(limit), limit_document(stop_line)
+    no_lines = None, None
 
     def collect(snapshot: Snapshot, now: float) -> Collected:
         decision = snapshot.decision
         users = Raw(encode(dict(decision.users)))
         leaks = leak_documents(snapshot.leaks, rules)
         listed = Raw(encode(list(leaks.values())))
+        # A broker's own eyes are not to throttle either where a sidecar only observes.
+        own_limit, own_stop_line = lines if decision.shadow is None else no_lines
 
         def document(valid_for_ms: int, seconds_left: Raw) -> QuotaFactorsDocument:
             return QuotaFactorsDocument(
@@ -208,8 +213,8 @@ def followed_quota_factors(
                 generation=snapshot.generation,
                 seconds_to_full=seconds_left,
                 cluster_id=cluster_id(snapshot.memory),
-                limit=lines[0],
-                stop_line=lines[1],
+                limit=own_limit,
+                stop_line=own_stop_line,
                 leaks=listed,
             )
 

@@ -21,10 +21,12 @@ from sidecar.api.documents import (
     RefusalsDocument,
     RefusedByReason,
     RefusedClientDocument,
+    ShadowDocument,
     ViolationDocument,
     VolumeDocument,
 )
 from sidecar.control.board import Change, Snapshot
+from sidecar.throttle.decision import Decision
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
@@ -156,6 +158,13 @@ def violations(states: Sequence[VolumeState], limit: Limit | None) -> Iterator[V
             available_ratio=round(volume.available_ratio, 6),
             limit=document,
         )
+
+
+def shadow_document(would: Decision | None) -> ShadowDocument | None:
+    """What would be in force; None: what is decided is."""
+    if would is None:
+        return None
+    return ShadowDocument(would.factor, would.source.value, would.stop, len(would.users))
 
 
 def limit_document(limit: Limit | None) -> LimitDocument | None:

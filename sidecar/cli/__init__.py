@@ -27,6 +27,7 @@ COMMANDS = {
     "settings": "Print every setting, where it came from and what it means.",
     "override": "Set, clear or show a factor set by hand, on one sidecar or many.",
     "topics": "Create, grow or delete topics, thousands of them if need be.",
+    "replay-decisions": "Report when other settings would have throttled, by the volume history.",
     "forget": "Forget the last reading of a broker that will not return.",
     "request-log": "Turn the brokers' request log on for a while, off, or show it.",
     "quotas": "Plan, apply, show and compare client quotas; keep tenants' shares equal.",

@@ -371,6 +371,7 @@ def _identity(decision: Decision) -> tuple[object, ...]:
         decision.source,
         decision.override,
         decision.users,
+        decision.shadow and _identity(decision.shadow),
         _log_dirs(decision.violations),
         # With the source this is the stop, too.
         _log_dirs(decision.stopping),

@@ -85,14 +85,16 @@ def _log_stop(before: Snapshot | None, after: Snapshot) -> None:
 
 
 def _log_users(before: Snapshot | None, after: Snapshot) -> None:
-    old = {} if before is None else before.decision.users
-    new = after.decision.users
+    decided = after.decision.decided
+    old = {} if before is None else before.decision.decided.users
+    new = decided.users
+    is_ = "is" if after.decision.shadow is None else "would be"
     for user in sorted(set(new) - set(old)):
-        throttle = after.decision.user_throttles.get(user)
+        throttle = decided.user_throttles.get(user)
         reason = "" if throttle is None else f": {throttle.reason}"
-        _log.warning("user %s is throttled%s", user, reason, extra={"user": user})
+        _log.warning("user %s %s throttled%s", user, is_, reason, extra={"user": user})
     for user in sorted(set(old) - set(new)):
-        _log.info("user %s is throttled no longer", user, extra={"user": user})
+        _log.info("user %s %s throttled no longer", user, is_, extra={"user": user})
 
 
 def _log_leaks(before: Snapshot | None, after: Snapshot) -> None:
@@ -125,7 +127,8 @@ def _level(before: Snapshot | None, after: Snapshot) -> int:
 
 def _for_all(decision: Decision) -> Decision:
     """A decision without its single users."""
-    return replace(decision, users={}, users_until=None, user_throttles={})
+    shadow = None if decision.shadow is None else _for_all(decision.shadow)
+    return replace(decision, users={}, users_until=None, user_throttles={}, shadow=shadow)
 
 
 def _log_failure(subject: str, before: Failure | None, after: Failure | None) -> None:

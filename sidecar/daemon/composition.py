@@ -46,7 +46,7 @@ from sidecar.state import Damaged, StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.contents import FetchContents, VolumeContents
-from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.decision import Disabled, FactorRules, Shadow, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind
 
@@ -197,7 +197,7 @@ def _board(
     clock = machine.clock
     state = _state_file(path, factors, machine.disk)
     board = Board(
-        factors or Disabled(),
+        _in_force(factors, settings),
         clock.now,
         leak_rules=settings.leak_rules,
         restored=_load(state, clock.now()),
@@ -207,6 +207,15 @@ def _board(
     if state is None:
         return board, None
     return board, StateWriter(board, state, clock.wall, settings.validity_s)
+
+
+def _in_force(factors: VolumeLimit | None, settings: Settings) -> FactorRules:
+    if factors is None:
+        return Disabled()
+    if settings.mode == "observe":
+        _log.warning("SIDECAR_MODE=observe: what is decided is only shown, and throttles nobody")
+        return Shadow(factors)
+    return factors
 
 
 def _state_file(path: Path | None, factors: VolumeLimit | None, disk: Disk) -> StateFile | None:

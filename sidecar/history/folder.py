@@ -163,5 +163,20 @@ class Folder:
                         yield _File(match["hour"], Path(entry.path), entry.stat().st_size)
 
 
+def hours(folder: Path) -> Iterator[list[Path]]:
+    """The files of each hour, in the order of hours; what is just being packed is left out.
+
+    Raises:
+        OSError: the folder can't be read.
+    """
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        match = _NAME.fullmatch(path.name)
+        if match is not None and path.suffix != ".tmp":
+            found.setdefault(match["hour"], []).append(path)
+    for hour in sorted(found):
+        yield found[hour]
+
+
 def _hour(at_s: float) -> str:
     return time.strftime("%Y%m%dT%H", time.gmtime(at_s))

@@ -18,30 +18,34 @@ import msgspec
 from sidecar.volumes import Observation, Reading, Volume
 
 
-class _LogDir(msgspec.Struct, gc=False):
+class LogDirLine(msgspec.Struct, gc=False):
+    """A log dir without sizes."""
+
     broker_id: int
     log_dir: str
 
 
-class _Line(msgspec.Struct, gc=False):
+class VolumeLine(msgspec.Struct, gc=False):
+    """A line."""
+
     time: str
     origin: str
     brokers: list[int]
     volumes: list[Volume]
-    offline: list[_LogDir]
+    offline: list[LogDirLine]
 
 
 def to_line(observation: Observation, origin: str, observed_s: float) -> bytes:
     """An observation as JSON, with the newline; ``observed_s`` is in epoch seconds."""
     readings = [each for each in observation.answers.values() if isinstance(each, Reading)]
     readings.sort(key=lambda reading: reading.broker_id)
-    line = _Line(
+    line = VolumeLine(
         time=_time(observed_s),
         origin=origin,
         brokers=[reading.broker_id for reading in readings],
         volumes=[volume for reading in readings for volume in reading.volumes],
         offline=[
-            _LogDir(reading.broker_id, each.log_dir)
+            LogDirLine(reading.broker_id, each.log_dir)
             for reading in readings
             for each in reading.offline
         ],

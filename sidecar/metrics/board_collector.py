@@ -114,6 +114,11 @@ class _BoardCollector(Collector):
             "factor", "The throttle factor in force, 0 to 1, whatever its source.", decision.factor
         )
         yield _gauge(
+            "shadow_factor",
+            "What was decided: the throttle factor, unless SIDECAR_MODE=observe keeps that at 1.",
+            decision.decided.factor,
+        )
+        yield _gauge(
             "stop",
             "1 while nothing is admitted, from anybody but those excluded: a volume is at or below "
             "the stop line; else 0.",
@@ -121,8 +126,8 @@ class _BoardCollector(Collector):
         )
         source = GaugeMetricFamily(
             "kafka_throttle_source",
-            "1 for the source of the factor in force (observation, fallback, override, disabled), "
-            "0 for the others.",
+            "1 for the source of the factor in force (observation, fallback, override, disabled, "
+            "shadow), 0 for the others.",
             labels=["source"],
         )
         for name in Source:

@@ -22,6 +22,7 @@ from sidecar.settings.values import (
     IdsCount,
     LogFormat,
     LogLevel,
+    Mode,
     SaslMechanism,
     SecurityProtocol,
 )
@@ -182,6 +183,15 @@ class RawSettings(BaseModel):
     ] = "https"
     """Whether a broker's certificate must be for the name that was dialled (https); empty turns
     that off. Default: the Java client's."""
+
+    mode: Annotated[
+        Mode,
+        PlainValidator(convert.choice("enforce", "observe")),
+        About("enforce or observe", "enforce", in_properties=False),
+    ] = "enforce"
+    """Whether what is decided is in force. With observe all of it is decided, logged and shown, and
+    nobody is throttled: brokers get 1.0, and nothing is written to Kafka. Default: what a throttle
+    is installed for; observe first where you want to know what it would do."""
 
     throttle_factor_fallback: Annotated[
         float, PlainValidator(convert.factor), About("factor, 0.0 to 1.0", "1.0")

@@ -156,6 +156,7 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
             pause_max_s=raw.throttle_emergency_pause_max,
             validity_s=raw.throttle_factor_validity_duration,
         ),
+        mode=raw.mode,
         limit=limit,
         stop_line=stop_line,
         http_listen=raw.http_listen,

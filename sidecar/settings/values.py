@@ -21,6 +21,7 @@ from sidecar.throttle.limits import Limit
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+Mode = Literal["enforce", "observe"]
 IdsCount = Literal["active", "allocated"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -155,6 +156,7 @@ class Settings:
         fallback: the factor when no valid one is left, 0.0 to 1.0.
         validity_s: seconds for which a computed factor may be used, > 0.
         leak_rules: how much brokers may let through while producers are throttled.
+        mode: whether what is decided is in force, or only shown.
         limit: what judges volumes; None only when disabled and none is set.
         stop_line: from where on nothing is admitted; None: nowhere.
         http_listen: where the HTTP API listens; port 0 takes a free one.
@@ -176,6 +178,7 @@ class Settings:
     fallback: float
     validity_s: float
     leak_rules: LeakRules
+    mode: Mode
     limit: Limit | None
     stop_line: Limit | None
     http_listen: HostPort

@@ -4,8 +4,8 @@ Example: "Producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from sidecar.api.views import limit_reached_at
 from sidecar.control.board import Snapshot
@@ -18,6 +18,8 @@ from sidecar.throttle.reason import why_retained
 
 Tone = Literal["free", "part", "stopped", "blind"]
 """How it looks: nobody is throttled, some, everybody, or nothing is seen."""
+
+_OBSERVES: Final = "Nobody is throttled: this sidecar only observes (SIDECAR_MODE=observe)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,33 +75,37 @@ def headline(
 ) -> Headline:
     """The head of the page."""
     decision = snapshot.decision
+    decided = decision.decided
     tone, word = _tone(decision)
-    says_more = decision.source in {Source.FALLBACK, Source.OVERRIDE}
+    says_more = decided.source in {Source.FALLBACK, Source.OVERRIDE}
     return Headline(
         tone=tone,
         word=word,
         factor=decision.factor,
         source=decision.source.value,
         sentence=sentence(snapshot, limit, stop_line),
-        reason=decision.reason if says_more else "",
+        reason=decided.reason if says_more else "",
         since=now.moment(snapshot.since),
-        until=tuple(_until(snapshot, limit, now)),
-        to_do=_to_do(snapshot),
+        until=tuple(_until(replace(snapshot, decision=decided), limit, now)),
+        to_do=_to_do(replace(snapshot, decision=decided)),
     )
 
 
 def sentence(snapshot: Snapshot, limit: Limit | None, stop_line: Limit | None = None) -> str:
     """The one sentence, and a second one about more volumes or about single users."""
     decision = snapshot.decision
-    sentence = _sentence(snapshot, limit, stop_line)
+    if decision.shadow is not None:
+        would = sentence(replace(snapshot, decision=decision.shadow), limit, stop_line)
+        return f"{_OBSERVES} If it enforced: {would[0].lower()}{would[1:]}"
+    text = _sentence(snapshot, limit, stop_line)
     if decision.stop and len(decision.stopping) > 1:
-        sentence += f" {len(decision.stopping)} volumes need more."
+        text += f" {len(decision.stopping)} volumes need more."
     elif not decision.stop and len(decision.violations) > 1:
-        sentence += f" {len(decision.violations)} volumes are at or below it."
+        text += f" {len(decision.violations)} volumes are at or below it."
     if decision.users:
         are = "single user is" if len(decision.users) == 1 else "single users are"
-        sentence += f" {len(decision.users)} {are} throttled besides."
-    return sentence
+        text += f" {len(decision.users)} {are} throttled besides."
+    return text
 
 
 def effect(factor: float) -> str:
@@ -113,6 +119,8 @@ def effect(factor: float) -> str:
 
 def effect_of(decision: Decision) -> str:
     """What a decision does: a stop, or what its factor does."""
+    if decision.shadow is not None:
+        return f"only observed: {effect_of(decision.shadow)}"
     return "nothing is admitted" if decision.stop else effect(decision.factor)
 
 
@@ -164,6 +172,13 @@ def _sentence(snapshot: Snapshot, limit: Limit | None, stop_line: Limit | None) 
 
 
 def _tone(decision: Decision) -> tuple[Tone, str]:
+    tone, word = _tone_of(decision.decided)
+    if decision.shadow is None:
+        return tone, word
+    return ("free", "Observes") if tone == "free" else ("part", f"Observes: {word.lower()}")
+
+
+def _tone_of(decision: Decision) -> tuple[Tone, str]:
     if decision.factor == 0.0:
         return "stopped", "Stopped" if decision.stop else "Throttled"
     if decision.factor < 1.0:

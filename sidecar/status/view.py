@@ -19,7 +19,7 @@ from sidecar.status.headline import Headline, effect, effect_of, headline, worst
 from sidecar.status.moments import Moment, Now, span
 from sidecar.status.relief import OnVolume, on_volumes
 from sidecar.status.volume_rows import WORST, Row, lines_in_bars, rate, volume_rows
-from sidecar.throttle.decision import Source
+from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
@@ -135,6 +135,11 @@ class StatusView:
         """Whether anything is polled."""
         return self.head.source != Source.DISABLED.value
 
+    @property
+    def observes(self) -> bool:
+        """Whether what is decided is only shown."""
+        return self.head.source == Source.SHADOW.value
+
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
@@ -166,7 +171,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
     board, limit, snapshot = inputs.board, inputs.limit, inputs.board.snapshot
     rows, count = volume_rows(snapshot, now, 0, WORST)
     readers = board.readers.known(now.now)
-    decision = snapshot.decision
+    decision = snapshot.decision.decided
     return StatusView(
         etag=board.etag,
         made=now.moment(now.now),
@@ -183,7 +188,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         changes=tuple(_changes(board, now)),
         override=_override(snapshot, now),
         can_change=can_change,
-        users=tuple(_users(snapshot, now)),
+        users=tuple(_users(decision, now)),
         more_users=max(0, len(decision.users) - USERS),
         blocks=tuple(_blocks(inputs)),
         failing=inputs.failures.failing,
@@ -272,13 +277,12 @@ def _filling(snapshot: Snapshot, validity_s: float, now: Now) -> list[Filling]:
 def _changes(board: Board, now: Now) -> list[Changed]:
     newest = islice(reversed(board.changes), CHANGES)
     return [
-        Changed(now.moment(each.changed_at), effect_of(each.decision), each.decision.reason)
+        Changed(now.moment(each.changed_at), effect_of(each.decision), each.decision.decided.reason)
         for each in newest
     ]
 
 
-def _users(snapshot: Snapshot, now: Now) -> Iterator[ThrottledUser]:
-    decision = snapshot.decision
+def _users(decision: Decision, now: Now) -> Iterator[ThrottledUser]:
     for name, factor in islice(sorted(decision.users.items()), USERS):
         throttle = decision.user_throttles.get(name)
         if throttle is None:

@@ -4,6 +4,8 @@ Order of authority: disabled, override while it lasts, the newest valid computed
 A failed poll retains the computed factor while now <= computed_at + validity; after that the
 fallback is in force.
 
+In shadow mode all of that is decided, and nothing of it is in force: the factor is 1.0.
+
 Example (the proposal's own): validity 2 min, fallback 0.0. Minute 0 computes 1.0. Minutes 1 and 2
 fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
 """
@@ -37,6 +39,7 @@ class Source(StrEnum):
     FALLBACK = "fallback"
     OVERRIDE = "override"
     DISABLED = "disabled"
+    SHADOW = "shadow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class Decision:
         users_until: the last moment at which ``users`` is valid without news, steady seconds; None
             when only news ends it.
         user_throttles: user name -> the throttle that ``users`` follows.
+        shadow: what would be in force; None: this is.
     """
 
     factor: float
@@ -73,6 +77,12 @@ class Decision:
     users: Mapping[str, float] = field(default_factory=dict)
     users_until: float | None = None
     user_throttles: Mapping[str, UserThrottle] = field(default_factory=dict)
+    shadow: "Decision | None" = None
+
+    @property
+    def decided(self) -> "Decision":
+        """What was decided, whether it is in force or not."""
+        return self.shadow or self
 
     @property
     def stop(self) -> bool:
@@ -261,6 +271,40 @@ class VolumeLimit:
         if not is_valid(membership_at, self.validity_s, now):
             return violations, Failure(FailureKind.INCOMPLETE, "the list of brokers is too old")
         return violations, None
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """The factor source of a sidecar that observes only: all is decided, and nobody is throttled.
+
+    Attributes:
+        rules: what decides.
+    """
+
+    rules: FactorRules
+
+    def decide(self, memory: Memory, now: float) -> Decision:
+        """Factor 1.0, with what would be in force."""
+        would = self.rules.decide(memory, now)
+        return Decision(
+            1.0,
+            Source.SHADOW,
+            reason.shadowed(would.factor, would.reason),
+            would.violations,
+            would.stopping,
+            would.computed_at,
+            would.valid_until,
+            users_until=would.users_until,
+            shadow=would,
+        )
+
+    def fold(self, memory: Memory, observation: Observation) -> Memory:
+        """As the rules."""
+        return self.rules.fold(memory, observation)
+
+    def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
+        """As the rules."""
+        return self.rules.forget(memory, broker_id, log_dir)
 
 
 def _computed(

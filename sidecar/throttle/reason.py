@@ -54,6 +54,11 @@ def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
     return f"set by hand: {override.reason}{hides}"
 
 
+def shadowed(factor: float, why: str) -> str:
+    """Why nobody is throttled where only observing is wanted."""
+    return f"only observed (SIDECAR_MODE=observe): the factor would be {factor}: {why}"
+
+
 def fell_back(memory: Memory, now: float) -> str:
     """Why there is no valid computed factor."""
     why = f": {memory.failure.message}" if memory.failure else ""

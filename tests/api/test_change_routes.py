@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from sidecar.control.board import Snapshot
-from tests.api.build import BEARER, TOKEN, FakeSidecar, assert_problem
-from tests.throttle.build import reading, whole
+from sidecar.control.board import Board, Snapshot
+from sidecar.throttle.decision import Shadow
+from tests.api.build import BEARER, FACTORS, TOKEN, FakeSidecar, assert_problem
+from tests.throttle.build import FakeClock, reading, whole
 
 URL = "/v1/override"
 GOOD = {"factor": 0.25, "reason": "a migration", "duration": "PT8H"}
@@ -324,6 +325,15 @@ async def test_a_disabled_sidecar_takes_no_override() -> None:
     assert "PT0S" in str(message["detail"])
     assert sidecar.board.snapshot is before
     assert_problem((await send(sidecar, "DELETE", "/v1/brokers/1"))[0], 404)
+
+
+async def test_a_sidecar_that_only_observes_takes_no_override() -> None:
+    """Likewise, and it says how it would."""
+    sidecar = FakeSidecar(board=Board(Shadow(FACTORS), FakeClock()))
+    response, before = await send(sidecar, "PUT", URL, json=GOOD)
+    message = assert_problem(response, 409)
+    assert "SIDECAR_MODE=enforce" in str(message["detail"])
+    assert sidecar.board.snapshot is before
 
 
 async def test_forgetting_a_fenced_broker_releases_its_throttle() -> None:

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from sidecar.api.documents import QuotaFactorsDocument
-from sidecar.throttle.decision import Decision, VolumeLimit
+from sidecar.control.board import Board
+from sidecar.throttle.decision import Decision, Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from tests.api.build import FACTORS, FakeSidecar
-from tests.throttle.build import reading, whole
+from tests.throttle.build import FakeClock, reading, whole
 
 URL = "/v1/quota-factors"
 LIMIT_IN = "throttle-limit-in-ms"
@@ -56,6 +57,25 @@ async def test_disabled() -> None:
     assert "throttle-observed-ms-ago" not in response.headers
     expected = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
     assert (expected | {"seconds_to_full": None}).items() <= response.json().items()
+
+
+async def test_a_sidecar_that_only_observes() -> None:
+    """Callbacks get 1.0 and nothing to look at by themselves; who waits hears what is decided."""
+    clock = FakeClock()
+    rules = replace(FACTORS, stop_line=MinAvailableBytes(5))
+    sidecar = FakeSidecar(factors=rules, board=Board(Shadow(rules), clock), clock=clock)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
+    sidecar.board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
+    document = (await sidecar.get(URL)).json()
+    expected = {"factor": 1.0, "source": "shadow", "users": {}, "stop": False, "limit": None}
+    assert (expected | {"stop_line": None, "generation": 3}).items() <= document.items()
+    shown = (await sidecar.get("/v1/throttle-factor")).json()
+    would = {"factor": 0.0, "source": "observation", "stop": True, "users": 1}
+    assert ({"factor": 1.0, "stop": False, "shadow": would}).items() <= shown.items()
+    assert 1 == len(shown["violations"])
+    sidecar.see(whole(1.0, [reading(1, 1.0, {"/d": 50})]))
+    shown = (await sidecar.get("/v1/throttle-factor")).json()
+    assert (4, 1.0, False) == (shown["generation"], *list(shown["shadow"].values())[::2])
 
 
 async def test_a_stop_is_a_change() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sidecar.control.board import Board
 from sidecar.control.journal import log_publication
-from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
 from sidecar.volumes import Failure, FailureKind
@@ -93,6 +93,23 @@ class TestDecisions:
         )
         logged = [(logging.INFO, HEALTHY), (logging.WARNING, full), (logging.INFO, HEALTHY)]
         assert logged == lines()
+
+    def test_a_sidecar_that_only_observes_says_what_would_be(
+        self, clock: FakeClock, lines: Lines
+    ) -> None:
+        """Nobody is throttled, so it is no warning; but a user's own throttle is one."""
+        board = Board(Shadow(FACTORS), clock, listeners=(log_publication,))
+        board.observe(whole(0, [reading(1, 0, {"/d": 10})]))
+        (decided,) = lines()
+        would = (
+            "throttle factor 1.0 (shadow): only observed (SIDECAR_MODE=observe): the factor would "
+            "be 0.0: broker 1 /d has 10 B of 100 B available (10.0%), at or below the limit of 10 B"
+        )
+        assert (logging.INFO, would) == decided
+        board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
+        assert [(logging.WARNING, "user bob would be throttled: too many")] == loud(lines())
+        board.throttle_users("producer_ids", {}, ["bob"])
+        assert [(logging.INFO, "user bob would be throttled no longer")] == loud(lines())
 
     def test_another_violating_volume_is_a_change(self, board: Board, lines: Lines) -> None:
         """The factor stays 0.0, but for another reason."""

@@ -112,10 +112,10 @@ def test_a_factors_life(life: Table) -> None:
 
 
 def test_every_source_and_event_is_shown() -> None:
-    """The tables have every source but disabled, and everything that a broker can do."""
+    """The tables have every source of what is polled and in force, and all that a broker can do."""
     cells = {cell for life in LIVES for row in life.rows for cell in row.values()}
     shown = {*SIZES, "fails", "silent", "offline", "fenced", "gone"}
-    assert shown | {source.value for source in Source} - {"disabled"} <= cells
+    assert shown | {source.value for source in Source} - {"disabled", "shadow"} <= cells
 
 
 def filling(seconds_left: float) -> Memory:

@@ -10,12 +10,12 @@ from prometheus_client.openmetrics import parser as openmetrics
 
 from sidecar.control.board import Board
 from sidecar.metrics.board_collector import build_registry
-from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
 from sidecar.volumes import FailureKind
-from tests.metrics.scene import Scene
+from tests.metrics.scene import FACTORS, Scene
 from tests.throttle.build import FakeClock, reading, whole
 
 PROMTOOL = shutil.which("promtool")
@@ -26,11 +26,13 @@ def test_from_the_start_on() -> None:
     """Before any poll every metric is there; counters are at zero, no volume is there."""
     scene = Scene()
     assert scene.series("kafka_throttle_factor") == {(): 0.5}
+    assert scene.series("kafka_throttle_shadow_factor") == {(): 0.5}
     assert scene.series("kafka_throttle_source") == {
         ("observation",): 0.0,
         ("fallback",): 1.0,
         ("override",): 0.0,
         ("disabled",): 0.0,
+        ("shadow",): 0.0,
     }
     zero = [
         "fallback_applied_total",
@@ -57,6 +59,21 @@ def test_from_the_start_on() -> None:
     names = [family.name for family in scene.registry.collect()]
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
     assert names == [family.name for family in scene.registry.collect()]
+
+
+def test_what_is_only_observed() -> None:
+    """The factor is 1, and what was decided has a series of its own; else they are the same."""
+    observation = whole(0.0, [reading(1, 0.0, {"/a": 10})])
+    for rules, factor, source in ((Shadow(FACTORS), 1.0, "shadow"), (FACTORS, 0.0, "observation")):
+        board = Board(rules, FakeClock())
+        board.observe(observation)
+        registry = build_registry(board, lambda steady_s: steady_s, 300.0)
+        found = {
+            name: registry.get_sample_value(f"kafka_throttle_{name}")
+            for name in ("factor", "shadow_factor")
+        }
+        assert {"factor": factor, "shadow_factor": 0.0} == found
+        assert 1.0 == registry.get_sample_value("kafka_throttle_source", {"source": source})
 
 
 def test_volumes() -> None:

@@ -50,7 +50,7 @@ _LONGEST_VALIDITY_MS: Final = 365 * 24 * 3600 * 1000
 _ETAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
 _WHOLE_MS: Final = re.compile("[0-9]{1,18}")
 _LINES: Final = ("min_available_bytes", "min_available_ratio")
-_BLIND: Final = ("override", "disabled", "fallback")
+_BLIND: Final = ("override", "disabled", "shadow", "fallback")
 _STOP_MARGIN: Final = 0.1
 _SMALLEST_SHARE: Final = 0.001
 _NUMBER: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?")
@@ -192,7 +192,7 @@ def _document(body: bytes) -> Document:
             users = _users(document)
             # Sidecars of earlier versions have no such member.
             source = document.get("source", "observation")
-            lifts = source in {"override", "disabled"}
+            lifts = source in {"override", "disabled", "shadow"}
             says_stop, sees = document.get("stop") is True, source not in _BLIND
             stop = says_stop and sees
             factors = Factors(_factor(factor), Source.SIDECAR, users, generation, stop)

@@ -7,7 +7,7 @@ import pytest
 from sidecar.control.board import Board
 from sidecar.status.headline import Headline, Until, headline
 from sidecar.status.moments import Moment, Now, span
-from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.decision import Disabled, Shadow, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -40,11 +40,12 @@ def head(
     fallback: float = 1.0,
     now: float | None = None,
     failure: Failure | None = None,
+    observes: bool = False,
 ) -> Headline:
     """The head of the page after these observations."""
     clock = FakeClock()
     factors = VolumeLimit(limit, VALIDITY_S, fallback, stop_line)
-    board = Board(factors, clock)
+    board = Board(Shadow(factors) if observes else factors, clock)
     for observation in observations:
         clock.now = observation.observed_at
         board.observe(observation)
@@ -65,6 +66,23 @@ def test_producers_are_throttled() -> None:
     ) == shown.sentence
     assert ("stopped", "Throttled", 0.0) == (shown.tone, shown.word, shown.factor)
     assert Moment("1970-01-01T00:01:00Z", "00:01:00 UTC", "31 s ago") == shown.since
+
+
+def test_a_sidecar_that_only_observes() -> None:
+    """Nobody is throttled, and the page says who would be, why, until when and what helps."""
+    shown = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], observes=True, now=91.0)
+    assert (
+        "Nobody is throttled: this sidecar only observes (SIDECAR_MODE=observe). If it enforced: "
+        "producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
+    ) == shown.sentence
+    assert ("part", "Observes: throttled", 1.0) == (shown.tone, shown.word, shown.factor)
+    assert shown.to_do is not None
+    assert shown.until[0].text.startswith("Until every volume has more than 10.0 GB available")
+    well = head([free(2, 0.0, 50)], observes=True)
+    assert ("free", "Observes", None) == (well.tone, well.word, well.to_do)
+    blind = head([], observes=True, fallback=0.0)
+    assert ("part", "Observes: throttled") == (blind.tone, blind.word)
+    assert blind.reason == "no observation yet"
 
 
 def test_several_volumes() -> None:

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from sidecar.control.board import Board
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
+from sidecar.throttle.decision import Shadow
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Refusals, RefusedClient, Report
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import FACTORS, TOKEN, FakeSidecar, until
 from tests.status.outline import Outline, outline
-from tests.throttle.build import reading, whole
+from tests.throttle.build import FakeClock, reading, whole
 
 EVIL = "<script>alert('x')</script>\" onload=\"y"
 LARGEST_BYTES = 64 * 1024
@@ -189,6 +191,19 @@ async def test_disabled() -> None:
     """Nothing is polled: there are no volumes, and nothing to set."""
     page = await outline(FakeSidecar(factors=None))
     assert "No volume is read" in page.words
+    assert [] == [tag for tag in page.tags if tag[1].get("href") == "/override"]
+
+
+async def test_a_sidecar_that_only_observes() -> None:
+    """The page says what would be, of single users too, and has nothing to set."""
+    clock = FakeClock()
+    sidecar = FakeSidecar(board=Board(Shadow(FACTORS), clock), clock=clock)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
+    sidecar.board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
+    page = await outline(sidecar)
+    assert "Nothing can be set: this sidecar only observes." in page.words
+    assert "Only observed: producers are throttled: broker 1 /d has 5 B" in page.words
+    assert "Only observed: none of these is in force" in page.words
     assert [] == [tag for tag in page.tags if tag[1].get("href") == "/override"]
 
 

@@ -8,7 +8,7 @@ final class Document {
     enum Source {
         /** Volumes that were seen. */
         OBSERVATION,
-        /** An override, or a sidecar that is switched off: whatever volumes have. */
+        /** An override, or a sidecar that is switched off or only observes: whatever volumes have. */
         OPERATOR,
         /** The sidecar's fallback: it sees nothing. */
         NONE

@@ -145,6 +145,7 @@ final class DocumentReader {
         switch (name) {
             case "override":
             case "disabled":
+            case "shadow":
                 return Document.Source.OPERATOR;
             case "fallback":
                 return Document.Source.NONE;

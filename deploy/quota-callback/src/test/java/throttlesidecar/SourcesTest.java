@@ -81,7 +81,7 @@ class SourcesTest {
     @Test
     void whoSeesNothingEndsNoWord() {
         following.adoptOthers(1);
-        for (String source : List.of("fallback", "override", "disabled")) {
+        for (String source : List.of("fallback", "override", "disabled", "shadow")) {
             own(says("observation", 0.0, 0));
             following.onOther(0, says(source, 1.0, 0));
             own(Answer.failed("dead"));

@@ -1,0 +1,81 @@
+"""A history that is read back."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from sidecar.errors import SidecarError
+from sidecar.history.folder import Folder
+from sidecar.history.reader import HistoryReader
+from sidecar.history.volume_line import to_line
+from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
+
+HOUR_S = 1_767_600_000.0
+"""Of 2026-01-05, 08:00 UTC."""
+
+
+def seen(at: float, *brokers: int) -> Observation:
+    """What brokers with one volume each answer, the second log dir offline."""
+    return Observation(
+        at,
+        "poll",
+        None,
+        {
+            each: Reading(each, at, (Volume(each, "/d1", 100, 40),), (OfflineLogDir("/d2", "x"),))
+            for each in brokers
+        },
+    )
+
+
+def write(folder: Path, origin: str, *observations: Observation) -> None:
+    for each in observations:
+        line = to_line(each, origin, each.observed_at)
+        Folder(folder, origin, 1 << 30).append(line, each.observed_at)
+
+
+def test_observations_come_by_time_whoever_wrote_them(tmp_path: Path) -> None:
+    """Of several hours and sidecars, packed or not; what is foreign or torn is passed over."""
+    write(tmp_path, "a", seen(HOUR_S + 1, 1, 2), seen(HOUR_S + 61, 1), seen(HOUR_S + 3601, 1))
+    write(tmp_path, "b", seen(HOUR_S + 31, 2))
+    plain = tmp_path / "volumes-a-20260105T08.jsonl"
+    with plain.open("ab") as file:
+        file.write(b'{"time":"torn')
+    # A crash between packing and removing leaves both: a line counts once.
+    (tmp_path / "volumes-a-20260105T08.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    (tmp_path / "volumes-a-20260105T08.jsonl.gz.tmp").write_bytes(b"half")
+    (tmp_path / "notes.txt").write_text("not ours")
+    reader = HistoryReader(tmp_path, 300.0)
+    found = list(reader.observations())
+    assert [1.0, 31.0, 61.0, 3601.0] == [each.observed_at - HOUR_S for each in found]
+    assert ["a", "b", "a", "a"] == [each.origin for each in found]
+    assert 2 == reader.damaged_lines
+    first = found[0].answers[2]
+    assert isinstance(first, Reading)
+    assert (Volume(2, "/d1", 100, 40),) == first.volumes
+    assert ["/d2"] == [each.log_dir for each in first.offline]
+
+
+def test_a_broker_is_a_member_while_its_last_line_is_valid(tmp_path: Path) -> None:
+    """A line of some brokers alone says nothing of the others, until they are silent for long."""
+    write(tmp_path, "a", seen(HOUR_S, 1, 2), seen(HOUR_S + 60, 1), seen(HOUR_S + 61, 1))
+    found = list(HistoryReader(tmp_path, 60.0).observations())
+    members = [set(each.membership.active) for each in found if each.membership]
+    assert [{1, 2}, {1, 2}, {1}] == members
+
+
+def test_a_packed_hour_that_is_cut_off_counts_as_damaged(tmp_path: Path) -> None:
+    """The hours behind it are read."""
+    write(tmp_path, "a", seen(HOUR_S, 1), seen(HOUR_S + 3600, 1))
+    plain = tmp_path / "volumes-a-20260105T08.jsonl"
+    (tmp_path / f"{plain.name}.gz").write_bytes(gzip.compress(plain.read_bytes())[:-12])
+    plain.unlink()
+    reader = HistoryReader(tmp_path, 300.0)
+    assert HOUR_S + 3600 == list(reader.observations())[-1].observed_at
+    assert 1 == reader.damaged_lines
+
+
+def test_a_folder_that_can_t_be_read(tmp_path: Path) -> None:
+    """The error names it."""
+    with pytest.raises(SidecarError, match="gone"):
+        list(HistoryReader(tmp_path / "gone", 300.0).observations())
