@@ -91,7 +91,7 @@ def test_the_api_is_for_the_broker_alone(tmp_path: Path) -> None:
     parts = os.path.relpath(KUBERNETES, tmp_path.resolve())
     (tmp_path / "kustomization.yaml").write_text(
         f"resources: [kafka.yaml]\ncomponents: [{parts}/beside-broker]\n"
-        "configMapGenerator: [{name: throttle-sidecar, options: {disableNameSuffixHash: true}}]\n"
+        "images: [{name: throttle-sidecar, newName: registry.example.org/throttle-sidecar}]\n"
     )
     shutil.copy(KUBERNETES / "examples" / "beside-broker" / "kafka.yaml", tmp_path)
     found = resources(tmp_path)
