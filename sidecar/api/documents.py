@@ -173,6 +173,8 @@ class QuotaFactorsDocument:
     no sidecar answers. Null: none, or this sidecar only observes."""
     stop_line: LimitDocument | None
     """The stop line, likewise."""
+    release_margin: Annotated[float, Field(ge=0)]
+    """By how much more than the limit a volume must have that violated it; in the limit's unit."""
     leaks: Annotated[Raw, _encoded(list[LeakDocument])]
     """The brokers that may let through only a share of their leak budget, since a volume would be
     full all the same. It moves without a new generation: a broker that identifies itself

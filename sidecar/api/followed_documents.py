@@ -215,6 +215,7 @@ def followed_quota_factors(
                 cluster_id=cluster_id(snapshot.memory),
                 limit=own_limit,
                 stop_line=own_stop_line,
+                release_margin=limit.release_margin if limit else 0.0,
                 leaks=listed,
             )
 

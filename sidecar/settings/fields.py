@@ -233,6 +233,22 @@ class RawSettings(BaseModel):
     """Throttle when a volume has at most this share of its bytes available. Exactly one of the
     limits is needed."""
 
+    storage_release_margin_bytes: Annotated[
+        int | None,
+        PlainValidator(convert.positive_bytes),
+        About("bytes, > 0", in_properties=False),
+    ] = None
+    """By how many bytes more than the limit a volume that violated it has to have until it no
+    longer does; for a limit in bytes. Default: none; a volume that goes up and down at its limit
+    then throttles and releases with it."""
+
+    storage_release_margin_ratio: Annotated[
+        float | None,
+        PlainValidator(convert.open_ratio),
+        About("ratio, > 0.0 and < 1.0", in_properties=False),
+    ] = None
+    """The same as a share of the volume's bytes, for a limit that is one."""
+
     storage_per_volume_stop_min_available_bytes: Annotated[
         int | None,
         PlainValidator(convert.positive_bytes),

@@ -10,6 +10,7 @@ PT5M was meant, and the two keys of which one is needed.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -37,7 +38,7 @@ from sidecar.settings.values import (
     Settings,
 )
 from sidecar.throttle.leak import LeakRules
-from sidecar.throttle.limits import LIMIT_TYPES, Limit
+from sidecar.throttle.limits import LIMIT_TYPES, Limit, MinAvailableBytes, MinAvailableRatio
 
 SAFE_VALIDITY_S = 5.0
 """The shortest validity that outlasts an answer which is lost: 3 s until its request is sent anew
@@ -47,6 +48,10 @@ _INTERVAL = "storage_check_interval"
 _MINIMUM = "storage_check_interval_minimum"
 _LIMITS = {f"storage_per_volume_limit_{each.name}": each for each in LIMIT_TYPES}
 _STOPS = {f"storage_per_volume_stop_{each.name}": each for each in LIMIT_TYPES}
+_MARGINS = {
+    MinAvailableBytes: "storage_release_margin_bytes",
+    MinAvailableRatio: "storage_release_margin_ratio",
+}
 _SERVERS = "kafka_admin_bootstrap_servers"
 
 
@@ -190,7 +195,28 @@ def _limit(raw: RawSettings, *, required: bool, problems: Problems) -> Limit | N
         names = " and ".join(map(problems.name, others))
         are_set = f"{count} are" if count else "none is"
         problems.add(first, f"exactly one of this and {names} is needed; {are_set} set")
-    return _first(_LIMITS, raw)
+    limit = _first(_LIMITS, raw)
+    return limit if limit is None or count > 1 else _with_margin(limit, raw, problems)
+
+
+def _with_margin(limit: Limit, raw: RawSettings, problems: Problems) -> Limit:
+    for kind, field in _MARGINS.items():
+        margin = getattr(raw, field)
+        if margin is None:
+            continue
+        if not isinstance(limit, kind):
+            limit_name = problems.name(f"storage_per_volume_limit_{limit.name}")
+            problems.add(
+                field, f"the limit, {limit_name}, is in another unit: the margin needs that"
+            )
+        elif kind is MinAvailableRatio and limit.value + margin >= 1.0:
+            problems.add(
+                field,
+                f"{limit.value} and {margin} of a volume are all of it: nothing would release",
+            )
+        else:
+            limit = replace(limit, release_margin=margin)
+    return limit
 
 
 def _stop_line(raw: RawSettings, limit: Limit | None, problems: Problems) -> Limit | None:

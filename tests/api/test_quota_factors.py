@@ -38,6 +38,7 @@ async def test_every_field_of_a_violation() -> None:
         "cluster_id": "A",
         "limit": {"type": "min_available_bytes", "value": 10.0},
         "stop_line": None,
+        "release_margin": 0.0,
         "leaks": [],
     }
     assert list(response.json()) == [one.name for one in dataclasses.fields(QuotaFactorsDocument)]
@@ -57,6 +58,17 @@ async def test_disabled() -> None:
     assert "throttle-observed-ms-ago" not in response.headers
     expected = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
     assert (expected | {"seconds_to_full": None}).items() <= response.json().items()
+
+
+async def test_a_release_margin() -> None:
+    """Brokers hold their own volumes against it as well; a volume is released with so much more."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, limit=MinAvailableBytes(10, 5)))
+    found = []
+    for at, available in enumerate((15, 10, 15, 16)):
+        sidecar.see(whole(at, [reading(1, at, {"/d": available})]))
+        document = (await sidecar.get(URL)).json()
+        found.append((document["factor"], document["release_margin"]))
+    assert [(1.0, 5.0), (0.0, 5.0), (0.0, 5.0), (1.0, 5.0)] == found
 
 
 async def test_a_sidecar_that_only_observes() -> None:

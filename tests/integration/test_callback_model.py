@@ -89,6 +89,10 @@ class Sidecar:
             sources = ("observation", "observation", "fallback", "override", "disabled")
             self._document |= {"source": some.choice(sources), "stop": some.random() < 0.3}
             self._document |= {"limit": some.choice(lines), "stop_line": some.choice((*lines, few))}
+            # Not drawn: the courses of the kept seeds stay what they are.
+            self._document |= ({}, {"release_margin": 0.1}, {"release_margin": 0.3})[
+                self._generation % 3
+            ]
 
     @property
     def etag(self) -> str:

@@ -259,6 +259,36 @@ def test_a_stop_line_is_not_compared_with_a_limit_that_is_wrong() -> None:
     assert line.endswith("2 are set")
 
 
+MARGIN_BYTES = "SIDECAR_STORAGE_RELEASE_MARGIN_BYTES"
+MARGIN_RATIO = "SIDECAR_STORAGE_RELEASE_MARGIN_RATIO"
+
+
+def test_a_release_margin_is_the_limits() -> None:
+    """In its unit; without one there is none."""
+    taken = SERVERS | {BYTES: "5000", MARGIN_BYTES: "7"}
+    assert MinAvailableBytes(5000, 7) == load(environ=taken).settings.limit
+    taken = SERVERS | {RATIO: "0.1", MARGIN_RATIO: "0.02"}
+    assert MinAvailableRatio(0.1, 0.02) == load(environ=taken).settings.limit
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        (
+            {BYTES: "5000", MARGIN_RATIO: "0.1"},
+            f"{MARGIN_RATIO}: the limit, {BYTES}, is in another",
+        ),
+        ({RATIO: "0.1", MARGIN_BYTES: "5"}, f"{MARGIN_BYTES}: the limit, {RATIO}, is in"),
+        ({RATIO: "0.6", MARGIN_RATIO: "0.4"}, f"{MARGIN_RATIO}: 0.6 and 0.4 of a volume are all"),
+        ({BYTES: "5000", MARGIN_BYTES: "0"}, f"{MARGIN_BYTES}: "),
+    ],
+)
+def test_a_release_margin_that_does_not_fit(environ: dict[str, str], expected: str) -> None:
+    """It is refused in one line that names both."""
+    (line,) = problems(SERVERS | environ)
+    assert line.startswith(expected)
+
+
 def test_a_stop_line_in_a_file(tmp_path: Path) -> None:
     """It has a table beside the limit's; no key of the plugin's is one."""
     text = "[storage.per_volume_stop]\nmin_available_ratio = 0.01\n"

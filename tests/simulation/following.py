@@ -62,11 +62,12 @@ class Line:
 
     is_ratio: bool
     value: float
+    margin: float = 0.0
 
-    def is_reached(self, available: int, total: int, margin: float = 0.0) -> bool:
-        """Whether so few bytes are available, or so few and a share of the line's besides."""
-        line = self.value * total if self.is_ratio else self.value
-        return available <= (1.0 + margin) * line
+    def is_reached(self, available: int, total: int, *, was: bool) -> bool:
+        """Whether so few bytes are available; by the margin more where that was so until now."""
+        line = self.value + (self.margin if was else 0.0)
+        return available <= (line * total if self.is_ratio else line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +197,13 @@ def _document(body: bytes) -> Document:
             says_stop, sees = document.get("stop") is True, source not in _BLIND
             stop = says_stop and sees
             factors = Factors(_factor(factor), Source.SIDECAR, users, generation, stop)
-            lines = _line(document.get("limit")), _line(document.get("stop_line"))
+            limit, stop_line = _line(document.get("limit")), _line(document.get("stop_line"))
+            if limit is not None:
+                limit = replace(limit, margin=_positive(document.get("release_margin", 0.0)))
+            if stop_line is not None:
+                stop_line = replace(stop_line, margin=_STOP_MARGIN * stop_line.value)
             validity_ms = min(_whole(valid_for_ms), _LONGEST_VALIDITY_MS)
-            return Document(factors, validity_ms, lifts, sees, says_stop, *lines)
+            return Document(factors, validity_ms, lifts, sees, says_stop, limit, stop_line)
     raise ValueError("no document")
 
 
@@ -272,6 +277,7 @@ class Following:
         self._others = [LastAnswer() for _ in range(others)]
         self._lines: Document | None = None
         self._reading: tuple[int, int] | None = None
+        self._violates = False
         self._is_stopped = False
         self._etag: str | None = None
         self._is_fresh = False
@@ -393,12 +399,12 @@ class Following:
         """The same, unless the broker's own volume is too full."""
         lines, reading = self._lines, self._reading
         if lines is None or reading is None or lines.limit is None:
-            self._is_stopped = False
+            self._violates = self._is_stopped = False
             return factors
-        violates = lines.limit.is_reached(*reading)
-        margin = _STOP_MARGIN if self._is_stopped else 0.0
+        violates = self._violates = lines.limit.is_reached(*reading, was=self._violates)
         line = lines.stop_line
-        self._is_stopped = violates and line is not None and line.is_reached(*reading, margin)
+        is_below = line is not None and line.is_reached(*reading, was=self._is_stopped)
+        self._is_stopped = violates and is_below
         if not violates or (factors.factor == 0.0 and (factors.stop or not self._is_stopped)):
             return factors
         stops = self._is_stopped or factors.stop

@@ -53,6 +53,34 @@ def test_boundaries(total: int, available: int, by_bytes: bool, by_ratio: bool) 
     assert by_ratio == judged(MinAvailableRatio(0.1), total, available).violates
 
 
+@pytest.mark.parametrize("limit", [MinAvailableBytes(100, 20), MinAvailableRatio(0.1, 0.02)])
+def test_a_margin_is_for_the_release_alone(limit: Limit) -> None:
+    """At 100 of 1,000 bytes it violates, until 121 are available; 101 begin nothing."""
+    verdict: Verdict | None = None
+    found = []
+    for available in (101, 100, 101, 120, 121, 120, 100):
+        volume = Volume(1, "/d0", 1000, available)
+        verdict = limit.judge(volume, first_fill(0.0, volume.used_bytes), verdict)
+        found.append(verdict.violates)
+        assert 100 == verdict.threshold_bytes
+        assert (0.0 if verdict.violates else 1.0) == verdict.factor
+    assert [False, True, True, True, False, False, True] == found
+
+
+def test_a_volume_within_the_margin_is_not_called_at_the_limit() -> None:
+    """The sentence says what it still needs."""
+    volume = Volume(1, "/d0", 1000, 110)
+    fill = first_fill(0.0, volume.used_bytes)
+    assert "(11.0%), not yet 20 B above the limit of 100 B" in (
+        MinAvailableBytes(100, 20).sentence(volume, fill)
+    )
+    assert "not yet 2.0% of its size above the limit of 10.0%" in (
+        MinAvailableRatio(0.1, 0.02).sentence(volume, fill)
+    )
+    full = Volume(1, "/d0", 1000, 100)
+    assert "at or below the limit of 100 B" in MinAvailableBytes(100, 20).sentence(full, fill)
+
+
 def test_bytes_of_long_max() -> None:
     """The greatest limit that a broker's numbers can reach still has a volume on either side."""
     limit = MinAvailableBytes(LONG_MAX - 1)

@@ -22,9 +22,9 @@ class MinAvailableBytes(Limit):
 
     name: ClassVar[str] = "min_available_bytes"
 
-    def judge(self, volume: Volume, fill: Fill, before: Verdict | None) -> Verdict:  # noqa: ARG002
+    def judge(self, volume: Volume, fill: Fill, before: Verdict | None) -> Verdict:
         """Judges a volume by its available bytes."""
-        violates = volume.available_bytes <= self.value
+        violates = self.violated(volume.available_bytes, before)
         return verdict_at(self.value, volume, fill, violates=violates)
 
     def scaled(self, share: float) -> Self | None:
@@ -35,6 +35,10 @@ class MinAvailableBytes(Limit):
     def describe(self) -> str:
         """40.0 MB."""
         return size(self.value)
+
+    def describe_margin(self) -> str:
+        """1.0 MB."""
+        return size(self.release_margin)
 
     def caveat(self, volume: Volume) -> str:
         """That no room on this volume would ever be enough."""

@@ -21,14 +21,18 @@ class MinAvailableRatio(Limit):
 
     name: ClassVar[str] = "min_available_ratio"
 
-    def judge(self, volume: Volume, fill: Fill, before: Verdict | None) -> Verdict:  # noqa: ARG002
+    def judge(self, volume: Volume, fill: Fill, before: Verdict | None) -> Verdict:
         """Judges a volume by its available ratio."""
-        violates = volume.available_ratio <= self.value
+        violates = self.violated(volume.available_ratio, before)
         return verdict_at(self.value * volume.total_bytes, volume, fill, violates=violates)
 
     def describe(self) -> str:
         """10.0%."""
         return f"{self.value:.1%}"
+
+    def describe_margin(self) -> str:
+        """1.0% of its size."""
+        return f"{self.release_margin:.1%} of its size"
 
     def left(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002
         """12.3% (38.2 MB)."""

@@ -60,11 +60,14 @@ class Limit(ABC):
         name: the type's name in the API. The setting's field is
             ``storage_per_volume_limit_`` and this name.
         value: what the setting says, in the type's unit.
+        release_margin: by how much more a volume that violates has to have until it no longer
+            does, in the type's unit, >= 0.
     """
 
     name: ClassVar[str]
 
     value: float
+    release_margin: float = 0.0
 
     @abstractmethod
     def judge(self, volume: Volume, fill: Fill, before: Verdict | None) -> Verdict:
@@ -87,6 +90,12 @@ class Limit(ABC):
         """
         return type(self)(two_digits(share * self.value))
 
+    def violated(self, measured: float, before: Verdict | None) -> bool:
+        """Whether so much, in the type's unit, violates: by the margin too, once it did."""
+        did = before is not None and before.violates
+        # Whole bytes stay whole: a float would round what is above 2^53.
+        return measured <= (self.value + self.release_margin if did else self.value)
+
     @abstractmethod
     def describe(self) -> str:
         """The limit in two or three words, as they follow "the limit is": 40.0 MB."""
@@ -95,11 +104,20 @@ class Limit(ABC):
         """What a volume within the limit has, as it follows "every volume has"."""
         return f"more than {self.describe()} available"
 
-    def sentence(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002 - for limits that use it
+    @abstractmethod
+    def describe_margin(self) -> str:
+        """The margin in two or three words: 1.0 MB."""
+
+    def sentence(self, volume: Volume, fill: Fill) -> str:
         """Why a volume violates, as it follows its broker and log dir."""
+        where = (
+            f"at or below the limit of {self.describe()}"
+            if self.judge(volume, fill, None).violates
+            else f"not yet {self.describe_margin()} above the limit of {self.describe()}"
+        )
         return (
             f"has {size(volume.available_bytes)} of {size(volume.total_bytes)} available "
-            f"({volume.available_ratio:.1%}), at or below the limit of {self.describe()}"
+            f"({volume.available_ratio:.1%}), {where}"
         )
 
     def left(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002 - for limits that use it

@@ -53,6 +53,7 @@ final class DocumentReader {
     private boolean stops;
     private VolumeLine limit;
     private VolumeLine stopLine;
+    private double releaseMargin;
 
     private DocumentReader(JsonParser parser) {
         this.parser = parser;
@@ -99,8 +100,16 @@ final class DocumentReader {
             throw new WrongAnswer("valid_for_ms is missing");
         }
         return new Document(
-                factor, users, generation, validForMs, reason, source, stops, limit,
-                stopLine, body);
+                factor,
+                users,
+                generation,
+                validForMs,
+                reason,
+                source,
+                stops,
+                limit == null ? null : limit.withMargin(releaseMargin),
+                stopLine,
+                body);
     }
 
     private void member(String name) throws IOException, WrongAnswer {
@@ -135,6 +144,9 @@ final class DocumentReader {
                 break;
             case "stop_line":
                 stopLine = line(value);
+                break;
+            case "release_margin":
+                releaseMargin = positive(name, value);
                 break;
             default:
                 skip(value);
@@ -175,7 +187,7 @@ final class DocumentReader {
         }
         boolean isRatio = type.equals("min_available_ratio");
         boolean isKnown = isRatio || type.equals("min_available_bytes");
-        return isKnown && !Double.isNaN(value) ? new VolumeLine(isRatio, value) : null;
+        return isKnown && !Double.isNaN(value) ? new VolumeLine(isRatio, value, 0.0) : null;
     }
 
     private void readUsers(JsonToken value) throws IOException, WrongAnswer {

@@ -329,11 +329,11 @@ final class Following {
     /** The same, unless the broker's own volumes are too full, whatever sidecars say. */
     private Factors seen(Factors factors, Document lines) {
         boolean violates = volumes.violate(lines.limit());
-        boolean stops = volumes.stop(lines.limit(), lines.stopLine());
+        boolean stops = volumes.stop(lines.stopLine());
         if (!violates || factors.global() == 0.0 && (factors.admitsNobody() || !stops)) {
             return factors;
         }
-        reason = volumes.reason(lines.limit());
+        reason = volumes.reason();
         return new Factors(
                 0.0,
                 factors.users(),

@@ -3,27 +3,44 @@ package throttlesidecar;
 /**
  * From where on a volume is too full, by what is available: bytes, or a share of all bytes.
  *
- * <p>Example: a ratio of 0.1 is reached by a volume of 500 bytes with 50 available, not with 51; with
- * a margin of a tenth it is reached until 56 are available.
+ * <p>Example: a ratio of 0.1 is reached by a volume of 500 bytes with 50 available, not with 51. With a
+ * margin of 0.02 it is left with 61 available, not with 60.
  */
 final class VolumeLine {
     private final boolean isRatio;
     private final double value;
+    private final double margin;
 
     /**
      * A line.
      *
-     * @param isRatio whether the value is a share of the volume's bytes; else bytes.
+     * @param isRatio whether the values are shares of the volume's bytes; else bytes.
      * @param value at least 0.
+     * @param margin by how much more a volume has to have that reached it, at least 0.
      */
-    VolumeLine(boolean isRatio, double value) {
+    VolumeLine(boolean isRatio, double value, double margin) {
         this.isRatio = isRatio;
         this.value = value;
+        this.margin = margin;
     }
 
-    /** Whether so few bytes are available, or so few and a share of the line's besides. */
-    boolean isReached(VolumeReadings.Volume volume, double margin) {
-        double bytes = isRatio ? value * volume.totalBytes() : value;
-        return volume.availableBytes() <= bytes * (1.0 + margin);
+    /** The same line with another margin. */
+    VolumeLine withMargin(double other) {
+        return new VolumeLine(isRatio, value, other);
+    }
+
+    /** The same line with a share of its value as the margin. */
+    VolumeLine withMarginOf(double share) {
+        return withMargin(share * value);
+    }
+
+    /**
+     * Whether so few bytes are available.
+     *
+     * @param was whether the line was reached until now.
+     */
+    boolean isReached(VolumeReadings.Volume volume, boolean was) {
+        double line = was ? value + margin : value;
+        return volume.availableBytes() <= (isRatio ? line * volume.totalBytes() : line);
     }
 }

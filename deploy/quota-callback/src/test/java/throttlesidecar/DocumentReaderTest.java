@@ -45,12 +45,17 @@ class DocumentReaderTest {
         Document document =
                 read(
                         "{\"factor\":0,\"source\":\"override\",\"stop\":true,\"valid_for_ms\":1,"
+                                + "\"release_margin\":0.02,"
                                 + "\"limit\":{\"type\":\"min_available_ratio\",\"value\":0.1,\"x\":[1]},"
                                 + "\"stop_line\":{\"type\":\"later\",\"value\":1}}");
         assertEquals(Document.Source.OPERATOR, document.source());
         assertTrue(document.stops());
-        assertTrue(document.limit().isReached(new VolumeReadings.Volume(50, 500), 0.0));
-        assertFalse(document.limit().isReached(new VolumeReadings.Volume(51, 500), 0.0));
+        VolumeReadings.Volume at = new VolumeReadings.Volume(50, 500);
+        VolumeReadings.Volume above = new VolumeReadings.Volume(51, 500);
+        assertTrue(document.limit().isReached(at, false));
+        assertFalse(document.limit().isReached(above, false));
+        assertTrue(document.limit().isReached(above, true));
+        assertFalse(document.limit().isReached(new VolumeReadings.Volume(61, 500), true));
         assertNull(document.stopLine());
         Document none = read("{\"factor\":1,\"valid_for_ms\":1,\"limit\":null,\"source\":\"fallback\"}");
         assertNull(none.limit());

@@ -21,8 +21,8 @@ import throttlesidecar.Factors.Source;
 /** What a broker knows that does not hear from its own sidecar: others, its own volumes, its disk. */
 class SourcesTest {
     private static final long START = 1_000_000_000_000L;
-    private static final VolumeLine LIMIT = new VolumeLine(false, 100);
-    private static final VolumeLine STOP = new VolumeLine(true, 0.05);
+    private static final VolumeLine LIMIT = new VolumeLine(false, 100, 0.0);
+    private static final VolumeLine STOP = new VolumeLine(true, 0.05, 0.0);
 
     private final Lines lines = new Lines();
     private final MovedMoments moments = new MovedMoments();
@@ -313,16 +313,33 @@ class SourcesTest {
         List<Boolean> stops = new ArrayList<>();
         for (long available : new long[] {51, 50, 55, 56, 55, 50}) {
             volumes.see(readings(available));
-            stops.add(volumes.stop(LIMIT, STOP));
+            assertTrue(volumes.violate(LIMIT));
+            stops.add(volumes.stop(STOP));
         }
         assertEquals(List.of(false, true, true, false, false, true), stops);
-        assertTrue(volumes.violate(LIMIT));
+        assertFalse(volumes.stop(null));
         assertFalse(volumes.violate(null));
-        assertFalse(volumes.stop(LIMIT, null));
-        assertFalse(volumes.stop(null, STOP));
+        assertFalse(volumes.stop(STOP));
         // Of a volume of 1,000 bytes the line is at 950, and the limit at 100.
         volumes.see(readings(101));
-        assertFalse(volumes.stop(LIMIT, new VolumeLine(true, 0.95)));
+        assertFalse(volumes.violate(LIMIT));
+        assertFalse(volumes.stop(new VolumeLine(true, 0.95, 0.0)));
+    }
+
+    /** A throttle by the limit ends a margin above it, on each volume that had reached it. */
+    @Test
+    void aLimitMayHaveAMargin() {
+        OwnVolumes volumes = new OwnVolumes();
+        List<Boolean> violates = new ArrayList<>();
+        for (long available : new long[] {101, 100, 120, 121, 120, 100}) {
+            volumes.see(readings(available));
+            violates.add(volumes.violate(LIMIT.withMargin(20)));
+        }
+        assertEquals(List.of(false, true, true, false, false, true), violates);
+        VolumeReadings.Volume near = new VolumeReadings.Volume(110, 1000);
+        volumes.see(new VolumeReadings(Map.of("/a", near, "/b", near)));
+        assertTrue(volumes.violate(LIMIT.withMargin(20)));
+        assertEquals("/b of this broker has 110 bytes available of 1000", volumes.reason());
     }
 
     /** A look that fails leaves the last reading: nothing is released unseen. */
