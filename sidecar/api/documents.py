@@ -103,6 +103,9 @@ class FactorDocument:
     """One sentence for a person, with the numbers."""
     violations: Annotated[Raw, _encoded(list[ViolationDocument])]
     """The volumes at or below the limit, which an override does not hide."""
+    slope: bool
+    """Whether the factor is on its slope between the soft limit and the limit. It moves without a
+    new generation then; the header Throttle-Factor has it, in a 304 too."""
     stop: bool
     """Whether nothing is admitted, from anybody but those excluded: a volume is at or below the
     stop line. Never by a fallback or an override."""
@@ -155,6 +158,10 @@ class QuotaFactorsDocument:
     users: Annotated[Raw, _encoded(dict[str, Factor])]
     """By user name, the factors of single users; the stricter of such a one and that for all
     is in force."""
+    slope: bool
+    """Whether the factor is on its slope, as in /v1/throttle-factor: what it multiplies is the
+    smaller of a client's quota and its rate before. A sidecar of an earlier version has no such
+    member: false."""
     stop: bool
     """Whether nothing is to be admitted, from anybody but those excluded, as in
     /v1/throttle-factor. A sidecar of an earlier version has no such member: false."""

@@ -3,8 +3,9 @@
 GET /v1/throttle-factor is the factor for the whole cluster, and why; as text the bare number. GET
 /v1/quota-factors is all that a broker's quota callback needs: the factor for all, the users' own
 factors, how long the fullest volume lasts, and what brokers may let through while the factor is 0.
-Two things are in headers, since a 304 has no body and they move without a new document: how soon
-the first volume is at its limit and, in answers to one broker, what that may let through.
+Three things are in headers, since a 304 has no body and they move without a new document: a factor
+on its slope, how soon the first volume is at its limit and, in answers to one broker, what that may
+let through.
 
 They are requested all the time, so what a snapshot says is collected once. Each answer adds for how
 many ms it may be used, and the seconds that are left.
@@ -40,6 +41,7 @@ from sidecar.throttle.limits import Limit
 VALID_FOR: Final = "Throttle-Valid-For-Ms"
 OBSERVED_AGO: Final = "Throttle-Observed-Ms-Ago"
 LIMIT_IN: Final = "Throttle-Limit-In-Ms"
+FACTOR: Final = "Throttle-Factor"
 LEAK_SHARE: Final = "Throttle-Leak-Share"
 PAUSE_MAX: Final = "Throttle-Pause-Max-Ms"
 
@@ -104,6 +106,8 @@ class FollowedDocument:
             broker_id: whose callback asks; None: it does not say.
         """
         headers = {} if self._plain_text is None else {"Vary": "Accept"}
+        if snapshot.decision.is_sloped:
+            headers[FACTOR] = f"{snapshot.decision.factor:g}"
         if not self._is_for_callbacks:
             return headers
         collected = self._current(snapshot, now)
@@ -158,6 +162,7 @@ def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) ->
                 source=decision.source.value,
                 reason=decision.reason,
                 violations=violating,
+                slope=decision.is_sloped,
                 stop=decision.stop,
                 stop_violations=stopping,
                 computed_at=computed_at,
@@ -208,6 +213,7 @@ def followed_quota_factors(
                 source=decision.source.value,
                 reason=decision.reason,
                 users=users,
+                slope=decision.is_sloped,
                 stop=decision.stop,
                 valid_for_ms=valid_for_ms,
                 generation=snapshot.generation,

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from sidecar.api.answers import Wall
 from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
 from sidecar.api.followed_documents import (
+    FACTOR,
     LEAK_SHARE,
     LIMIT_IN,
     OBSERVED_AGO,
@@ -116,6 +117,11 @@ _HEADERS: Final = [
     ),
 ]
 
+_FACTOR: Final[dict[str, Any]] = {
+    "schema": {"type": "number"},
+    "description": "The factor, while it is on its slope, where it moves without a new generation.",
+}
+
 _AGE: Final[dict[str, Any]] = {
     "schema": {"type": "integer"},
     "description": "How old the oldest reading is that the computed factor rests on, in ms; absent "
@@ -160,6 +166,7 @@ def _responses(
                     "in ms.",
                 },
                 OBSERVED_AGO: _AGE,
+                FACTOR: _FACTOR,
                 "Preference-Applied": {
                     "schema": {"type": "string"},
                     "description": "wait=SECONDS, when the answer was waited for.",
@@ -175,6 +182,7 @@ def _responses(
                     "description": "How long what the reader has may be used from now on, in ms.",
                 },
                 OBSERVED_AGO: _AGE,
+                FACTOR: _FACTOR,
                 **further,
             },
         },

@@ -23,6 +23,7 @@ _HOUR_S: Final = 3600.0
 _PREFIX: Final = "SIDECAR_"
 _GROUPS: Final = (
     "SIDECAR_STORAGE_PER_VOLUME_LIMIT_",
+    "SIDECAR_STORAGE_PER_VOLUME_SOFT_LIMIT_",
     "SIDECAR_STORAGE_PER_VOLUME_STOP_",
 )
 """Of each only one can be set."""
@@ -88,7 +89,9 @@ def command(
     ).settings
     if settings.limit is None:
         raise SettingsError(("nothing to decide: the check interval is PT0S, and no limit is set",))
-    rules = VolumeLimit(settings.limit, settings.validity_s, settings.fallback, settings.stop_line)
+    rules = VolumeLimit(
+        settings.limit, settings.validity_s, settings.fallback, settings.stop_line, settings.slope
+    )
     reader, replay = HistoryReader(history, settings.validity_s), Replay(rules)
     for observation in reader.observations():
         replay.see(observation)

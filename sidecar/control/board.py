@@ -8,7 +8,8 @@ snapshot. The board alone has the rules that memory and factor follow.
 What brokers may let through while the factor is 0 moves with each update, without a generation.
 
 The generation grows by one when factor, source, override, users' factors, the stop, or the set of
-violating or stopping volumes changes; not when free bytes or the validity move. With the start id
+violating or stopping volumes changes; not when free bytes or the validity move, nor when the factor
+moves on its slope. With the start id
 it makes the ETag, so that a restart never repeats one.
 
 Example: generation 4 says 1.0; 40 polls later free bytes have moved and it is still generation 4;
@@ -100,6 +101,12 @@ class PersistedState:
     since: float
     shares: Mapping[int, float] = field(default_factory=dict)
 
+    @property
+    def effect(self) -> tuple[float | None, Source]:
+        """As of a decision."""
+        is_sloped = self.memory.slope is not None and 0.0 < self.factor < 1.0
+        return None if is_sloped else self.factor, self.source
+
 
 @dataclass(slots=True)
 class Tally:
@@ -160,7 +167,7 @@ class Board:
         now = clock()
         memory = restored.memory if restored is not None else Memory()
         decision = factors.decide(memory, now)
-        same = restored is not None and (restored.factor, restored.source) == _effect(decision)
+        same = restored is not None and restored.effect == _effect(decision)
         since, leaks = now, NO_LEAKS
         if restored is not None and same:
             since = restored.since
@@ -361,14 +368,14 @@ def _unchanged(memory: Memory) -> Memory:
     return memory
 
 
-def _effect(decision: Decision) -> tuple[float, Source]:
-    return decision.factor, decision.source
+def _effect(decision: Decision) -> tuple[float | None, Source]:
+    """Factor and source; on the slope the factor moves without a change."""
+    return None if decision.is_sloped else decision.factor, decision.source
 
 
 def _identity(decision: Decision) -> tuple[object, ...]:
     return (
-        decision.factor,
-        decision.source,
+        *_effect(decision),
         decision.override,
         decision.users,
         decision.shadow and _identity(decision.shadow),

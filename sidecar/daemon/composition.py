@@ -187,7 +187,9 @@ def compose(
 def _factors(settings: Settings) -> VolumeLimit | None:
     if settings.check_interval_s == 0.0 or settings.limit is None:
         return None
-    return VolumeLimit(settings.limit, settings.validity_s, settings.fallback, settings.stop_line)
+    return VolumeLimit(
+        settings.limit, settings.validity_s, settings.fallback, settings.stop_line, settings.slope
+    )
 
 
 def _board(

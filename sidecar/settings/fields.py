@@ -233,6 +233,38 @@ class RawSettings(BaseModel):
     """Throttle when a volume has at most this share of its bytes available. Exactly one of the
     limits is needed."""
 
+    storage_per_volume_soft_limit_min_available_bytes: Annotated[
+        int | None,
+        PlainValidator(convert.positive_bytes),
+        About("bytes, > 0", in_properties=False),
+    ] = None
+    """The soft limit, above the limit: from there on the factor falls step by step, so that
+    producers are slowed before they are throttled. One of the two at most. Default: none, so the
+    factor is 1.0 until the limit."""
+
+    storage_per_volume_soft_limit_min_available_ratio: Annotated[
+        float | None,
+        PlainValidator(convert.open_ratio),
+        About("ratio, > 0.0 and < 1.0", in_properties=False),
+    ] = None
+    """The soft limit as a share of a volume's bytes. One of the two at most."""
+
+    throttle_horizon: Annotated[
+        float,
+        PlainValidator(convert.positive_duration),
+        About("ISO 8601 duration", "PT30M", in_properties=False),
+    ] = 1800.0
+    """How long what is left between the soft limit and the limit has to last, at the rate at which
+    a volume fills. Default: time for a person to come before producers are throttled."""
+
+    throttle_rise_per_minute: Annotated[
+        float,
+        PlainValidator(convert.open_ratio),
+        About("factor, > 0.0 and < 1.0", "0.2", in_properties=False),
+    ] = 0.2
+    """By how much the factor rises at most in a minute between the soft limit and the limit; it
+    falls at once. Default: from 0.0 to 1.0 in five minutes."""
+
     storage_release_margin_bytes: Annotated[
         int | None,
         PlainValidator(convert.positive_bytes),

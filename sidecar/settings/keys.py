@@ -23,6 +23,7 @@ FIELDS = tuple(RawSettings.model_fields)
 
 _TABLES = (
     "storage_per_volume_limit",
+    "storage_per_volume_soft_limit",
     "storage_per_volume_stop",
     "storage",
     "kafka_admin",

@@ -39,6 +39,7 @@ from sidecar.settings.values import (
 )
 from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import LIMIT_TYPES, Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.slope import SlopeRules
 
 SAFE_VALIDITY_S = 5.0
 """The shortest validity that outlasts an answer which is lost: 3 s until its request is sent anew
@@ -47,10 +48,11 @@ SAFE_VALIDITY_S = 5.0
 _INTERVAL = "storage_check_interval"
 _MINIMUM = "storage_check_interval_minimum"
 _LIMITS = {f"storage_per_volume_limit_{each.name}": each for each in LIMIT_TYPES}
+_SOFT_LIMITS = {f"storage_per_volume_soft_limit_{each.name}": each for each in LIMIT_TYPES}
 _STOPS = {f"storage_per_volume_stop_{each.name}": each for each in LIMIT_TYPES}
 _MARGINS = {
-    MinAvailableBytes: "storage_release_margin_bytes",
-    MinAvailableRatio: "storage_release_margin_ratio",
+    MinAvailableBytes.name: "storage_release_margin_bytes",
+    MinAvailableRatio.name: "storage_release_margin_ratio",
 }
 _SERVERS = "kafka_admin_bootstrap_servers"
 
@@ -145,6 +147,7 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
     enabled = raw.storage_check_interval > 0.0
     limit = _limit(raw, required=interval_known and enabled, problems=problems)
     stop_line = _stop_line(raw, limit, problems)
+    slope = _slope(raw, limit, problems)
     minimum = _minimum(raw, check=interval_known and enabled, problems=problems)
     kafka_admin = resolve_kafka_admin(raw, required=enabled, problems=problems)
     producer_ids = _producer_ids(raw, problems)
@@ -164,6 +167,7 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
         mode=raw.mode,
         limit=limit,
         stop_line=stop_line,
+        slope=slope,
         http_listen=raw.http_listen,
         metrics_listen=_own_address(raw),
         state_file=raw.state_file,
@@ -200,16 +204,14 @@ def _limit(raw: RawSettings, *, required: bool, problems: Problems) -> Limit | N
 
 
 def _with_margin(limit: Limit, raw: RawSettings, problems: Problems) -> Limit:
-    for kind, field in _MARGINS.items():
-        margin = getattr(raw, field)
+    for name, field in _MARGINS.items():
+        margin: float | None = getattr(raw, field)
         if margin is None:
             continue
-        if not isinstance(limit, kind):
-            limit_name = problems.name(f"storage_per_volume_limit_{limit.name}")
-            problems.add(
-                field, f"the limit, {limit_name}, is in another unit: the margin needs that"
-            )
-        elif kind is MinAvailableRatio and limit.value + margin >= 1.0:
+        if limit.name != name:
+            where = _limit_name(limit, problems)
+            problems.add(field, f"the limit, {where}, is in another unit: the margin needs that")
+        elif name == MinAvailableRatio.name and limit.value + margin >= 1.0:
             problems.add(
                 field,
                 f"{limit.value} and {margin} of a volume are all of it: nothing would release",
@@ -220,25 +222,60 @@ def _with_margin(limit: Limit, raw: RawSettings, problems: Problems) -> Limit:
 
 
 def _stop_line(raw: RawSettings, limit: Limit | None, problems: Problems) -> Limit | None:
-    first, *others = _STOPS
-    count = sum(map(problems.is_set, _STOPS))
-    if count > 1:
-        names = " and ".join(map(problems.name, others))
-        problems.add(first, f"only one of this and {names} can be set; {count} are")
-        return None
-    line = _first(_STOPS, raw)
-    # Bytes and ratios can be compared on a volume alone; and of two limits one is a mistake.
-    if line is None or limit is None or sum(map(problems.is_set, _LIMITS)) > 1:
-        return line
-    if type(line) is type(limit) and line.value >= limit.value:
-        at = "at" if line.value == limit.value else "above"
-        limit_name = problems.name(f"storage_per_volume_limit_{limit.name}")
-        problems.add(
-            f"storage_per_volume_stop_{line.name}",
-            f"{line.value} is {at} the limit, {limit.value} in {limit_name}: the stop line must be"
-            " below it",
-        )
+    field, line = _one_at_most(_STOPS, raw, problems)
+    if limit is not None and line is not None and _is_comparable(line, limit, problems):
+        where = _where(line.value, limit.value)
+        if where != "below":
+            problems.add(
+                field,
+                f"{line.value} is {where} the limit, {limit.value} in "
+                f"{_limit_name(limit, problems)}: the stop line must be below it",
+            )
     return line
+
+
+def _slope(raw: RawSettings, limit: Limit | None, problems: Problems) -> SlopeRules | None:
+    field, soft = _one_at_most(_SOFT_LIMITS, raw, problems)
+    if soft is None:
+        return None
+    if limit is not None and _is_comparable(soft, limit, problems):
+        where = _where(soft.value, limit.value + limit.release_margin)
+        if where != "above":
+            and_margin = " and its release margin" if limit.release_margin else ""
+            problems.add(
+                field,
+                f"{soft.value} is {where} the limit{and_margin}, {limit.value} in "
+                f"{_limit_name(limit, problems)}: the soft limit must be above it",
+            )
+    return SlopeRules(soft, raw.throttle_horizon, raw.throttle_rise_per_minute / 60.0)
+
+
+def _one_at_most(
+    kinds: Mapping[str, type[Limit]], raw: RawSettings, problems: Problems
+) -> tuple[str, Limit | None]:
+    """The field of the one that is set, and its limit; None where none is, or several are."""
+    first, *others = kinds
+    are_set = [field for field in kinds if problems.is_set(field)]
+    if len(are_set) > 1:
+        names = " and ".join(map(problems.name, others))
+        problems.add(first, f"only one of this and {names} can be set; {len(are_set)} are")
+        return first, None
+    return next(iter(are_set), first), _first(kinds, raw)
+
+
+def _is_comparable(line: Limit, limit: Limit, problems: Problems) -> bool:
+    # Bytes and ratios can be compared on a volume alone; and of two limits one is a mistake.
+    return type(line) is type(limit) and sum(map(problems.is_set, _LIMITS)) == 1
+
+
+def _where(value: float, limit: float) -> str:
+    if value == limit:
+        return "at"
+    return "above" if value > limit else "below"
+
+
+def _limit_name(limit: Limit, problems: Problems) -> str:
+    return problems.name(f"storage_per_volume_limit_{limit.name}")
 
 
 def _first(kinds: Mapping[str, type[Limit]], raw: RawSettings) -> Limit | None:

@@ -18,6 +18,7 @@ from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import Limit
+from sidecar.throttle.slope import SlopeRules
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
@@ -159,6 +160,7 @@ class Settings:
         mode: whether what is decided is in force, or only shown.
         limit: what judges volumes; None only when disabled and none is set.
         stop_line: from where on nothing is admitted; None: nowhere.
+        slope: by what the factor falls before the limit; None: it is 1.0 until then.
         http_listen: where the HTTP API listens; port 0 takes a free one.
         metrics_listen: where metrics and health are served besides; None is the HTTP API alone.
         state_file: what a restart remembers; None is nothing.
@@ -181,6 +183,7 @@ class Settings:
     mode: Mode
     limit: Limit | None
     stop_line: Limit | None
+    slope: SlopeRules | None
     http_listen: HostPort
     metrics_listen: HostPort | None
     state_file: Path | None

@@ -19,7 +19,15 @@ from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
 from sidecar.throttle.leak import LEAST
 from sidecar.throttle.limits import Level, Limit, Verdict
-from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
+from sidecar.throttle.memory import (
+    BrokerState,
+    Computed,
+    Learned,
+    Memory,
+    Override,
+    Slope,
+    VolumeState,
+)
 from sidecar.throttle.stop import stopping
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
@@ -74,6 +82,19 @@ class ComputedRecord(Record):
     is_stopped: bool = False
 
 
+class SlopeRecord(Record):
+    """Where the factor is on its slope."""
+
+    factor: float = Field(gt=0.0, le=1.0)
+    height: float = Field(ge=0.0, le=1.0)
+    mean: float = Field(ge=0.0, le=1.0)
+    at: float
+    fell_at: float
+    falls: bool
+    # Broker id, log dir, rate at first, what would be written at 1.0.
+    learned: list[tuple[int, str, float, float]]
+
+
 class OverrideRecord(Record):
     """The operator's factor."""
 
@@ -108,6 +129,8 @@ class StateRecord(Record):
     factor: float
     source: Source
     since: float
+    # A version without it had no slope.
+    slope: SlopeRecord | None = None
     # A version without them had them in the brokers' callbacks.
     shares: dict[int, Annotated[float, Field(ge=LEAST, lt=1.0)]] = Field(default_factory=dict)
 
@@ -179,6 +202,7 @@ def to_record(
         factor=kept.factor,
         source=kept.source,
         since=wall(kept.since),
+        slope=_slope_form(memory.slope, wall) if memory.slope else None,
         shares=dict(kept.shares),
     )
 
@@ -224,6 +248,7 @@ def from_record(
         )
         if computed
         else None,
+        slope=_slope(form.slope, now) if form.slope and same_limit else None,
         override=_override(override, now) if override else None,
         user_throttles={
             (each.user, each.enforcer): _user_throttle(each, now) for each in form.user_throttles
@@ -231,6 +256,28 @@ def from_record(
         retained=form.retained,
     )
     return PersistedState(memory, form.factor, form.source, min(form.since, now), form.shares)
+
+
+def _slope_form(slope: Slope, wall: Callable[[float], float]) -> SlopeRecord:
+    return SlopeRecord(
+        factor=slope.factor,
+        height=slope.height,
+        mean=slope.mean,
+        at=wall(slope.at),
+        fell_at=wall(slope.fell_at),
+        falls=slope.falls,
+        learned=[
+            (*key, each.first_rate, each.written) for key, each in sorted(slope.learned.items())
+        ],
+    )
+
+
+def _slope(form: SlopeRecord, now: float) -> Slope:
+    learned = {(broker, log_dir): Learned(*rates) for broker, log_dir, *rates in form.learned}
+    at = min(form.at, now)
+    return Slope(
+        form.factor, form.height, form.mean, at, min(form.fell_at, at), form.falls, learned
+    )
 
 
 def _override(form: OverrideRecord, now: float) -> Override:

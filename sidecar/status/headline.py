@@ -121,6 +121,8 @@ def effect_of(decision: Decision) -> str:
     """What a decision does: a stop, or what its factor does."""
     if decision.shadow is not None:
         return f"only observed: {effect_of(decision.shadow)}"
+    if decision.is_sloped:
+        return f"producers are slowed to {100 * decision.factor:.4g} % of their rate before"
     return "nothing is admitted" if decision.stop else effect(decision.factor)
 
 
@@ -166,9 +168,15 @@ def _sentence(snapshot: Snapshot, limit: Limit | None, stop_line: Limit | None) 
         shown = f", although {short_of(snapshot, limit)}" if decision.violations else ""
         # An override to 0 or below 1 needs no "although": the volumes need no less.
         return f"{does}, set by hand{shown if decision.factor > 0 else ''}."
+    return f"{does}: {_seen(snapshot, limit, stop_line)}."
+
+
+def _seen(snapshot: Snapshot, limit: Limit, stop_line: Limit | None) -> str:
+    """What an observation says, after the colon."""
+    decision = snapshot.decision
     if decision.violations:
-        return f"{does}: {_short(snapshot, limit, stop_line)}."
-    return f"{does}: every volume has {limit.within()}."
+        return _short(snapshot, limit, stop_line)
+    return decision.reason if decision.is_sloped else f"every volume has {limit.within()}"
 
 
 def _tone(decision: Decision) -> tuple[Tone, str]:
@@ -241,6 +249,8 @@ def _released_at(known: VolumeState) -> float | None:
 
 def _free_until(snapshot: Snapshot, now: Now) -> list[Until]:
     at = limit_reached_at(snapshot)
+    if snapshot.decision.is_sloped and at is None:
+        return [Until("It falls or rises with what the volumes have.")]
     if at is None:
         return [Until("Until a volume reaches its limit; none fills.")]
     text = "Until a volume reaches its limit: at the rate at which they fill,"

@@ -21,11 +21,13 @@ from sidecar.throttle.memory import (
     Computed,
     Memory,
     Override,
+    Slope,
     VolumeState,
     fail,
     fold_in,
     forget,
 )
+from sidecar.throttle.slope import SlopeRules, next_slope
 from sidecar.throttle.stop import stopping
 from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
 from sidecar.throttle.validity import is_valid
@@ -64,6 +66,7 @@ class Decision:
             when only news ends it.
         user_throttles: user name -> the throttle that ``users`` follows.
         shadow: what would be in force; None: this is.
+        is_sloped: whether the factor is on its slope: it moves without another decision.
     """
 
     factor: float
@@ -78,6 +81,7 @@ class Decision:
     users_until: float | None = None
     user_throttles: Mapping[str, UserThrottle] = field(default_factory=dict)
     shadow: "Decision | None" = None
+    is_sloped: bool = False
 
     @property
     def decided(self) -> "Decision":
@@ -147,12 +151,15 @@ class VolumeLimit:
         validity_s: how long a computed factor is valid when newer polls fail, seconds, > 0.
         fallback: the factor once no valid one is left, 0.0 to 1.0.
         stop_line: from where on nothing is admitted (``sidecar.throttle.stop``); None: nowhere.
+        slope: by what the factor falls before the limit (``sidecar.throttle.slope``); None: it is
+            1.0 until then.
     """
 
     limit: Limit
     validity_s: float
     fallback: float
     stop_line: Limit | None = None
+    slope: SlopeRules | None = None
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """The decision by the order of authority, and the users who are throttled besides."""
@@ -190,16 +197,25 @@ class VolumeLimit:
                 else override.ends_at,
                 override,
             )
+        if computed is not None and not violations and self.slope is None:
+            # An earlier run may have had a soft limit.
+            computed = replace(computed, factor=1.0)
         if computed is not None:
+            is_sloped = self.slope is not None and 0.0 < computed.factor < 1.0
+            why = (
+                reason.sloped(memory.volumes(), self.slope.soft_limit, self.limit)
+                if is_sloped and self.slope is not None
+                else reason.observed(memory, violations, self.limit)
+            )
             return Decision(
                 computed.factor,
                 Source.OBSERVATION,
-                reason.observed(memory, violations, self.limit)
-                + reason.stopped(stop, self.stop_line),
+                why + reason.stopped(stop, self.stop_line),
                 violations,
                 stop,
                 computed_at,
                 expires_at,
+                is_sloped=is_sloped,
             )
         return Decision(self.fallback, Source.FALLBACK, reason.fell_back(memory, now))
 
@@ -211,6 +227,7 @@ class VolumeLimit:
         A whole observation that does not suffice (no violation, and a member neither seen nor
         remembered) counts as a failed poll.
         """
+        in_force = self._decide(memory, observation.observed_at).factor
         memory = fold_in(memory, observation, self.limit, self.validity_s, self.stop_line)
         whole = observation.membership is not None
         violations, missing = self._survey(memory, observation.observed_at)
@@ -223,9 +240,16 @@ class VolumeLimit:
             and bool(before.stopping)
             and is_valid(before.computed_at, self.validity_s, observation.observed_at)
         )
+        memory = replace(memory, slope=self._slope(memory, in_force, observation.observed_at))
         computed = _computed(memory, tuple(violations), stopped=stopped)
         memory = replace(memory, computed=computed)
         return replace(memory, failed_polls=0, failure=None) if whole else memory
+
+    def _slope(self, memory: Memory, in_force: float, now: float) -> Slope | None:
+        if self.slope is None:
+            return None
+        volumes = memory.valid_volumes(self.validity_s, now)
+        return next_slope(memory.slope, volumes, self.slope, in_force, now)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
         """Memory after an operator said that a last reading no longer counts.
@@ -310,13 +334,14 @@ class Shadow:
 def _computed(
     memory: Memory, violations: tuple[VolumeState, ...], *, stopped: bool
 ) -> Computed | None:
-    """The lowest factor of a violating volume, 1.0 when none violates; and who stops.
+    """The lowest factor of a violating volume, the slope's when none violates; and who stops.
 
     It is as of the last list of brokers, or of a later reading of a volume that violates. So its
     time never runs backwards while the same volumes violate.
     """
     if memory.membership_at is None:
         return None
-    factor = min((state.verdict.factor for state in violations), default=1.0)
+    on_slope = 1.0 if memory.slope is None else memory.slope.factor
+    factor = min((state.verdict.factor for state in violations), default=on_slope)
     computed_at = max([memory.membership_at, *(state.read_at for state in violations)])
     return Computed(factor, computed_at, violations, stopping(violations, stopped=stopped))

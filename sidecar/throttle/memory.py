@@ -107,7 +107,7 @@ class Computed:
     """The newest factor that was computed from what was seen.
 
     Attributes:
-        factor: 0.0 when a volume violated the limit, else 1.0.
+        factor: 0.0 when a volume violated the limit, else the slope's, and 1.0 without one.
         computed_at: when, steady seconds: the validity runs from here.
         violations: the violating volumes, by broker and log dir.
         stopping: those of them because of which nothing is admitted.
@@ -117,6 +117,42 @@ class Computed:
     computed_at: float
     violations: tuple[VolumeState, ...]
     stopping: tuple[VolumeState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """How a volume on the slope fills.
+
+    Attributes:
+        first_rate: when it came onto it, bytes/s.
+        written: what producers would write at a factor of 1.0, bytes/s: the largest estimate.
+    """
+
+    first_rate: float
+    written: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """Where the factor is on the slope between the soft limit and the limit (``throttle.slope``).
+
+    Attributes:
+        factor: a multiple of its step, > 0.0.
+        height: the same before it is rounded up; it rises bit by bit.
+        mean: of the factor in force in the time that rates are of.
+        at: when that was, steady seconds.
+        fell_at: when it last began to fall, steady seconds.
+        falls: whether it moved down last.
+        learned: broker id and log dir -> how the volume fills, of those below the soft limit.
+    """
+
+    factor: float
+    height: float
+    mean: float
+    at: float
+    fell_at: float
+    falls: bool
+    learned: Mapping[tuple[int, str], Learned] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +191,7 @@ class Memory:
         fenced_seen: node id -> when a fenced broker last answered and why it then did not: for
             people only, no decision depends on it.
         computed: the newest computed factor; None before the first.
+        slope: where that is on its slope; None: on none.
         override: the operator's factor, which may have ended.
         user_throttles: users whose producers are throttled, by user and enforcer.
         retained: capability -> what it retains over a restart, as plain JSON values: no decision
@@ -170,6 +207,7 @@ class Memory:
     brokers: Mapping[int, BrokerState] = field(default_factory=dict)
     fenced_seen: Mapping[int, BrokerState] = field(default_factory=dict)
     computed: Computed | None = None
+    slope: Slope | None = None
     override: Override | None = None
     user_throttles: UserThrottles = field(default_factory=dict)
     retained: Mapping[str, object] = field(default_factory=dict)

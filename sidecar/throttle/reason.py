@@ -4,10 +4,11 @@ Example: "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7 %), at or bel
 40.0 MB".
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Memory, Override, VolumeState
+from sidecar.throttle.sizes import size
 
 DISABLED = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
 
@@ -31,6 +32,25 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
     return (
         f"broker {volume.broker_id} {volume.log_dir} {limit.sentence(volume, worst.fill)}"
         f"{retained}{limit.caveat(volume)}{more}"
+    )
+
+
+def sloped(volumes: Iterable[VolumeState], soft_limit: Limit, limit: Limit) -> str:
+    """Why a factor is on the slope before the limit."""
+    below = [
+        state
+        for state in volumes
+        if state.online and soft_limit.judge(state.volume, state.fill, None).violates
+    ]
+    if not below:
+        return f"every volume has {soft_limit.within()} again, and the factor rises step by step"
+    nearest = min(below, key=lambda state: state.headroom_bytes)
+    volume = nearest.volume
+    more = f"; {len(below)} volumes are below it" if len(below) > 1 else ""
+    return (
+        f"broker {volume.broker_id} {volume.log_dir} has {size(volume.available_bytes)} of "
+        f"{size(volume.total_bytes)} available, at or below the soft limit of "
+        f"{soft_limit.describe()}: the factor falls until the limit of {limit.describe()}{more}"
     )
 
 

@@ -7,6 +7,9 @@ Until then the brokers with a volume close to its limit are asked alone, down to
 sooner than 20 ms x brokers asked. Halving converges: a volume that fills evenly is read at 1/2,
 3/4, 7/8 ... of the time until its limit.
 
+While the factor is on its slope, brokers with a volume below the soft limit are asked every 5 s:
+the factor follows what their volumes do.
+
 After a failed poll the next comes after the minimum, then twice that, and so on up to the interval:
 soon, without hammering a cluster in trouble.
 
@@ -26,6 +29,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sidecar.throttle.memory import BrokerState, Memory, VolumeState
+
+_SLOPE_S = 5.0
+"""A dozen readings in the window of a rate (``sidecar.throttle.slope``)."""
 
 _SPACING_PER_BROKER_S = 0.02
 """N sidecars that each ask a broker every 20 ms x N ask it 50 times a second together."""
@@ -125,7 +131,11 @@ def next_poll(
     """
     active = memory.active
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
-    halves = {key: _half_of_nearest(state, now) for key, state in states.items()}
+    sloped = {key for key, _ in memory.slope.learned} if memory.slope else set()
+    halves = {
+        key: min(_half_of_nearest(state, now), _SLOPE_S if key in sloped else math.inf)
+        for key, state in states.items()
+    }
     quarter = math.inf if released is None else (now - released.at) / 4
     wait = timing.within(min([quarter, *halves.values()]))
     if memory.failed_polls:
@@ -142,7 +152,7 @@ def next_poll(
         key: timing.within(min(half, quarter) if key in back else half)
         for key, half in halves.items()
         if states[key].failure is None
-        if key in back or any(map(_known_to_fill, states[key].volumes))
+        if key in back or key in sloped or any(map(_known_to_fill, states[key].volumes))
     }
     return _alone(waits, until_whole)
 

@@ -36,6 +36,7 @@ async def test_every_field_of_a_violation() -> None:
                 "limit": {"type": "min_available_bytes", "value": 10},
             }
         ],
+        "slope": False,
         "stop": False,
         "stop_violations": [],
         "computed_at": "2023-11-14T22:14:20.000Z",

@@ -10,6 +10,7 @@ from sidecar.control.board import Board
 from sidecar.throttle.decision import Decision, Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.slope import SlopeRules
 from tests.api.build import FACTORS, FakeSidecar
 from tests.throttle.build import FakeClock, reading, whole
 
@@ -31,6 +32,7 @@ async def test_every_field_of_a_violation() -> None:
         "source": "observation",
         "reason": sidecar.board.snapshot.decision.reason,
         "users": {},
+        "slope": False,
         "stop": False,
         "valid_for_ms": 298_500,
         "generation": 3,
@@ -58,6 +60,30 @@ async def test_disabled() -> None:
     assert "throttle-observed-ms-ago" not in response.headers
     expected = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
     assert (expected | {"seconds_to_full": None}).items() <= response.json().items()
+
+
+async def test_a_factor_on_its_slope() -> None:
+    """It moves in a header, a 304's too, without a change that anybody waits for."""
+    rules = replace(FACTORS, slope=SlopeRules(MinAvailableBytes(60), horizon_s=1e6))
+    sidecar = FakeSidecar(factors=rules)
+    found = []
+    etag = ""
+    for number, available in enumerate((61, 56, 50, 45, 40, 9)):
+        sidecar.clock.now = at = 10.0 * number
+        sidecar.see(whole(at, [reading(1, at, {"/d": available})]))
+        response = await sidecar.get(URL, if_none_match=etag)
+        etag = response.headers["etag"]
+        header = response.headers.get("throttle-factor")
+        shown = (await sidecar.get("/v1/throttle-factor")).json()
+        found.append((response.status_code, header, shown["slope"], shown["generation"]))
+        assert header is None or float(header) == shown["factor"]
+    assert [200, 200, 304, 304, 304, 200] == [each[0] for each in found]
+    assert [2, 3, 3, 3, 3, 4] == [each[3] for each in found]
+    assert [False, True, True, True, True, False] == [each[2] for each in found]
+    factors = [float(each[1]) for each in found[1:5] if each[1]]
+    assert len(set(factors)) > 1
+    assert sorted(factors, reverse=True) == factors
+    assert (None, None) == (found[0][1], found[5][1])
 
 
 async def test_a_release_margin() -> None:

@@ -67,6 +67,7 @@ class Sidecar:
         self._seldom = seldom
         self._has_users = has_users
         self._generation = 0
+        self._answers = 0
         self._document: dict[str, object] = {}
         self.state = "answers"
         self.change()
@@ -93,6 +94,7 @@ class Sidecar:
             self._document |= ({}, {"release_margin": 0.1}, {"release_margin": 0.3})[
                 self._generation % 3
             ]
+            self._document |= {"slope": True} if self._generation % 4 == 0 else {}
 
     @property
     def etag(self) -> str:
@@ -117,6 +119,10 @@ class Sidecar:
         limit_ms = self._seldom.choice((None, "0", "3000", "20000", "29950", "60000", "1e3"))
         more = self._leak() | ({} if ago_ms is None else {"Throttle-Observed-Ms-Ago": ago_ms})
         more |= {} if limit_ms is None else {"Throttle-Limit-In-Ms": limit_ms}
+        # Not drawn either: it moves from answer to answer.
+        self._answers += 1
+        if self._answers % 3:
+            more["Throttle-Factor"] = ("0.05", "0.35", "0.4", "0.95", "1", "0")[self._answers % 6]
         if self.state == "untagged":
             return 200, more, self.document
         valid_for_ms = str(self._document["valid_for_ms"])

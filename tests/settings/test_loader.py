@@ -18,6 +18,7 @@ from sidecar.settings.loader import SAFE_VALIDITY_S
 from sidecar.settings.values import HistorySection, MutationSection, ProducerIdSection
 from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.slope import SlopeRules
 from tests.settings.support import (
     ADMIN,
     BYTES,
@@ -71,6 +72,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         mode="enforce",
         limit=MinAvailableRatio(0.05),
         stop_line=None,
+        slope=None,
         http_listen=HostPort("127.0.0.1", 7070),
         metrics_listen=None,
         state_file=None,
@@ -257,6 +259,47 @@ def test_a_stop_line_is_not_compared_with_a_limit_that_is_wrong() -> None:
     assert line.startswith(f"{BYTES}: ")
     (line,) = problems(SERVERS | {BYTES: "3", RATIO: "0.1", STOP_BYTES: "5"})
     assert line.endswith("2 are set")
+
+
+SOFT_BYTES = "SIDECAR_STORAGE_PER_VOLUME_SOFT_LIMIT_MIN_AVAILABLE_BYTES"
+SOFT_RATIO = "SIDECAR_STORAGE_PER_VOLUME_SOFT_LIMIT_MIN_AVAILABLE_RATIO"
+
+
+def test_a_soft_limit() -> None:
+    """With its horizon and rise; of either type, whatever the limit's."""
+    slope = load(environ=SERVERS | {BYTES: "5000", SOFT_BYTES: "5001"}).settings.slope
+    assert SlopeRules(MinAvailableBytes(5001), 1800.0, 0.2 / 60) == slope
+    more = {"SIDECAR_THROTTLE_HORIZON": "PT1H", "SIDECAR_THROTTLE_RISE_PER_MINUTE": "0.6"}
+    slope = load(environ=SERVERS | {BYTES: "5000", SOFT_RATIO: "0.2"} | more).settings.slope
+    assert SlopeRules(MinAvailableRatio(0.2), 3600.0, 0.01) == slope
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        (
+            {BYTES: "5000", SOFT_BYTES: "5000"},
+            f"{SOFT_BYTES}: 5000 is at the limit, 5000 in {BYTES}: the soft limit must be above it",
+        ),
+        (
+            {RATIO: "0.2", SOFT_RATIO: "0.1"},
+            f"{SOFT_RATIO}: 0.1 is below the limit, 0.2 in {RATIO}: the soft limit must be above "
+            "it",
+        ),
+        (
+            {BYTES: "5000", SOFT_BYTES: "5010", "SIDECAR_STORAGE_RELEASE_MARGIN_BYTES": "10"},
+            f"{SOFT_BYTES}: 5010 is at the limit and its release margin, 5000 in {BYTES}: the soft "
+            "limit must be above it",
+        ),
+        (
+            {BYTES: "5000", SOFT_BYTES: "6000", SOFT_RATIO: "0.9"},
+            f"{SOFT_BYTES}: only one of this and {SOFT_RATIO} can be set; 2 are",
+        ),
+    ],
+)
+def test_a_soft_limit_is_above_the_limit(environ: dict[str, str], expected: str) -> None:
+    """Both are named, with their values."""
+    assert (expected,) == problems(SERVERS | environ)
 
 
 MARGIN_BYTES = "SIDECAR_STORAGE_RELEASE_MARGIN_BYTES"

@@ -58,6 +58,8 @@ def test_a_default_is_what_its_text_says(field: str) -> None:
         "throttle_factor_fallback": convert.factor,
         "throttle_factor_validity_duration": convert.duration,
         "throttle_emergency_horizon": convert.duration,
+        "throttle_horizon": convert.duration,
+        "throttle_rise_per_minute": convert.open_ratio,
         "throttle_emergency_pause_max": convert.duration,
         "http_listen": convert.listen_address,
         "controller_quota_window_num": convert.positive_whole,

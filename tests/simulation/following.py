@@ -92,16 +92,6 @@ class Document:
     limit: Line | None = None
     stop_line: Line | None = None
 
-    @property
-    def sees_violation(self) -> bool:
-        """Whether it throttles, or stops, by an observation."""
-        return self.sees and (self.factors.factor < 1.0 or self.says_stop)
-
-    @property
-    def rank(self) -> int:
-        """How much it counts beside others': the more, the more."""
-        return self.sees + self.sees_violation
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -114,6 +104,7 @@ class Answer:
         leak: of the broker that asked.
         observed_ms_ago: how old the observation behind it was then; 0: it does not say.
         limit_in_ms: how soon it expects the first volume at its limit; -1: not soon.
+        factor: where it is on its slope by now; None: it is the document's.
     """
 
     document: Document | None
@@ -122,6 +113,7 @@ class Answer:
     leak: Leak = WHOLE
     observed_ms_ago: int = 0
     limit_in_ms: int = -1
+    factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +158,21 @@ def _leak(headers: Mapping[str, str]) -> Leak:
     return Leak(min(1.0, max(_SMALLEST_SHARE, float(share or ""))), int(pause or ""))
 
 
-def _moving(headers: Mapping[str, str]) -> tuple[Leak, int, int]:
-    """The leak, the age of the observation, and how soon a volume is at its limit."""
+def _moving(headers: Mapping[str, str]) -> tuple[Leak, int, int, float | None]:
+    """The leak, the age of the observation, how soon a volume is at its limit, and the factor."""
     limit_in = headers.get("throttle-limit-in-ms")
     limit_in_ms = -1 if limit_in is None else _ms(limit_in)
-    return _leak(headers), _ms(headers.get("throttle-observed-ms-ago", "0")), limit_in_ms
+    ago_ms = _ms(headers.get("throttle-observed-ms-ago", "0"))
+    return _leak(headers), ago_ms, limit_in_ms, _factor_now(headers)
+
+
+def _factor_now(headers: Mapping[str, str]) -> float | None:
+    text = headers.get("throttle-factor")
+    if text is None:
+        return None
+    if not _NUMBER.fullmatch(text) or float(text) > 1.0:
+        raise ValueError("the factor is wrong")
+    return float(text)
 
 
 def _ms(text: str) -> int:
@@ -196,7 +198,10 @@ def _document(body: bytes) -> Document:
             lifts = source in {"override", "disabled", "shadow"}
             says_stop, sees = document.get("stop") is True, source not in _BLIND
             stop = says_stop and sees
-            factors = Factors(_factor(factor), Source.SIDECAR, users, generation, stop)
+            is_sloped = _flag(document.get("slope", False)) and source not in _BLIND
+            factors = Factors(
+                _factor(factor), Source.SIDECAR, users, generation, stop, is_sloped=is_sloped
+            )
             limit, stop_line = _line(document.get("limit")), _line(document.get("stop_line"))
             if limit is not None:
                 limit = replace(limit, margin=_positive(document.get("release_margin", 0.0)))
@@ -205,6 +210,13 @@ def _document(body: bytes) -> Document:
             validity_ms = min(_whole(valid_for_ms), _LONGEST_VALIDITY_MS)
             return Document(factors, validity_ms, lifts, sees, says_stop, limit, stop_line)
     raise ValueError("no document")
+
+
+def _flag(value: object) -> bool:
+    match value:
+        case bool():
+            return value
+    raise ValueError("it is neither true nor false")
 
 
 def _line(value: object) -> Line | None:
@@ -356,7 +368,7 @@ class Following:
     def decide(self, now_nanos: int) -> Factors | None:
         """The factors to apply now; None when there is no reason to."""
         factors = self._factors(now_nanos)
-        if factors != self._applied:
+        if not self._is_like(factors):
             self._changed = now_nanos
         elif not self._is_fresh and not (self._settles(now_nanos) and now_nanos >= self._tick):
             return None
@@ -377,6 +389,13 @@ class Following:
             due.append(self._tick)
         return min(due)
 
+    def _is_like(self, factors: Factors) -> bool:
+        """Whether nothing has changed: on its slope the factor moves without a change."""
+        applied = self._applied
+        if applied is None or not (factors.is_sloped and applied.is_sloped):
+            return factors == applied
+        return replace(factors, factor=applied.factor) == applied
+
     def _factors(self, now_nanos: int) -> Factors:
         if not self._enabled:
             return DISABLED
@@ -387,12 +406,12 @@ class Following:
         self.is_lifted = last is self._own and document is not None and document.lifts
         if last is None or document is None:
             return self._seen(self._fallback)
-        factors = replace(document.factors, leak=leak_of(self._own, words))
+        factors = replace(document.factors, leak=leak_of(self._own, words), factor=last.factor)
         if self.is_lifted:
             return factors
         seen = self._seen(factors)
         if seen.factor > 0.0 and forecasts(self._own, self._others, now_nanos):
-            return replace(seen, factor=0.0, source=Source.FORECAST)
+            return replace(seen, factor=0.0, source=Source.FORECAST, is_sloped=False)
         return seen
 
     def _seen(self, factors: Factors) -> Factors:
@@ -408,7 +427,7 @@ class Following:
         if not violates or (factors.factor == 0.0 and (factors.stop or not self._is_stopped)):
             return factors
         stops = self._is_stopped or factors.stop
-        return replace(factors, factor=0.0, source=Source.LOCAL, stop=stops)
+        return replace(factors, factor=0.0, source=Source.LOCAL, stop=stops, is_sloped=False)
 
     def _settles(self, now_nanos: int) -> bool:
         """Until a release is over factors are applied again and again: only then it ends."""

@@ -38,6 +38,7 @@ class LastAnswer:
     """
 
     __slots__ = (
+        "_factor_now",
         "_limit_nanos",
         "answered_nanos",
         "answers",
@@ -54,6 +55,7 @@ class LastAnswer:
         self.leak = WHOLE
         self.observed_nanos = 0
         self.answered_nanos = 0
+        self._factor_now: float | None = None
         self._limit_nanos: int | None = None
 
     def is_valid(self, now_nanos: int) -> bool:
@@ -65,11 +67,30 @@ class LastAnswer:
         """Whether its document is by an observation."""
         return self.document is not None and self.document.sees
 
+    @property
+    def factor(self) -> float:
+        """The document's, or where that is on its slope by now."""
+        assert self.document is not None
+        factors = self.document.factors
+        moves = factors.is_sloped and self._factor_now is not None
+        return self._factor_now or 0.0 if moves else factors.factor
+
+    @property
+    def sees_violation(self) -> bool:
+        """Whether it throttles, or stops, by an observation."""
+        return self.sees and (self.factor < 1.0 or self.says_stop)
+
+    @property
+    def says_stop(self) -> bool:
+        """Whether it says that nothing is to be admitted, by whatever."""
+        return self.document is not None and self.document.says_stop
+
     def hear(self, answer: "Answer", began_nanos: int) -> None:
         """It answered, from a moment on."""
         self.answers = True
         if answer.document is not None:
             self.document = answer.document
+        self._factor_now = answer.factor
         self.leak = answer.leak
         self.until_nanos = began_nanos + answer.valid_for_ms * _MS
         self.observed_nanos = began_nanos - answer.observed_ms_ago * _MS
@@ -97,15 +118,13 @@ class LastAnswer:
 
     def counts_more_than(self, other: "LastAnswer") -> bool:
         """Of two with valid documents."""
-        one, two = self.document, other.document
-        assert one is not None
-        assert two is not None
-        if one.rank != two.rank:
-            return one.rank > two.rank
-        if one.sees_violation and one.factors.factor != two.factors.factor:
-            return one.factors.factor < two.factors.factor
-        if one.says_stop != two.says_stop:
-            return one.says_stop
+        one, two = (each.sees + each.sees_violation for each in (self, other))
+        if one != two:
+            return one > two
+        if self.sees_violation and self.factor != other.factor:
+            return self.factor < other.factor
+        if self.says_stop != other.says_stop:
+            return self.says_stop
         return self.observed_nanos > other.observed_nanos
 
 
@@ -122,7 +141,7 @@ def counting(own: LastAnswer, others: Sequence[LastAnswer], now_nanos: int) -> l
 
 def leak_of(own: LastAnswer, words: Sequence[LastAnswer]) -> Leak:
     """The own sidecar's where that sees a violation, else the smallest of those that count."""
-    if own in words and own.answers and own.document and own.document.sees_violation:
+    if own in words and own.answers and own.sees_violation:
         return own.leak
     return min((WHOLE, *(last.leak for last in words)), key=lambda leak: leak.share)
 

@@ -174,16 +174,16 @@ class Enforcement:
             return own if account.bound is None else account.bound
         bound = own
         # A user is throttled for what it does: no disk makes its own leak smaller.
-        for throttle, leak in (
-            (self._all, self.factors.leak),
-            (self._users.get(user), WHOLE),
+        for throttle, leak, is_sloped in (
+            (self._all, self.factors.leak, self.factors.is_sloped),
+            (self._users.get(user), WHOLE, False),
         ):
             if throttle is None or throttle.factor == 1.0:
                 continue
             if throttle.factor == 0.0:
                 bound = min(bound, self._stopped(throttle, leak, new, landed, now))
             else:
-                bound = min(bound, self._scaled(throttle, tag_set, own, landed))
+                bound = min(bound, self._scaled(throttle, tag_set, own, landed, is_sloped))
         ramp = self._ramp(user)
         if ramp is not None:
             pause_ms = self._ramp_pause_ms(ramp, tag_set, own, new, now)
@@ -214,8 +214,12 @@ class Enforcement:
         pause_ms = throttle.pacer.pause_ms(new, budget, cap_ms, now.nanos)
         return landed.pausing(pause_ms) if pause_ms > 0.0 else NO_QUOTA
 
-    def _scaled(self, throttle: Throttle, tag_set: TagSet, own: float, landed: Landed) -> float:
-        unthrottled = own if own < NO_QUOTA else tag_set.before or throttle.fair_share or FLOOR
+    def _scaled(
+        self, throttle: Throttle, tag_set: TagSet, own: float, landed: Landed, is_sloped: bool
+    ) -> float:
+        unthrottled = own
+        if own >= NO_QUOTA or is_sloped:
+            unthrottled = min(own, tag_set.before or throttle.fair_share or FLOOR)
         least = landed.pausing(self._terms.pause_max_ms)
         return max(throttle.factor * unthrottled, least)
 

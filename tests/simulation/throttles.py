@@ -103,6 +103,7 @@ class Factors:
         generation: the document's; 0 without one.
         stop: whether nothing is to be admitted.
         leak: of the broker; it moves without a new document.
+        is_sloped: whether the factor is on its slope: it moves without a new document too.
     """
 
     factor: float
@@ -111,6 +112,7 @@ class Factors:
     generation: int = field(default=0, compare=False)
     stop: bool = False
     leak: Leak = field(default=WHOLE, compare=False)
+    is_sloped: bool = False
 
     @property
     def are_throttling(self) -> bool:

@@ -16,7 +16,15 @@ from sidecar.throttle.limits import (
     MinAvailableRatio,
     Verdict,
 )
-from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
+from sidecar.throttle.memory import (
+    BrokerState,
+    Computed,
+    Learned,
+    Memory,
+    Override,
+    Slope,
+    VolumeState,
+)
 from sidecar.throttle.stop import stopping
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
@@ -67,6 +75,19 @@ def computed(
 
 
 @st.composite
+def slopes(draw: st.DrawFn) -> Slope:
+    factors, rates = st.floats(0, 1), st.floats(-1e12, 1e12)
+    learned = st.dictionaries(
+        st.tuples(broker_ids, names), st.builds(Learned, rates, rates), max_size=2
+    )
+    fell_at, at = sorted([draw(times), draw(times)])
+    steps = st.floats(0.05, 1)
+    return Slope(
+        draw(steps), draw(factors), draw(factors), at, fell_at, draw(st.booleans()), draw(learned)
+    )
+
+
+@st.composite
 def states(draw: st.DrawFn, limit: Limit, stop_line: Limit | None = None) -> PersistedState:
     volumes = st.lists(volume_states(limit, stop_line), max_size=3).map(tuple)
     addresses = st.dictionaries(broker_ids, names, max_size=3)
@@ -79,6 +100,7 @@ def states(draw: st.DrawFn, limit: Limit, stop_line: Limit | None = None) -> Per
         membership_at=known_at,
         brokers=draw(st.dictionaries(broker_ids, states, max_size=3)),
         computed=draw(st.none() | st.builds(computed, factors, times, volumes, st.booleans())),
+        slope=draw(st.none() | slopes()),
         override=draw(st.none() | st.builds(Override, factors, names, times, times)),
         user_throttles={
             (user, each.enforcer): each

@@ -10,6 +10,7 @@ from sidecar.status.moments import Moment, Now, span
 from sidecar.throttle.decision import Disabled, Shadow, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
+from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.throttle.build import FakeClock, reading, whole
 
@@ -66,6 +67,24 @@ def test_producers_are_throttled() -> None:
     ) == shown.sentence
     assert ("stopped", "Throttled", 0.0) == (shown.tone, shown.word, shown.factor)
     assert Moment("1970-01-01T00:01:00Z", "00:01:00 UTC", "31 s ago") == shown.since
+
+
+def test_a_factor_on_its_slope() -> None:
+    """The sentence has what producers are slowed to, the volume, and both limits."""
+    clock = FakeClock()
+    soft = SlopeRules(MinAvailableBytes(40 * GB))
+    board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0, None, soft), clock)
+    for at, gigabytes in ((0.0, 50.0), (60.0, 25.0)):
+        clock.now = at
+        board.observe(free(2, at, gigabytes))
+    shown = headline(board.snapshot, LIMIT, Now(clock.now, wall))
+    assert ("part", "Slowed") == (shown.tone, shown.word)
+    assert f"Producers are slowed to {100 * shown.factor:.4g} % of their rate before: " in (
+        shown.sentence
+    )
+    assert "at or below the soft limit of 40.0 GB: the factor falls until the limit of 10.0 GB" in (
+        shown.sentence
+    )
 
 
 def test_a_sidecar_that_only_observes() -> None:

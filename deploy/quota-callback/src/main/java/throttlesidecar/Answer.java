@@ -9,6 +9,7 @@ final class Answer {
     private final long atNanos;
     private final long observedMsAgo;
     private final long limitInMs;
+    private final double factor;
     private final String failure;
 
     private Answer(
@@ -19,6 +20,7 @@ final class Answer {
             long atNanos,
             long observedMsAgo,
             long limitInMs,
+            double factor,
             String failure) {
         this.document = document;
         this.etag = etag;
@@ -27,6 +29,7 @@ final class Answer {
         this.atNanos = atNanos;
         this.observedMsAgo = observedMsAgo;
         this.limitInMs = limitInMs;
+        this.factor = factor;
         this.failure = failure;
     }
 
@@ -49,7 +52,15 @@ final class Answer {
     static Answer modified(
             Document document, String etag, Leak leak, long atNanos, long observedMsAgo) {
         return new Answer(
-                document, etag, document.validForMs(), leak, atNanos, observedMsAgo, -1, null);
+                document,
+                etag,
+                document.validForMs(),
+                leak,
+                atNanos,
+                observedMsAgo,
+                -1,
+                Double.NaN,
+                null);
     }
 
     /**
@@ -64,18 +75,25 @@ final class Answer {
 
     /** The same, with the age of the observation as in {@link #modified}. */
     static Answer notModified(long validForMs, Leak leak, long atNanos, long observedMsAgo) {
-        return new Answer(null, null, validForMs, leak, atNanos, observedMsAgo, -1, null);
+        return new Answer(
+                null, null, validForMs, leak, atNanos, observedMsAgo, -1, Double.NaN, null);
     }
 
     /** No valid answer came. */
     static Answer failed(String reason) {
-        return new Answer(null, null, 0, Leak.WHOLE, 0, 0, -1, reason);
+        return new Answer(null, null, 0, Leak.WHOLE, 0, 0, -1, Double.NaN, reason);
     }
 
     /** The same answer, with {@link #limitInMs}. */
     Answer limitIn(long ms) {
         return new Answer(
-                document, etag, validForMs, leak, atNanos, observedMsAgo, ms, failure);
+                document, etag, validForMs, leak, atNanos, observedMsAgo, ms, factor, failure);
+    }
+
+    /** The same answer, with {@link #factor}. */
+    Answer factor(double now) {
+        return new Answer(
+                document, etag, validForMs, leak, atNanos, observedMsAgo, limitInMs, now, failure);
     }
 
     /** Whether no valid answer came. */
@@ -118,5 +136,10 @@ final class Answer {
     /** How soon the first volume is at its limit if all fill as they did, ms; -1: not soon. */
     long limitInMs() {
         return limitInMs;
+    }
+
+    /** The factor of now, where it moves without another document; NaN: the document's. */
+    double factor() {
+        return factor;
     }
 }

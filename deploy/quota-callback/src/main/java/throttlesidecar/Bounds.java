@@ -51,15 +51,15 @@ final class Bounds {
     /**
      * The quota that makes Kafka pause by the rules. Called once a request, since pacers count.
      *
-     * @param leak of all.
+     * @param factors in force.
      * @param user null when the user has no throttle of its own, which is for what the user does: no
      *     disk makes its leak smaller.
      * @return bytes per second; where it is more than the tag set's own, that one counts.
      */
-    double under(Throttle all, Leak leak, Throttle user) {
-        double bound = under(all, leak);
+    double under(Throttle all, Factors factors, Throttle user) {
+        double bound = under(all, factors.leak(), factors.isSloped());
         if (user != null) {
-            bound = Math.min(bound, under(user, Leak.WHOLE));
+            bound = Math.min(bound, under(user, Leak.WHOLE, false));
         }
         boolean ramps = all.mode() == Mode.RAMP || user != null && user.mode() == Mode.RAMP;
         return ramps ? Math.min(bound, pausing(rampPauseMs(all, user))) : bound;
@@ -72,24 +72,27 @@ final class Bounds {
         return stops ? Math.min(own, pausing(limits.pauseMaxMs())) : own;
     }
 
-    private double under(Throttle throttle, Leak leak) {
+    private double under(Throttle throttle, Leak leak, boolean isSloped) {
         switch (throttle.mode()) {
             case STOPPED:
                 double budget = throttle.budget(limits, leak);
                 long cap = leak.pauseMaxMs(limits);
                 return pausing(throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos));
             case SCALED:
-                double limit = throttle.factor() * (hasQuota() ? own : scaled(throttle));
+                double limit = throttle.factor() * unthrottled(throttle, isSloped);
                 return Math.max(limit, pausing(limits.pauseMaxMs()));
             default:
                 return own;
         }
     }
 
-    /** What a factor multiplies where there is no quota. */
-    private double scaled(Throttle throttle) {
+    /** What a factor multiplies. */
+    private double unthrottled(Throttle throttle, boolean isSloped) {
+        if (hasQuota() && !isSloped) {
+            return own;
+        }
         double before = tagSet.before() > 0.0 ? tagSet.before() : throttle.fairShare();
-        return before > 0.0 ? before : Ramp.FLOOR;
+        return Math.min(own, before > 0.0 ? before : Ramp.FLOOR);
     }
 
     /** Kafka's pause is S / T - W: so this is T for a pause. */

@@ -8,6 +8,8 @@ final class Document {
     enum Source {
         /** Volumes that were seen. */
         OBSERVATION,
+        /** The same, between soft limit and limit: the factor moves from answer to answer. */
+        SLOPE,
         /** An override, or a sidecar that is switched off or only observes: whatever volumes have. */
         OPERATOR,
         /** The sidecar's fallback: it sees nothing. */

@@ -50,6 +50,7 @@ final class DocumentReader {
     private long validForMs = -1;
     private String reason = "";
     private Document.Source source = Document.Source.OBSERVATION;
+    private boolean isSloped;
     private boolean stops;
     private VolumeLine limit;
     private VolumeLine stopLine;
@@ -105,7 +106,7 @@ final class DocumentReader {
                 generation,
                 validForMs,
                 reason,
-                source,
+                isSloped && source == Document.Source.OBSERVATION ? Document.Source.SLOPE : source,
                 stops,
                 limit == null ? null : limit.withMargin(releaseMargin),
                 stopLine,
@@ -138,6 +139,12 @@ final class DocumentReader {
                     throw new WrongAnswer("stop is neither true nor false");
                 }
                 stops = value == JsonToken.VALUE_TRUE;
+                break;
+            case "slope":
+                if (!value.isBoolean()) {
+                    throw new WrongAnswer("slope is neither true nor false");
+                }
+                isSloped = value == JsonToken.VALUE_TRUE;
                 break;
             case "limit":
                 limit = line(value);

@@ -241,7 +241,7 @@ final class Enforcement {
         double bound =
                 denied
                         ? bounds.denied(now.all, user)
-                        : bounds.under(now.all, now.factors.leak(), user);
+                        : bounds.under(now.all, now.factors, user);
         if (bound >= own.bound()) {
             account.bound(null);
             return own;

@@ -28,6 +28,7 @@ final class Factors {
     private final long generation;
     private final Leak leak;
     private final boolean admitsNobody;
+    private final boolean isSloped;
 
     Factors(
             double global,
@@ -44,12 +45,24 @@ final class Factors {
             long generation,
             Leak leak,
             boolean admitsNobody) {
+        this(global, users, source, generation, leak, admitsNobody, false);
+    }
+
+    private Factors(
+            double global,
+            Map<String, Double> users,
+            Source source,
+            long generation,
+            Leak leak,
+            boolean admitsNobody,
+            boolean isSloped) {
         this.global = global;
         this.users = Map.copyOf(users);
         this.source = source;
         this.generation = generation;
         this.leak = leak;
         this.admitsNobody = admitsNobody;
+        this.isSloped = isSloped;
     }
 
     /** The factors without a valid document; {@code factor} within [0, 1]. */
@@ -60,6 +73,16 @@ final class Factors {
     /** The same with the smallest leak: what pauses can do instead of a refusal. */
     Factors urgent() {
         return new Factors(global, users, source, generation, Leak.SMALLEST, admitsNobody);
+    }
+
+    /** The same, on the slope between soft limit and limit. */
+    Factors sloped() {
+        return new Factors(global, users, source, generation, leak, admitsNobody, true);
+    }
+
+    /** Whether the factor for all multiplies the smaller of a quota and the rate before. */
+    boolean isSloped() {
+        return isSloped;
     }
 
     /** All produce quotas are multiplied by it; within [0, 1]. */

@@ -297,13 +297,13 @@ final class Following {
                 last == null
                         ? Factors.fallback(terms.fallback())
                         : new Factors(
-                                document.factor(),
+                                last.factor(),
                                 document.users(),
                                 Factors.Source.SIDECAR,
                                 document.generation(),
                                 LastAnswer.leak(own, counting),
-                                document.stops()
-                                        && document.source() == Document.Source.OBSERVATION);
+                                document.stops() && last.sees());
+        factors = last != null && last.isSloped() ? factors.sloped() : factors;
         // Another sidecar's override is for another broker.
         boolean lifted = last == own && document.source() == Document.Source.OPERATOR;
         if (lifted) {
@@ -359,8 +359,10 @@ final class Following {
     }
 
     private static boolean sameAs(Factors one, Factors other) {
+        // On its slope the factor moves without a word.
         return one.source() == other.source()
-                && one.global() == other.global()
+                && one.isSloped() == other.isSloped()
+                && (one.isSloped() || one.global() == other.global())
                 && one.admitsNobody() == other.admitsNobody()
                 && one.users().equals(other.users());
     }

@@ -15,6 +15,7 @@ final class LastAnswer {
     private static final long SILENT_NANOS = TimeUnit.SECONDS.toNanos(5);
 
     private Document document;
+    private double factorNow = Double.NaN;
     private Leak leak = Leak.WHOLE;
     private long untilNanos;
     private long observedNanos;
@@ -30,6 +31,17 @@ final class LastAnswer {
     /** The last document; null before the first. */
     Document document() {
         return document;
+    }
+
+    /** The document's factor, or where that is on its slope by now. */
+    double factor() {
+        boolean moves = isSloped() && !Double.isNaN(factorNow);
+        return moves ? factorNow : document.factor();
+    }
+
+    /** Whether the factor is on its slope. */
+    boolean isSloped() {
+        return document.source() == Document.Source.SLOPE;
     }
 
     /** Until when the document is valid, on the monotonic clock. */
@@ -64,6 +76,7 @@ final class LastAnswer {
         if (answer.document() != null) {
             document = answer.document();
         }
+        factorNow = answer.factor();
         leak = answer.leak();
         untilNanos = answer.atNanos() + TimeUnit.MILLISECONDS.toNanos(answer.validForMs());
         observedNanos = answer.atNanos() - TimeUnit.MILLISECONDS.toNanos(answer.observedMsAgo());
@@ -92,8 +105,9 @@ final class LastAnswer {
         return all;
     }
 
-    private boolean sees() {
-        return document.source() == Document.Source.OBSERVATION;
+    /** Whether it is by volumes that were seen. */
+    boolean sees() {
+        return document.source() == Document.Source.OBSERVATION || isSloped();
     }
 
     private boolean isOperators() {
@@ -176,8 +190,8 @@ final class LastAnswer {
         if (rank() != other.rank()) {
             return rank() > other.rank();
         }
-        if (rank() == VIOLATION && document.factor() != other.document.factor()) {
-            return document.factor() < other.document.factor();
+        if (rank() == VIOLATION && factor() != other.factor()) {
+            return factor() < other.factor();
         }
         if (document.stops() != other.document.stops()) {
             return document.stops();
@@ -186,6 +200,6 @@ final class LastAnswer {
     }
 
     private int rank() {
-        return !sees() ? 0 : document.factor() < 1.0 || document.stops() ? VIOLATION : 1;
+        return !sees() ? 0 : factor() < 1.0 || document.stops() ? VIOLATION : 1;
     }
 }

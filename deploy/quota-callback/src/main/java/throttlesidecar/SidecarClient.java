@@ -225,11 +225,13 @@ final class SidecarClient {
         if (http.status() == 200) {
             Document document = DocumentReader.read(http.body());
             return Answer.modified(document, etag(http), leak(http), atNanos, observedMsAgo(http))
-                    .limitIn(limitInMs(http));
+                    .limitIn(limitInMs(http))
+                    .factor(factor(http));
         }
         if (http.status() == 304 && etag != null) {
             return Answer.notModified(validForMs(http), leak(http), atNanos, observedMsAgo(http))
-                    .limitIn(limitInMs(http));
+                    .limitIn(limitInMs(http))
+                    .factor(factor(http));
         }
         throw new WrongAnswer(status(http.status()));
     }
@@ -281,6 +283,18 @@ final class SidecarClient {
             throw new WrongAnswer("Throttle-Limit-In-Ms is no number");
         }
         return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
+    }
+
+    /** There is none where it is the document's. */
+    private static double factor(HttpAnswer http) throws WrongAnswer {
+        String text = http.header("throttle-factor");
+        if (text == null) {
+            return Double.NaN;
+        }
+        if (!NUMBER.matcher(text).matches() || Double.parseDouble(text) > 1.0) {
+            throw new WrongAnswer("Throttle-Factor is no number within [0, 1]");
+        }
+        return Double.parseDouble(text);
     }
 
     /** There is none where the whole budget may leak. */

@@ -124,6 +124,26 @@ class ReleaseTest {
         assertEquals(before / 4, send("", 60e6, 50_000, 60_000), before * 0.03);
     }
 
+    /** And a newcomer has the mean of those that were there. */
+    @Test
+    void onTheSlopeItScalesTheSmallerOfQuotaAndRateBefore() {
+        rig.quota("ann", "", 6e6);
+        double before = send("ann", 1e6, 10_000, 30_000);
+        rig.enforcement.apply(factors(0.5).sloped());
+        send("ann", 60e6, 10_000, 60_000);
+        assertEquals(0.5 * before, send("ann", 60e6, 10_000, 60_000), 0.05 * before);
+        send("bob", 60e6, 10_000, 60_000);
+        assertEquals(0.5 * before, send("bob", 60e6, 10_000, 60_000), 0.05 * before);
+        rig.enforcement.apply(factors(0.25).sloped());
+        send("ann", 60e6, 10_000, 60_000);
+        assertEquals(0.25 * before, send("ann", 60e6, 10_000, 60_000), 0.05 * before);
+        rig.quota("ann", "", 1e5);
+        // What was sent before is too much for that quota alone.
+        moments.pass(Throttle.WINDOW_MS + 1000);
+        send("ann", 60e6, 1_000, 60_000);
+        assertEquals(0.25e5, send("ann", 60e6, 1_000, 60_000), 0.25e4);
+    }
+
     @Test
     void aThrottleThatComesBackFindsTheRatesOfBeforeAndNotItsOwn() {
         double before = send("", 6e6, 50_000, 30_000);

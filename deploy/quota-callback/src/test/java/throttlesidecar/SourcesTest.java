@@ -326,6 +326,33 @@ class SourcesTest {
         assertFalse(volumes.stop(new VolumeLine(true, 0.95, 0.0)));
     }
 
+    /** On its slope the factor is that of the last answer, a 304 too, and no change of its own. */
+    @Test
+    void aFactorOnItsSlopeMoves() throws Exception {
+        Document slope =
+                DocumentReader.read(
+                        "{\"factor\":0.8,\"slope\":true,\"valid_for_ms\":300000}"
+                                .getBytes(StandardCharsets.UTF_8));
+        assertEquals(Document.Source.SLOPE, slope.source());
+        own(Answer.modified(slope, "\"a\"", now).factor(0.75));
+        Factors first = decided();
+        assertEquals(0.75, first.global());
+        assertTrue(first.isSloped());
+        int before = lines.all().size();
+        own(Answer.notModified(300_000, Leak.WHOLE, now).factor(0.4));
+        assertEquals(0.4, decided().global());
+        own(Answer.notModified(300_000, Leak.WHOLE, now));
+        assertEquals(0.8, decided().global());
+        assertEquals(before, lines.all().size());
+        // What is no slope goes by its document alone.
+        own(Answer.modified(document("observation", 1.0), "\"b\"", now).factor(0.4));
+        assertEquals(1.0, decided().global());
+        assertFalse(decided().isSloped());
+        following.onReadings(readings(100));
+        own(Answer.modified(slope, "\"c\"", now).factor(0.75));
+        assertEquals(0.75, decided().global());
+    }
+
     /** A throttle by the limit ends a margin above it, on each volume that had reached it. */
     @Test
     void aLimitMayHaveAMargin() {
