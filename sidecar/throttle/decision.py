@@ -227,7 +227,7 @@ class VolumeLimit:
         A whole observation that does not suffice (no violation, and a member neither seen nor
         remembered) counts as a failed poll.
         """
-        in_force = self._decide(memory, observation.observed_at).factor
+        before_it = memory
         memory = fold_in(memory, observation, self.limit, self.validity_s, self.stop_line)
         whole = observation.membership is not None
         violations, missing = self._survey(memory, observation.observed_at)
@@ -240,14 +240,15 @@ class VolumeLimit:
             and bool(before.stopping)
             and is_valid(before.computed_at, self.validity_s, observation.observed_at)
         )
-        memory = replace(memory, slope=self._slope(memory, in_force, observation.observed_at))
+        memory = replace(memory, slope=self._slope(before_it, memory, observation.observed_at))
         computed = _computed(memory, tuple(violations), stopped=stopped)
         memory = replace(memory, computed=computed)
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
-    def _slope(self, memory: Memory, in_force: float, now: float) -> Slope | None:
+    def _slope(self, before: Memory, memory: Memory, now: float) -> Slope | None:
         if self.slope is None:
             return None
+        in_force = self._decide(before, now).factor
         volumes = memory.valid_volumes(self.validity_s, now)
         return next_slope(memory.slope, volumes, self.slope, in_force, now)
 

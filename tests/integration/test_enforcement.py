@@ -356,6 +356,54 @@ async def test_a_broker_throttles_by_its_own_eyes(obeying: Cluster, start: Start
         await flows(traffics)
 
 
+async def test_a_sidecar_that_only_observes_throttles_nobody(
+    obeying: Cluster, start: Start
+) -> None:
+    """Neither by its word nor by the broker's own eyes; it says what it would have done."""
+    (name,) = await topics(obeying, 1)
+    daemons = await sidecars(obeying, start, MODE="observe")
+    async with producers(obeying, [name]) as traffics:
+        await obeying.occupy(1, 0, FULL_BYTES)
+        for daemon in daemons:
+            await seen("it would throttle", daemon.factor, lambda now: not now["shadow"]["factor"])
+        await flows(traffics)
+        now = await figures(obeying, 1)
+        assert ("SIDECAR", 1.0, "FREE") == (now["Source"], now["FactorApplied"], now["Regime"])
+        assert 0.0 == traffics[0].longest_throttle_s
+
+
+async def test_producers_are_slowed_before_they_are_throttled(
+    obeying: Cluster, start: Start
+) -> None:
+    """Between the soft limit and the limit, step by step and without another generation."""
+    (name,) = await topics(obeying, 0)
+    limit, soft = 10 << 20, LIMIT_BYTES
+    lines = {"LIMIT": limit, "SOFT_LIMIT": soft}
+    daemons = await sidecars(
+        obeying,
+        start,
+        **{f"STORAGE_PER_VOLUME_{key}_MIN_AVAILABLE_BYTES": str(at) for key, at in lines.items()},
+    )
+    source = partial(figures, obeying, 0)
+    async with producers(obeying, [name]) as traffics:
+        _, free = await obeying.usage(1, 0)
+        # A volume that does not fill: in the last tenth the factor goes by the free space alone.
+        ballast = free - limit - (soft - limit) // 40
+        await obeying.occupy(1, 0, ballast)
+        await seen("it is slowed", source, lambda now: now["FactorApplied"] == 0.25)
+        slowed = await daemons[0].factor()
+        assert slowed["slope"]
+        async with deadline(BACK_S, "the producer was not at a quarter of its rate"):
+            while not 0.1 * RATE < await rate(traffics[0], 12.0) < 0.4 * RATE:
+                pass
+        await obeying.occupy(1, 0, ballast + (soft - limit) // 80)
+        await seen("a step more", source, lambda now: now["FactorApplied"] == 0.15)
+        assert slowed["generation"] == (await daemons[0].factor())["generation"]
+        assert traffics[0].longest_throttle_s <= PAUSE_MAX_S + 1.0
+        await obeying.occupy(1, 0, 0)
+        await flows(traffics)
+
+
 async def test_producers_that_come_during_the_throttle_are_throttled(
     obeying: Cluster, start: Start
 ) -> None:

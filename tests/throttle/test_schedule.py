@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory, fail
+from sidecar.throttle.memory import Learned, Memory, Slope, fail
 from sidecar.throttle.schedule import NextPoll, Release, Timing, next_poll
 from tests.throttle.build import TIMED_OUT, partial, reading, whole
 
@@ -124,6 +124,16 @@ def test_quarter_of_the_time_since_a_release(since_s: float, expected: float) ->
 def test_volume_that_fills_after_a_release_is_not_put_off() -> None:
     """The sooner of the two polls is due."""
     assert NextPoll(2.0) == next_poll(filling({1: 4.0}), MINUTE, 10.0, 0.0, Release(-30.0))
+
+
+def test_on_the_slope_a_broker_is_asked_every_five_seconds() -> None:
+    """Whether its volume fills or not, and alone where many are; the limit may be nearer."""
+    slope = Slope(0.5, 0.5, 0.5, 10.0, 0.0, falls=True, learned={(2, "/d0"): Learned(1.0, 1.0)})
+    memory = replace(filling({1: None, 2: None}), slope=slope)
+    assert NextPoll(5) == next_at_10_s(memory, MINUTE, 1.0)
+    assert NextPoll(5, frozenset({2})) == next_at_10_s(replace(filling(CROWD), slope=slope), MINUTE)
+    memory = replace(filling({1: 6, 2: None}), slope=slope)
+    assert NextPoll(3) == next_at_10_s(memory, MINUTE, 1.0)
 
 
 def test_release_does_not_hasten_failing_polls() -> None:
