@@ -90,7 +90,12 @@ def command(
     if settings.limit is None:
         raise SettingsError(("nothing to decide: the check interval is PT0S, and no limit is set",))
     rules = VolumeLimit(
-        settings.limit, settings.validity_s, settings.fallback, settings.stop_line, settings.slope
+        settings.limit,
+        settings.validity_s,
+        settings.fallback,
+        settings.stop_line,
+        settings.slope,
+        is_enforced=False,
     )
     reader, replay = HistoryReader(history, settings.validity_s), Replay(rules)
     for observation in reader.observations():

@@ -9,8 +9,7 @@ What brokers may let through while the factor is 0 moves with each update, witho
 
 The generation grows by one when factor, source, override, users' factors, the stop, or the set of
 violating or stopping volumes changes; not when free bytes or the validity move, nor when the factor
-moves on its slope. With the start id
-it makes the ETag, so that a restart never repeats one.
+moves on its slope. With the start id it makes the ETag, so that a restart never repeats one.
 
 Example: generation 4 says 1.0; 40 polls later free bytes have moved and it is still generation 4;
 a volume reaches the limit: generation 5 says 0.0, and whoever waited for a change of 4 is woken.

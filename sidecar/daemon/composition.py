@@ -9,7 +9,7 @@ poller, the same routes and metrics, and the tasks that its capabilities have th
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -216,7 +216,7 @@ def _in_force(factors: VolumeLimit | None, settings: Settings) -> FactorRules:
         return Disabled()
     if settings.mode == "observe":
         _log.warning("SIDECAR_MODE=observe: what is decided is only shown, and throttles nobody")
-        return Shadow(factors)
+        return Shadow(replace(factors, is_enforced=False))
     return factors
 
 

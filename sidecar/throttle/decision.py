@@ -153,6 +153,7 @@ class VolumeLimit:
         stop_line: from where on nothing is admitted (``sidecar.throttle.stop``); None: nowhere.
         slope: by what the factor falls before the limit (``sidecar.throttle.slope``); None: it is
             1.0 until then.
+        is_enforced: whether what is decided is in force, and so shapes what volumes do.
     """
 
     limit: Limit
@@ -160,6 +161,7 @@ class VolumeLimit:
     fallback: float
     stop_line: Limit | None = None
     slope: SlopeRules | None = None
+    is_enforced: bool = True
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """The decision by the order of authority, and the users who are throttled besides."""
@@ -248,7 +250,7 @@ class VolumeLimit:
     def _slope(self, before: Memory, memory: Memory, now: float) -> Slope | None:
         if self.slope is None:
             return None
-        in_force = self._decide(before, now).factor
+        in_force = self._decide(before, now).factor if self.is_enforced else 1.0
         volumes = memory.valid_volumes(self.validity_s, now)
         return next_slope(memory.slope, volumes, self.slope, in_force, now)
 

@@ -195,6 +195,18 @@ class TestDecisions:
         assert memory.slope is None
         assert 1.0 == plain.decide(memory, 2.0).factor
 
+    def test_what_is_only_observed_is_the_first_step_again_and_again(self) -> None:
+        """Nobody is slowed, so the rate says nothing of the factor: it goes by the free space."""
+        open_loop = replace(self.rules, is_enforced=False)
+        memory, factors = Memory(), []
+        for number in range(60):
+            now, available = 10.0 * number, 25 * GB - number * 180 * MB
+            seen = reading(1, now, {"/d": available}, total=100 * GB)
+            memory = open_loop.fold(memory, whole(now, [seen]))
+            factors.append(open_loop.decide(memory, now).factor)
+        # 14.4 GB are left at the end, of which 4.4 last half an hour at 2.4 MB/s.
+        assert (0.4, 0.4) == (min(factors), factors[-1])
+
     def test_it_moves_with_partial_observations(self) -> None:
         """A broker whose volume is on the slope is asked alone in between."""
         memory = Memory()
