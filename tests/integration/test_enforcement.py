@@ -361,8 +361,11 @@ async def test_a_sidecar_that_only_observes_throttles_nobody(
 ) -> None:
     """Neither by its word nor by the broker's own eyes; it says what it would have done."""
     (name,) = await topics(obeying, 1)
-    daemons = await sidecars(obeying, start, MODE="observe")
+    daemons = [await beside(obeying, start, each, MODE="observe") for each in obeying.brokers]
     async with producers(obeying, [name]) as traffics:
+        for daemon in daemons:
+            await seen("it sees", daemon.factor, lambda now: now["computed_at"])
+            assert 1.0 == (await daemon.factor())["shadow"]["factor"]
         await obeying.occupy(1, 0, FULL_BYTES)
         for daemon in daemons:
             await seen("it would throttle", daemon.factor, lambda now: not now["shadow"]["factor"])
