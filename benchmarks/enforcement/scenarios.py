@@ -2,9 +2,9 @@
 
 And a long throttle. librdkafka keeps what it can't send, here up to 1 GB of all three, dials anew
 when its oldest records are as old as its message.timeout.ms (5 minutes), and pauses do not stop
-that: so ours has the authorizer there. Java's client blocks with 32 MB each. What a large buffer has
-taken in until the first acknowledgement is sent faster than that: so it is at full speed for longer
-before the crossing.
+that: so ours has the authorizer there. Java's client blocks with 32 MB each. What a large buffer
+has taken in until the first acknowledgement is sent faster than that: so it is at full speed for
+longer before the crossing.
 """
 
 from typing import Final
