@@ -47,8 +47,8 @@ in a long throttle 10 minutes after it, or 15 s after producers were throttled i
   [what still gets through](quota-callback-explained.md#what-still-gets-through).
   That is not in these tables.
 - In a long throttle our brokers have the authorizer: [what pauses do not stop](refusal.md).
-- After a long one all requests are of 1 MB, as large as librdkafka makes them, so that a second has one
-  more of each producer, or none: 3 MB of three.
+- After a long one all requests are of 1 MB, as large as librdkafka makes them, so that a second has
+  one more of each producer, or none: 3 MB of three.
 - The plugin's shortest interval that works is 2 s: with 1 s its requests time out at once. Ours
   polled every second, and down to every 100 ms near the limit.
 
