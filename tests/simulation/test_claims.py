@@ -112,8 +112,9 @@ def test_a_broker_that_does_not_see_the_stop_line(
 ) -> None:
     """It throttles, and admits."""
 
-    def limit_alone(line: Line, available: int, _: int, margin: float | None = None) -> bool:
-        return margin is None and available <= line.value
+    def limit_alone(line: Line, available: int, _: int, *, was: bool) -> bool:
+        # Of the two the stop line alone has a margin.
+        return line.margin == 0.0 and available <= line.value
 
     monkeypatch.setattr(world, "_stop_bytes", high_stop_line)
     monkeypatch.setattr(Line, "is_reached", limit_alone)
