@@ -169,6 +169,13 @@ class TestDecisions:
         )
         assert (0.0, False) == (full.factor, full.is_sloped)
 
+    def test_above_the_soft_limit_it_lasts_until_it_may_rise(self) -> None:
+        """A minute after it began to fall; the reason is not a volume's any more."""
+        _, slowed, rising, *_, free = self.decided(41, 36, 41, 41, 41, 41, 41, 41)
+        assert slowed.factor == rising.factor < 1.0
+        assert rising.reason.startswith("every volume has more than 40.0 GB available again")
+        assert (1.0, False) == (free.factor, free.is_sloped)
+
     def test_without_a_soft_limit_nothing_is_slowed(self) -> None:
         """As the proposal has it."""
         plain = replace(self.rules, slope=None)
