@@ -339,7 +339,9 @@ class Following:
             other.answers = False
         else:
             other.hear(answer, began_nanos)
-            self._lines = other.document
+            # One that only observes, or is switched off, has none: it shuts nobody's eyes.
+            if not self._own.answers and other.document is not None and other.document.limit:
+                self._lines = other.document
         self._is_fresh = True
 
     def see(self, available: int, total: int) -> None:

@@ -141,7 +141,10 @@ final class Following {
             other.fails();
         } else {
             other.hear(answer);
-            limits = new Limits(other.document(), answer.atNanos());
+            // One that only observes, or is switched off, has none: it shuts nobody's eyes.
+            if (!own.answers() && other.document().limit() != null) {
+                limits = new Limits(other.document(), answer.atNanos());
+            }
         }
         fresh = true;
     }

@@ -48,8 +48,12 @@ final class Refusals {
     /** How long after the release a client without a break is refused, ms. */
     static final long MOST_BREAK_MS = 20_000;
 
-    /** How long after the release the last verdicts are forgotten, ms. */
-    static final long FORGET_MS = 10_000;
+    /**
+     * How long after the release the last verdicts are forgotten, ms: of clients that send nothing any
+     * more. Those that do, and make no break, have theirs for {@link #MOST_BREAK_MS} from their next
+     * request on.
+     */
+    static final long FORGET_MS = 2 * MOST_BREAK_MS;
 
     /** Connections that were refused; of more than these the oldest are judged anew. */
     static final int MOST_REFUSED = 65_536;
@@ -251,10 +255,15 @@ final class Refusals {
                         + " appended. Why it is so, the operators of the cluster know.");
     }
 
+    /** Whether a minute has passed since the last line; if so, this is one. */
+    private boolean isLineDue(long nanos) {
+        long last = lineAtNanos.get();
+        return nanos - last >= LINE_NANOS && lineAtNanos.compareAndSet(last, nanos);
+    }
+
     /** One line a minute at most. */
     private void writeLine(long nanos, String principal, String clientId) {
-        long last = lineAtNanos.get();
-        if (nanos - last >= LINE_NANOS && lineAtNanos.compareAndSet(last, nanos)) {
+        if (isLineDue(nanos)) {
             journal.warn(
                     String.format(
                             "Refused %d produce requests of new connections while producers are"
@@ -278,9 +287,8 @@ final class Refusals {
         }
         if (!stops && wasStopping) {
             releasedNanos = nanos;
-            long rest = sinceLine.sumThenReset();
-            if (rest > 0) {
-                journal.warn("Refused " + rest + " more until the release");
+            if (sinceLine.sum() > 0 && isLineDue(nanos)) {
+                journal.warn("Refused " + sinceLine.sumThenReset() + " more until the release");
             }
         }
         wasStopping = stops;

@@ -279,6 +279,8 @@ class RefusalsTest {
                 mutes.add(moments.nowMs() - began);
             }
             moments.pass(10);
+            // As the follower does during a ramp, and what others send.
+            apply(1.0);
         }
         assertEquals(List.of(5000L, 8000L, 11_000L, 14_000L, 17_000L), mutes);
         assertEquals(Refusals.MOST_BREAK_MS, moments.nowMs() - began);
@@ -525,6 +527,10 @@ class RefusalsTest {
         assertEquals(3, lines.count("Refused"), lines.toString());
         assertEquals(2, lines.count("Refused 60 produce requests"), lines.toString());
         assertEquals(REFUSED, produce(dialled(), "app"));
+        apply(1.0);
+        assertEquals(3, lines.count("Refused"), lines.toString());
+        apply(0.0);
+        moments.pass(60_000);
         apply(1.0);
         apply(1.0);
         assertEquals(1, lines.count("Refused 1 more"), lines.toString());

@@ -35,12 +35,16 @@ class SourcesTest {
     }
 
     private static Document document(String source, double factor, long validForMs) {
+        // One that is switched off or only observes has none.
+        String lines =
+                List.of("disabled", "shadow").contains(source)
+                        ? "\"limit\":null,\"stop_line\":null"
+                        : "\"limit\":{\"type\":\"min_available_bytes\",\"value\":100},"
+                                + "\"stop_line\":{\"type\":\"min_available_ratio\",\"value\":0.05}";
         String json =
                 String.format(
-                        "{\"factor\":%s,\"source\":\"%s\",\"valid_for_ms\":%d,\"reason\":\"%s\","
-                                + "\"limit\":{\"type\":\"min_available_bytes\",\"value\":100},"
-                                + "\"stop_line\":{\"type\":\"min_available_ratio\",\"value\":0.05}}",
-                        factor, source, validForMs, source);
+                        "{\"factor\":%s,\"source\":\"%s\",\"valid_for_ms\":%d,\"reason\":\"%s\",%s}",
+                        factor, source, validForMs, source, lines);
         try {
             return DocumentReader.read(json.getBytes(StandardCharsets.UTF_8));
         } catch (WrongAnswer wrong) {
