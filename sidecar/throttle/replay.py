@@ -74,7 +74,9 @@ class Replay:
         self._episodes: list[Episode] = []
         self._open: Episode | None = None
         self._points: list[Point] = []
+        # How many decisions a point is of, and those that have none yet.
         self._step = 1
+        self._waiting: list[Point] = []
         self._seen = 0
         self.first_at: float | None = None
 
@@ -90,8 +92,9 @@ class Replay:
 
     @property
     def points(self) -> list[Point]:
-        """For a picture: at most ``_MOST_POINTS``, each the worst of its time."""
-        return self._points
+        """For a picture: ``_MOST_POINTS`` and one at most, each the worst of its time."""
+        last = [min(self._waiting, key=_severity)] if self._waiting else []
+        return [*self._points, *last]
 
     def see(self, observation: Observation) -> None:
         """Takes the next observation, in the order of time."""
@@ -137,13 +140,15 @@ class Replay:
         )
 
     def _picture(self, now: float, decision: Decision) -> None:
-        if self._seen % self._step:
-            return
         headrooms = [state.headroom_bytes for state in self._memory.volumes()]
-        self._points.append(Point(now, decision.factor, min(headrooms, default=None)))
+        self._waiting.append(Point(now, decision.factor, min(headrooms, default=None)))
+        if len(self._waiting) < self._step:
+            return
+        self._points.append(min(self._waiting, key=_severity))
+        self._waiting = []
         if len(self._points) > _MOST_POINTS:
-            pairs = zip(self._points[::2], self._points[1::2], strict=False)
-            self._points = [min(pair, key=_severity) for pair in pairs]
+            halves = range(0, len(self._points), 2)
+            self._points = [min(self._points[at : at + 2], key=_severity) for at in halves]
             self._step *= 2
 
 

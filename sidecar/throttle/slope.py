@@ -18,9 +18,10 @@ minute at most. Where no volume has less than the soft limit it is 1.0, once it 
 
 Why it comes to rest: f is as old as n. So with c deleted each second n = f w - c, whatever the
 factor was meanwhile, and what is wanted moves seven tenths of the way to the one factor at which
-the volume fills as fast as it may, (R / horizon + c) / w. What is known of w is n when the volume
-came onto the slope, and then by how much n has fallen with f, the most of all times: too much makes
-it slower to rise, too little by a factor of 2.8 and more would swing.
+the volume fills as fast as it may, (R / horizon + c) / w. Of w two estimates are known: n when the
+volume came onto the slope, which is too small by c, and by how much n has fallen with f, the most
+of all times, which may be too large. It falls by the former, so too far rather than not enough, and
+rises by the latter.
 
 Example: a limit of 10 GB, a soft limit of 40 GB, a horizon of 30 min. A volume with 25 GB available
 has R = 15 GB, which lasts 30 min at 8.3 MB/s. It fills by 18 MB/s at a factor of 1.0 until now: 1.0

@@ -1,5 +1,7 @@
 """Decisions over a recorded history: when, for how long and for what they would have throttled."""
 
+import pytest
+
 from sidecar.throttle.decision import Shadow, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.replay import Replay
@@ -59,9 +61,10 @@ def test_a_sidecar_that_only_observed_is_replayed_as_if_it_had_not() -> None:
     assert replayed(RULES, *course).episodes() == replayed(Shadow(RULES), *course).episodes()
 
 
-def test_a_long_history_has_a_picture_of_bounded_size() -> None:
+@pytest.mark.parametrize("throttled_at", [7000, 7001, 19_997, 19_998])
+def test_a_long_history_has_a_picture_of_bounded_size(throttled_at: int) -> None:
     """It is thinned, and no throttle is lost by that."""
-    course = ((float(at), 30 if at == 7001 else 50) for at in range(20_000))
+    course = ((float(at), 30 if at == throttled_at else 50) for at in range(20_000))
     points = replayed(FREE, *course).points
     assert len(points) <= 4000
     assert [(0.0, 0.0)] == [
