@@ -24,9 +24,7 @@ class Course:
         received: bytes that the broker read from its connections in the whole run.
         connections: how many were made in it.
         dialed: (time, connections so far) now and then in the throttle, the first at its beginning.
-        neighbours: how many other clients the broker had.
-        refused: produce requests that the broker refused in the run, its neighbours' among them;
-            None: nobody counted.
+        refused: produce requests of it that the broker refused; None: nobody counted.
         sent: (time, number) of each record that was handed to the client.
         acknowledged: likewise, of each that the client called written.
         failed: (time, number, error) of each that it called failed.
@@ -43,7 +41,6 @@ class Course:
     received: int = 0
     connections: int = 0
     dialed: list[tuple[float, int]] = field(default_factory=list)
-    neighbours: int = 0
     refused: int | None = None
     sent: list[tuple[float, int]] = field(default_factory=list)
     acknowledged: list[tuple[float, int]] = field(default_factory=list)

@@ -52,7 +52,7 @@ class Figures:
         mean: over the throttle.
         counted_s: how long that was, seconds.
         minute: bytes/s in the minute of the throttle with the most, from when the client dialed
-            anew, if it did. Where less than a minute is left, over a minute all the same.
+            anew, if it did; None: less than a minute was left.
         request: bytes of values in the largest request that landed in the throttle.
         first_error_s: the first failure reported to the application, seconds after the throttle
             began; None: there was none.
@@ -66,8 +66,7 @@ class Figures:
         for_nothing: bytes that the broker read beyond those of records in the log, once each.
         connections: how many the client made.
         dialed: how many of those in the throttle, from its first second or two on.
-        refused: produce requests that its broker refused; None: nobody counted.
-        neighbours: how many other clients' requests are among them.
+        refused: produce requests of it that its broker refused; None: nobody counted.
         back_s: from the release to 90 % of the earlier rate; None: not seen.
         watched_s: how long after the release that was watched.
         peak: bytes/s in the second with the most, of the first 10 s after the release.
@@ -79,7 +78,7 @@ class Figures:
     most: float
     mean: float
     counted_s: float
-    minute: float
+    minute: float | None
     request: int
     first_error_s: float | None
     first_error: str
@@ -92,7 +91,6 @@ class Figures:
     connections: int
     dialed: int
     refused: int | None
-    neighbours: int
     back_s: float | None
     watched_s: float
     peak: float
@@ -107,7 +105,8 @@ def figures(course: Course) -> Figures:
     settled = began + SETTLE_S
     slots = slot_rates(times, settled, released)
     dialed, dialed_at = _dialed(course)
-    minute, _ = most(times, max(settled, dialed_at), released, MINUTE_S)
+    counted = max(settled, dialed_at)
+    minute = most(times, counted, released, MINUTE_S)[0] if released - counted >= MINUTE_S else None
     peak, peak_at = most(times, released, min(released + PEAK_S, course.ended_at), 1.0)
     copies = Counter(number for _, _, number in course.landed)
     failed = {number for _, number, _ in course.failed}
@@ -132,7 +131,6 @@ def figures(course: Course) -> Figures:
         connections=course.connections,
         dialed=dialed,
         refused=course.refused,
-        neighbours=course.neighbours,
         back_s=_back_s(course, times, before),
         watched_s=course.ended_at - released,
         peak=peak,

@@ -79,20 +79,17 @@ def _lands(arm: str, found: Figures) -> Verdict:
     if arm != "authorizer":
         why = rates if is_within else f"{dialed}, which no pause stops, {rates}"
         return Verdict(is_within, why)
-    if found.minute > budget and found.neighbours and is_within:
-        # Whose requests were refused is not known, and some dial for metadata alone.
-        return Verdict(True, f"if it waited, {rates}; {dialed}")
-    return _leaks(budget, dialed, found)
-
-
-def _leaks(budget: float, dialed: str, found: Figures) -> Verdict:
-    """Of one that dialed anew, with the authorizer."""
+    if found.minute is None:
+        late = f"{dialed}, less than a minute before the release, {rates}"
+        return Verdict(None if is_within else False, late)
     minute = f"{_kb(found.minute)} of {_kb(budget)} kB/s in a minute"
     if found.minute <= budget:
         return Verdict(True, minute)
     if found.minute <= budget + found.request / MINUTE_S:
         return Verdict(False, f"{minute}, by less than one request of {_kb(found.request)} kB")
-    return Verdict(False, f"{dialed}, {minute}")
+    # It may have landed this by connections that waited, and been refused on others.
+    why = f"{dialed}, {minute}; if by connections that wait, {rates}"
+    return Verdict(None if is_within else False, why)
 
 
 def _back(client: Client, found: Figures) -> Verdict:

@@ -1,9 +1,10 @@
-"""What a broker counts: bytes and connections of each listener, and refused requests."""
+"""What a broker counts: bytes and connections of each listener, refused requests by client."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote
 
 from benchmarks.clients.arms import CALLBACK_BEAN
 from sidecar.demo.cluster import Cluster
@@ -19,12 +20,13 @@ class Counts:
     Attributes:
         received: listener -> bytes that were read from its connections.
         connections: listener -> how many were made.
-        refused: produce requests; None: there is no callback that counts them.
+        refused: client-id -> produce requests since the last throttle began, of the ten with most;
+            None: there is no callback that counts them.
     """
 
     received: Mapping[str, int]
     connections: Mapping[str, int]
-    refused: int | None
+    refused: Mapping[str, int] | None
 
 
 async def count(cluster: Cluster, broker: int, *, is_ours: bool) -> Counts:
@@ -40,11 +42,24 @@ async def count(cluster: Cluster, broker: int, *, is_ours: bool) -> Counts:
     """
     refused = None
     if is_ours:
-        refused = int(float((await bean(cluster, broker, CALLBACK_BEAN))["RefusedTotal"] or 0))
+        found = await bean(cluster, broker, CALLBACK_BEAN)
+        refused = of_clients(str(found["RefusedClients"] or ""))
     return of_listeners(await beans(cluster, broker, _SOCKETS), refused)
 
 
-def of_listeners(found: Mapping[str, Bean], refused: int | None) -> Counts:
+def of_clients(text: str) -> Mapping[str, int]:
+    """The requests refused of each client-id, whoever used it.
+
+    Example: ``ANONYMOUS/a%20b:9,bob/:1`` are 9 of "a b", and one without a client-id.
+    """
+    refused: Counter[str] = Counter()
+    for each in filter(None, text.split(",")):
+        client, _, requests = each.rpartition(":")
+        refused[unquote(client.partition("/")[2])] += int(requests)
+    return refused
+
+
+def of_listeners(found: Mapping[str, Bean], refused: Mapping[str, int] | None) -> Counts:
     """The counts of each listener, whose network threads have a bean each.
 
     Example: ``{"kafka.server:type=socket-server-metrics,listener=A,networkProcessor=0":

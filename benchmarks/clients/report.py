@@ -67,7 +67,7 @@ def row(name: str, found: Figures) -> list[str]:
         _count(found.twice),
         _count(found.disordered),
         f"{found.for_nothing / 1e6:.1f}; {found.connections}",
-        _refused(found),
+        "" if found.refused is None else _count(found.refused),
         back,
         _peak(found),
     ]
@@ -128,14 +128,6 @@ def _lost(found: Figures) -> str:
         if found.lost.acknowledged:
             text += f", {found.lost.acknowledged:,} of them acknowledged"
     return text + (f"; {found.unreported:,} not reported" if found.unreported else "")
-
-
-def _refused(found: Figures) -> str:
-    """Whose they were is not known where a broker had several clients."""
-    if found.refused is None:
-        return ""
-    others = f" of {found.neighbours + 1} clients" if found.neighbours and found.refused else ""
-    return f"{found.refused:,}{others}"
 
 
 def _peak(found: Figures) -> str:

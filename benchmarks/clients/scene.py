@@ -76,14 +76,12 @@ class _Place:
         run: its program.
         broker: the broker's id.
         listener: its own.
-        neighbours: other clients of that broker.
         dialed: as of ``Course``.
     """
 
     run: Run
     broker: int
     listener: str
-    neighbours: int
     dialed: list[tuple[float, int]] = field(default_factory=list)
 
 
@@ -164,7 +162,7 @@ def _places(placed: Sequence[Sequence[Client]], case: Case, folder: Path) -> lis
         for client in clients:
             files = [case.file(client, folder, kind) for kind in ("reports", "log")]
             listener = f"CLIENT{len(found)}"
-            found.append(_Place(Run(client, *files), broker, listener, len(clients) - 1))
+            found.append(_Place(Run(client, *files), broker, listener))
     return found
 
 
@@ -241,7 +239,6 @@ def _fill(course: Course, place: _Place, begin: Counts, end: Counts) -> None:
     course.received = end.received.get(name, 0) - begin.received.get(name, 0)
     course.connections = end.connections.get(name, 0) - begin.connections.get(name, 0)
     course.dialed = place.dialed
-    course.neighbours = place.neighbours
-    if begin.refused is not None and end.refused is not None:
-        course.refused = end.refused - begin.refused
+    if end.refused is not None:
+        course.refused = end.refused.get(place.run.client.key, 0)
     course.add_reports(place.run.reports.read_bytes().splitlines(keepends=True))

@@ -1,7 +1,7 @@
 """Which clients run at once, and what a broker counts of each."""
 
 from benchmarks.clients.clients import CLIENTS, Client
-from benchmarks.clients.meters import Counts, of_listeners
+from benchmarks.clients.meters import Counts, of_clients, of_listeners
 from benchmarks.clients.parts import LONG, SHORT
 from tests.support.java import Bean
 
@@ -42,4 +42,11 @@ def test_a_listener_s_counts_are_those_of_its_threads() -> None:
         name.format("B", 2): {"connection-creation-total": 1.0},
         "kafka.server:type=socket-server-metrics": {"incoming-byte-total": 9.0},
     }
-    assert Counts({"A": 707, "B": 0}, {"A": 2, "B": 1}, 5) == of_listeners(found, 5)
+    counts = Counts({"A": 707, "B": 0}, {"A": 2, "B": 1}, {"a": 5})
+    assert counts == of_listeners(found, {"a": 5})
+
+
+def test_refusals_are_of_client_ids() -> None:
+    """Whoever used one, and none where nothing was refused."""
+    assert {} == of_clients("")
+    assert {"a b": 12, "": 1} == of_clients("ANONYMOUS/a%20b:9,bob/:1,alice/a%20b:3")
