@@ -16,6 +16,7 @@ from tests.chaos.made import (
     course,
     sample,
 )
+from tests.chaos.samples import CallbackSight
 
 
 def broken(run: Course) -> list[Claim]:
@@ -83,15 +84,34 @@ def test_a_settled_sidecar_that_sees_nothing() -> None:
 
 
 def test_a_throttle_time_too_long() -> None:
-    """Longer than pause.max, or, after an emergency, than its own."""
+    """A producer's is longer than pause.max, and than any pause of an emergency that was seen."""
     run = course([sample(1.0)])
     run.producers = [Producer("Java", 1e6, Series(), 4.0, 0), Producer("C", 1e6, Series(), 5.1, 0)]
     (claim,) = broken(run)
     assert "5.1 s, C" == claim.detail
-    run.samples.insert(0, sample(0.0, callbacks=[replace(STOPPED, emergency=True), FREE, FREE]))
+    urgent = replace(STOPPED, emergency=True, longest_pause_s=40.0)
+    run.samples[:0] = [sample(-1.0), sample(0.0, callbacks=[urgent, FREE, FREE])]
     assert [] == broken(run)
-    run.producers[0] = replace(run.producers[0], longest_throttle_s=301.1)
+    run.producers[0] = replace(run.producers[0], longest_throttle_s=41.1)
     assert [1.0] == [claim.at_s for claim in broken(run)]
+
+
+def test_a_pause_too_long_of_a_broker() -> None:
+    """It is longer than pause.max without an emergency of that broker, or longer than its own."""
+
+    def judged(*sights: CallbackSight) -> list[tuple[str, float]]:
+        samples = [sample(at, callbacks=[each] * 3) for at, each in enumerate(sights)]
+        found = broken(course(samples))
+        return [(each.detail, each.at_s) for each in found if "throttle time" in each.text]
+
+    usual, too_long = STOPPED, replace(STOPPED, longest_pause_s=5.1)
+    assert [("5.1 s, broker 0", 1.0)] == judged(usual, too_long)
+    # That of an emergency stays the longest since the broker's start.
+    calm = replace(STOPPED, longest_pause_s=40.0)
+    urgent = replace(calm, emergency=True)
+    assert [] == judged(usual, urgent, urgent, calm, calm)
+    longer = replace(calm, longest_pause_s=41.0)
+    assert [("41.0 s, broker 0", 3.0)] == judged(usual, urgent, calm, longer)
 
 
 def test_all_agree_at_the_end() -> None:
