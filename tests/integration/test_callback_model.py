@@ -18,8 +18,9 @@ import pytest_asyncio
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import DEFAULT_VERSION, jars
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Default, Entity, Name, QuotaKey
-from tests.simulation.callback import OTHERS_EVERY_S, Callback, Request
+from tests.simulation.callback import Callback, Request
 from tests.simulation.following import KeptDocument, read_answer
+from tests.simulation.turns import EVERY_S
 from tests.support.java import compiled_courses
 from tests.support.quota_traces import KafkaQuotas
 
@@ -29,7 +30,7 @@ LONG_COURSES: Final = (17, 18)
 """Of three hours each, with clients that sleep for longer than Kafka retains their rates."""
 
 MINUTE_MS: Final = 60_000
-OTHERS_EVERY_MS: Final = int(OTHERS_EVERY_S * 1000)
+OTHERS_EVERY_MS: Final = int(EVERY_S * 1000)
 AWAKE_MS: Final = 20 * MINUTE_MS
 CYCLE_MS: Final = 85 * MINUTE_MS
 USERS: Final = ("u0", "u1", "u2", "ops", "CN=a b*,O=\u00fc~")

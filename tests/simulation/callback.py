@@ -29,8 +29,6 @@ from tests.simulation.throttles import NO_QUOTA, Moment, TagSet, Terms
 PATH: Final = "/v1/quota-factors"
 CONNECT_TIMEOUT_S: Final = 1.0
 """After which a connection that is not made is a failure."""
-OTHERS_EVERY_S: Final = 1.0
-"""From the answer, or the failure, of another sidecar to the next one's request."""
 
 _NANOS_PER_S: Final = 1_000_000_000
 _HEADERS: Final[Mapping[str, str]] = {
@@ -180,13 +178,18 @@ class Callback:
         now_s: float,
         *,
         began_s: float | None = None,
-    ) -> None:
-        """The answer of another sidecar, by its number in ``others``; else as ``on_answer``."""
+    ) -> bool:
+        """The answer of another sidecar, by its number in ``others``; else as ``on_answer``.
+
+        Returns:
+            Whether it is a valid one.
+        """
         self._step(now_s)
         began = self._moment(now_s if began_s is None else began_s)
         answer = None if status is None else read_answer(status, headers, body, None)
         self._following.on_other(number, answer, began.nanos)
         self._step(now_s)
+        return answer is not None
 
     def see(self, available: int, total: int, now_s: float) -> None:
         """What the broker's own volume has, bytes."""

@@ -44,9 +44,9 @@ and 80 kB/s.
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.callback import OTHERS_EVERY_S
 from tests.simulation.clients import CATCH_UP, Client, Patience
 from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
+from tests.simulation.turns import EVERY_S
 
 if TYPE_CHECKING:
     from tests.simulation.brokers import SimulatedBroker
@@ -62,7 +62,7 @@ EYES_S: Final = 0.25
 """From one look of a broker at its own volume to the next."""
 VALIDITY_S: Final = 300.0
 """throttle.factor.validity.duration."""
-_OTHER_S: Final = OTHERS_EVERY_S + 2.0
+_OTHER_S: Final = EVERY_S + 2.0
 """What another sidecar costs that does not answer."""
 _FORGETFUL: Final = (Kind.OVERRIDE, Kind.FORGET, Kind.STATE_DAMAGED)
 """What may end a sidecar's word."""

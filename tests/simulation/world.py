@@ -30,7 +30,7 @@ from kio.static.primitive import i32Timedelta
 
 from sidecar.kafka.quota_messages import DESCRIBE_CLIENT_QUOTAS_KEY
 from tests.simulation.brokers import FormerBroker, SimulatedBroker
-from tests.simulation.callback import OTHERS_EVERY_S, Callback, Request
+from tests.simulation.callback import Callback, Request
 from tests.simulation.claims import Claims
 from tests.simulation.clients import Client, clients
 from tests.simulation.faults import Fault, schedule
@@ -42,6 +42,7 @@ from tests.simulation.net import Network
 from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S
 from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
+from tests.simulation.turns import Turns
 from tests.simulation.volumes import Volume
 from tests.support.fake_broker import FakeCluster, encode
 
@@ -453,15 +454,21 @@ class World:
 
     async def _ask_others(self, callback: Callback) -> None:
         """The callback's third thread: other sidecars, by turns."""
+        asked = callback.others
+        if not asked:
+            return
+        turns = Turns(len(asked), self.now())
         while True:
-            for number, request in enumerate(callback.others):
-                answer = await http_get(request.url, request.headers, request.timeout_s)
-                if answer is None:
-                    callback.on_other(number, None, {}, b"", self.now())
-                else:
-                    parts = answer.status, answer.headers, answer.body
-                    callback.on_other(number, *parts, self.now())
-                await asyncio.sleep(OTHERS_EVERY_S)
+            number = turns.next
+            await asyncio.sleep(max(0.0, turns.due_s - self.now()))
+            request = asked[number]
+            answer = await http_get(request.url, request.headers, request.timeout_s)
+            if answer is None:
+                has_answered = callback.on_other(number, None, {}, b"", self.now())
+            else:
+                parts = answer.status, answer.headers, answer.body
+                has_answered = callback.on_other(number, *parts, self.now())
+            turns.ended(number, failed=not has_answered, now=self.now())
 
     async def _produce(self, client: Client) -> None:
         client.sent_until = self.now()

@@ -2,17 +2,15 @@ package throttlesidecar;
 
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.function.ObjIntConsumer;
 
 /**
- * Asks other sidecars than the broker's own, one each second by turns, so that their word is there when
- * the own one dies. They are not waited for: one that hangs costs its turn.
- *
- * <p>Example: of two others, one of which hangs, the one that answers is asked every 4 s.
+ * Asks other sidecars than the broker's own by turns, a second after the last answer, so that their word
+ * is there when the own one dies. One that fails has to wait, so that those that answer are asked more
+ * often.
  */
 final class Others implements AutoCloseable {
-    static final long EVERY_MS = 1_000;
-
     private final List<SidecarClient> clients;
     private final Map<String, String> headers;
     private final ObjIntConsumer<Answer> heard;
@@ -50,7 +48,13 @@ final class Others implements AutoCloseable {
     }
 
     private void run() {
-        for (int turn = 0; !closed; turn = (turn + 1) % clients.size()) {
+        Turns turns = new Turns(clients.size(), System.nanoTime());
+        while (!closed) {
+            int turn = turns.next();
+            sleep(turns.dueNanos() - System.nanoTime());
+            if (closed) {
+                return;
+            }
             Answer answer;
             try {
                 answer = clients.get(turn).request(null, 0, headers);
@@ -60,11 +64,15 @@ final class Others implements AutoCloseable {
             if (!closed) {
                 heard.accept(answer, turn);
             }
-            try {
-                Thread.sleep(EVERY_MS);
-            } catch (InterruptedException ended) {
-                // By close() alone.
-            }
+            turns.ended(turn, answer.isFailure(), System.nanoTime());
+        }
+    }
+
+    private static void sleep(long nanos) {
+        try {
+            TimeUnit.NANOSECONDS.sleep(nanos);
+        } catch (InterruptedException ended) {
+            // By close() alone.
         }
     }
 }

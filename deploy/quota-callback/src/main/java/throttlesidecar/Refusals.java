@@ -64,11 +64,18 @@ final class Refusals {
     /** Why a request is refused. */
     enum Reason {
         /** The connection is newer than the throttle, and its share of the leak budget is used up. */
-        NEW_CONNECTION,
+        NEW_CONNECTION("new connections are refused until the release"),
         /** A volume is below the stop line. */
-        STOP_LINE,
+        STOP_LINE("all producers are refused, since a volume is nearly full"),
         /** After a refusal, the client may still have requests in flight. */
-        RELEASE
+        RELEASE("this connection is refused until it has waited for its answers after the release");
+
+        /** For the client and the broker's log. */
+        private final String words;
+
+        Reason(String words) {
+            this.words = words;
+        }
     }
 
     /** The settings that refusing needs. */
@@ -244,15 +251,15 @@ final class Refusals {
         counts.get(reason).increment();
         mostRefused.add(principal, clientId);
         sinceLine.increment();
-        writeLine(nanos, principal, clientId);
+        writeLine(reason, nanos, principal, clientId);
         log.filter();
         if (mutes) {
             Mute.next(principal, clientId);
         }
         throw new RefusedException(
-                "Producers to this broker are throttled by throttle-sidecar, and new connections are"
-                        + " refused until the release: this request can be sent again, and was not"
-                        + " appended. Why it is so, the operators of the cluster know.");
+                "Producers to this broker are throttled by throttle-sidecar: " + reason.words
+                        + ". This request was not appended, and can be sent again. Why it is so, the"
+                        + " operators of the cluster know.");
     }
 
     /** Whether a minute has passed since the last line; if so, this is one. */
@@ -262,13 +269,12 @@ final class Refusals {
     }
 
     /** One line a minute at most. */
-    private void writeLine(long nanos, String principal, String clientId) {
+    private void writeLine(Reason reason, long nanos, String principal, String clientId) {
         if (isLineDue(nanos)) {
             journal.warn(
                     String.format(
-                            "Refused %d produce requests of new connections while producers are"
-                                    + " throttled; the last was of %s with client-id %s",
-                            sinceLine.sumThenReset(), principal, clientId));
+                            "Refused %d produce requests; the last was of %s with client-id %s: %s",
+                            sinceLine.sumThenReset(), principal, clientId, reason.words));
         }
     }
 

@@ -29,6 +29,7 @@ class RefusalsTest {
 
     private final MovedMoments moments = new MovedMoments();
     private final Lines lines = new Lines();
+    private String said = "";
     private final TagSets tagSets = new TagSets();
     private final Map<String, String> configs = new HashMap<>();
     private final Connections connections = new Connections(100);
@@ -128,6 +129,7 @@ class RefusalsTest {
                             ResourceType.TOPIC, topics.length == 0 ? new String[] {"t"} : topics));
             return true;
         } catch (RefusedException refused) {
+            said = refused.getMessage();
             return false;
         }
     }
@@ -482,6 +484,25 @@ class RefusalsTest {
         assertEquals(REFUSED, produce("of-app", "app"), "what it had in flight");
         moments.pass(1000);
         assertTrue(produce("of-app", "app") > 0);
+    }
+
+    /** Its message is for the client, its line for the operator. */
+    @Test
+    void saysWhyARequestIsRefused() {
+        runs("app");
+        apply(0.0);
+        produce("new", "app");
+        assertEquals("", said);
+        produce("new", "app");
+        assertTrue(said.contains("new connections are refused until the release"), said);
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true));
+        moments.pass(60_000);
+        produce("of-app", "app");
+        assertTrue(said.contains("all producers are refused, since a volume is nearly"), said);
+        assertEquals(1, lines.count("app: all producers are refused"), lines.toString());
+        apply(1.0);
+        produce("of-app", "app");
+        assertTrue(said.contains("until it has waited for its answers"), said);
     }
 
     /** A refusal mutes; one after the release does not, so that what was in flight comes at once. */
