@@ -201,6 +201,18 @@ class RefusedByReason:
 
 
 @described
+class RefusedPerSecond:
+    """The same a second, over the last 10 to 20 s of reports."""
+
+    new_connection: Annotated[float, Field(ge=0)]
+    """Of connections newer than the throttle."""
+    stop_line: Annotated[float, Field(ge=0)]
+    """At the stop line."""
+    release: Annotated[float, Field(ge=0)]
+    """After the release."""
+
+
+@described
 class RefusedClientDocument:
     """A client of which a broker refused produce requests."""
 
@@ -210,6 +222,8 @@ class RefusedClientDocument:
     """The client-id, likewise."""
     requests: Annotated[int, Field(ge=0)]
     """How many were refused, at least."""
+    per_second: Annotated[float, Field(ge=0)]
+    """The same a second, over the last 10 to 20 s."""
 
 
 @described
@@ -220,6 +234,8 @@ class RefusalsDocument:
     """All since the broker's start."""
     by_reason: RefusedByReason
     """The same by the reason."""
+    per_second: RefusedPerSecond
+    """What it refuses now."""
     clients: list[RefusedClientDocument]
     """Who was refused most since the last throttle began, the most first, ten at most."""
     logged: bool

@@ -21,6 +21,7 @@ from sidecar.api.documents import (
     RefusalsDocument,
     RefusedByReason,
     RefusedClientDocument,
+    RefusedPerSecond,
     ShadowDocument,
     ViolationDocument,
     VolumeDocument,
@@ -30,7 +31,7 @@ from sidecar.throttle.decision import Decision
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
-from sidecar.throttle.readers import Reader, Refusals
+from sidecar.throttle.readers import Reader, RefusalRates, Refusals
 from sidecar.volumes import OfflineLogDir
 
 
@@ -212,11 +213,11 @@ def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
         emergency=reader.report.emergency,
         throttled_clients=reader.report.throttled_clients,
         fault=reader.report.fault,
-        refused=_refusals_document(reader.report.refusals),
+        refused=_refusals_document(reader.report.refusals, reader.refusal_rates()),
     )
 
 
-def _refusals_document(refusals: Refusals | None) -> RefusalsDocument | None:
+def _refusals_document(refusals: Refusals | None, rates: RefusalRates) -> RefusalsDocument | None:
     if refusals is None:
         return None
     return RefusalsDocument(
@@ -226,9 +227,17 @@ def _refusals_document(refusals: Refusals | None) -> RefusalsDocument | None:
             stop_line=refusals.stop_line,
             release=refusals.release,
         ),
+        per_second=RefusedPerSecond(
+            new_connection=round(rates.new_connection, 3),
+            stop_line=round(rates.stop_line, 3),
+            release=round(rates.release, 3),
+        ),
         clients=[
             RefusedClientDocument(
-                principal=each.principal, client_id=each.client_id, requests=each.requests
+                principal=each.principal,
+                client_id=each.client_id,
+                requests=each.requests,
+                per_second=round(rates.clients.get((each.principal, each.client_id), 0.0), 3),
             )
             for each in refusals.clients
         ],

@@ -3,7 +3,8 @@
 Example: of three brokers one is fenced: one row, and "3 brokers, 2 answered".
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +12,7 @@ from sidecar.api.views import broker_state
 from sidecar.control.board import Snapshot
 from sidecar.status.moments import Moment, Now
 from sidecar.throttle.memory import BrokerState
-from sidecar.throttle.readers import Reader
+from sidecar.throttle.readers import Reader, RefusalRates
 
 SHOWN: Final = 50
 """So many brokers that are down are named."""
@@ -75,11 +76,19 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A client of which these brokers have refused requests since the last throttle began."""
+    """A client of which these brokers have refused requests since the last throttle began.
+
+    Attributes:
+        principal: its user.
+        client_id: its client-id.
+        requests: how many were refused.
+        per_s: how many a second now.
+    """
 
     principal: str
     client_id: str
     requests: int
+    per_s: float
 
 
 def brokers(snapshot: Snapshot, now: Now) -> Brokers:
@@ -113,10 +122,14 @@ def followers(known: list[Reader], generation: int, now: Now) -> tuple[Follower,
 def refused(known: list[Reader]) -> tuple[RefusedRow, ...]:
     """The clients of which most was refused, over all brokers that follow."""
     requests: Counter[tuple[str, str]] = Counter()
+    per_s: defaultdict[tuple[str, str], float] = defaultdict(float)
     for reader in known:
+        for client, rate in reader.refusal_rates().clients.items():
+            per_s[client] += rate
         for each in reader.report.refusals.clients if reader.report.refusals else ():
             requests[each.principal, each.client_id] += each.requests
-    return tuple(RefusedRow(*client, count) for client, count in requests.most_common(REFUSED))
+    most = requests.most_common(REFUSED)
+    return tuple(RefusedRow(*client, count, per_s[client]) for client, count in most)
 
 
 def _does(reader: Reader, generation: int) -> str:
@@ -132,6 +145,7 @@ def _does(reader: Reader, generation: int) -> str:
         sentences.append(f"may not throttle all clients ({reader.report.fault}), see its log")
     if reader.report.refusals and reader.report.refusals.total:
         sentences.append(f"has refused {reader.report.refusals.total:,} requests since its start")
+    sentences.extend(_refuses(reader.refusal_rates()))
     if reader.report.refusals and reader.report.refusals.logged:
         sentences.append("logs an error for each request that it refuses")
     if reader.generation != generation:
@@ -139,6 +153,17 @@ def _does(reader: Reader, generation: int) -> str:
     elif not reader.waiting:
         sentences.append("does not wait for changes now")
     return ", ".join(sentences)
+
+
+def _refuses(rates: RefusalRates) -> Iterator[str]:
+    reasons = (
+        (rates.new_connection, "of new connections"),
+        (rates.stop_line, "at the stop line"),
+        (rates.release, "after the release"),
+    )
+    for rate, reason in reasons:
+        if rate > 0.0:
+            yield f"refuses {rate:,.1f} a second {reason}"
 
 
 def _answers(broker: BrokerState | None) -> bool:

@@ -8,7 +8,8 @@ reaches the API can claim to be any broker, so this is for people to read, no de
 Example: broker 3's request came at 100 s and waits; it is remembered until 700 s.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.throttle.validity import is_valid
@@ -22,6 +23,11 @@ MOMENT_S: Final = 10.0
 MOST: Final = 1000
 """Some 200 bytes each, 5 kB more with refused clients; usually there is one, the broker beside
 this sidecar."""
+
+
+RATE_S: Final = 10.0
+"""A rate of refusals is over so long, or until the report after that: 20 s at most where a broker
+reports every 10 s; less after its first report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,28 @@ class Refusals:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusalRates:
+    """Produce requests that a broker refuses, a second.
+
+    Attributes:
+        new_connection: as of ``Refusals``.
+        stop_line: likewise.
+        release: likewise.
+        clients: (principal, client-id) -> those of a client, of the clients reported.
+    """
+
+    new_connection: float = 0.0
+    stop_line: float = 0.0
+    release: float = 0.0
+    clients: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return self.new_connection + self.stop_line + self.release
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a callback reports.
 
@@ -85,12 +113,45 @@ class Reader:
         seen_at: when that came, steady seconds.
         generation: the newest that it is known to have; None before that.
         waiting: how many of its requests wait for a change now.
+        earlier: (when a report came from which its rates may begin, what had been refused by then),
+            two at most, ``RATE_S`` apart at least.
     """
 
     report: Report
     seen_at: float
     generation: int | None = None
     waiting: int = 0
+    earlier: tuple[tuple[float, Refusals], ...] = ()
+
+    def note_refusals(self) -> None:
+        """Remembers those of the last report, if a later rate may begin there."""
+        refusals = self.report.refusals
+        if refusals is None or not self.earlier or refusals.total < self.earlier[-1][1].total:
+            # A broker that restarted counts anew.
+            self.earlier = () if refusals is None else ((self.seen_at, refusals),)
+        elif self.seen_at - self.earlier[-1][0] >= RATE_S:
+            self.earlier = (self.earlier[-1], (self.seen_at, refusals))
+
+    def refusal_rates(self) -> RefusalRates:
+        """What it refuses a second, until its last report."""
+        now = self.report.refusals
+        if now is None or not self.earlier or self.seen_at <= self.earlier[0][0]:
+            return RefusalRates()
+        began, before = self.earlier[0]
+        seconds = self.seen_at - began
+        # A client that is counted anew since a throttle began has less than before.
+        known = {(each.principal, each.client_id): each.requests for each in before.clients}
+        clients = {}
+        for each in now.clients:
+            key = each.principal, each.client_id
+            last = known.get(key, 0)
+            clients[key] = (each.requests - (last if last <= each.requests else 0)) / seconds
+        return RefusalRates(
+            (now.new_connection - before.new_connection) / seconds,
+            (now.stop_line - before.stop_line) / seconds,
+            (now.release - before.release) / seconds,
+            clients,
+        )
 
     def follows(self, generation: int, now: float) -> bool:
         """Whether it has the decision's generation, and waits for the next; ``now`` in steady s."""
@@ -115,6 +176,7 @@ class Readers:
         reader = self._known.pop(report.broker_id, None) or Reader(report, now)
         reader.report = report
         reader.seen_at = now
+        reader.note_refusals()
         if generation is not None:
             reader.generation = generation
         # In a dict's order the first is the one that was silent for longest.

@@ -277,7 +277,8 @@ async def test_a_broker_that_reads(path: str) -> None:
         "refused": {
             "total": 34,
             "by_reason": {"new_connection": 30, "stop_line": 1, "release": 3},
-            "clients": [{"principal": "etl", "client_id": "", "requests": 34}],
+            "per_second": {"new_connection": 0.0, "stop_line": 0.0, "release": 0.0},
+            "clients": [{"principal": "etl", "client_id": "", "requests": 34, "per_second": 0.0}],
             "logged": True,
         },
     }

@@ -159,16 +159,17 @@ async def test_a_callback_with_a_fault() -> None:
 
 
 async def test_brokers_that_refuse() -> None:
-    """The page has how many requests it was, and of whom most of all brokers together."""
+    """The page has how many requests it was and is, why, and of whom most of all brokers."""
     sidecar = throttled()
     assert "Refused clients" not in (await outline(sidecar)).words
-    for broker, etl in ((1, 1000), (2, 200)):
+    for broker, etl, at in ((1, 900, 0.0), (1, 1000, 10.0), (2, 200, 10.0)):
         clients = (RefusedClient("bob", "<app>", 500), RefusedClient("etl", "", etl))
-        refusals = Refusals(1200, 0, 34, clients, logged=broker == 1)
-        sidecar.board.readers.record(Report(broker, False, 0, refusals=refusals), None, 0.0)
+        refusals = Refusals(200 + etl, 0, 34, clients, logged=broker == 1)
+        sidecar.board.readers.record(Report(broker, False, 0, refusals=refusals), None, at)
     words = (await outline(sidecar)).words
-    assert "throttles nobody, has refused 1,234 requests since its start" in words
-    assert "UserClient-idRequests etl1,200 bob<app>1,000" in words
+    does = "throttles nobody, has refused 1,234 requests since its start, refuses 10.0 a second of "
+    assert f"{does}new connections" in words
+    assert "UserClient-idRequestsA second now etl1,20010.0 bob<app>1,0000.0" in words
     assert 1 == words.count("logs an error for each request that it refuses")
 
 

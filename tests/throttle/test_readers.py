@@ -1,6 +1,17 @@
 """Who follows the factor: readers are remembered for a time, a thousand at most."""
 
-from sidecar.throttle.readers import MOMENT_S, MOST, REMEMBERED_S, Readers, Report
+import pytest
+
+from sidecar.throttle.readers import (
+    MOMENT_S,
+    MOST,
+    REMEMBERED_S,
+    Readers,
+    RefusalRates,
+    Refusals,
+    RefusedClient,
+    Report,
+)
 
 
 def report(broker_id: int, *, emergency: bool = False, throttled_clients: int = 0) -> Report:
@@ -72,3 +83,36 @@ def test_who_follows() -> None:
     assert reader.follows(4, 300.0)
     assert not reader.follows(5, 300.0)
     assert not readers.record(report(2), None, 0.0).follows(1, 0.0)
+
+
+def _rates(*reports: tuple[float, int, int]) -> RefusalRates:
+    """After reports of (seconds, refused of new connections, of the client etl)."""
+    readers = Readers()
+    for at, count, etl in reports:
+        refusals = Refusals(new_connection=count, clients=(RefusedClient("etl", "", etl),))
+        reader = readers.record(Report(1, False, 0, refusals=refusals), None, at)
+    return reader.refusal_rates()
+
+
+def test_what_is_refused_a_second() -> None:
+    """Over the last 10 to 20 s, by reason and by client; of one report nothing is known."""
+    assert 0.0 == _rates((0.0, 70, 7)).total
+    assert RefusalRates(7.0, 0.0, 0.0, {("etl", ""): 2.0}) == _rates((0.0, 70, 7), (1.0, 77, 9))
+    each_second = [(float(at), 100 * min(at, 30), 0) for at in range(60)]
+    assert 100.0 == _rates(*each_second[:30]).total
+    assert 1000 / 15 == pytest.approx(_rates(*each_second[:36]).total), "of the 15 s from 20 s on"
+    assert 0.0 == _rates(*each_second[:41]).total, "nothing was refused for 10 s"
+
+
+def test_refusals_are_counted_anew() -> None:
+    """All by a broker that restarted, a client's when a throttle begins: no rate is below 0."""
+    assert 0.0 == _rates((0.0, 70, 7), (1.0, 0, 0)).total
+    assert 5.0 == _rates((0.0, 70, 7), (1.0, 0, 0), (2.0, 5, 5)).total
+    assert {("etl", ""): 3.0} == _rates((0.0, 70, 7), (1.0, 73, 3)).clients
+
+
+def test_a_broker_without_an_authorizer_has_no_rates() -> None:
+    """Nor has one that lost it."""
+    readers = Readers()
+    readers.record(Report(1, False, 0, refusals=Refusals(70)), None, 0.0)
+    assert RefusalRates() == readers.record(Report(1, False, 0), None, 1.0).refusal_rates()
