@@ -28,7 +28,7 @@ from tests.support.waiting import seen
 BEAN = "throttlesidecar:type=QuotaCallback"
 SEED = int(os.environ.get("REFUSAL_SEED", "1"))
 THROTTLES = int(os.environ.get("REFUSAL_THROTTLES", "20"))
-"""``REFUSAL_THROTTLES=100`` for the whole claim, which takes ten minutes."""
+"""100 for the whole claim, as ``make test-all`` has it: that takes nine minutes."""
 
 PARTITIONS = 4
 

@@ -90,7 +90,8 @@ def _rates(*reports: tuple[float, int, int]) -> RefusalRates:
     readers = Readers()
     for at, count, etl in reports:
         refusals = Refusals(new_connection=count, clients=(RefusedClient("etl", "", etl),))
-        reader = readers.record(Report(1, False, 0, refusals=refusals), None, at)
+        readers.record(Report(1, False, 0, refusals=refusals), None, at)
+    (reader,) = readers.known(reports[-1][0])
     return reader.refusal_rates()
 
 
