@@ -122,13 +122,16 @@ class FactorDocument:
     since: Time
     """When factor and source became what they are."""
     generation: Annotated[int, Field(ge=1)]
-    """Grows by one when factor, source, override, a user's factor (/v1/quota-factors), the stop, or
-    the set of volumes that violate the limit or stop changes."""
+    """Grows by one when factor, source, override, a user's factor (/v1/quota-factors), the stop,
+    the topics, or the set of volumes that violate the limit or stop changes."""
     seconds_to_limit: SecondsLeft
     """When the first online volume of an active broker reaches its limit at the rate it fills; 0
     when one violates it, null when none fills."""
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
+    topics: Annotated[Raw, _encoded(list[str] | None)]
+    """The factor is for clients that write to one of these (`SIDECAR_THROTTLE_SCOPE=volume`), which
+    brokers with the authorizer can tell; null: for all."""
     shadow: ShadowDocument | None
     """With `SIDECAR_MODE=observe`: what would be in force. Null: the factor above is."""
 
@@ -182,6 +185,9 @@ class QuotaFactorsDocument:
     """The stop line, likewise."""
     release_margin: Annotated[float, Field(ge=0)]
     """By how much more than the limit a volume must have that violated it; in the limit's unit."""
+    topics: Annotated[Raw, _encoded(list[str] | None)]
+    """The factor for all is for clients that write to one of these; null: for all, as of a sidecar
+    of an earlier version."""
     leaks: Annotated[Raw, _encoded(list[LeakDocument])]
     """The brokers that may let through only a share of their leak budget, since a volume would be
     full all the same. It moves without a new generation: a broker that identifies itself

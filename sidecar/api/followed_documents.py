@@ -152,6 +152,7 @@ def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) ->
         # There may be thousands.
         violating = Raw(encode(list(violations(decision.violations, limit))))
         stopping = Raw(encode(list(violations(decision.stopping, stop_line))))
+        topics = Raw(encode(decision.topics))
         computed_at = timestamp(wall, decision.computed_at)
         valid_until = timestamp(wall, decision.valid_until)
         since = timestamp(wall, snapshot.since) or ""
@@ -172,6 +173,7 @@ def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) ->
                 generation=snapshot.generation,
                 seconds_to_limit=seconds_left,
                 cluster_id=cluster_id(snapshot.memory),
+                topics=topics,
                 shadow=shadow_document(decision.shadow),
             )
 
@@ -202,6 +204,7 @@ def followed_quota_factors(
     def collect(snapshot: Snapshot, now: float) -> Collected:
         decision = snapshot.decision
         users = Raw(encode(dict(decision.users)))
+        topics = Raw(encode(decision.topics))
         leaks = leak_documents(snapshot.leaks, rules)
         listed = Raw(encode(list(leaks.values())))
         # A broker's own eyes are not to throttle either where a sidecar only observes.
@@ -222,6 +225,7 @@ def followed_quota_factors(
                 limit=own_limit,
                 stop_line=own_stop_line,
                 release_margin=limit.release_margin if limit else 0.0,
+                topics=topics,
                 leaks=listed,
             )
 

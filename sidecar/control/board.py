@@ -7,9 +7,10 @@ snapshot. The board alone has the rules that memory and factor follow.
 
 What brokers may let through while the factor is 0 moves with each update, without a generation.
 
-The generation grows by one when factor, source, override, users' factors, the stop, or the set of
-violating or stopping volumes changes; not when free bytes or the validity move, nor when the factor
-moves on its slope. With the start id it makes the ETag, so that a restart never repeats one.
+The generation grows by one when factor, source, override, users' factors, the stop, the topics that
+the factor is for, or the set of violating or stopping volumes changes; not when free bytes or the
+validity move, nor when the factor moves on its slope. With the start id it makes the ETag, so that
+a restart never repeats one.
 
 Example: generation 4 says 1.0; 40 polls later free bytes have moved and it is still generation 4;
 a volume reaches the limit: generation 5 says 0.0, and whoever waited for a change of 4 is woken.
@@ -381,6 +382,7 @@ def _identity(decision: Decision) -> tuple[object, ...]:
         _log_dirs(decision.violations),
         # With the source this is the stop, too.
         _log_dirs(decision.stopping),
+        decision.topics,
     )
 
 

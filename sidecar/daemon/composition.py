@@ -20,6 +20,7 @@ from sidecar.api.server import HttpServer, Listen
 from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.contents_watch import ContentsWatch, FetchTopics
 from sidecar.control.feed_watch import FeedWatch, FetchFed
 from sidecar.control.journal import log_publication
 from sidecar.control.poller import Poller
@@ -37,7 +38,7 @@ from sidecar.daemon.start_files import read_start_files
 from sidecar.errors import SidecarError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.fed_brokers import fed_brokers
-from sidecar.kafka.largest_topics import LogDirTopics, largest_topics
+from sidecar.kafka.largest_topics import LogDirTopics, largest_topics, topics_by_log_dir
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.requestlog.reader import LogReader
@@ -64,9 +65,10 @@ _FED_S: Final = 10.0
 
 _FEEDS: Final = "feeds"
 _REQUEST_LOG: Final = "request_log"
+_SCOPE: Final = "scope"
 _STATE: Final = "state"
 _STATUS: Final = "status"
-"""Four parts of the spine whose tasks the throttle works without: they are supervised too."""
+"""Five parts of the spine whose tasks the throttle works without: they are supervised too."""
 
 _NO_BROKERS: Final = Failure(FailureKind.CONNECT, "no brokers are configured")
 
@@ -121,7 +123,7 @@ def compose(
     clock = machine.clock
     factors = _factors(settings)
     board, writer = _board(settings, factors, files.state_file, machine)
-    failures = CapabilityFailures((*CAPABILITIES, _FEEDS, _REQUEST_LOG, _STATE, _STATUS))
+    failures = CapabilityFailures((*CAPABILITIES, _FEEDS, _REQUEST_LOG, _SCOPE, _STATE, _STATUS))
     log_file = settings.request_log_file
     request_log = None if log_file is None else LogReader(log_file)
     services = Services(
@@ -152,6 +154,9 @@ def compose(
         supervised.append((_STATUS, "contents of volumes", contents.run))
         feeds = FeedWatch(board, _fed_by(credentials))
         supervised.append((_FEEDS, "whom brokers feed", feeds.run))
+        if factors.is_of_volumes:
+            scope = ContentsWatch(board, _topics_on(credentials), timing.interval_s)
+            supervised.append((_SCOPE, "topics on full volumes", scope.run))
         announce = announce_to(capabilities, failures)
         vital["poller"] = Poller(
             source, board, timing, registry.poll_duration.observe, announce
@@ -188,7 +193,12 @@ def _factors(settings: Settings) -> VolumeLimit | None:
     if settings.check_interval_s == 0.0 or settings.limit is None:
         return None
     return VolumeLimit(
-        settings.limit, settings.validity_s, settings.fallback, settings.stop_line, settings.slope
+        settings.limit,
+        settings.validity_s,
+        settings.fallback,
+        settings.stop_line,
+        settings.slope,
+        is_of_volumes=settings.scope == "volume",
     )
 
 
@@ -290,6 +300,19 @@ def _contents_of(credentials: Credentials) -> FetchContents:
         if admin is None:
             return _NO_BROKERS
         return await largest_topics(admin, broker_id, _CONTENTS_S)
+
+    return fetch
+
+
+def _topics_on(credentials: Credentials) -> FetchTopics:
+    async def fetch(broker_id: int) -> Mapping[str, frozenset[str]] | Failure:
+        admin = credentials.kafka_admin
+        if admin is None:
+            return _NO_BROKERS
+        try:
+            return await topics_by_log_dir(admin, broker_id, _CONTENTS_S)
+        except SidecarError as error:
+            return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
 
     return fetch
 

@@ -83,6 +83,13 @@ async def topics_of(admin: KafkaAdmin, broker_id: int, timeout_s: float) -> set[
     return await _described(admin, broker_id, timeout_s, _names)
 
 
+async def topics_by_log_dir(
+    admin: KafkaAdmin, broker_id: int, timeout_s: float
+) -> Mapping[str, frozenset[str]] | Failure:
+    """Log dir -> the names of all topics that have something in it, offline ones left out."""
+    return await _described(admin, broker_id, timeout_s, _names_by_log_dir)
+
+
 async def _described(
     admin: KafkaAdmin, broker_id: int, timeout_s: float, read: Callable[[Response], T]
 ) -> T | Failure:
@@ -106,11 +113,14 @@ def _answered(query: Query, response: Response, broker_id: int) -> Response | Fa
 
 
 def _names(response: Response) -> set[str]:
+    return set().union(*_names_by_log_dir(response).values())
+
+
+def _names_by_log_dir(response: Response) -> dict[str, frozenset[str]]:
     return {
-        name
-        for error_code, _, topics, *_ in log_dirs_in(response)
-        if not error_code
-        for name, *_ in topics or ()
+        log_dir: frozenset(name for name, *_ in topics or ())
+        for error_code, log_dir, topics, *_ in log_dirs_in(response)
+        if not error_code and log_dir is not None
     }
 
 

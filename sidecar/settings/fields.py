@@ -25,6 +25,7 @@ from sidecar.settings.values import (
     Mode,
     SaslMechanism,
     SecurityProtocol,
+    ThrottleScope,
 )
 
 
@@ -192,6 +193,15 @@ class RawSettings(BaseModel):
     """Whether what is decided is in force. With observe all of it is decided, logged and shown, and
     nobody is throttled: brokers get 1.0, and nothing is written to Kafka. Default: what a throttle
     is installed for; observe first where you want to know what it would do."""
+
+    throttle_scope: Annotated[
+        ThrottleScope,
+        PlainValidator(convert.choice("cluster", "volume")),
+        About("cluster or volume", "cluster", in_properties=False),
+    ] = "cluster"
+    """Whose producers are throttled when a volume is full: all of the cluster, or those that write
+    to a topic with a replica on that volume, which needs the authorizer on the brokers. Default:
+    proposal 047's."""
 
     throttle_factor_fallback: Annotated[
         float, PlainValidator(convert.factor), About("factor, 0.0 to 1.0", "1.0")

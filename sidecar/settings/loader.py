@@ -165,6 +165,7 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
             validity_s=raw.throttle_factor_validity_duration,
         ),
         mode=raw.mode,
+        scope=raw.throttle_scope,
         limit=limit,
         stop_line=stop_line,
         slope=slope,

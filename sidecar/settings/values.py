@@ -23,6 +23,7 @@ from sidecar.throttle.slope import SlopeRules
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 Mode = Literal["enforce", "observe"]
+ThrottleScope = Literal["cluster", "volume"]
 IdsCount = Literal["active", "allocated"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -158,6 +159,7 @@ class Settings:
         validity_s: seconds for which a computed factor may be used, > 0.
         leak_rules: how much brokers may let through while producers are throttled.
         mode: whether what is decided is in force, or only shown.
+        scope: whose producers are throttled.
         limit: what judges volumes; None only when disabled and none is set.
         stop_line: from where on nothing is admitted; None: nowhere.
         slope: by what the factor falls before the limit; None: it is 1.0 until then.
@@ -181,6 +183,7 @@ class Settings:
     validity_s: float
     leak_rules: LeakRules
     mode: Mode
+    scope: ThrottleScope
     limit: Limit | None
     stop_line: Limit | None
     slope: SlopeRules | None

@@ -22,6 +22,7 @@ from sidecar.throttle.limits import Level, Limit, Verdict
 from sidecar.throttle.memory import (
     BrokerState,
     Computed,
+    Contents,
     Learned,
     Memory,
     Override,
@@ -95,6 +96,15 @@ class SlopeRecord(Record):
     learned: list[tuple[int, str, float, float]]
 
 
+class ContentsRecord(Record):
+    """What lies in a log dir."""
+
+    broker_id: int
+    log_dir: str
+    topics: list[str]
+    read_at: float
+
+
 class OverrideRecord(Record):
     """The operator's factor."""
 
@@ -131,6 +141,8 @@ class StateRecord(Record):
     since: float
     # A version without it had no slope.
     slope: SlopeRecord | None = None
+    # A version without it throttled all clients.
+    contents: list[ContentsRecord] = Field(default_factory=list)
     # A version without them had them in the brokers' callbacks.
     shares: dict[int, Annotated[float, Field(ge=LEAST, lt=1.0)]] = Field(default_factory=dict)
 
@@ -203,6 +215,15 @@ def to_record(
         source=kept.source,
         since=wall(kept.since),
         slope=_slope_form(memory.slope, wall) if memory.slope else None,
+        contents=[
+            ContentsRecord(
+                broker_id=broker_id,
+                log_dir=log_dir,
+                topics=sorted(known.topics),
+                read_at=wall(known.read_at),
+            )
+            for (broker_id, log_dir), known in sorted(memory.contents.items())
+        ],
         shares=dict(kept.shares),
     )
 
@@ -249,6 +270,10 @@ def from_record(
         if computed
         else None,
         slope=_slope(form.slope, now) if form.slope and same_limit else None,
+        contents={
+            (each.broker_id, each.log_dir): Contents(frozenset(each.topics), min(each.read_at, now))
+            for each in form.contents
+        },
         override=_override(override, now) if override else None,
         user_throttles={
             (each.user, each.enforcer): _user_throttle(each, now) for each in form.user_throttles

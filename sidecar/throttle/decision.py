@@ -27,6 +27,7 @@ from sidecar.throttle.memory import (
     fold_in,
     forget,
 )
+from sidecar.throttle.scope import ALL, scope_of
 from sidecar.throttle.slope import SlopeRules, next_slope
 from sidecar.throttle.stop import stopping
 from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
@@ -67,6 +68,7 @@ class Decision:
         user_throttles: user name -> the throttle that ``users`` follows.
         shadow: what would be in force; None: this is.
         is_sloped: whether the factor is on its slope: it moves without another decision.
+        topics: the factor is for clients that write to one of these, sorted; None: for all.
     """
 
     factor: float
@@ -82,6 +84,7 @@ class Decision:
     user_throttles: Mapping[str, UserThrottle] = field(default_factory=dict)
     shadow: "Decision | None" = None
     is_sloped: bool = False
+    topics: tuple[str, ...] | None = None
 
     @property
     def decided(self) -> "Decision":
@@ -154,6 +157,8 @@ class VolumeLimit:
         slope: by what the factor falls before the limit (``sidecar.throttle.slope``); None: it is
             1.0 until then.
         is_enforced: whether what is decided is in force, and so shapes what volumes do.
+        is_of_volumes: whether a throttle is for those alone that write to what lies on the volumes
+            that throttle (``sidecar.throttle.scope``).
     """
 
     limit: Limit
@@ -162,6 +167,7 @@ class VolumeLimit:
     stop_line: Limit | None = None
     slope: SlopeRules | None = None
     is_enforced: bool = True
+    is_of_volumes: bool = False
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """The decision by the order of authority, and the users who are throttled besides."""
@@ -209,15 +215,19 @@ class VolumeLimit:
                 if is_sloped and self.slope is not None
                 else reason.observed(memory, violations, self.limit)
             )
+            scope = ALL
+            if self.is_of_volumes and computed.factor < 1.0:
+                scope = scope_of(memory, violations, self.validity_s, now)
             return Decision(
                 computed.factor,
                 Source.OBSERVATION,
-                why + reason.stopped(stop, self.stop_line),
+                why + reason.stopped(stop, self.stop_line) + reason.scoped(scope),
                 violations,
                 stop,
                 computed_at,
                 expires_at,
                 is_sloped=is_sloped,
+                topics=scope.topics,
             )
         return Decision(self.fallback, Source.FALLBACK, reason.fell_back(memory, now))
 

@@ -155,6 +155,23 @@ class Slope:
     learned: Mapping[tuple[int, str], Learned] = field(default_factory=dict)
 
 
+LogDir = tuple[int, str]
+"""A broker's node id, and the path of one of its log dirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What lies in a log dir.
+
+    Attributes:
+        topics: those with a replica there, or one that is on its way there.
+        read_at: when its broker was asked, steady seconds.
+    """
+
+    topics: frozenset[str]
+    read_at: float
+
+
 @dataclass(frozen=True, slots=True)
 class Override:
     """A factor that an operator set by hand.
@@ -198,6 +215,8 @@ class Memory:
             depends on it.
         feeds: node id -> the brokers that have replicas of what it leads, as far as that is known:
             a broker that is not there may feed all.
+        contents: what lies in log dirs that throttle, or soon will, as far as that is known; only
+            where the scope of a throttle is the volume (``throttle.scope``).
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
     """
@@ -212,6 +231,7 @@ class Memory:
     user_throttles: UserThrottles = field(default_factory=dict)
     retained: Mapping[str, object] = field(default_factory=dict)
     feeds: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    contents: Mapping[LogDir, Contents] = field(default_factory=dict)
     failed_polls: int = 0
     failure: Failure | None = None
 

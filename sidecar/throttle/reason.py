@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Memory, Override, VolumeState
+from sidecar.throttle.scope import Scope
 from sidecar.throttle.sizes import size
 
 DISABLED = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
@@ -64,6 +65,17 @@ def stopped(stopping: Sequence[VolumeState], stop_line: Limit | None) -> str:
     if not below:
         return f"; nothing is admitted: {volumes} not yet above the stop line of {line} by a tenth"
     return f"; nothing is admitted: {_count(below, 'volume')} at or below the stop line of {line}"
+
+
+def scoped(scope: Scope) -> str:
+    """Whom it is for, as it ends a sentence; "" where it is for all, as is set."""
+    if scope.topics is None:
+        return f"; for all clients, since {scope.why}" if scope.why else ""
+    if not scope.topics:
+        return "; for nobody, since no topic lies there"
+    names = ", ".join(scope.topics[:_NAMED])
+    more = f" and {len(scope.topics) - _NAMED:,} more" if len(scope.topics) > _NAMED else ""
+    return f"; for clients that write to {names}{more}"
 
 
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:

@@ -9,7 +9,7 @@ from sidecar.api.documents import QuotaFactorsDocument
 from sidecar.control.board import Board
 from sidecar.throttle.decision import Decision, Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.memory import Contents, Memory
 from sidecar.throttle.slope import SlopeRules
 from tests.api.build import FACTORS, FakeSidecar
 from tests.throttle.build import FakeClock, reading, whole
@@ -41,6 +41,7 @@ async def test_every_field_of_a_violation() -> None:
         "limit": {"type": "min_available_bytes", "value": 10.0},
         "stop_line": None,
         "release_margin": 0.0,
+        "topics": None,
         "leaks": [],
     }
     assert list(response.json()) == [one.name for one in dataclasses.fields(QuotaFactorsDocument)]
@@ -84,6 +85,18 @@ async def test_a_factor_on_its_slope() -> None:
     assert len(set(factors)) > 1
     assert sorted(factors, reverse=True) == factors
     assert (None, None) == (found[0][1], found[5][1])
+
+
+@pytest.mark.parametrize("url", [URL, "/v1/throttle-factor"])
+async def test_whom_a_throttle_is_for(url: str) -> None:
+    """The topics are known once they were read, which is a new generation."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, is_of_volumes=True))
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
+    first = await sidecar.get(url)
+    topics = {(1, "/d"): Contents(frozenset({"b", "a"}), 0.0)}
+    sidecar.board.update(lambda memory: replace(memory, contents=topics))
+    second = await sidecar.get(url, if_none_match=first.headers["etag"])
+    assert [None, ["a", "b"]] == [each.json()["topics"] for each in (first, second)]
 
 
 async def test_a_release_margin() -> None:

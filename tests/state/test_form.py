@@ -19,6 +19,7 @@ from sidecar.throttle.limits import (
 from sidecar.throttle.memory import (
     BrokerState,
     Computed,
+    Contents,
     Learned,
     Memory,
     Override,
@@ -101,6 +102,13 @@ def states(draw: st.DrawFn, limit: Limit, stop_line: Limit | None = None) -> Per
         brokers=draw(st.dictionaries(broker_ids, states, max_size=3)),
         computed=draw(st.none() | st.builds(computed, factors, times, volumes, st.booleans())),
         slope=draw(st.none() | slopes()),
+        contents=draw(
+            st.dictionaries(
+                st.tuples(broker_ids, names),
+                st.builds(Contents, st.frozensets(names), times),
+                max_size=2,
+            )
+        ),
         override=draw(st.none() | st.builds(Override, factors, names, times, times)),
         user_throttles={
             (user, each.enforcer): each

@@ -1,0 +1,130 @@
+"""Whom a throttle is for: all producers, or those that write to what lies on the full volumes.
+
+With ``SIDECAR_THROTTLE_SCOPE=volume`` only clients are throttled that write to a topic of which a
+replica, or one that is on its way, lies on a volume because of which the factor is below 1.0. While
+a volume violates its limit, those below the soft limit alone count for nothing. Where a volume's
+contents are not known, or there are too many topics, all clients are throttled: a throttle that
+can't be aimed must not miss.
+
+What a broker's log dir has is read of that broker alone, while it matters: from two minutes before
+a volume is expected at its limit on. A reading counts for the validity, and of a fenced broker,
+where nobody can write, without end.
+
+Example: /d1 of broker 3 violates, and has partitions of "orders" and "clicks": clients that write
+to one of the two are throttled, on whichever broker its partitions have their leaders.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar.throttle.memory import Contents, LogDir, Memory, VolumeState
+from sidecar.throttle.validity import is_valid
+
+MOST_TOPICS: Final = 2000
+MOST_CHARACTERS: Final = 64_000
+"""Of all names together: each answer to a callback has them while producers are throttled."""
+
+NEAR_S: Final = 120.0
+"""A volume that is expected at its limit within so long is read: the first throttle is aimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose producers are throttled.
+
+    Attributes:
+        topics: those of clients that write to one of these, sorted; None: all.
+        why: why all are; "" where ``topics`` says whom.
+    """
+
+    topics: tuple[str, ...] | None
+    why: str = ""
+
+
+ALL: Final = Scope(None)
+"""All clients, as is set."""
+
+
+def scope_of(
+    memory: Memory, violations: Sequence[VolumeState], validity_s: float, now: float
+) -> Scope:
+    """Whose producers are throttled at ``now``, steady seconds.
+
+    Args:
+        memory: with the contents of volumes.
+        violations: the volumes that violate; empty: the factor is on its slope.
+        validity_s: for how long a reading counts, seconds.
+        now: steady seconds.
+    """
+    keys = [_key(state) for state in violations] or _on_slope(memory)
+    topics: set[str] = set()
+    for broker_id, log_dir in keys:
+        known = memory.contents.get((broker_id, log_dir))
+        if known is None or not _counts(memory, broker_id, known, validity_s, now):
+            return Scope(None, f"what lies on broker {broker_id} {log_dir} is not known")
+        topics |= known.topics
+    if not keys:
+        return Scope(None, "what lies on the volumes is not known")
+    if len(topics) > MOST_TOPICS:
+        return Scope(None, f"{len(topics):,} topics lie there, and {MOST_TOPICS:,} can be named")
+    characters = sum(map(len, topics))
+    if characters > MOST_CHARACTERS:
+        return Scope(None, f"the {len(topics):,} topics there have {characters:,} characters")
+    return Scope(tuple(sorted(topics)))
+
+
+def to_read(memory: Memory, now: float) -> frozenset[int]:
+    """The active brokers of whose volumes one throttles, or soon will, at ``now`` (steady s)."""
+    sloped = {broker_id for broker_id, _ in _on_slope(memory)}
+    return frozenset(
+        state.volume.broker_id
+        for state in memory.volumes()
+        if state.volume.broker_id in memory.active
+        and (state.volume.broker_id in sloped or _is_near(state, now))
+    )
+
+
+def with_contents(
+    contents: Mapping[LogDir, Contents],
+    read: Mapping[int, Mapping[str, Collection[str]]],
+    kept: Collection[int],
+    now: float,
+) -> dict[LogDir, Contents]:
+    """What is known after brokers were read.
+
+    Args:
+        contents: before it.
+        read: broker id -> log dir -> topics, of those that answered.
+        kept: brokers whose contents are kept; what is known of others is dropped.
+        now: when they were asked, steady seconds.
+    """
+    left = {key: known for key, known in contents.items() if key[0] in kept and key[0] not in read}
+    for broker_id, log_dirs in read.items():
+        for log_dir, topics in log_dirs.items():
+            left[broker_id, log_dir] = Contents(frozenset(topics), now)
+    return left
+
+
+def _on_slope(memory: Memory) -> list[LogDir]:
+    """The volumes on the slope; while the factor rises behind them, those that were read."""
+    if memory.slope is None:
+        return []
+    return sorted(memory.slope.learned) or sorted(memory.contents)
+
+
+def _counts(memory: Memory, broker_id: int, known: Contents, validity_s: float, now: float) -> bool:
+    broker = memory.brokers.get(broker_id)
+    is_retained = broker is not None and broker.retained
+    return is_retained or is_valid(known.read_at, validity_s, now)
+
+
+def _is_near(state: VolumeState, now: float) -> bool:
+    seconds_left = state.verdict.seconds_left
+    if state.violates:
+        return True
+    return seconds_left is not None and seconds_left - (now - state.read_at) <= NEAR_S
+
+
+def _key(state: VolumeState) -> LogDir:
+    return state.volume.broker_id, state.volume.log_dir
