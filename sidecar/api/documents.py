@@ -185,6 +185,8 @@ class QuotaFactorsDocument:
     """The stop line, likewise."""
     release_margin: Annotated[float, Field(ge=0)]
     """By how much more than the limit a volume must have that violated it; in the limit's unit."""
+    scope: Literal["cluster", "volume"]
+    """Whose producers are to be throttled (`SIDECAR_THROTTLE_SCOPE`), for a broker's own eyes."""
     topics: Annotated[Raw, _encoded(list[str] | None)]
     """The factor for all is for clients that write to one of these; null: for all, as of a sidecar
     of an earlier version."""

@@ -225,6 +225,7 @@ def followed_quota_factors(
                 limit=own_limit,
                 stop_line=own_stop_line,
                 release_margin=limit.release_margin if limit else 0.0,
+                scope="volume" if decision.is_of_volumes else "cluster",
                 topics=topics,
                 leaks=listed,
             )

@@ -69,6 +69,8 @@ class Decision:
         shadow: what would be in force; None: this is.
         is_sloped: whether the factor is on its slope: it moves without another decision.
         topics: the factor is for clients that write to one of these, sorted; None: for all.
+        is_of_volumes: whether that is asked for, also while nobody is throttled, or topics are not
+            known.
     """
 
     factor: float
@@ -85,6 +87,7 @@ class Decision:
     shadow: "Decision | None" = None
     is_sloped: bool = False
     topics: tuple[str, ...] | None = None
+    is_of_volumes: bool = False
 
     @property
     def decided(self) -> "Decision":
@@ -172,6 +175,8 @@ class VolumeLimit:
     def decide(self, memory: Memory, now: float) -> Decision:
         """The decision by the order of authority, and the users who are throttled besides."""
         decision = self._decide(memory, now)
+        if self.is_of_volumes:
+            decision = replace(decision, is_of_volumes=True)
         if not memory.user_throttles:
             return decision
         throttles = in_force(memory.user_throttles, now)

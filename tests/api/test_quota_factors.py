@@ -41,6 +41,7 @@ async def test_every_field_of_a_violation() -> None:
         "limit": {"type": "min_available_bytes", "value": 10.0},
         "stop_line": None,
         "release_margin": 0.0,
+        "scope": "cluster",
         "topics": None,
         "leaks": [],
     }

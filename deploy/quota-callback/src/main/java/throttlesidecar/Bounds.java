@@ -51,24 +51,29 @@ final class Bounds {
     /**
      * The quota that makes Kafka pause by the rules. Called once a request, since pacers count.
      *
+     * @param all null when the request is out of its scope.
      * @param factors in force.
      * @param user null when the user has no throttle of its own, which is for what the user does: no
      *     disk makes its leak smaller.
      * @return bytes per second; where it is more than the tag set's own, that one counts.
      */
     double under(Throttle all, Factors factors, Throttle user) {
-        double bound = under(all, factors.leak(), factors.isSloped());
+        double bound = all == null ? own : under(all, factors.leak(), factors.isSloped());
         if (user != null) {
             bound = Math.min(bound, under(user, Leak.WHOLE, false));
         }
-        boolean ramps = all.mode() == Mode.RAMP || user != null && user.mode() == Mode.RAMP;
-        return ramps ? Math.min(bound, pausing(rampPauseMs(all, user))) : bound;
+        return ramps(all) || ramps(user) ? Math.min(bound, pausing(rampPauseMs(all, user))) : bound;
+    }
+
+    private static boolean ramps(Throttle throttle) {
+        return throttle != null && throttle.mode() == Mode.RAMP;
     }
 
     /** The same for a request of which nothing lands: its client pauses, and uses up no budget. */
     double denied(Throttle all, Throttle user) {
         boolean stops =
-                all.mode() == Mode.STOPPED || user != null && user.mode() == Mode.STOPPED;
+                all != null && all.mode() == Mode.STOPPED
+                        || user != null && user.mode() == Mode.STOPPED;
         return stops ? Math.min(own, pausing(limits.pauseMaxMs())) : own;
     }
 
@@ -103,8 +108,8 @@ final class Bounds {
     /** Its groups may ramp at the same time, but it has one pace: as of the later release. */
     private double rampPauseMs(Throttle all, Throttle user) {
         Throttle last = all;
-        if (user != null && user.mode() == Mode.RAMP) {
-            last = all.mode() == Mode.RAMP && all.epoch() > user.epoch() ? all : user;
+        if (ramps(user)) {
+            last = ramps(all) && all.epoch() > user.epoch() ? all : user;
         }
         return rampPacer()
                 .pauseMs(bytes, pace(last), limits.pauseMaxMs(), RAMP_TOLERANCE_MS, nanos);

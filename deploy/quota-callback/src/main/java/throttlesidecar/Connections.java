@@ -16,7 +16,7 @@ final class Connections {
     /** The JVM's. */
     static final Connections SHARED = new Connections(65_536);
 
-    private final Recent<Boolean> known;
+    private final Recent<String, Boolean> known;
     private final AtomicInteger authorizers = new AtomicInteger();
     private volatile Refusals refusals;
 

@@ -21,6 +21,8 @@ final class Document {
     private final VolumeLine limit;
     private final VolumeLine stopLine;
     private final byte[] body;
+    private final boolean isOfVolumes;
+    private final Scope scope;
     private final double factor;
     private final Map<String, Double> users;
     private final long generation;
@@ -35,7 +37,7 @@ final class Document {
             String reason) {
         this(
                 factor, users, generation, validForMs, reason,
-                Source.OBSERVATION, false, null, null, null);
+                Source.OBSERVATION, false, null, null, false, Scope.ALL, null);
     }
 
     Document(
@@ -48,11 +50,15 @@ final class Document {
             boolean stops,
             VolumeLine limit,
             VolumeLine stopLine,
+            boolean isOfVolumes,
+            Scope scope,
             byte[] body) {
         this.source = source;
         this.stops = stops;
         this.limit = limit;
         this.stopLine = stopLine;
+        this.isOfVolumes = isOfVolumes;
+        this.scope = scope;
         this.body = body;
         this.factor = factor;
         this.users = Map.copyOf(users);
@@ -103,6 +109,16 @@ final class Document {
     /** From where on they stop; null likewise. */
     VolumeLine stopLine() {
         return stopLine;
+    }
+
+    /** Whose requests the factor is for. */
+    Scope scope() {
+        return scope;
+    }
+
+    /** Whether that is of who writes to full volumes, as far as what lies there is known. */
+    boolean isOfVolumes() {
+        return isOfVolumes;
     }
 
     /** What was received, to be kept; null where it was not received. */

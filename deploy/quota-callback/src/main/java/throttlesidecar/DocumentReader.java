@@ -9,7 +9,9 @@ import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * Reads the document of factors, and refuses every value that is not possible.
@@ -30,6 +32,9 @@ final class DocumentReader {
 
     /** A longer validity is cut to this one, a year in ms, so that sums stay within a long. */
     static final long LONGEST_VALIDITY_MS = 365L * 24 * 3600 * 1000;
+
+    /** A sidecar names far fewer, or all producers are throttled. */
+    static final int MOST_TOPICS = 100_000;
 
     private static final int LONGEST_NUMBER = 64;
     private static final int LONGEST_NAME = 1024;
@@ -55,6 +60,8 @@ final class DocumentReader {
     private VolumeLine limit;
     private VolumeLine stopLine;
     private double releaseMargin;
+    private boolean isOfVolumes;
+    private Scope scope = Scope.ALL;
 
     private DocumentReader(JsonParser parser) {
         this.parser = parser;
@@ -110,6 +117,8 @@ final class DocumentReader {
                 stops,
                 limit == null ? null : limit.withMargin(releaseMargin),
                 stopLine,
+                isOfVolumes,
+                scope,
                 body);
     }
 
@@ -151,6 +160,12 @@ final class DocumentReader {
                 break;
             case "stop_line":
                 stopLine = line(value);
+                break;
+            case "scope":
+                isOfVolumes = value == JsonToken.VALUE_STRING && parser.getText().equals("volume");
+                break;
+            case "topics":
+                scope = scope(value);
                 break;
             case "release_margin":
                 releaseMargin = positive(name, value);
@@ -195,6 +210,27 @@ final class DocumentReader {
         boolean isRatio = type.equals("min_available_ratio");
         boolean isKnown = isRatio || type.equals("min_available_bytes");
         return isKnown && !Double.isNaN(value) ? new VolumeLine(isRatio, value, 0.0) : null;
+    }
+
+    private Scope scope(JsonToken first) throws IOException, WrongAnswer {
+        if (first == JsonToken.VALUE_NULL) {
+            return Scope.ALL;
+        }
+        if (first != JsonToken.START_ARRAY) {
+            throw new WrongAnswer("topics is neither an array nor null");
+        }
+        Set<String> topics = new HashSet<>();
+        while (parser.nextToken() != JsonToken.END_ARRAY) {
+            if (parser.currentToken() != JsonToken.VALUE_STRING
+                    || parser.getTextLength() > LONGEST_NAME) {
+                throw new WrongAnswer("topics has a member that is no topic");
+            }
+            topics.add(parser.getText());
+            if (topics.size() > MOST_TOPICS) {
+                throw new WrongAnswer("topics has more than " + MOST_TOPICS + " members");
+            }
+        }
+        return Scope.of(topics);
     }
 
     private void readUsers(JsonToken value) throws IOException, WrongAnswer {

@@ -10,6 +10,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Rate;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import throttlesidecar.Throttle.Mode;
 
 /**
@@ -43,6 +44,7 @@ final class Enforcement {
     private final AtomicLong longestPauseMs = new AtomicLong();
     private final Faults faults = new Faults();
     private final Canary canary = new Canary();
+    private final Written written = new Written();
 
     /** The request whose quota this thread will ask for. */
     private final ThreadLocal<Charged> charged = ThreadLocal.withInitial(Charged::new);
@@ -69,7 +71,8 @@ final class Enforcement {
                         Factors.DISABLED,
                         Throttle.free(moments.nanos()),
                         Map.of(),
-                        settings.get());
+                        settings.get(),
+                        Scope.ALL);
     }
 
     /**
@@ -81,7 +84,8 @@ final class Enforcement {
         long nanos = moments.nanos();
         furthestMs = Math.max(furthestMs, moments.nowMs());
         if (factors.source() == Factors.Source.DISABLED) {
-            state = new InForce(factors, Throttle.free(nanos), Map.of(), now);
+            state = new InForce(factors, Throttle.free(nanos), Map.of(), now, Scope.ALL);
+            written.end();
             return;
         }
         InForce old = state;
@@ -102,7 +106,16 @@ final class Enforcement {
             Throttle before = old.users.getOrDefault(user, Throttle.free(nanos));
             users.put(user, next(before, user, factor, now, nanos, rates));
         });
-        state = new InForce(factors, all, users, now);
+        // Who was free in the throttle has no ramp after it.
+        Scope scope = factors.global() < 1.0 ? factors.scope() : old.scope;
+        InForce next = new InForce(factors, all, users, now, scope);
+        if (old.scope.isAll() && !next.scope.isAll()) {
+            written.begin(nanos);
+        }
+        state = next;
+        if (next.scope.isAll()) {
+            written.end();
+        }
     }
 
     private Throttle next(
@@ -127,9 +140,13 @@ final class Enforcement {
         /** Whether nothing of it lands. */
         private boolean denied;
 
-        void begin(long nowMs, boolean isDenied) {
+        /** Whether the factor for all is for it. */
+        private boolean isInScope = true;
+
+        void begin(long nowMs, boolean isDenied, boolean inScope) {
             recordedMs = nowMs;
             denied = isDenied;
+            isInScope = inScope;
         }
     }
 
@@ -143,11 +160,21 @@ final class Enforcement {
     }
 
     /**
-     * On the request path, before a request of the tag set is recorded.
+     * On the request path, before a request of the tag set is recorded, whoever it is of.
      *
      * @param tagSet null before its first request.
      */
     void beforeRecord(TagSet tagSet) {
+        beforeRecord(tagSet, null, null);
+    }
+
+    /**
+     * The same.
+     *
+     * @param principal the request's own object; null: it is in scope.
+     * @param clientId may be null or empty.
+     */
+    void beforeRecord(TagSet tagSet, KafkaPrincipal principal, String clientId) {
         InForce now = state;
         if (tagSet != null) {
             tagSets.install(tagSet);
@@ -155,7 +182,11 @@ final class Enforcement {
         if (now.isFree) {
             return;
         }
-        charged.get().begin(moments.nowMs(), Denied.isDue());
+        boolean isInScope =
+                now.scope.isAll()
+                        || principal == null
+                        || written.isInScope(principal, clientId, moments.nanos());
+        charged.get().begin(moments.nowMs(), Denied.isDue(), isInScope);
         if (tagSet == null ? now.all.mode() == Mode.FREE : now.isFree(tagSet)) {
             return;
         }
@@ -220,14 +251,15 @@ final class Enforcement {
         // cost the pause a second.
         long nowMs = request.recordedMs == NEVER ? moments.nowMs() : request.recordedMs;
         boolean denied = request.denied;
-        request.begin(NEVER, false);
+        boolean isInScope = request.isInScope;
+        request.begin(NEVER, false, true);
         Rate rate = (Rate) metric.measurable();
         double observed = rate.measure(config, nowMs);
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
         double landed = observed * window;
         double bytes = account.count(landed);
         if (!denied) {
-            now.take(tagSet, bytes, moments.nanos());
+            now.take(tagSet, bytes, isInScope, moments.nanos());
         }
         if (bytes < ONE_BYTE) {
             // As much has left the window as has landed: the last quota still fits.
@@ -237,11 +269,10 @@ final class Enforcement {
         Bounds bounds =
                 new Bounds(
                         now.limits, tagSet, own.bound(), bytes, landed, window, moments.nanos());
+        Throttle all = isInScope ? now.all : null;
         Throttle user = now.users.get(tagSet.user());
         double bound =
-                denied
-                        ? bounds.denied(now.all, user)
-                        : bounds.under(now.all, now.factors, user);
+                denied ? bounds.denied(all, user) : bounds.under(all, now.factors, user);
         if (bound >= own.bound()) {
             account.bound(null);
             return own;
@@ -257,9 +288,19 @@ final class Enforcement {
         return state.isStopping;
     }
 
-    /** Whether the factor of a client, by its tags, is 0. */
-    boolean stops(String user, String clientId) {
-        return state.stops(user, clientId);
+    /** Whether the factor of a client, by its tags, is 0 for a request that is in scope or not. */
+    boolean stops(String user, String clientId, boolean isInScope) {
+        return state.stops(user, clientId, isInScope);
+    }
+
+    /** Whose requests the throttle of all is for, or its ramp. */
+    Scope scope() {
+        return state.scope;
+    }
+
+    /** A request was authorized; called while {@link #scope} is not all. */
+    void noteScope(KafkaPrincipal principal, String clientId, boolean isInScope) {
+        written.note(principal, clientId, isInScope);
     }
 
     /** Whether a volume is below the stop line. */
@@ -273,12 +314,13 @@ final class Enforcement {
      *
      * @param tagSet null for a client that never had one.
      * @param user by the tag, whose factor is 0.
+     * @param isInScope whether the factor for all is for the request.
      */
-    boolean admits(TagSet tagSet, String user) {
+    boolean admits(TagSet tagSet, String user, boolean isInScope) {
         InForce now = state;
         long nanos = moments.nanos();
         Throttle own = now.users.get(user);
-        boolean all = now.all.mode() == Mode.STOPPED;
+        boolean all = isInScope && now.all.mode() == Mode.STOPPED;
         if (all && !now.all.reserve(tagSet, now.limits, now.factors.leak(), nanos)) {
             return false;
         }

@@ -29,6 +29,7 @@ final class Factors {
     private final Leak leak;
     private final boolean admitsNobody;
     private final boolean isSloped;
+    private final Scope scope;
 
     Factors(
             double global,
@@ -45,7 +46,7 @@ final class Factors {
             long generation,
             Leak leak,
             boolean admitsNobody) {
-        this(global, users, source, generation, leak, admitsNobody, false);
+        this(global, users, source, generation, leak, admitsNobody, false, Scope.ALL);
     }
 
     private Factors(
@@ -55,7 +56,8 @@ final class Factors {
             long generation,
             Leak leak,
             boolean admitsNobody,
-            boolean isSloped) {
+            boolean isSloped,
+            Scope scope) {
         this.global = global;
         this.users = Map.copyOf(users);
         this.source = source;
@@ -63,6 +65,7 @@ final class Factors {
         this.leak = leak;
         this.admitsNobody = admitsNobody;
         this.isSloped = isSloped;
+        this.scope = scope;
     }
 
     /** The factors without a valid document; {@code factor} within [0, 1]. */
@@ -72,12 +75,25 @@ final class Factors {
 
     /** The same with the smallest leak: what pauses can do instead of a refusal. */
     Factors urgent() {
-        return new Factors(global, users, source, generation, Leak.SMALLEST, admitsNobody);
+        return new Factors(
+                global, users, source, generation, Leak.SMALLEST, admitsNobody, isSloped, scope);
     }
 
     /** The same, on the slope between soft limit and limit. */
     Factors sloped() {
-        return new Factors(global, users, source, generation, leak, admitsNobody, true);
+        return new Factors(
+                global, users, source, generation, leak, admitsNobody, true, scope);
+    }
+
+    /** The same for the requests of a scope alone. */
+    Factors of(Scope newScope) {
+        return new Factors(
+                global, users, source, generation, leak, admitsNobody, isSloped, newScope);
+    }
+
+    /** Whose requests the factor for all is for. */
+    Scope scope() {
+        return scope;
     }
 
     /** Whether the factor for all multiplies the smaller of a quota and the rate before. */

@@ -145,6 +145,11 @@ final class Follower implements AutoCloseable {
         return following.limitsAgeMs(moments.nanos());
     }
 
+    /** Whether a throttle is for those alone who write to full volumes. */
+    boolean isOfVolumes() {
+        return following.isOfVolumes();
+    }
+
     /** How many requests had no valid answer. */
     long failures() {
         return following.failures();

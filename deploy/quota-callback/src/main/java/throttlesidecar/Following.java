@@ -283,6 +283,12 @@ final class Following {
                 : TimeUnit.NANOSECONDS.toMillis(nowNanos - known.atNanos);
     }
 
+    /** Whether a throttle is for those alone who write to full volumes, by the limits in use. */
+    boolean isOfVolumes() {
+        Limits known = limits;
+        return known != null && known.document.isOfVolumes();
+    }
+
     /** How many requests had no valid answer. */
     long failures() {
         return failures;
@@ -307,6 +313,9 @@ final class Following {
                                 LastAnswer.leak(own, counting),
                                 document.stops() && last.sees());
         factors = last != null && last.isSloped() ? factors.sloped() : factors;
+        if (last != null && last.sees()) {
+            factors = factors.of(LastAnswer.scope(last, counting));
+        }
         // Another sidecar's override is for another broker.
         boolean lifted = last == own && document.source() == Document.Source.OPERATOR;
         if (lifted) {
@@ -333,8 +342,13 @@ final class Following {
     private Factors seen(Factors factors, Document lines) {
         boolean violates = volumes.violate(lines.limit());
         boolean stops = volumes.stop(lines.stopLine());
-        if (!violates || factors.global() == 0.0 && (factors.admitsNobody() || !stops)) {
+        if (!violates) {
             return factors;
+        }
+        Scope scope = lines.isOfVolumes() ? volumes.scope() : Scope.ALL;
+        scope = factors.global() < 1.0 ? factors.scope().and(scope) : scope;
+        if (factors.global() == 0.0 && (factors.admitsNobody() || !stops)) {
+            return factors.of(scope);
         }
         reason = volumes.reason();
         return new Factors(
@@ -343,7 +357,8 @@ final class Following {
                 Factors.Source.LOCAL,
                 factors.generation(),
                 factors.leak(),
-                stops || factors.admitsNobody());
+                stops || factors.admitsNobody())
+                .of(scope);
     }
 
     private boolean isThrottling() {
@@ -367,6 +382,7 @@ final class Following {
                 && one.isSloped() == other.isSloped()
                 && (one.isSloped() || one.global() == other.global())
                 && one.admitsNobody() == other.admitsNobody()
+                && one.scope().equals(other.scope())
                 && one.users().equals(other.users());
     }
 

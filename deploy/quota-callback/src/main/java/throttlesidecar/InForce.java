@@ -12,7 +12,16 @@ final class InForce {
     final boolean isFree;
     final boolean isStopping;
 
-    InForce(Factors factors, Throttle all, Map<String, Throttle> users, Enforcement.Limits limits) {
+    /** Whose requests the throttle of all is for, or its ramp. */
+    final Scope scope;
+
+    InForce(
+            Factors factors,
+            Throttle all,
+            Map<String, Throttle> users,
+            Enforcement.Limits limits,
+            Scope scope) {
+        this.scope = all.mode() == Mode.FREE ? Scope.ALL : scope;
         this.factors = factors;
         this.all = all;
         this.users = users;
@@ -25,21 +34,21 @@ final class InForce {
                         || users.values().stream().anyMatch(user -> user.mode() == Mode.STOPPED);
     }
 
-    /** Whether the factor of a client, by its tags, is 0. */
-    boolean stops(String user, String clientId) {
+    /** Whether the factor of a client, by its tags, is 0 for a request that is in scope or not. */
+    boolean stops(String user, String clientId, boolean isInScope) {
         if (!isStopping || limits.excludes(user, clientId)) {
             return false;
         }
         Throttle own = users.get(user);
-        return all.mode() == Mode.STOPPED || own != null && own.mode() == Mode.STOPPED;
+        return isInScope && all.mode() == Mode.STOPPED || own != null && own.mode() == Mode.STOPPED;
     }
 
     /** Takes what has landed from the leak budgets of the throttles that stop a tag set. */
-    void take(TagSet tagSet, double bytes, long nanos) {
+    void take(TagSet tagSet, double bytes, boolean isInScope, long nanos) {
         if (!isStopping || bytes < Enforcement.ONE_BYTE) {
             return;
         }
-        if (all.mode() == Mode.STOPPED) {
+        if (isInScope && all.mode() == Mode.STOPPED) {
             all.take(tagSet, bytes, limits, factors.leak(), nanos);
         }
         Throttle own = users.get(tagSet.user());

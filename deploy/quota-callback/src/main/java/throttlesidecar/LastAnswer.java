@@ -165,6 +165,15 @@ final class LastAnswer {
         return smallest;
     }
 
+    /** Whose requests a factor is for, by all whose word counts and who see a violation as it does. */
+    static Scope scope(LastAnswer strictest, List<LastAnswer> counting) {
+        Scope scope = strictest.document.scope();
+        for (LastAnswer last : counting) {
+            scope = last.rank() == VIOLATION ? scope.and(last.document.scope()) : scope;
+        }
+        return scope;
+    }
+
     /**
      * Whether no sidecar answers any more, and the one that observed last expected a volume at its limit
      * by now. A broker sees its own volumes alone: without this it would go on filling the replicas that

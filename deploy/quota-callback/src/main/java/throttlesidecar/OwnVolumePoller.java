@@ -1,10 +1,16 @@
 package throttlesidecar;
 
 import java.io.File;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * Looks at the volumes of this broker's log dirs four times a second, so that a dead sidecar does not
@@ -12,6 +18,12 @@ import java.util.function.Consumer;
  */
 final class OwnVolumePoller implements AutoCloseable {
     static final long EVERY_MS = 250;
+
+    /** What lies on them is listed at each fourth look, where that matters. */
+    private static final int LOOKS = 4;
+
+    /** As Kafka names partitions' folders; those that are deleted don't count. */
+    private static final Pattern FOLDER = Pattern.compile("(.+)-[0-9]+(\\.[0-9a-f]+-future)?");
 
     /** What a file system says. */
     interface Disk {
@@ -25,21 +37,35 @@ final class OwnVolumePoller implements AutoCloseable {
             // Both are 0 after an error.
             return total > 0 ? new VolumeReadings.Volume(folder.getUsableSpace(), total) : null;
         };
+
+        /** The names of its folders; null when it says nothing. */
+        default String[] list(String logDir) {
+            return new File(logDir).list();
+        }
     }
 
     private final List<String> logDirs;
     private final Disk disk;
+    private final BooleanSupplier lists;
     private final Consumer<VolumeReadings> seen;
     private final Thread thread = new Thread(this::run, "throttle-sidecar-volumes");
     private final Map<String, VolumeReadings.Volume> last = new TreeMap<>();
+    private final Map<String, Scope> scopes = new HashMap<>();
+    private int looks;
     private volatile boolean closed;
 
     /**
      * Looks from {@link #start} on.
      *
+     * @param lists whether it matters what lies on them.
      * @param seen gets what was seen, on the thread that looks.
      */
-    OwnVolumePoller(List<String> logDirs, Disk disk, Consumer<VolumeReadings> seen) {
+    OwnVolumePoller(
+            List<String> logDirs,
+            Disk disk,
+            BooleanSupplier lists,
+            Consumer<VolumeReadings> seen) {
+        this.lists = lists;
         this.logDirs = List.copyOf(logDirs);
         this.disk = disk;
         this.seen = seen;
@@ -71,12 +97,38 @@ final class OwnVolumePoller implements AutoCloseable {
 
     /** One look at all log dirs. */
     void look() {
+        if (looks++ % LOOKS == 0) {
+            scopes.clear();
+        }
         for (String logDir : logDirs) {
             VolumeReadings.Volume volume = disk.look(logDir);
             if (volume != null) {
-                last.put(logDir, volume);
+                Scope scope =
+                        lists.getAsBoolean()
+                                ? scopes.computeIfAbsent(logDir, this::list)
+                                : Scope.ALL;
+                last.put(
+                        logDir,
+                        new VolumeReadings.Volume(
+                                volume.availableBytes(), volume.totalBytes(), scope));
             }
         }
         seen.accept(new VolumeReadings(last));
+    }
+
+    /** Who writes to what lies in a log dir. */
+    private Scope list(String logDir) {
+        String[] names = disk.list(logDir);
+        if (names == null) {
+            return Scope.ALL;
+        }
+        Set<String> topics = new HashSet<>();
+        for (String name : names) {
+            Matcher found = FOLDER.matcher(name);
+            if (found.matches()) {
+                topics.add(found.group(1));
+            }
+        }
+        return Scope.of(topics);
     }
 }

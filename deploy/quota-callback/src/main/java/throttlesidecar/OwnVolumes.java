@@ -49,6 +49,15 @@ final class OwnVolumes {
         return stopped;
     }
 
+    /** Who writes to those that {@link #violate} found; there is one. */
+    Scope scope() {
+        Scope scope = Scope.of(Set.of());
+        for (String logDir : violating) {
+            scope = scope.and(readings.volumes().get(logDir).scope());
+        }
+        return scope;
+    }
+
     /** Which volumes {@link #violate} found, for the log. */
     String reason() {
         return violating.stream()

@@ -15,29 +15,30 @@ import java.util.concurrent.ConcurrentHashMap;
  * <p>Example: of 4 at most, a b c are put: {a b} is old, {c} is young. With a, which is found, {c a}
  * becomes the old one, and b is gone.
  *
+ * @param <K> the keys.
  * @param <V> the values.
  */
-final class Recent<V> {
+final class Recent<K, V> {
     private final int half;
-    private volatile Generations<V> now = new Generations<>(new ConcurrentHashMap<>(), Map.of());
+    private volatile Generations<K, V> now = new Generations<>(new ConcurrentHashMap<>(), Map.of());
 
     Recent(int most) {
         half = most / 2;
     }
 
-    private static final class Generations<V> {
-        private final Map<String, V> young;
-        private final Map<String, V> old;
+    private static final class Generations<K, V> {
+        private final Map<K, V> young;
+        private final Map<K, V> old;
 
-        Generations(Map<String, V> young, Map<String, V> old) {
+        Generations(Map<K, V> young, Map<K, V> old) {
             this.young = young;
             this.old = old;
         }
     }
 
     /** The value of a key; null for none. */
-    V get(String key) {
-        Generations<V> read = now;
+    V get(K key) {
+        Generations<K, V> read = now;
         V value = read.young.get(key);
         if (value == null) {
             value = read.old.get(key);
@@ -49,8 +50,8 @@ final class Recent<V> {
     }
 
     /** The value of a key, which has this one from now on unless it had another. */
-    V put(String key, V value) {
-        Generations<V> read = now;
+    V put(K key, V value) {
+        Generations<K, V> read = now;
         V other = read.young.putIfAbsent(key, value);
         if (other == null && read.young.size() >= half) {
             turn(read);
@@ -58,15 +59,15 @@ final class Recent<V> {
         return other == null ? value : other;
     }
 
-    private synchronized void turn(Generations<V> full) {
+    private synchronized void turn(Generations<K, V> full) {
         if (now == full) {
             now = new Generations<>(new ConcurrentHashMap<>(), full.young);
         }
     }
 
     /** Forgets a key. */
-    void remove(String key) {
-        Generations<V> read = now;
+    void remove(K key) {
+        Generations<K, V> read = now;
         read.young.remove(key);
         if (!read.old.isEmpty()) {
             read.old.remove(key);
@@ -80,13 +81,13 @@ final class Recent<V> {
 
     /** Whether there are none. */
     boolean isEmpty() {
-        Generations<V> read = now;
+        Generations<K, V> read = now;
         return read.young.isEmpty() && read.old.isEmpty();
     }
 
     /** How many there are; one that is young again counts twice until its old generation goes. */
     int size() {
-        Generations<V> read = now;
+        Generations<K, V> read = now;
         return read.young.size() + read.old.size();
     }
 }

@@ -7,6 +7,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Supplier;
 import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.apache.kafka.server.quota.ClientQuotaType;
@@ -96,7 +97,7 @@ final class Refusals {
     private final RefusalLog log;
     private final Moments moments;
     private final Journal journal;
-    private final Recent<Verdict> verdicts = new Recent<>(MOST_REFUSED);
+    private final Recent<String, Verdict> verdicts = new Recent<>(MOST_REFUSED);
     private final Map<Reason, LongAdder> counts = new EnumMap<>(Reason.class);
     private final MostRefused mostRefused = new MostRefused();
     private final AtomicLong lineAtNanos;
@@ -137,6 +138,9 @@ final class Refusals {
         private volatile long mutedNanos;
         private volatile boolean isReleased;
 
+        /** Whose requests were refused when this one's last was. */
+        private volatile Scope scope = Scope.ALL;
+
         /** Whether the release has come for it too: the client has nothing in flight. */
         boolean ends(long nanos) {
             if (!isReleased) {
@@ -152,8 +156,9 @@ final class Refusals {
         }
 
         /** A request is refused; returns whether the connection is to be muted. */
-        boolean refused(Reason reason, long nanos) {
+        boolean refused(Reason reason, Scope newScope, long nanos) {
             lastNanos = nanos;
+            scope = newScope;
             isReleased = reason == Reason.RELEASE;
             long last = nanos - releasedNanos < SHRINKS_MS * NANOS_PER_MS ? nanos : mutedNanos;
             boolean mutes = !isReleased || nanos - last >= MUTES_MS * NANOS_PER_MS;
@@ -175,20 +180,26 @@ final class Refusals {
      */
     void check(
             String id,
-            String principal,
+            KafkaPrincipal principal,
             String clientId,
             List<Action> actions,
             List<AuthorizationResult> results) {
         Mute.none();
         boolean isKnown = connections.knows(id);
         boolean isFree = !enforcement.stopsAnybody() && verdicts.isEmpty();
+        Scope scope = enforcement.scope();
         // One that is known has written to a topic that is not excluded.
-        if (isFree && isKnown && writers.isEmpty()) {
+        if (isFree && isKnown && writers.isEmpty() && scope.isAll()) {
             return;
         }
         Terms now = terms.get();
+        boolean isInScope = scope.has(actions, results);
+        if (!scope.isAll()) {
+            enforcement.noteScope(principal, clientId, isInScope);
+        }
+        String name = principal.getName();
         boolean onlyExcluded = writesToExcludedOnly(now, actions, results);
-        writers.saw(principal, clientId, onlyExcluded);
+        writers.saw(name, clientId, onlyExcluded);
         if (onlyExcluded) {
             return;
         }
@@ -196,24 +207,36 @@ final class Refusals {
             connections.note(id);
             return;
         }
-        check(now, id, isKnown, principal, clientId);
+        check(now, id, isKnown, name, clientId, isInScope);
     }
 
-    private void check(Terms now, String id, boolean isKnown, String principal, String clientId) {
+    private void check(
+            Terms now,
+            String id,
+            boolean isKnown,
+            String principal,
+            String clientId,
+            boolean isInScope) {
         long nanos = moments.nanos();
         Quotas.Client client = quotas.client(principal, clientId);
         Map<String, String> tags = client.tags(ClientQuotaType.PRODUCE);
         String user = tags.get(QuotaBook.USER_TAG);
         boolean stops =
-                now.refuses() && enforcement.stops(user, tags.get(QuotaBook.CLIENT_ID_TAG));
+                now.refuses()
+                        && enforcement.stops(
+                                user, tags.get(QuotaBook.CLIENT_ID_TAG), isInScope);
         Verdict verdict = verdicts.get(id);
-        if (stops && enforcement.admitsNobody()) {
+        if (stops && isInScope && enforcement.admitsNobody()) {
             refuse(id, verdict, Reason.STOP_LINE, nanos, principal, clientId);
         }
         if (stops && !isKnown) {
-            if (verdict != null || !enforcement.admits(client.tagSet(tagSets), user)) {
+            if (verdict != null || !enforcement.admits(client.tagSet(tagSets), user, isInScope)) {
                 refuse(id, verdict, Reason.NEW_CONNECTION, nanos, principal, clientId);
             }
+            return;
+        }
+        if (verdict != null && !isInScope && verdict.scope.equals(enforcement.scope())) {
+            // To what it writes now it has nothing in flight that was refused.
             return;
         }
         if (verdict != null) {
@@ -222,7 +245,10 @@ final class Refusals {
             }
             verdicts.remove(id);
         }
-        connections.note(id);
+        // What is free in a throttle makes no connection one from before it.
+        if (isInScope || isKnown) {
+            connections.note(id);
+        }
         forget(nanos);
     }
 
@@ -247,7 +273,7 @@ final class Refusals {
             String principal,
             String clientId) {
         Verdict verdict = last == null ? verdicts.put(id, new Verdict()) : last;
-        boolean mutes = verdict.refused(reason, nanos);
+        boolean mutes = verdict.refused(reason, enforcement.scope(), nanos);
         counts.get(reason).increment();
         mostRefused.add(principal, clientId);
         sinceLine.increment();

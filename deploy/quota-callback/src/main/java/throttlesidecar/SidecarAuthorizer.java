@@ -82,7 +82,7 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
             if (allowed) {
                 refusals.check(
                         context.connectionId,
-                        context.principal.getName(),
+                        context.principal,
                         context.clientId(),
                         actions,
                         results);

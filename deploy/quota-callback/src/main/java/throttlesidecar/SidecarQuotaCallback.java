@@ -76,7 +76,7 @@ public final class SidecarQuotaCallback
         if (type == ClientQuotaType.PRODUCE) {
             Enforcement enforcement = store.enforcement();
             try {
-                enforcement.beforeRecord(client.tagSet(store.tagSets()));
+                enforcement.beforeRecord(client.tagSet(store.tagSets()), principal, clientId);
             } catch (RuntimeException | LinkageError error) {
                 enforcement.failed(error);
             }

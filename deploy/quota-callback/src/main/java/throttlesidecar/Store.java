@@ -44,6 +44,7 @@ final class Store {
     private final OwnVolumePoller poller;
     private final AtomicLong changes = new AtomicLong();
     private volatile Settings settings;
+    private boolean wasBlind;
     private boolean wasEmergency;
 
     /** The authorities in use, and the file that they were read from; null at first. */
@@ -82,7 +83,11 @@ final class Store {
                         journal);
         figures =
                 new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, follower);
-        poller = new OwnVolumePoller(settings.logDirs(), OwnVolumePoller.Disk.SYSTEM, follower::see);
+        poller = new OwnVolumePoller(
+                        settings.logDirs(),
+                        OwnVolumePoller.Disk.SYSTEM,
+                        follower::isOfVolumes,
+                        follower::see);
     }
 
     /**
@@ -252,7 +257,8 @@ final class Store {
     private void apply(Factors factors) {
         // Below the stop line pauses are as long as for a full volume where nothing is refused.
         boolean pausesOnly = factors.admitsNobody() && settings.refuses() && !refusals.hasAuthorizer();
-        quotas.apply(pausesOnly ? factors.urgent() : factors, enforcement);
+        Factors inForce = scoped(factors);
+        quotas.apply(pausesOnly ? inForce.urgent() : inForce, enforcement);
         refusals.applied();
         boolean emergency = figures.isEmergency();
         if (emergency && !wasEmergency) {
@@ -271,6 +277,18 @@ final class Store {
                 journal.warn(
                         "The quota callback does not throttle all clients as it should ("
                                 + fault + ": " + detail + "). Report it, with Kafka's version"));
+    }
+
+    /** Topics are what the authorizer sees alone: without it a factor is for all. */
+    private Factors scoped(Factors factors) {
+        boolean isBlind = !factors.scope().isAll() && !refusals.hasAuthorizer();
+        if (isBlind && !wasBlind) {
+            journal.warn(
+                    "All producers are throttled, also those that do not write to the full volume:"
+                            + " authorizer.class.name is not " + SidecarAuthorizer.class.getName());
+        }
+        wasBlind = isBlind;
+        return isBlind ? factors.of(Scope.ALL) : factors;
     }
 
     private Map<String, String> headers() {

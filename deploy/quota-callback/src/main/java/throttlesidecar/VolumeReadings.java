@@ -22,10 +22,25 @@ final class VolumeReadings {
     static final class Volume {
         private final long availableBytes;
         private final long totalBytes;
+        private final Scope scope;
 
         Volume(long availableBytes, long totalBytes) {
+            this(availableBytes, totalBytes, Scope.ALL);
+        }
+
+        /**
+         * A volume.
+         *
+         * @param scope who writes to it; all, where what lies there is not known.
+         */
+        Volume(long availableBytes, long totalBytes, Scope scope) {
             this.availableBytes = availableBytes;
             this.totalBytes = totalBytes;
+            this.scope = scope;
+        }
+
+        Scope scope() {
+            return scope;
         }
 
         long availableBytes() {

@@ -67,9 +67,9 @@ class LeakTest {
         pause(REQUEST);
         TagSet tagSet = rig.tagSets.find("", "c");
         moments.pass(9_000);
-        assertFalse(rig.enforcement.admits(tagSet, ""));
+        assertFalse(rig.enforcement.admits(tagSet, "", true));
         moments.pass(1_100);
-        assertTrue(rig.enforcement.admits(tagSet, ""));
+        assertTrue(rig.enforcement.admits(tagSet, "", true));
     }
 
     /** Such a user is throttled for what it does, and not for a disk that fills. */

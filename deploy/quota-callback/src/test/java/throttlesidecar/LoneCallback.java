@@ -24,7 +24,7 @@ final class LoneCallback implements ClientQuotaCallback {
             ClientQuotaType type, KafkaPrincipal principal, String clientId) {
         Quotas.Client client = quotas.client(principal.getName(), clientId);
         if (type == ClientQuotaType.PRODUCE) {
-            enforcement.beforeRecord(client.tagSet(tagSets));
+            enforcement.beforeRecord(client.tagSet(tagSets), principal, clientId);
         }
         return client.tags(type);
     }

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 
 /** A bounded table that keeps what was used last. */
 class RecentTest {
-    private final Recent<Integer> recent = new Recent<>(100);
+    private final Recent<String, Integer> recent = new Recent<>(100);
 
     /** The last fifty that were used are always there, and never more than a hundred. */
     @Test

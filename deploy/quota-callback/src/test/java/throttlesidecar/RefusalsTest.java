@@ -385,8 +385,8 @@ class RefusalsTest {
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
         moments.pass(2 * Refusals.FORGET_MS);
-        refusals.check(
-                "bobs", "bob", "app", StandardRig.writes(ResourceType.TOPIC, "t"), ALLOWED);
+        KafkaPrincipal bob = new KafkaPrincipal("User", "bob");
+        refusals.check("bobs", bob, "app", StandardRig.writes(ResourceType.TOPIC, "t"), ALLOWED);
         assertEquals(REFUSED, produce("new-2", "app"));
     }
 

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -289,12 +290,89 @@ class SourcesTest {
         Document stop =
                 new Document(
                         0.0, Map.of(), 1, 300_000, "", Document.Source.OBSERVATION, true,
-                        LIMIT, STOP, null);
+                        LIMIT, STOP, false, Scope.ALL, null);
         following.onOther(0, Answer.modified(stop, "\"t\"", Leak.WHOLE, now, 60_000));
         assertTrue(decided().admitsNobody());
         assertEquals(Source.SIDECAR, decided().source());
         own(says("override", 0.0, 0));
         assertFalse(decided().admitsNobody());
+    }
+
+    private static Document scoped(double factor, String... topics) {
+        Scope scope = topics.length == 0 ? Scope.ALL : Scope.of(Set.of(topics));
+        return new Document(
+                factor, Map.of(), 1, 300_000, "", Document.Source.OBSERVATION, false,
+                LIMIT, STOP, true, scope, null);
+    }
+
+    private static VolumeReadings holding(String topic, long available) {
+        Scope scope = Scope.of(Set.of(topic));
+        return new VolumeReadings(
+                Map.of("/b", new VolumeReadings.Volume(available, 1000, scope)));
+    }
+
+    /** Its own eyes are for who writes to its own full volumes, and add those to a sidecar's. */
+    @Test
+    void itsOwnEyesHaveAScope() {
+        own(Answer.modified(scoped(1.0), "\"t\"", now));
+        following.onReadings(holding("mine", 100));
+        assertEquals(Source.LOCAL, decided().source());
+        assertEquals(Scope.of(Set.of("mine")), decided().scope());
+        own(Answer.modified(scoped(0.0, "theirs"), "\"u\"", now));
+        assertEquals(Source.SIDECAR, decided().source());
+        assertEquals(Scope.of(Set.of("mine", "theirs")), decided().scope());
+        following.onReadings(holding("mine", 101));
+        assertEquals(Scope.of(Set.of("theirs")), decided().scope());
+        own(Answer.modified(scoped(0.0), "\"v\"", now));
+        assertTrue(decided().scope().isAll(), "what lies there is not known");
+    }
+
+    /** Whoever sees a violation counts with its topics, whoever observed last. */
+    @Test
+    void topicsAreOfAllThatSeeAViolation() {
+        following.adoptOthers(2);
+        own(Answer.modified(scoped(0.0, "a"), "\"t\"", now));
+        following.onOther(0, Answer.modified(scoped(0.0, "b"), "\"u\"", Leak.WHOLE, now, 60_000));
+        following.onOther(1, Answer.modified(scoped(1.0), "\"v\"", Leak.WHOLE, now, 0));
+        assertEquals(Scope.of(Set.of("a", "b")), decided().scope());
+    }
+
+    /** Of a log dir without a listing all writers count, and so they do where nobody asks for one. */
+    @Test
+    void listsWhatLiesOnItsVolumes() {
+        Map<String, String[]> folders = new HashMap<>();
+        OwnVolumePoller.Disk disk =
+                new OwnVolumePoller.Disk() {
+                    @Override
+                    public VolumeReadings.Volume look(String logDir) {
+                        return new VolumeReadings.Volume(1, 2);
+                    }
+
+                    @Override
+                    public String[] list(String logDir) {
+                        return folders.get(logDir);
+                    }
+                };
+        String moves = "d-3.0123456789abcdef0123456789abcdef-future";
+        String deleted = "e-0.0123456789abcdef0123456789abcdef-delete";
+        folders.put("/a", new String[] {"a-0", "b-c-12", moves, deleted, "meta.properties"});
+        boolean[] isAsked = {false};
+        List<VolumeReadings> seen = new ArrayList<>();
+        OwnVolumePoller poller =
+                new OwnVolumePoller(List.of("/a", "/b"), disk, () -> isAsked[0], seen::add);
+        poller.look();
+        assertTrue(seen.get(0).volumes().get("/a").scope().isAll());
+        isAsked[0] = true;
+        poller.look();
+        Scope listed = Scope.of(Set.of("a", "b-c", "d"));
+        assertEquals(listed, seen.get(1).volumes().get("/a").scope());
+        assertTrue(seen.get(1).volumes().get("/b").scope().isAll());
+        folders.put("/a", new String[] {"z-0"});
+        poller.look();
+        assertEquals(listed, seen.get(2).volumes().get("/a").scope(), "once a second is enough");
+        poller.look();
+        poller.look();
+        assertEquals(Scope.of(Set.of("z")), seen.get(4).volumes().get("/a").scope());
     }
 
     /** The limits of a document count when its validity has ended, and with the sidecar's fallback. */
@@ -378,7 +456,7 @@ class SourcesTest {
     void theLastReadingRemains() {
         Map<String, VolumeReadings.Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
         List<VolumeReadings> seen = new ArrayList<>();
-        OwnVolumePoller poller = new OwnVolumePoller(List.of("/a", "/b"), disks::get, seen::add);
+        OwnVolumePoller poller = new OwnVolumePoller(List.of("/a", "/b"), disks::get, () -> false, seen::add);
         poller.look();
         disks.remove("/a");
         disks.put("/b", volume(7));

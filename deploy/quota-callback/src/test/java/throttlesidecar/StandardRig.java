@@ -46,11 +46,16 @@ final class StandardRig {
     }
 
     static RequestContext context(ApiKeys api, String connection, String user, String clientId) {
+        return context(api, connection, new KafkaPrincipal("User", user), clientId);
+    }
+
+    static RequestContext context(
+            ApiKeys api, String connection, KafkaPrincipal principal, String clientId) {
         return new RequestContext(
                 new RequestHeader(api, api.latestVersion(), clientId, 1),
                 connection,
                 InetAddress.getLoopbackAddress(),
-                new KafkaPrincipal("User", user),
+                principal,
                 new ListenerName("PLAIN"),
                 SecurityProtocol.PLAINTEXT,
                 ClientInformation.EMPTY,

@@ -1,0 +1,287 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** Whom a throttle is for: who writes to topics on full volumes, by authorizer and quota manager. */
+class ScopeTest {
+    private static final String P = "client.quota.callback.sidecar.";
+    private static final int REFUSED = -1;
+
+    private final MovedMoments moments = new MovedMoments();
+    private final Lines lines = new Lines();
+    private final TagSets tagSets = new TagSets();
+    private final Connections connections = new Connections(100);
+    private final Settings settings = Settings.of(Map.of(P + "url", "http://127.0.0.1:1"));
+    private final Quotas quotas = new Quotas(() -> settings, tagSets, true);
+    private final Enforcement enforcement =
+            new Enforcement(tagSets, quotas, () -> settings, moments);
+    private final Refusals refusals =
+            new Refusals(
+                    connections,
+                    quotas,
+                    tagSets,
+                    enforcement,
+                    () -> settings,
+                    new ExcludedWriters(quotas::settingsChanged),
+                    RefusalLog.ofBroker(),
+                    moments,
+                    lines);
+    private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
+    private final Metrics metrics =
+            new Metrics(
+                    new MetricConfig(),
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(tagSets))),
+                    MovedMoments.time(moments));
+    private final KafkaQuotas kafka;
+
+    ScopeTest() {
+        tagSets.enforcement(enforcement);
+        connections.refusals(refusals);
+        StandardRig.started(authorizer, StandardRig.OPEN);
+        kafka =
+                new KafkaQuotas(
+                        "Produce",
+                        metrics,
+                        MovedMoments.time(moments),
+                        new LoneCallback(quotas, tagSets, enforcement));
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        Mute.none();
+        kafka.close();
+        authorizer.close();
+    }
+
+    private static KafkaPrincipal ann() {
+        return new KafkaPrincipal("User", "ann");
+    }
+
+    private boolean admits(String connection, KafkaPrincipal principal, String... topics) {
+        try {
+            authorizer.authorize(
+                    StandardRig.context(ApiKeys.PRODUCE, connection, principal, "app"),
+                    StandardRig.writes(ResourceType.TOPIC, topics));
+            return true;
+        } catch (RefusedException refused) {
+            return false;
+        }
+    }
+
+    /** The pause of a request of 1 MB that has landed, ms. */
+    private int charge(KafkaPrincipal principal) {
+        return kafka.record(principal, "app", 1e6, moments.nowMs());
+    }
+
+    /** Both, of a request with a principal of its own; or that it was refused. */
+    private int produce(String connection, String... topics) {
+        KafkaPrincipal principal = ann();
+        return admits(connection, principal, topics) ? charge(principal) : REFUSED;
+    }
+
+    private void apply(double factor, Scope scope) {
+        apply(new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1).of(scope));
+    }
+
+    private void apply(Factors factors) {
+        quotas.apply(factors, enforcement);
+        refusals.applied();
+    }
+
+    private static Scope of(String... topics) {
+        return Scope.of(Set.of(topics));
+    }
+
+    /** Ten seconds at 1 MB/s, of one connection. */
+    private void runs() {
+        for (int second = 0; second < 10; second++) {
+            assertEquals(0, produce("old", "free"));
+            moments.pass(1000);
+        }
+    }
+
+    /** Who writes elsewhere has no pause and is not refused, on new connections either. */
+    @Test
+    void onlyWhoWritesToAFullVolumeIsThrottled() {
+        runs();
+        apply(0.0, of("full", "fuller"));
+        assertEquals(0, produce("old", "free"));
+        for (int each = 0; each < 20; each++) {
+            assertEquals(0, produce("new-" + each, "free"));
+        }
+        assertEquals(4000, produce("old", "full"), 1);
+        produce("later-1", "full");
+        assertEquals(REFUSED, produce("later-2", "full"));
+        assertEquals(0, produce("later-2", "free"), "its connection is refused for full ones alone");
+        assertEquals(REFUSED, produce("later-2", "free", "fuller"), "one topic is enough");
+    }
+
+    /** What was free in a throttle makes no connection one from before it. */
+    @Test
+    void afterAFreeRequestAConnectionIsStillNew() {
+        runs();
+        apply(0.0, of("full"));
+        produce("new-1", "full");
+        assertEquals(0, produce("new-2", "free"));
+        assertEquals(REFUSED, produce("new-2", "full"));
+    }
+
+    /** What others land that are free uses up no leak budget. */
+    @Test
+    void whoIsFreeTakesNoBudget() {
+        runs();
+        apply(0.0, of("full"));
+        for (int each = 0; each < 50; each++) {
+            assertEquals(0, produce("old", "free"));
+        }
+        assertTrue(produce("new-1", "full") > 0, "nothing is owed");
+        assertEquals(REFUSED, produce("new-2", "full"));
+    }
+
+    /** With acks=all a request is charged later, when others of its client were: its own counts. */
+    @Test
+    void eachRequestCountsAsWhatItWritesTo() {
+        runs();
+        apply(0.0, of("full"));
+        KafkaPrincipal one = ann();
+        KafkaPrincipal other = ann();
+        assertTrue(admits("old", one, "full"));
+        assertTrue(admits("old", other, "free"));
+        assertEquals(4000, charge(one), 1);
+        assertEquals(0, charge(other));
+    }
+
+    /** One principal object for all, as ANONYMOUS: a client counts as what it wrote to last. */
+    @Test
+    void withoutLoginsAClientCountsAsItsLastRequest() {
+        runs();
+        apply(0.0, of("full"));
+        assertTrue(admits("old", KafkaPrincipal.ANONYMOUS, "free"));
+        assertEquals(0, charge(KafkaPrincipal.ANONYMOUS));
+        assertTrue(admits("old", KafkaPrincipal.ANONYMOUS, "full"));
+        assertTrue(charge(KafkaPrincipal.ANONYMOUS) > 0);
+        assertTrue(charge(KafkaPrincipal.ANONYMOUS) > 0);
+        assertTrue(admits("old", KafkaPrincipal.ANONYMOUS, "free"));
+        assertEquals(0, charge(KafkaPrincipal.ANONYMOUS));
+    }
+
+    /** What was under way when the throttle began is not paused; what is not known later is. */
+    @Test
+    void whatWasAuthorizedBeforeIsFree() {
+        runs();
+        apply(0.0, of("full"));
+        moments.pass(Written.UNDER_WAY_MS);
+        assertEquals(0, charge(ann()));
+        moments.pass(1);
+        assertTrue(charge(ann()) > 0);
+    }
+
+    /** With topics that are not known all are throttled, and with others those. */
+    @Test
+    void theScopeMoves() {
+        runs();
+        apply(0.0, Scope.ALL);
+        assertEquals(4000, produce("old", "free"), 1);
+        apply(0.0, of("full"));
+        assertEquals(0, produce("old", "free"));
+        apply(0.0, of("free"));
+        assertEquals(4000, produce("old", "free"), 1);
+    }
+
+    /** After the release who was free has no ramp, and who was not has one. */
+    @Test
+    void whoWasFreeHasNoRamp() {
+        runs();
+        apply(0.0, of("full"));
+        moments.pass(20_000);
+        apply(1.0, Scope.ALL);
+        int ramped = 0;
+        for (int each = 0; each < 20; each++) {
+            assertEquals(0, produce("old", "free"), "request " + each);
+            ramped = Math.max(ramped, produce("old", "full"));
+        }
+        assertTrue(ramped > 0);
+    }
+
+    /** A factor between 0 and 1 is for them alone too. */
+    @Test
+    void aQuotaIsMultipliedForThoseAlone() {
+        runs();
+        apply(0.1, of("full"));
+        for (int each = 0; each < 5; each++) {
+            assertEquals(0, produce("old", "free"));
+        }
+        assertTrue(produce("old", "full") > 0);
+    }
+
+    /** Below the stop line others are admitted. */
+    @Test
+    void theStopLineHasTheSameScope() {
+        runs();
+        Leak leak = Leak.WHOLE;
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, leak, true).of(of("full")));
+        assertEquals(REFUSED, produce("old", "full"));
+        assertEquals(0, produce("old", "free"));
+        assertEquals(0, produce("new", "free"));
+    }
+
+    /** A throttle of the user's own is for all that the user writes. */
+    @Test
+    void aUsersOwnThrottleHasNoScope() {
+        runs();
+        Map<String, Double> users = Map.of("ann", 0.0);
+        apply(new Factors(0.0, users, Factors.Source.SIDECAR, 1).of(of("full")));
+        assertTrue(produce("old", "free") > 0);
+        produce("new-1", "free");
+        assertEquals(REFUSED, produce("new-2", "free"));
+    }
+
+    /** When topics leave the scope a refused connection may have requests to them under way. */
+    @Test
+    void whoWasRefusedIsFreeAfterABreak() {
+        runs();
+        apply(0.0, of("full", "other"));
+        produce("new-1", "other");
+        assertEquals(REFUSED, produce("new-2", "other"));
+        apply(0.0, of("full"));
+        assertEquals(REFUSED, produce("new-2", "other"), "it may be behind one that was refused");
+        moments.pass(Refusals.LONGEST_BREAK_MS);
+        assertEquals(0, produce("new-2", "other"));
+    }
+
+    private static Document read(String members) throws WrongAnswer {
+        String text = "{\"factor\":0.0,\"valid_for_ms\":9" + members + "}";
+        return DocumentReader.read(text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Topics are for all where there are none, as of an older sidecar; a wrong list is an error. */
+    @Test
+    void isReadOfTheDocument() throws Exception {
+        assertTrue(read("").scope().isAll());
+        assertTrue(read(",\"topics\":null").scope().isAll());
+        assertEquals(of("a", "b"), read(",\"topics\":[\"a\",\"b\"]").scope());
+        assertEquals(of(), read(",\"topics\":[]").scope());
+        assertTrue(read(",\"scope\":\"volume\"").isOfVolumes());
+        assertFalse(read(",\"scope\":\"cluster\"").isOfVolumes());
+        for (String wrong : List.of("7", "\"a\"", "[7]", "[[\"a\"]]", "{}")) {
+            assertThrows(
+                    WrongAnswer.class, () -> read(",\"topics\":" + wrong), wrong);
+        }
+    }
+}
