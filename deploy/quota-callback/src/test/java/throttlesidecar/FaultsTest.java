@@ -2,19 +2,13 @@ package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
-import static org.junit.jupiter.api.Assertions.assertSame;
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
-import org.apache.kafka.common.metrics.KafkaMetric;
-import org.apache.kafka.common.metrics.MetricConfig;
-import org.apache.kafka.common.metrics.Quota;
-import org.apache.kafka.common.metrics.stats.Value;
 import org.junit.jupiter.api.Test;
 
-/** What the guards find where Kafka is another than the callback knows, and what clients see of it. */
+/** What the guards find where Kafka is another than the callback knows. */
 class FaultsTest {
     private final MovedMoments moments = new MovedMoments();
     private final Rig rig = new Rig(moments);
@@ -86,25 +80,5 @@ class FaultsTest {
             rig.sensor.produce("", "c", 1000);
         }
         assertEquals("none", rig.enforcement.faults().worst());
-    }
-
-    /** A rate of another type ends no request: the client has its own quota, and that is told. */
-    @Test
-    void anErrorIsNobodysButTheLogs() {
-        Quota own = Quota.upperBound(5000.0);
-        MetricConfig config =
-                new MetricConfig().timeWindow(1, TimeUnit.SECONDS).samples(11).quota(own);
-        KafkaMetric metric =
-                rig.sensor.metrics().addMetricIfAbsent(
-                        rig.sensor.metrics().metricName(
-                                "byte-rate", "Produce", "", QuotaBook.tagsOf("", "c")),
-                        config,
-                        new Value());
-        rig.enforcement.apply(stopped());
-        rig.enforcement.appeared(rig.tagSets.find("", "c"));
-        assertSame(TagSetConfig.class, metric.config().getClass());
-
-        assertEquals(own, metric.config().quota());
-        assertEquals("error", rig.enforcement.faults().worst());
     }
 }
