@@ -2,6 +2,7 @@ package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -21,6 +22,25 @@ class FaultsTest {
     @Test
     void theSelfTestFindsNothing() {
         assertNull(SelfTest.failure());
+    }
+
+    /** A Kafka that passes no rates on, pauses otherwise, or has other classes is found out. */
+    @Test
+    void theSelfTestFindsWhatIsWrong() {
+        String without = SelfTest.failure(tagSets -> new SidecarMetricsReporter(new TagSets()));
+        assertEquals("Kafka's sensor records a request without a pause", without);
+        rig.pauseMaxMs = 2000;
+        String shorter = SelfTest.failure(tagSets -> {
+            Enforcement other = new Enforcement(tagSets, rig, () -> rig, Moments.SYSTEM);
+            other.apply(stopped());
+            tagSets.enforcement(other);
+            return new SidecarMetricsReporter(tagSets);
+        });
+        assertTrue(shorter.startsWith("a pause of "), shorter);
+        NoSuchMethodError error = new NoSuchMethodError("config");
+        assertEquals(error.toString(), SelfTest.failure(tagSets -> {
+            throw error;
+        }));
     }
 
     /** Each fault is logged once, and again when it comes back. */

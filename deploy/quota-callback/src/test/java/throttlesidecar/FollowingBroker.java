@@ -20,7 +20,7 @@ import org.apache.kafka.common.utils.Time;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
-/** Broker 7 with the callback and Kafka's quota manager, and a sidecar whose word a test changes. */
+/** A broker's callback and quota manager, Kafka's own, and a sidecar whose word a test changes. */
 abstract class FollowingBroker {
     static final String P = "client.quota.callback.sidecar.";
     static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");

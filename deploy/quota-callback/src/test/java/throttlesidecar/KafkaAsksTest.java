@@ -77,7 +77,7 @@ class KafkaAsksTest extends FollowingBroker {
         assertEquals(4000, produce("app", 1e6), 50);
     }
 
-    /** A volume that fills makes the pauses of all longer, and those of a user's own throttle not. */
+    /** A volume that fills lengthens the pauses of all, and not those of a user's own throttle. */
     @Test
     void aUsersOwnThrottleIsNoEmergency() throws Exception {
         factor = "1.0";
@@ -118,7 +118,7 @@ class KafkaAsksTest extends FollowingBroker {
         assertEquals(200 + 400, reads.get());
     }
 
-    /** Below the stop line pauses are as long as for a full volume, where nothing can be refused. */
+    /** Below the stop line pauses are as long as in an emergency, where nothing can be refused. */
     @Test
     void theStopLineLengthensPausesWithoutTheAuthorizer() throws Exception {
         more = ",\"stop\":true";
@@ -175,7 +175,7 @@ class KafkaAsksTest extends FollowingBroker {
         await(() -> hasHeader(sidecar.heads.size() - 1, READER + "throttled_clients=1"));
     }
 
-    /** A rate of another type keeps no request from its answer: the error is the broker's to report. */
+    /** A rate of another type keeps no request from its answer: the broker reports the error. */
     @Test
     void anErrorEndsNoRequest() throws Exception {
         start(null);
