@@ -4,8 +4,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.MetricsReporter;
 import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.QuotaViolationException;
 import org.apache.kafka.common.metrics.Sensor;
@@ -24,21 +26,25 @@ final class SelfTest implements Enforcement.Limits, OwnLimit {
 
     /** What is wrong, for the log; null: the pause is as long as it must be. */
     static String failure() {
+        return failure(SidecarMetricsReporter::new);
+    }
+
+    /** The same with another reporter of Kafka's rates, which tells these tag sets of them. */
+    static String failure(Function<TagSets, MetricsReporter> reporter) {
         try {
-            return new SelfTest().run();
+            return new SelfTest().run(reporter);
         } catch (RuntimeException | LinkageError error) {
             return error.toString();
         }
     }
 
-    private String run() {
+    private String run(Function<TagSets, MetricsReporter> reporter) {
         TagSets tagSets = new TagSets();
         Enforcement enforcement =
                 new Enforcement(tagSets, this, () -> this, Moments.SYSTEM);
         tagSets.enforcement(enforcement);
-        List<SidecarMetricsReporter> reporters = List.of(new SidecarMetricsReporter(tagSets));
-        try (Metrics metrics =
-                new Metrics(new MetricConfig(), new ArrayList<>(reporters), Time.SYSTEM)) {
+        List<MetricsReporter> reporters = new ArrayList<>(List.of(reporter.apply(tagSets)));
+        try (Metrics metrics = new Metrics(new MetricConfig(), reporters, Time.SYSTEM)) {
             Sensor sensor = metrics.sensor("Produce-:self-test");
             sensor.add(
                     metrics.metricName("byte-rate", "Produce", "", QuotaBook.tagsOf("", "self-test")),

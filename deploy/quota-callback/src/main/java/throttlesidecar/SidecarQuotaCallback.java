@@ -37,6 +37,11 @@ public final class SidecarQuotaCallback
     /** For Kafka. */
     public SidecarQuotaCallback() {}
 
+    /** With a store that nobody joined, so that no sidecar is followed: for tests. */
+    SidecarQuotaCallback(Store store) {
+        this.store = store;
+    }
+
     /**
      * Starts following the sidecar; on a dedicated controller nothing is started.
      *

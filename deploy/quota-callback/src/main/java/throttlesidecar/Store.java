@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import javax.management.JMException;
 import javax.management.MBeanServer;
@@ -33,8 +34,11 @@ final class Store {
     private static Store shared;
     private static int members;
 
-    private final Journal journal;
     private final TagSets tagSets;
+    private final Connections connections;
+    private final Supplier<String> selfTest;
+    private final Moments moments;
+    private final Journal journal;
     private final Quotas quotas;
     private final Enforcement enforcement;
     private final ExcludedWriters writers;
@@ -52,25 +56,48 @@ final class Store {
 
     private Path authoritiesFile;
 
-    private Store(Settings settings, Integer nodeId, TagSets tagSets, Journal journal) {
+    /**
+     * One that acts once it is opened.
+     *
+     * @param settings which were checked.
+     * @param nodeId the broker's; null when it has none yet.
+     * @param tagSets whose quotas are computed.
+     * @param connections that are refused.
+     * @param log which refusals are kept out of.
+     * @param selfTest says what is wrong with Kafka's classes; null for nothing.
+     * @param moments the clocks.
+     * @param journal for lines of its own.
+     */
+    Store(
+            Settings settings,
+            Integer nodeId,
+            TagSets tagSets,
+            Connections connections,
+            RefusalLog log,
+            Supplier<String> selfTest,
+            Moments moments,
+            Journal journal) {
         this.settings = settings;
         this.tagSets = tagSets;
+        this.connections = connections;
+        this.selfTest = selfTest;
+        this.moments = moments;
         this.journal = journal;
         boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
         quotas = new Quotas(() -> this.settings, tagSets, forgets);
         writers = new ExcludedWriters(quotas::settingsChanged);
         this.settings = settings.with(writers);
-        enforcement = new Enforcement(tagSets, quotas, () -> this.settings, Moments.SYSTEM);
+        enforcement = new Enforcement(tagSets, quotas, () -> this.settings, moments);
         refusals =
                 new Refusals(
-                        Connections.SHARED,
+                        connections,
                         quotas,
                         tagSets,
                         enforcement,
                         () -> this.settings,
                         writers,
-                        RefusalLog.ofBroker(),
-                        Moments.SYSTEM,
+                        log,
+                        moments,
                         journal);
         follower =
                 new Follower(
@@ -79,7 +106,7 @@ final class Store {
                         this::apply,
                         this::headers,
                         nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
-                        Moments.SYSTEM,
+                        moments,
                         journal);
         figures =
                 new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, follower);
@@ -96,9 +123,24 @@ final class Store {
      * @param settings of the first that joins; those of one broker are all the same.
      * @param nodeId the broker's; null when it has none yet.
      */
-    static synchronized Store join(Settings settings, Integer nodeId) {
+    static Store join(Settings settings, Integer nodeId) {
+        return join(
+                () ->
+                        new Store(
+                                settings,
+                                nodeId,
+                                TagSets.SHARED,
+                                Connections.SHARED,
+                                RefusalLog.ofBroker(),
+                                SelfTest::failure,
+                                Moments.SYSTEM,
+                                Journal.of(LOG)));
+    }
+
+    /** The JVM's store, which a supplier makes if there is none. */
+    static synchronized Store join(Supplier<Store> maker) {
         if (shared == null) {
-            Store store = new Store(settings, nodeId, TagSets.SHARED, Journal.of(LOG));
+            Store store = maker.get();
             store.open();
             shared = store;
         }
@@ -115,7 +157,15 @@ final class Store {
         journal.info(
                 "The quota callback is off: this is a dedicated controller"
                         + " (process.roles=controller), whose quotas are Kafka's own");
-        return new Store(Settings.off(), null, new TagSets(), journal);
+        return new Store(
+                Settings.off(),
+                null,
+                new TagSets(),
+                Connections.SHARED,
+                RefusalLog.ofBroker(),
+                SelfTest::failure,
+                Moments.SYSTEM,
+                journal);
     }
 
     /** Ends the JVM's store when nobody else needs it. */
@@ -128,13 +178,13 @@ final class Store {
     }
 
     private void open() {
-        String failure = SelfTest.failure();
+        String failure = selfTest.get();
         if (failure != null) {
             enforcement.faults().found(Faults.Kind.SELF_TEST, failure);
         }
         tagSets.enforcement(enforcement);
         tagSets.forEach(null, tagSets::install);
-        Connections.SHARED.refusals(refusals);
+        connections.refusals(refusals);
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             server.registerMBean(figures, new ObjectName(NAME));
@@ -143,7 +193,7 @@ final class Store {
         }
         Path folder = settings.folder();
         if (folder != null) {
-            DocumentFile kept = new DocumentFile(folder, Moments.SYSTEM, journal);
+            DocumentFile kept = new DocumentFile(folder, moments, journal);
             follower.keep(kept.read(), kept::write);
         }
         poller.start();
@@ -153,7 +203,7 @@ final class Store {
     private void close() {
         poller.close();
         follower.close();
-        Connections.SHARED.refusals(null);
+        connections.refusals(null);
         tagSets.enforcement(null);
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
@@ -203,6 +253,10 @@ final class Store {
         return tagSets;
     }
 
+    Refusals refusals() {
+        return refusals;
+    }
+
     private static Terms terms(Settings settings) {
         return new Terms(
                 settings.url().toString(),
@@ -226,7 +280,7 @@ final class Store {
                                 url,
                                 trusted,
                                 settings.tokenFile(),
-                                Moments.SYSTEM,
+                                moments,
                                 SidecarClient.TIMEOUT_MS))
                 .collect(Collectors.toUnmodifiableList());
     }
@@ -254,7 +308,8 @@ final class Store {
         return settings.enabled() ? Authorities.of(settings.caFile()).getSocketFactory() : null;
     }
 
-    private void apply(Factors factors) {
+    /** Puts factors in force; called by the follower's thread alone. */
+    void apply(Factors factors) {
         // Below the stop line pauses are as long as for a full volume where nothing is refused.
         boolean pausesOnly = factors.admitsNobody() && settings.refuses() && !refusals.hasAuthorizer();
         Factors inForce = scoped(factors);
@@ -291,7 +346,8 @@ final class Store {
         return isBlind ? factors.of(Scope.ALL) : factors;
     }
 
-    private Map<String, String> headers() {
+    /** The headers of a request to the sidecar. */
+    Map<String, String> headers() {
         return figures.headers();
     }
 }

@@ -50,8 +50,7 @@ public final class Courses implements Moments {
     private static final long EXPIRY_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     private final Settings settings;
-    private final TagSets tagSets = new TagSets();
-    private final Quotas quotas;
+    private final Store store;
     private final Enforcement enforcement;
     private final Metrics metrics;
     private final Following following;
@@ -65,12 +64,11 @@ public final class Courses implements Moments {
 
     private Courses(Map<String, String> properties) {
         settings = Settings.of(properties);
-        quotas = new Quotas(() -> settings, tagSets, true);
-        enforcement = new Enforcement(tagSets, quotas, () -> settings, this);
-        tagSets.enforcement(enforcement);
+        store = LoneStore.of(settings, this);
+        enforcement = store.enforcement();
         metrics = new Metrics(
                 new MetricConfig(),
-                new ArrayList<>(List.of(new SidecarMetricsReporter(tagSets))),
+                new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
                 MovedMoments.time(this));
         Terms terms = new Terms(
                 settings.url().toString(),
@@ -114,7 +112,7 @@ public final class Courses implements Moments {
     }
 
     private void play(JsonNode limits, JsonNode events) {
-        LoneCallback callback = new LoneCallback(quotas, tagSets, enforcement);
+        SidecarQuotaCallback callback = new SidecarQuotaCallback(store);
         try (KafkaQuotas kafka =
                 new KafkaQuotas("Produce", metrics, MovedMoments.time(this), callback)) {
             limits.forEach(limit ->
@@ -210,7 +208,7 @@ public final class Courses implements Moments {
     private void step() {
         Factors factors = following.decide(nanos);
         if (factors != null) {
-            quotas.apply(factors, enforcement);
+            store.quotas().apply(factors, enforcement);
         }
         noteChange();
         Following.Request request = following.nextRequest(nanos);

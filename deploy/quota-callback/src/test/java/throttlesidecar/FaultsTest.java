@@ -2,19 +2,14 @@ package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
-import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
-import org.apache.kafka.common.metrics.KafkaMetric;
-import org.apache.kafka.common.metrics.MetricConfig;
-import org.apache.kafka.common.metrics.Quota;
-import org.apache.kafka.common.metrics.stats.Value;
 import org.junit.jupiter.api.Test;
 
-/** What the guards find where Kafka is another than the callback knows, and what clients see of it. */
+/** What the guards find where Kafka is another than the callback knows. */
 class FaultsTest {
     private final MovedMoments moments = new MovedMoments();
     private final Rig rig = new Rig(moments);
@@ -27,6 +22,25 @@ class FaultsTest {
     @Test
     void theSelfTestFindsNothing() {
         assertNull(SelfTest.failure());
+    }
+
+    /** A Kafka that passes no rates on, pauses otherwise, or has other classes is found out. */
+    @Test
+    void theSelfTestFindsWhatIsWrong() {
+        String without = SelfTest.failure(tagSets -> new SidecarMetricsReporter(new TagSets()));
+        assertEquals("Kafka's sensor records a request without a pause", without);
+        rig.pauseMaxMs = 2000;
+        String shorter = SelfTest.failure(tagSets -> {
+            Enforcement other = new Enforcement(tagSets, rig, () -> rig, Moments.SYSTEM);
+            other.apply(stopped());
+            tagSets.enforcement(other);
+            return new SidecarMetricsReporter(tagSets);
+        });
+        assertTrue(shorter.startsWith("a pause of "), shorter);
+        NoSuchMethodError error = new NoSuchMethodError("config");
+        assertEquals(error.toString(), SelfTest.failure(tagSets -> {
+            throw error;
+        }));
     }
 
     /** Each fault is logged once, and again when it comes back. */
@@ -86,25 +100,5 @@ class FaultsTest {
             rig.sensor.produce("", "c", 1000);
         }
         assertEquals("none", rig.enforcement.faults().worst());
-    }
-
-    /** A rate of another type ends no request: the client has its own quota, and that is told. */
-    @Test
-    void anErrorIsNobodysButTheLogs() {
-        Quota own = Quota.upperBound(5000.0);
-        MetricConfig config =
-                new MetricConfig().timeWindow(1, TimeUnit.SECONDS).samples(11).quota(own);
-        KafkaMetric metric =
-                rig.sensor.metrics().addMetricIfAbsent(
-                        rig.sensor.metrics().metricName(
-                                "byte-rate", "Produce", "", QuotaBook.tagsOf("", "c")),
-                        config,
-                        new Value());
-        rig.enforcement.apply(stopped());
-        rig.enforcement.appeared(rig.tagSets.find("", "c"));
-        assertSame(TagSetConfig.class, metric.config().getClass());
-
-        assertEquals(own, metric.config().quota());
-        assertEquals("error", rig.enforcement.faults().worst());
     }
 }

@@ -32,15 +32,15 @@ class OperatorsTest {
             new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
 
     private final MovedMoments moved = new MovedMoments();
-    private final TagSets tagSets = new TagSets();
     private final Settings settings = Settings.of(Map.of());
-    private final Quotas quotas = new Quotas(() -> settings, tagSets, false);
+    private TagSets tagSets;
     private Enforcement enforcement;
     private KafkaQuotas manager;
 
     private void start(Moments moments) {
-        enforcement = new Enforcement(tagSets, quotas, () -> settings, moments);
-        tagSets.enforcement(enforcement);
+        Store store = LoneStore.of(settings, moments);
+        tagSets = store.tagSets();
+        enforcement = store.enforcement();
         Metrics metrics =
                 new Metrics(new MetricConfig(), new ArrayList<>(), MovedMoments.time(moments));
         metrics.addReporter(new SidecarMetricsReporter(tagSets));
@@ -48,7 +48,7 @@ class OperatorsTest {
                 "Produce",
                 metrics,
                 MovedMoments.time(moments),
-                new LoneCallback(quotas, tagSets, enforcement));
+                new SidecarQuotaCallback(store));
     }
 
     @AfterEach

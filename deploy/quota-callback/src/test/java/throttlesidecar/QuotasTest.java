@@ -30,21 +30,12 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 class QuotasTest {
     private final MovedMoments moments = new MovedMoments();
-    private final TagSets tagSets = new TagSets();
-    private Settings settings = settings(Map.of());
-    private final Quotas quotas = new Quotas(
-            () -> settings, tagSets, KafkaVersion.forgetsRemovedKinds(KafkaVersion.read()));
-    private final Enforcement enforcement =
-            new Enforcement(tagSets, quotas, () -> settings, moments);
+    private final Store store = LoneStore.of(Settings.of(Map.of()), moments);
     private final List<KafkaQuotas> made = new ArrayList<>();
 
     @AfterEach
     void close() {
         made.forEach(KafkaQuotas::close);
-    }
-
-    private static Settings settings(Map<String, String> configs) {
-        return Settings.of(configs);
     }
 
     private KafkaQuotas manager(String type, Metrics metrics, ClientQuotaCallback callback) {
@@ -129,10 +120,9 @@ class QuotasTest {
             String type, String name, List<Object[]> steps) {
         Metrics bareMetrics = metrics(moments);
         Metrics ourMetrics = metrics(moments);
-        ourMetrics.addReporter(new SidecarMetricsReporter(tagSets));
-        tagSets.enforcement(enforcement);
+        ourMetrics.addReporter(new SidecarMetricsReporter(store.tagSets()));
         KafkaQuotas bare = manager(type, bareMetrics, null);
-        KafkaQuotas ours = manager(type, ourMetrics, new LoneCallback(quotas, tagSets, enforcement));
+        KafkaQuotas ours = manager(type, ourMetrics, new SidecarQuotaCallback(store));
         Random random = new Random(7);
         compare(bare, ours, bareMetrics, ourMetrics, random);
         for (Object[] step : steps) {

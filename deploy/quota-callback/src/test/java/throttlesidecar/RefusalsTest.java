@@ -30,58 +30,34 @@ class RefusalsTest {
     private final MovedMoments moments = new MovedMoments();
     private final Lines lines = new Lines();
     private String said = "";
-    private final TagSets tagSets = new TagSets();
     private final Map<String, String> configs = new HashMap<>();
     private final Connections connections = new Connections(100);
-    private final Quotas quotas = new Quotas(this::settings, tagSets, true);
-    private final ExcludedWriters writers = new ExcludedWriters(quotas::settingsChanged);
-    private final Enforcement enforcement =
-            new Enforcement(tagSets, quotas, this::settings, moments);
     private final FilteredLog log = new FilteredLog();
-    private final Refusals refusals =
-            new Refusals(
-                    connections,
-                    quotas,
-                    tagSets,
-                    enforcement,
-                    this::settings,
-                    writers,
-                    log,
-                    moments,
-                    lines);
+    private final Store store =
+            LoneStore.of(Settings.of(configs), connections, log, moments, lines);
+    private final Refusals refusals = store.refusals();
     private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
     private final Metrics metrics =
             new Metrics(
                     new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(tagSets))),
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
                     MovedMoments.time(moments));
     private final KafkaQuotas kafka;
-    private Settings settings;
     private int connection;
 
     RefusalsTest() {
-        tagSets.enforcement(enforcement);
-        connections.refusals(refusals);
         StandardRig.started(authorizer, StandardRig.OPEN);
         kafka =
                 new KafkaQuotas(
                         "Produce",
                         metrics,
                         MovedMoments.time(moments),
-                        new LoneCallback(quotas, tagSets, enforcement));
-    }
-
-    private Settings settings() {
-        if (settings == null) {
-            settings = Settings.of(configs).with(writers);
-        }
-        return settings;
+                        new SidecarQuotaCallback(store));
     }
 
     private void set(String key, String value) {
         configs.put(P + key, value);
-        settings = null;
-        quotas.settingsChanged();
+        store.adopt(Settings.of(configs));
     }
 
     @AfterEach
@@ -144,8 +120,7 @@ class RefusalsTest {
     }
 
     private void apply(Factors factors) {
-        quotas.apply(factors, enforcement);
-        refusals.applied();
+        store.apply(factors);
     }
 
     /** Ten seconds at 1 MB/s, of one connection for each client-id. */
@@ -461,6 +436,7 @@ class RefusalsTest {
     /** Beyond so many, those that write to excluded topics pause as all others do. */
     @Test
     void excludedWritersAreBounded() {
+        ExcludedWriters writers = new ExcludedWriters(() -> {});
         for (int client = 0; client <= ExcludedWriters.MOST; client++) {
             writers.saw("ann", "c" + client, true);
         }
@@ -560,11 +536,9 @@ class RefusalsTest {
     /** The sidecar hears where each refusal is an error in the broker's log. */
     @Test
     void saysWhereItsRefusalsAreLogged() {
-        CallbackFigures figures =
-                new CallbackFigures(1, this::settings, enforcement, refusals, null);
         String counts = "new_connection=0; stop_line=0; release=0";
-        assertEquals(counts, figures.headers().get("Throttle-Refused"));
+        assertEquals(counts, store.headers().get("Throttle-Refused"));
         log.isFiltered = false;
-        assertEquals(counts + "; logged=true", figures.headers().get("Throttle-Refused"));
+        assertEquals(counts + "; logged=true", store.headers().get("Throttle-Refused"));
     }
 }

@@ -25,20 +25,11 @@ class ScopeTest {
 
     private final MovedMoments moments = new MovedMoments();
     private final Lines lines = new Lines();
-    private final TagSets tagSets = new TagSets();
     private final Connections connections = new Connections(100);
-    private final Settings settings = Settings.of(Map.of(P + "url", "http://127.0.0.1:1"));
-    private final Quotas quotas = new Quotas(() -> settings, tagSets, true);
-    private final Enforcement enforcement =
-            new Enforcement(tagSets, quotas, () -> settings, moments);
-    private final Refusals refusals =
-            new Refusals(
+    private final Store store =
+            LoneStore.of(
+                    Settings.of(Map.of(P + "url", "http://127.0.0.1:1")),
                     connections,
-                    quotas,
-                    tagSets,
-                    enforcement,
-                    () -> settings,
-                    new ExcludedWriters(quotas::settingsChanged),
                     RefusalLog.ofBroker(),
                     moments,
                     lines);
@@ -46,20 +37,18 @@ class ScopeTest {
     private final Metrics metrics =
             new Metrics(
                     new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(tagSets))),
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
                     MovedMoments.time(moments));
     private final KafkaQuotas kafka;
 
     ScopeTest() {
-        tagSets.enforcement(enforcement);
-        connections.refusals(refusals);
         StandardRig.started(authorizer, StandardRig.OPEN);
         kafka =
                 new KafkaQuotas(
                         "Produce",
                         metrics,
                         MovedMoments.time(moments),
-                        new LoneCallback(quotas, tagSets, enforcement));
+                        new SidecarQuotaCallback(store));
     }
 
     @AfterEach
@@ -100,8 +89,7 @@ class ScopeTest {
     }
 
     private void apply(Factors factors) {
-        quotas.apply(factors, enforcement);
-        refusals.applied();
+        store.apply(factors);
     }
 
     private static Scope of(String... topics) {

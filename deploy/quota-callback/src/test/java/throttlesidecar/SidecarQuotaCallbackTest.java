@@ -7,81 +7,25 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 import javax.management.InstanceNotFoundException;
-import javax.management.ObjectName;
 import org.apache.kafka.common.config.ConfigException;
-import org.apache.kafka.common.metrics.MetricConfig;
-import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The callback as Kafka makes, calls, changes and closes it; one store behind them all. */
-class SidecarQuotaCallbackTest {
-    private static final String P = "client.quota.callback.sidecar.";
-    private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
-
-    private final SidecarQuotaCallback broker = new SidecarQuotaCallback();
+class SidecarQuotaCallbackTest extends FollowingBroker {
     private final SidecarQuotaCallback controller = new SidecarQuotaCallback();
-    private final Map<String, Object> configs = new HashMap<>();
-    private volatile String factor = "0.0";
-    private volatile String users = "{}";
-    private volatile String more = "";
-    private RawServer sidecar;
-
-    @BeforeEach
-    void configs() throws Exception {
-        sidecar =
-                new RawServer(
-                        (head, out) -> {
-                            boolean known =
-                                    head.stream().anyMatch(line -> line.endsWith(tag()));
-                            if (known) {
-                                Thread.sleep(300);
-                            }
-                            out.write(answer());
-                        });
-        configs.put("process.roles", "broker,controller");
-        configs.put("node.id", "7");
-        configs.put(
-                "metric.reporters",
-                "org.apache.kafka.common.metrics.JmxReporter,"
-                        + "throttlesidecar.SidecarMetricsReporter");
-        configs.put(P + "url", sidecar.url().toString());
-    }
-
-    private String tag() {
-        return "\"" + factor + "-" + users.length() + "\"";
-    }
-
-    private byte[] answer() {
-        String body =
-                String.format(
-                        "{\"factor\":%s,\"users\":%s,\"generation\":%d,\"valid_for_ms\":60000%s}",
-                        factor, users, users.length() + 1, more);
-        return RawServer.http("200 OK", "ETag: " + tag() + "\r\n", body);
-    }
 
     @AfterEach
-    void close() throws Exception {
-        broker.close();
+    void closeController() {
         controller.close();
-        sidecar.close();
-        assertEquals(0, followers());
     }
 
     /** What is in force shows in JMX, and each request has the broker's report. */
@@ -101,13 +45,8 @@ class SidecarQuotaCallbackTest {
         assertEquals(0L, figure("Failures"));
         assertEquals("none", figure("Fault"));
         assertTrue((long) figure("DocumentAgeMs") >= 0);
-        assertTrue(hasHeader(0, "throttle-reader: broker=7; emergency=false; throttled_clients=0"));
-    }
-
-    private boolean hasHeader(int request, String header) {
-        return sidecar.heads.get(request).stream()
-                .map(line -> line.toLowerCase(Locale.ROOT))
-                .anyMatch(header::equals);
+        String reader = "throttle-reader: broker=7; emergency=false; throttled_clients=0";
+        assertTrue(hasHeader(0, reader));
     }
 
     /** In combined mode there is one follower and one set of figures, until both have closed. */
@@ -198,12 +137,8 @@ class SidecarQuotaCallbackTest {
         await("Generation", users.length() + 1L);
         users = "{}";
         await("Generation", 3L);
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-        while (produceTags().get("user").equals("ann") && System.nanoTime() < deadline) {
-            // What is in force shows a moment before the tags change.
-            Thread.sleep(5);
-        }
-        assertEquals(Map.of("user", "", "client-id", "app"), produceTags());
+        // What is in force shows a moment before the tags change.
+        await(() -> Map.of("user", "", "client-id", "app").equals(produceTags()));
     }
 
     /**
@@ -245,10 +180,7 @@ class SidecarQuotaCallbackTest {
 
     /** What is in force is written after that. */
     private static void awaitDocumentIn(Path folder) throws InterruptedException {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-        while (!Files.exists(folder.resolve(DocumentFile.NAME)) && System.nanoTime() < deadline) {
-            Thread.sleep(5);
-        }
+        await(() -> Files.exists(folder.resolve(DocumentFile.NAME)));
     }
 
     /** Where its own sidecar is dead, another's word counts. */
@@ -267,11 +199,7 @@ class SidecarQuotaCallbackTest {
             assertTrue(head.contains("Throttle-Broker: 7"), "whose leak is asked for");
             assertTrue(head.stream().noneMatch(line -> line.startsWith("Throttle-Reader")));
             reconfigure("enabled", "false");
-            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-            while (threads("throttle-sidecar-others") > 0 && System.nanoTime() < deadline) {
-                Thread.sleep(5);
-            }
-            assertEquals(0, threads("throttle-sidecar-others"));
+            await(() -> threads("throttle-sidecar-others") == 0);
         }
     }
 
@@ -332,34 +260,6 @@ class SidecarQuotaCallbackTest {
         assertTrue(broker.reconfigurableConfigs().contains(P + "enabled"));
     }
 
-    /** Kafka drops the rate of a client that was idle for an hour; it is throttled all the same. */
-    @Test
-    void throttlesAClientThatWasIdleForAnHour() throws Exception {
-        factor = "1.0";
-        broker.configure(configs);
-        await("Source", "SIDECAR");
-        Metrics metrics =
-                new Metrics(
-                        new MetricConfig(),
-                        new ArrayList<>(List.of(new SidecarMetricsReporter())),
-                        Time.SYSTEM);
-        try (KafkaQuotas quotas = new KafkaQuotas("Produce", metrics, Time.SYSTEM, broker)) {
-            for (int request = 0; request < 2; request++) {
-                assertEquals(0, quotas.record(ANN, "app", 1e6, System.currentTimeMillis()));
-            }
-            metrics.removeSensor("Produce-:app");
-            assertNull(TagSets.SHARED.find("", "app"));
-            assertEquals(0, quotas.record(ANN, "app", 1e6, System.currentTimeMillis()));
-            factor = "0.0";
-            await("FactorApplied", 0.0);
-
-            assertEquals(4000, quotas.record(ANN, "app", 1e6, System.currentTimeMillis()), 50);
-        } finally {
-            metrics.removeSensor("Produce-:app");
-            metrics.close();
-        }
-    }
-
     /** Static quotas that change are renewed once by each instance, those of PRODUCE by ours. */
     @Test
     void renewsLimitsOnce() {
@@ -395,35 +295,5 @@ class SidecarQuotaCallbackTest {
         broker.close();
 
         assertNotNull(broker.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app"));
-    }
-
-    private void reconfigure(String key, String value) {
-        configs.put(P + key, value);
-        broker.validateReconfiguration(configs);
-        broker.reconfigure(configs);
-    }
-
-    private static Object figure(String name) throws Exception {
-        return ManagementFactory.getPlatformMBeanServer()
-                .getAttribute(new ObjectName("throttlesidecar:type=QuotaCallback"), name);
-    }
-
-    private static void await(String name, Object expected) throws Exception {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-        while (!expected.equals(figure(name)) && System.nanoTime() < deadline) {
-            Thread.sleep(5);
-        }
-        assertEquals(expected, figure(name));
-    }
-
-    private static long followers() {
-        return threads("throttle-sidecar-follower");
-    }
-
-    private static long threads(String name) {
-        return Stream.of(Thread.getAllStackTraces().keySet().toArray(new Thread[0]))
-                .filter(thread -> thread.getName().equals(name))
-                .filter(Thread::isAlive)
-                .count();
     }
 }
