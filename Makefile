@@ -192,7 +192,7 @@ $(CLIENTS_INSTALLED): $(wildcard benchmarks/clients/produce.go benchmarks/client
 	    -r benchmarks/clients/requirements.txt
 	touch $@
 
-# What the quota callback costs a request, beside Kafka's own and the plugin's: 4 minutes.
+# What the quota callback costs a request, beside Kafka's own and the plugin's: 5 minutes.
 bench-callback: $(JAR)
 	mvn --quiet --batch-mode --file $(CALLBACK)-benchmark compile exec:exec
 

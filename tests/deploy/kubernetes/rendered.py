@@ -13,7 +13,13 @@ import yaml  # type: ignore[import-untyped]  # its types would be a package of t
 
 ROOT = Path(__file__).parents[3]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
-EXAMPLES = ("beside-broker", "per-cluster", "strimzi", "strimzi-config-map")
+EXAMPLES = (
+    "beside-broker",
+    "per-cluster",
+    "strimzi",
+    "strimzi-authorizer",
+    "strimzi-config-map",
+)
 OURS = "throttle-sidecar"
 
 Resource = dict[str, Any]

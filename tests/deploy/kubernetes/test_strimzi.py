@@ -61,18 +61,50 @@ def test_each_property_of_the_callback_stays(kafka: Resource) -> None:
     assert [] == [key for key in names if dropped_by_strimzi(key)]
 
 
-def test_the_authorizer_of_the_page_is_one_that_strimzi_takes(found: list[Resource]) -> None:
-    """It is in authorization, since the operator drops it elsewhere, and it takes ACLs."""
+@pytest.fixture(scope="module")
+def authorization_of_the_page() -> Resource:
     text = (ROOT / "docs" / "refusal.md").read_text("utf-8")
     (block,) = re.findall(r"^ *```yaml\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    return dict(yaml.safe_load(block)["spec"]["kafka"]["authorization"])
+
+
+def test_the_authorizer_of_the_page_is_one_that_strimzi_takes(
+    found: list[Resource], authorization_of_the_page: Resource
+) -> None:
+    """It is in authorization, since the operator drops it elsewhere, and it takes ACLs."""
     kafka = copy.deepcopy(one(found, "Kafka"))
-    kafka["spec"]["kafka"] |= yaml.safe_load(block)["spec"]["kafka"]
+    kafka["spec"]["kafka"]["authorization"] = authorization_of_the_page
     assert [] == problems(kafka)
     authorization = kafka["spec"]["kafka"]["authorization"]
     assert REFUSING_PROPERTIES["authorizer.class.name"] == authorization["authorizerClass"]
     assert authorization["supportsAdminApi"] is True
     assert all(dropped_by_strimzi(key) for key in REFUSING_PROPERTIES)
     assert not dropped_by_strimzi("allow.everyone.if.no.acl.found")
+
+
+def test_the_authorizer_takes_the_place_of_simple(
+    kafka: Resource, authorization_of_the_page: Resource
+) -> None:
+    """It is the page's, and nothing else is another one."""
+    refusing = one(example("strimzi-authorizer"), "Kafka")["spec"]["kafka"]
+    users = {"superUsers": authorization_of_the_page["superUsers"]}
+    assert authorization_of_the_page == refusing["authorization"] | users
+    assert kafka == refusing | {"authorization": {"type": "simple"}}
+
+
+def test_super_users_of_simple_stay(tmp_path: Path) -> None:
+    """They are those of the resource, where it names some."""
+    _write(tmp_path, "strimzi/authorizer", "authorization: {type: simple, superUsers: [CN=admin]}")
+    authorization = one(resources(tmp_path), "Kafka")["spec"]["kafka"]["authorization"]
+    assert ("custom", ["CN=admin"]) == (authorization["type"], authorization["superUsers"])
+
+
+@pytest.mark.parametrize("kafka_spec", ["config: {}", "authorization: {type: keycloak}"])
+def test_no_other_authorizer_is_replaced(tmp_path: Path, kafka_spec: str) -> None:
+    """Where there was none, everybody would be denied everything: it is not rendered at all."""
+    _write(tmp_path, "strimzi/authorizer", kafka_spec)
+    with pytest.raises(AssertionError, match="/spec/kafka/authorization/type"):
+        resources(tmp_path)
 
 
 def test_cluster_principals_are_never_throttled(found: list[Resource], kafka: Resource) -> None:
@@ -117,14 +149,7 @@ def test_the_jar_may_come_from_a_config_map() -> None:
 
 def test_the_operators_own_plugin_is_off(tmp_path: Path) -> None:
     """It would take the callback's place; the operator's other settings stay."""
-    parts = os.path.relpath(KUBERNETES, tmp_path.resolve())
-    (tmp_path / "kustomization.yaml").write_text(
-        f"resources: [kafka.yaml, {parts}/per-cluster]\ncomponents: [{parts}/strimzi]\n"
-    )
-    (tmp_path / "kafka.yaml").write_text(
-        "apiVersion: kafka.strimzi.io/v1\nkind: Kafka\nmetadata: {name: my-cluster}\n"
-        "spec: {kafka: {quotas: {type: strimzi}, config: {num.io.threads: 8}}}\n"
-    )
+    _write(tmp_path, "strimzi", "quotas: {type: strimzi}, config: {num.io.threads: 8}")
     kafka = one(resources(tmp_path), "Kafka")["spec"]["kafka"]
     assert "quotas" not in kafka
     assert 8 == kafka["config"]["num.io.threads"]
@@ -173,3 +198,15 @@ def test_the_user_may_describe_and_no_more(found: list[Resource]) -> None:
     """DESCRIBE on the cluster is the one ACL that Kafka needs."""
     (acl,) = one(found, "KafkaUser")["spec"]["authorization"]["acls"]
     assert {"resource": {"type": "cluster"}, "operations": ["Describe"]} == acl
+
+
+def _write(folder: Path, component: str, kafka_spec: str) -> None:
+    """A kustomization of a Kafka resource with one component."""
+    parts = os.path.relpath(KUBERNETES, folder.resolve())
+    (folder / "kustomization.yaml").write_text(
+        f"resources: [kafka.yaml, {parts}/per-cluster]\ncomponents: [{parts}/{component}]\n"
+    )
+    (folder / "kafka.yaml").write_text(
+        "apiVersion: kafka.strimzi.io/v1\nkind: Kafka\nmetadata: {name: my-cluster}\n"
+        f"spec: {{kafka: {{{kafka_spec}}}}}\n"
+    )

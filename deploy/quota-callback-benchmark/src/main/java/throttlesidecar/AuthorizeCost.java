@@ -36,7 +36,8 @@ import org.openjdk.jmh.annotations.Warmup;
 
 /**
  * The cost of authorizing a produce request of one topic: by Kafka's own authorizer, and by ours with
- * nothing throttled, or with a throttle in which all connections wait. Requests go round them.
+ * nothing throttled, with clients that write to tiered storage's metadata besides, or with a throttle
+ * in which all connections wait. Requests go round them.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)
@@ -47,7 +48,7 @@ import org.openjdk.jmh.annotations.Warmup;
 public class AuthorizeCost {
 
     /** Whose authorizer. */
-    @Param({"kafka", "ours-free", "ours-stopped"})
+    @Param({"kafka", "ours-free", "ours-tiered", "ours-stopped"})
     public String authorizer;
 
     /** How many connections produce. */
@@ -77,19 +78,18 @@ public class AuthorizeCost {
         made.completeInitialLoad();
         contexts = new RequestContext[connections];
         for (int each = 0; each < connections; each++) {
-            contexts[each] =
-                    new RequestContext(
-                            new RequestHeader(ApiKeys.PRODUCE, (short) 12, "client-" + each, 1),
-                            "10.0.0.1:9092-10.0.0.2:" + (20_000 + each) + "-0-" + each,
-                            InetAddress.getLoopbackAddress(),
-                            new KafkaPrincipal(KafkaPrincipal.USER_TYPE, "user-" + each % 100),
-                            new ListenerName("PLAIN"),
-                            SecurityProtocol.PLAINTEXT,
-                            ClientInformation.EMPTY,
-                            false);
+            contexts[each] = context(each, "client-" + each);
         }
-        ResourcePattern topic = new ResourcePattern(ResourceType.TOPIC, "t", PatternType.LITERAL);
-        actions = List.of(new Action(AclOperation.WRITE, topic, 1, true, true));
+        if (authorizer.equals("ours-tiered")) {
+            // One of each user, as where brokers have no principal of their own: it costs the most.
+            // Before all others, since a connection that is known writes to other topics.
+            for (int each = 0; each < Math.min(100, connections); each++) {
+                made.authorize(
+                        context(each, "__remote_log_metadata_client_1_producer"),
+                        writeTo("__remote_log_metadata"));
+            }
+        }
+        actions = writeTo("t");
         for (RequestContext context : contexts) {
             made.authorize(context, actions);
         }
@@ -97,6 +97,24 @@ public class AuthorizeCost {
             enforcement[0].apply(
                     new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1));
         }
+    }
+
+    private static RequestContext context(int each, String clientId) {
+        return new RequestContext(
+                new RequestHeader(ApiKeys.PRODUCE, (short) 12, clientId, 1),
+                "10.0.0.1:9092-10.0.0.2:" + (20_000 + each) + "-0-" + each,
+                InetAddress.getLoopbackAddress(),
+                new KafkaPrincipal(KafkaPrincipal.USER_TYPE, "user-" + each % 100),
+                new ListenerName("PLAIN"),
+                SecurityProtocol.PLAINTEXT,
+                ClientInformation.EMPTY,
+                false);
+    }
+
+    private static List<Action> writeTo(String topic) {
+        ResourcePattern pattern =
+                new ResourcePattern(ResourceType.TOPIC, topic, PatternType.LITERAL);
+        return List.of(new Action(AclOperation.WRITE, pattern, 1, true, true));
     }
 
     private static Connections connections(Enforcement[] made) {
