@@ -52,6 +52,7 @@ _NEEDS: Final = {
     "test_quota_entities": "broker",
     "test_refusal": "broker",
     "test_refusal_order": "broker",
+    "test_scope": "broker",
     "test_spark_cluster": "spark",
     "test_status_page": "browser",
     "test_stream": "spark",

@@ -1,0 +1,219 @@
+"""With the scope of volumes only those are throttled that write to what lies on the full one.
+
+Broker 1's volume is full. On it lie the replicas of one tenant's topics; another tenant's lie on
+broker 0 alone, which leads all of them, so that both are charged by the same broker.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from sidecar.cli.callback.jar import callback_jar
+from sidecar.demo.admin import Admin
+from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
+from sidecar.demo.cluster import Cluster
+from sidecar.demo.jars import DEFAULT_VERSION
+from sidecar.demo.listeners import Listener
+from sidecar.demo.traffic import Traffic
+from sidecar.kafka.largest_topics import topics_by_log_dir
+from sidecar.settings import KafkaAdmin
+from sidecar.settings.convert import addresses
+from sidecar.volumes import Failure
+from tests.support.clusters import PASSWORD
+from tests.support.daemon import FULL_BYTES, Daemon, Start, settings
+from tests.support.java import bean
+from tests.support.java_traffic import JavaTraffic
+from tests.support.waiting import seen
+
+BEAN = "throttlesidecar:type=QuotaCallback"
+RATE = 1e6
+"""Bytes a second of each producer while it is not throttled."""
+
+SMALL = {"retention.bytes": str(2 << 20), "segment.bytes": str(1 << 20)}
+VERSIONS = ["3.3.2", "3.9.1", DEFAULT_VERSION, "4.4.0"]
+TENANTS = {"etl": PASSWORD, "web": PASSWORD}
+
+
+@pytest_asyncio.fixture(
+    scope="module",
+    loop_scope="session",
+    params=[
+        version if version == DEFAULT_VERSION else pytest.param(version, marks=pytest.mark.versions)
+        for version in VERSIONS
+    ],
+)
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
+    """Two brokers with the callback and the authorizer."""
+    async with Cluster(
+        environ=os.environ,
+        version=str(request.param),
+        brokers=2,
+        volumes=2,
+        volume_bytes=64 << 20,
+        broker_jars=[callback_jar()],
+        controller_too=True,
+        listeners=[Listener("BASIC", "SASL_PLAINTEXT", "PLAIN", TENANTS)],
+        properties={
+            **CALLBACK_PROPERTIES,
+            **REFUSING_PROPERTIES,
+            "allow.everyone.if.no.acl.found": "true",
+        },
+        properties_of=asks_its_sidecar,
+    ) as made:
+        async with Admin(made.bootstrap) as admin:
+            for name, brokers in (("full", [0, 1]), ("full-too", [0, 1]), ("free", [0])):
+                await admin.create_topic(name, assignment=[brokers], config=SMALL)
+        yield made
+
+
+@pytest_asyncio.fixture
+async def daemons(cluster: Cluster, start: Start) -> AsyncIterator[list[Daemon]]:
+    """A sidecar beside each broker; nobody is throttled, before the test and after it."""
+    found = []
+    for broker in cluster.brokers.values():
+        address = f"127.0.0.1:{broker.sidecar_port}"
+        more = {"HTTP_LISTEN": address, "THROTTLE_SCOPE": "volume"}
+        found.append(await start(cluster, settings(cluster.bootstrap, **more)))
+    for daemon in found:
+        await daemon.decides(1.0)
+    yield found
+    for volume in (0, 1):
+        await cluster.occupy(1, volume, 0)
+
+
+def librdkafka(user: str) -> dict[str, Any]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": PASSWORD,
+        "client.id": "app",
+        "acks": "all",
+    }
+
+
+def java(user: str) -> Mapping[str, object]:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    login = f'{module} required username="{user}" password="{PASSWORD}";'
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": login,
+        "client.id": "app",
+    }
+
+
+async def are_at(least: float, most: float, *traffics: Traffic | JavaTraffic) -> None:
+    """Wait until each has had such a rate for 3 s, as a share of its own."""
+
+    async def shares() -> list[float]:
+        before = [each.acknowledged_bytes for each in traffics]
+        await asyncio.sleep(3.0)
+        after = [each.acknowledged_bytes for each in traffics]
+        return [(b - a) / 3.0 / RATE for a, b in zip(before, after, strict=True)]
+
+    await seen("their rates", shares, lambda now: all(least <= each <= most for each in now))
+
+
+async def test_the_other_tenant_is_not_throttled(cluster: Cluster, daemons: list[Daemon]) -> None:
+    """Of librdkafka and Java, with acks=all on the same broker; nor while sidecars are dead."""
+    basic = cluster.bootstrap_of("BASIC")
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        full: list[Traffic | JavaTraffic] = [
+            await enter(Traffic(basic, "full", bytes_per_s=RATE, config=librdkafka("etl"))),
+            await enter(JavaTraffic(basic, "full-too", bytes_per_s=RATE, config=java("etl"))),
+        ]
+        free: list[Traffic | JavaTraffic] = [
+            await enter(Traffic(basic, "free", bytes_per_s=RATE, config=librdkafka("web"))),
+            await enter(JavaTraffic(basic, "free", bytes_per_s=RATE, config=java("web"))),
+        ]
+        await are_at(0.85, 1.2, *full, *free)
+        before = [each.acknowledged_bytes for each in free]
+        throttled_at = asyncio.get_running_loop().time()
+        for volume in (0, 1):
+            await cluster.occupy(1, volume, FULL_BYTES)
+        for daemon in daemons:
+            await seen(
+                "its topics",
+                daemon.factor,
+                lambda now: {"full", "full-too"} <= set(now["topics"] or ()),
+            )
+        source = partial(bean, cluster, 0, BEAN)
+        await seen("it obeys", source, lambda now: now["FactorApplied"] == 0.0)
+        await are_at(0.0, 0.4, *full)
+        lasted_s = asyncio.get_running_loop().time() - throttled_at
+        after = [each.acknowledged_bytes for each in free]
+        for had, has in zip(before, after, strict=True):
+            assert (has - had) / lasted_s >= 0.9 * RATE, "it never waited"
+        assert "; for clients that write to " in (await daemons[0].factor())["reason"]
+        for daemon in daemons:
+            await daemon.end()
+        await are_at(0.85, 1.2, *free)
+        await are_at(0.0, 0.4, *full)
+        assert 0 == sum(each.failed_records for each in free)
+
+
+async def apart(cluster: Cluster) -> tuple[tuple[int, str], tuple[int, str]]:
+    """Two topics of broker 1 on different volumes of it: each with the volume's number."""
+    admin = KafkaAdmin(bootstrap_servers=addresses(cluster.bootstrap))
+    paths = [volume.path for volume in cluster.brokers[1].volumes]
+    for number in range(10):
+        name = f"apart-{number}"
+        async with Admin(cluster.bootstrap) as client:
+            await client.create_topic(name, assignment=[[1]], config=SMALL)
+        found = await topics_by_log_dir(admin, 1, 10.0)
+        assert not isinstance(found, Failure)
+        ours = [
+            sorted(topic for topic in found[str(path)] if topic.startswith("apart-"))
+            for path in paths
+        ]
+        if all(ours):
+            return (0, ours[0][0]), (1, ours[1][0])
+    raise AssertionError("Kafka puts all topics on one volume")
+
+
+async def test_own_eyes_have_the_same_scope(cluster: Cluster, daemons: list[Daemon]) -> None:
+    """A broker with a full volume, and whose sidecar is dead, knows what lies on it."""
+    (volume, full_name), (_, free_name) = await apart(cluster)
+    config = librdkafka("etl") | {"client.id": "eyes"}
+    basic = cluster.bootstrap_of("BASIC")
+    async with (
+        Traffic(basic, full_name, bytes_per_s=RATE, config=config) as full,
+        Traffic(basic, free_name, bytes_per_s=RATE, config=config) as free,
+    ):
+        await are_at(0.85, 1.2, full, free)
+        for daemon in daemons:
+            await daemon.end()
+        await cluster.occupy(1, volume, FULL_BYTES)
+        source = partial(bean, cluster, 1, BEAN)
+        await seen("its own eyes", source, lambda now: now["Source"] == "LOCAL")
+        await are_at(0.0, 0.4, full)
+        await are_at(0.85, 1.2, free)
+
+
+async def test_without_logins_a_client_is_its_client_id(
+    cluster: Cluster, daemons: list[Daemon]
+) -> None:
+    """On a listener where all are ANONYMOUS: as what it wrote to last."""
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        full, free = [
+            await enter(
+                Traffic(cluster.bootstrap, name, bytes_per_s=RATE, config={"client.id": name})
+            )
+            for name in ("full", "free")
+        ]
+        await are_at(0.85, 1.2, full, free)
+        for volume in (0, 1):
+            await cluster.occupy(1, volume, FULL_BYTES)
+        for daemon in daemons:
+            await seen("its topics", daemon.factor, lambda now: now["topics"])
+        await are_at(0.0, 0.4, full)
+        await are_at(0.85, 1.2, free)
