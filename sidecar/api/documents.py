@@ -251,6 +251,20 @@ class RefusalsDocument:
 
 
 @described
+class ScopedClientDocument:
+    """A client that a throttle is for, since it writes to a topic on a full volume."""
+
+    principal: str
+    """Its user, without `User:`; of more than 64 characters the first, and an ellipsis."""
+    client_id: str
+    """The client-id, likewise."""
+    landed_bytes: Annotated[int, Field(ge=0)]
+    """What it has landed in the throttle."""
+    bytes_per_second: Annotated[float, Field(ge=0)]
+    """The same a second, over the last 10 to 20 s of reports."""
+
+
+@described
 class ReaderDocument:
     """A broker whose quota callback follows the factor, as it reports itself."""
 
@@ -272,6 +286,9 @@ class ReaderDocument:
     `not-asked` or `error`; its broker's log has the details. Null: nothing is wrong."""
     refused: RefusalsDocument | None
     """What its authorizer has refused; null without one."""
+    in_scope: list[ScopedClientDocument]
+    """The clients that a throttle of some topics is for, those that landed most first, fifty at
+    most; none where it is for all."""
 
 
 @described

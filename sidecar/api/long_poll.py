@@ -52,7 +52,8 @@ class LongPoll:
         sent = _headers(request)
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(sent.get("if-none-match", ""), self._board.etag)
-        report = parse_report(sent.get("throttle-reader", ""), sent.get("throttle-refused", ""))
+        told = (sent.get(f"throttle-{each}", "") for each in ("reader", "refused", "scope"))
+        report = parse_report(*told)
         reader, broker_id = None, parse_broker(sent.get("throttle-broker", ""))
         if report is not None:
             broker_id = report.broker_id
@@ -137,7 +138,7 @@ def _headers(request: Request) -> dict[str, str]:
 _NAMES: Final = frozenset(
     (
         *(b"accept", b"if-none-match", b"prefer"),
-        *(b"throttle-reader", b"throttle-refused", b"throttle-broker"),
+        *(b"throttle-reader", b"throttle-refused", b"throttle-scope", b"throttle-broker"),
     )
 )
 

@@ -115,6 +115,11 @@ _HEADERS: Final = [
         "produce requests the broker's authorizer has refused since its start, of whom most since "
         "the last throttle began (names percent-encoded), and that its log has an error for each.",
     ),
+    _parameter(
+        "Throttle-Scope",
+        "clients=PRINCIPAL/CLIENT_ID:BYTES,...: with Throttle-Reader, while a throttle is for some "
+        "topics alone: the clients that it is for, and what each has landed in it.",
+    ),
 ]
 
 _FACTOR: Final[dict[str, Any]] = {

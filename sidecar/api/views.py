@@ -22,6 +22,7 @@ from sidecar.api.documents import (
     RefusedByReason,
     RefusedClientDocument,
     RefusedPerSecond,
+    ScopedClientDocument,
     ShadowDocument,
     ViolationDocument,
     VolumeDocument,
@@ -214,7 +215,21 @@ def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
         throttled_clients=reader.report.throttled_clients,
         fault=reader.report.fault,
         refused=_refusals_document(reader.report.refusals, reader.refusal_rates()),
+        in_scope=_in_scope(reader),
     )
+
+
+def _in_scope(reader: Reader) -> list[ScopedClientDocument]:
+    rates = reader.scope_rates()
+    return [
+        ScopedClientDocument(
+            principal=each.principal,
+            client_id=each.client_id,
+            landed_bytes=each.nbytes,
+            bytes_per_second=round(rates[each.principal, each.client_id], 3),
+        )
+        for each in reader.report.in_scope
+    ]
 
 
 def _refusals_document(refusals: Refusals | None, rates: RefusalRates) -> RefusalsDocument | None:

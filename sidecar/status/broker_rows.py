@@ -13,6 +13,7 @@ from sidecar.control.board import Snapshot
 from sidecar.status.moments import Moment, Now
 from sidecar.throttle.memory import BrokerState
 from sidecar.throttle.readers import Reader, RefusalRates
+from sidecar.throttle.sizes import size
 
 SHOWN: Final = 50
 """So many brokers that are down are named."""
@@ -91,6 +92,23 @@ class RefusedRow:
     per_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class ScopedRow:
+    """A client that a throttle of some topics is for, as one broker tells.
+
+    Attributes:
+        broker_id: the broker.
+        principal: its user.
+        client_id: its client-id.
+        landed: what it lands, such as "12 kB/s".
+    """
+
+    broker_id: int
+    principal: str
+    client_id: str
+    landed: str
+
+
 def brokers(snapshot: Snapshot, now: Now) -> Brokers:
     """The cluster's brokers, as far as something is wrong with them."""
     memory = snapshot.memory
@@ -111,10 +129,10 @@ def brokers(snapshot: Snapshot, now: Now) -> Brokers:
     )
 
 
-def followers(known: list[Reader], generation: int, now: Now) -> tuple[Follower, ...]:
+def followers(known: list[Reader], snapshot: Snapshot, now: Now) -> tuple[Follower, ...]:
     """The brokers that follow."""
     return tuple(
-        Follower(reader.report.broker_id, _does(reader, generation), now.moment(reader.seen_at))
+        Follower(reader.report.broker_id, _does(reader, snapshot), now.moment(reader.seen_at))
         for reader in known
     )
 
@@ -132,7 +150,17 @@ def refused(known: list[Reader]) -> tuple[RefusedRow, ...]:
     return tuple(RefusedRow(*client, count, per_s[client]) for client, count in most)
 
 
-def _does(reader: Reader, generation: int) -> str:
+def in_scope(known: list[Reader]) -> tuple[ScopedRow, ...]:
+    """The clients that the throttle is for, those that land most first, by broker."""
+    rows = []
+    for reader in known:
+        rates = reader.scope_rates()
+        for client, rate in sorted(rates.items(), key=lambda each: -each[1])[:SHOWN]:
+            rows.append(ScopedRow(reader.report.broker_id, *client, f"{size(rate)}/s"))
+    return tuple(rows)
+
+
+def _does(reader: Reader, snapshot: Snapshot) -> str:
     clients = (
         "1 client"
         if reader.report.throttled_clients == 1
@@ -148,7 +176,9 @@ def _does(reader: Reader, generation: int) -> str:
     sentences.extend(_refuses(reader.refusal_rates()))
     if reader.report.refusals and reader.report.refusals.logged:
         sentences.append("logs an error for each request that it refuses")
-    if reader.generation != generation:
+    if snapshot.decision.topics is not None and reader.report.refusals is None:
+        sentences.append("throttles all clients, since it has no authorizer that sees their topics")
+    if reader.generation != snapshot.generation:
         sentences.append("has not taken the present decision yet")
     elif not reader.waiting:
         sentences.append("does not wait for changes now")

@@ -13,7 +13,16 @@ from sidecar.control.board import Board, Snapshot
 from sidecar.control.capability import Block, Capability
 from sidecar.control.capability_failures import CapabilityFailures, Failing
 from sidecar.settings.keys import environment_key
-from sidecar.status.broker_rows import Brokers, Follower, RefusedRow, brokers, followers, refused
+from sidecar.status.broker_rows import (
+    Brokers,
+    Follower,
+    RefusedRow,
+    ScopedRow,
+    brokers,
+    followers,
+    in_scope,
+    refused,
+)
 from sidecar.status.contents import VolumeContents
 from sidecar.status.headline import Headline, effect, effect_of, headline, worst
 from sidecar.status.moments import Moment, Now, span
@@ -99,6 +108,7 @@ class StatusView:
         brokers: the cluster's, as far as something is wrong with them.
         followers: the brokers that ask this sidecar.
         refused: the clients of which they refused most.
+        in_scope: the clients that a throttle of some topics is for.
         changes: the last ones, the newest first.
         override: in force.
         can_change: whether a token is configured.
@@ -121,6 +131,7 @@ class StatusView:
     brokers: Brokers
     followers: tuple[Follower, ...]
     refused: tuple[RefusedRow, ...]
+    in_scope: tuple[ScopedRow, ...]
     changes: tuple[Changed, ...]
     override: Overridden | None
     can_change: bool
@@ -183,8 +194,9 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         volumes=tuple(rows),
         volume_count=count,
         brokers=brokers(snapshot, now),
-        followers=followers(readers, snapshot.generation, now),
+        followers=followers(readers, snapshot, now),
         refused=refused(readers),
+        in_scope=in_scope(readers),
         changes=tuple(_changes(board, now)),
         override=_override(snapshot, now),
         can_change=can_change,

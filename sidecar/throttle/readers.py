@@ -40,6 +40,15 @@ class RefusedClient:
 
 
 @dataclass(frozen=True, slots=True)
+class ScopedClient:
+    """A client that a throttle is for, and the bytes that it has landed in it."""
+
+    principal: str
+    client_id: str
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refusals:
     """The produce requests that a broker's authorizer has refused since the broker's start.
 
@@ -95,6 +104,8 @@ class Report:
         throttled_clients: how many of its clients (tag sets of quotas) it throttles.
         fault: why it may not throttle some of them, such as "not-asked"; None: it throttles all.
         refusals: its authorizer's; None without one.
+        in_scope: the clients that the throttle is for, those that landed most first; none where it
+            is for all.
     """
 
     broker_id: int
@@ -102,6 +113,7 @@ class Report:
     throttled_clients: int
     fault: str | None = None
     refusals: Refusals | None = None
+    in_scope: tuple[ScopedClient, ...] = ()
 
 
 @dataclass(slots=True)
@@ -113,50 +125,73 @@ class Reader:
         seen_at: when that came, steady seconds.
         generation: the newest that it is known to have; None before that.
         waiting: how many of its requests wait for a change now.
-        earlier: (when a report came from which its rates may begin, what had been refused by then),
-            two at most, ``RATE_S`` apart at least.
+        earlier: (when a report came from which its rates may begin, that report), two at most,
+            ``RATE_S`` apart at least.
     """
 
     report: Report
     seen_at: float
     generation: int | None = None
     waiting: int = 0
-    earlier: tuple[tuple[float, Refusals], ...] = ()
+    earlier: tuple[tuple[float, Report], ...] = ()
 
-    def note_refusals(self) -> None:
-        """Remembers those of the last report, if a later rate may begin there."""
-        refusals = self.report.refusals
-        if refusals is None or not self.earlier or refusals.total < self.earlier[-1][1].total:
-            # A broker that restarted counts anew.
-            self.earlier = () if refusals is None else ((self.seen_at, refusals),)
+    def note(self) -> None:
+        """Remembers the last report, if a later rate may begin there."""
+        if not self.earlier or _restarted(self.earlier[-1][1], self.report):
+            self.earlier = ((self.seen_at, self.report),)
         elif self.seen_at - self.earlier[-1][0] >= RATE_S:
-            self.earlier = (self.earlier[-1], (self.seen_at, refusals))
+            self.earlier = (self.earlier[-1], (self.seen_at, self.report))
 
     def refusal_rates(self) -> RefusalRates:
         """What it refuses a second, until its last report."""
-        now = self.report.refusals
-        if now is None or not self.earlier or self.seen_at <= self.earlier[0][0]:
+        began, report = self.earlier[0]
+        before, now, seconds = report.refusals, self.report.refusals, self.seen_at - began
+        if before is None or now is None or seconds <= 0.0:
             return RefusalRates()
-        began, before = self.earlier[0]
-        seconds = self.seen_at - began
-        # A client that is counted anew since a throttle began has less than before.
-        known = {(each.principal, each.client_id): each.requests for each in before.clients}
-        clients = {}
-        for each in now.clients:
-            key = each.principal, each.client_id
-            last = known.get(key, 0)
-            clients[key] = (each.requests - (last if last <= each.requests else 0)) / seconds
         return RefusalRates(
             (now.new_connection - before.new_connection) / seconds,
             (now.stop_line - before.stop_line) / seconds,
             (now.release - before.release) / seconds,
-            clients,
+            _rates(
+                {(each.principal, each.client_id): each.requests for each in before.clients},
+                {(each.principal, each.client_id): each.requests for each in now.clients},
+                seconds,
+            ),
+        )
+
+    def scope_rates(self) -> Mapping[tuple[str, str], float]:
+        """Principal and client-id -> bytes/s that a client in scope lands."""
+        began, before = self.earlier[0]
+        return _rates(
+            {(each.principal, each.client_id): each.nbytes for each in before.in_scope},
+            {(each.principal, each.client_id): each.nbytes for each in self.report.in_scope},
+            self.seen_at - began,
         )
 
     def follows(self, generation: int, now: float) -> bool:
         """Whether it has the decision's generation, and waits for the next; ``now`` in steady s."""
         listens = self.waiting > 0 or is_valid(self.seen_at, MOMENT_S, now)
         return listens and self.generation == generation
+
+
+def _restarted(before: Report, report: Report) -> bool:
+    """Whether a broker counts anew."""
+    if before.refusals is None or report.refusals is None:
+        return before.refusals is not report.refusals
+    return report.refusals.total < before.refusals.total
+
+
+def _rates(
+    before: Mapping[tuple[str, str], int], now: Mapping[tuple[str, str], int], seconds: float
+) -> dict[tuple[str, str], float]:
+    """Of each client a second; one that is counted anew since a throttle began has less now."""
+    if seconds <= 0.0:
+        return dict.fromkeys(now, 0.0)
+    lasts = {key: before.get(key, 0) for key in now}
+    return {
+        key: (count - (lasts[key] if lasts[key] <= count else 0)) / seconds
+        for key, count in now.items()
+    }
 
 
 class Readers:
@@ -176,7 +211,7 @@ class Readers:
         reader = self._known.pop(report.broker_id, None) or Reader(report, now)
         reader.report = report
         reader.seen_at = now
-        reader.note_refusals()
+        reader.note()
         if generation is not None:
             reader.generation = generation
         # In a dict's order the first is the one that was silent for longest.

@@ -256,6 +256,7 @@ async def test_an_empty_board() -> None:
 REPORT = {
     "throttle_reader": "broker=3; emergency=true; throttled_clients=12",
     "throttle_refused": "new_connection=30; stop_line=1; release=3; clients=etl/:34; logged=true",
+    "throttle_scope": "clients=etl/a%20b:7",
 }
 
 
@@ -281,6 +282,14 @@ async def test_a_broker_that_reads(path: str) -> None:
             "clients": [{"principal": "etl", "client_id": "", "requests": 34, "per_second": 0.0}],
             "logged": True,
         },
+        "in_scope": [
+            {
+                "principal": "etl",
+                "client_id": "a b",
+                "landed_bytes": 7,
+                "bytes_per_second": 0.0,
+            }
+        ],
     }
     assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": [reader]}
     await sidecar.get(path, if_none_match=etag, **REPORT)

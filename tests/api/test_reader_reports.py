@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.api.reader_reports import parse_report
-from sidecar.throttle.readers import Refusals, RefusedClient, Report
+from sidecar.throttle.readers import Refusals, RefusedClient, Report, ScopedClient
 
 REPORT = "broker=1; emergency=true; throttled_clients=2"
 INT = st.integers(0, 2**31 - 1)
@@ -72,6 +72,24 @@ COUNTS = "new_connection=7; stop_line=0; release=20"
 def test_what_an_authorizer_refused(text: str, refusals: Refusals | None) -> None:
     """Names may be any; what has another form costs nobody the rest of the report."""
     assert Report(1, True, 2, None, refusals) == parse_report(REPORT, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "clients"),
+    [
+        ("clients=a%20b/c:7,/:1", [("a b", "c", 7), ("", "", 1)]),
+        ("clients=a/b:7; more=of later", [("a", "b", 7)]),
+        (f"clients={','.join(['a/b:1'] * 51)}", [("a", "b", 1)] * 50),
+        ("", []),
+        ("clients=<b>/:1", []),
+        ("clients=a/b:7\n", []),
+        (f"clients={'a/b:1,' * 4000}", []),
+    ],
+)
+def test_the_clients_in_scope(text: str, clients: list[tuple[str, str, int]]) -> None:
+    """Fifty at most; what has another form costs nobody the rest of the report."""
+    expected = Report(1, True, 2, in_scope=tuple(ScopedClient(*each) for each in clients))
+    assert expected == parse_report(REPORT, "", text)
 
 
 @pytest.mark.parametrize(

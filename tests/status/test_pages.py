@@ -11,8 +11,8 @@ from sidecar.control.board import Board
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.throttle.decision import Shadow
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Override
-from sidecar.throttle.readers import Refusals, RefusedClient, Report
+from sidecar.throttle.memory import Contents, Override
+from sidecar.throttle.readers import Refusals, RefusedClient, Report, ScopedClient
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import FACTORS, TOKEN, FakeSidecar, until
 from tests.status.outline import Outline, outline
@@ -171,6 +171,23 @@ async def test_brokers_that_refuse() -> None:
     assert f"{does}new connections" in words
     assert "UserClient-idRequestsA second now etl1,20010.0 bob<app>1,0000.0" in words
     assert 1 == words.count("logs an error for each request that it refuses")
+
+
+async def test_clients_in_scope() -> None:
+    """Those of each broker, that land most first; a broker that sees no topics throttles all."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, is_of_volumes=True), ask=_nobody)
+    topics = {(1, "/d1"): Contents(frozenset({"orders"}), 0.0)}
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})]))
+    sidecar.board.update(lambda memory: replace(memory, contents=topics))
+    for at in (0.0, 10.0):
+        clients = (ScopedClient("bob", "<app>", 50), ScopedClient("etl", "", int(at) * 20_000))
+        report = Report(1, False, 1, refusals=Refusals(), in_scope=clients)
+        sidecar.board.readers.record(report, None, at)
+    sidecar.board.readers.record(Report(2, False, 1), None, 10.0)
+    words = (await outline(sidecar)).words
+    assert "BrokerUserClient-idLands now 1etl20.0 kB/s 1bob<app>0 B/s" in words
+    assert 1 == words.count("throttles all clients, since it has no authorizer")
+    assert "broker 2 throttles 1 client, throttles all clients" in words
 
 
 async def test_no_broker_follows() -> None:

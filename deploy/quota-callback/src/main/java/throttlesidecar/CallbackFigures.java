@@ -46,6 +46,10 @@ final class CallbackFigures implements QuotaCallbackMXBean {
             if (refusals.hasAuthorizer()) {
                 headers.put("Throttle-Refused", refusedHeader());
             }
+            String inScope = enforcement.clientsInScope();
+            if (!inScope.isEmpty()) {
+                headers.put("Throttle-Scope", "clients=" + inScope);
+            }
         }
         return headers;
     }

@@ -45,6 +45,7 @@ final class Enforcement {
     private final Faults faults = new Faults();
     private final Canary canary = new Canary();
     private final Written written = new Written();
+    private final LargestClients inScope = new LargestClients(500, 50);
 
     /** The request whose quota this thread will ask for. */
     private final ThreadLocal<Charged> charged = ThreadLocal.withInitial(Charged::new);
@@ -111,6 +112,7 @@ final class Enforcement {
         InForce next = new InForce(factors, all, users, now, scope);
         if (old.scope.isAll() && !next.scope.isAll()) {
             written.begin(nanos);
+            inScope.clear();
         }
         state = next;
         if (next.scope.isAll()) {
@@ -143,10 +145,21 @@ final class Enforcement {
         /** Whether the factor for all is for it. */
         private boolean isInScope = true;
 
-        void begin(long nowMs, boolean isDenied, boolean inScope) {
+        /** Whose it is, where a scope is in force; else null. */
+        private KafkaPrincipal principal;
+        private String clientId;
+
+        void begin(long nowMs, boolean isDenied) {
             recordedMs = nowMs;
             denied = isDenied;
+            isInScope = true;
+            principal = null;
+        }
+
+        void scoped(boolean inScope, KafkaPrincipal newPrincipal, String newClientId) {
             isInScope = inScope;
+            principal = newPrincipal;
+            clientId = newClientId;
         }
     }
 
@@ -182,11 +195,12 @@ final class Enforcement {
         if (now.isFree) {
             return;
         }
-        boolean isInScope =
-                now.scope.isAll()
-                        || principal == null
-                        || written.isInScope(principal, clientId, moments.nanos());
-        charged.get().begin(moments.nowMs(), Denied.isDue(), isInScope);
+        Charged request = charged.get();
+        request.begin(moments.nowMs(), Denied.isDue());
+        if (!now.scope.isAll() && principal != null) {
+            boolean isInScope = written.isInScope(principal, clientId, moments.nanos());
+            request.scoped(isInScope, principal, clientId);
+        }
         if (tagSet == null ? now.all.mode() == Mode.FREE : now.isFree(tagSet)) {
             return;
         }
@@ -252,12 +266,16 @@ final class Enforcement {
         long nowMs = request.recordedMs == NEVER ? moments.nowMs() : request.recordedMs;
         boolean denied = request.denied;
         boolean isInScope = request.isInScope;
-        request.begin(NEVER, false, true);
+        KafkaPrincipal principal = request.principal;
+        request.begin(NEVER, false);
         Rate rate = (Rate) metric.measurable();
         double observed = rate.measure(config, nowMs);
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
         double landed = observed * window;
         double bytes = account.count(landed);
+        if (isInScope && principal != null && bytes > 0.0) {
+            inScope.add(principal.getName(), request.clientId, Math.round(bytes));
+        }
         if (!denied) {
             now.take(tagSet, bytes, isInScope, moments.nanos());
         }
@@ -296,6 +314,11 @@ final class Enforcement {
     /** Whose requests the throttle of all is for, or its ramp. */
     Scope scope() {
         return state.scope;
+    }
+
+    /** The clients in scope, and the bytes that each has landed since a scope is in force. */
+    String clientsInScope() {
+        return state.scope.isAll() ? "" : inScope.toString();
     }
 
     /** A request was authorized; called while {@link #scope} is not all. */

@@ -99,7 +99,7 @@ final class Refusals {
     private final Journal journal;
     private final Recent<String, Verdict> verdicts = new Recent<>(MOST_REFUSED);
     private final Map<Reason, LongAdder> counts = new EnumMap<>(Reason.class);
-    private final MostRefused mostRefused = new MostRefused();
+    private final LargestClients mostRefused = new LargestClients(100, 10);
     private final AtomicLong lineAtNanos;
     private final LongAdder sinceLine = new LongAdder();
     private volatile boolean wasStopping;
@@ -275,7 +275,7 @@ final class Refusals {
         Verdict verdict = last == null ? verdicts.put(id, new Verdict()) : last;
         boolean mutes = verdict.refused(reason, enforcement.scope(), nanos);
         counts.get(reason).increment();
-        mostRefused.add(principal, clientId);
+        mostRefused.add(principal, clientId, 1);
         sinceLine.increment();
         writeLine(reason, nanos, principal, clientId);
         log.filter();

@@ -142,6 +142,22 @@ class ScopeTest {
         assertEquals(REFUSED, produce("new-2", "full"));
     }
 
+    /** Those in scope are named, with what each has landed; the others are not. */
+    @Test
+    void namesTheClientsInScope() {
+        runs();
+        apply(0.0, of("full"));
+        produce("old", "free");
+        assertEquals(null, store.headers().get("Throttle-Scope"));
+        produce("old", "full");
+        produce("old", "full");
+        assertEquals("clients=ann/app:2000000", store.headers().get("Throttle-Scope"));
+        apply(1.0, Scope.ALL);
+        moments.pass(10_000_000);
+        apply(1.0, Scope.ALL);
+        assertEquals(null, store.headers().get("Throttle-Scope"));
+    }
+
     /** With acks=all a request is charged later, when others of its client were: its own counts. */
     @Test
     void eachRequestCountsAsWhatItWritesTo() {

@@ -6,13 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** Who was refused most, in bounded room. */
-class MostRefusedTest {
-    private final MostRefused most = new MostRefused();
+/** Who has most, in bounded room. */
+class LargestClientsTest {
+    private final LargestClients most = new LargestClients(100, 10);
 
     private void add(int times, String principal, String clientId) {
         for (int each = 0; each < times; each++) {
-            most.add(principal, clientId);
+            most.add(principal, clientId, 1);
         }
     }
 
@@ -34,11 +34,11 @@ class MostRefusedTest {
     void findsWhoIsRefusedMostAmongRandomClientIds() {
         Random random = new Random(16);
         for (int each = 0; each < 10_000; each++) {
-            most.add("any", Long.toHexString(random.nextLong()));
+            most.add("any", Long.toHexString(random.nextLong()), 1);
             add(each % 10 == 0 ? 1 : 0, "etl", "one");
         }
         String[] found = most.toString().split(",");
-        assertEquals(MostRefused.REPORTED, found.length);
+        assertEquals(10, found.length);
         assertTrue(found[0].startsWith("etl/one:"), found[0]);
         long count = Long.parseLong(found[0].substring("etl/one:".length()));
         assertTrue(count > 800 && count <= 1000, found[0]);
@@ -51,5 +51,18 @@ class MostRefusedTest {
         add(1, "\ud83d\ude00".repeat(65), "x".repeat(64));
         String name = "%F0%9F%98%80".repeat(63) + "%E2%80%A6";
         assertEquals(name + "/" + "x".repeat(64) + ":1", most.toString());
+    }
+
+    /** However long names are, what is reported is bounded. */
+    @Test
+    void isBoundedAsAWhole() {
+        LargestClients large = new LargestClients(500, 50);
+        for (int each = 0; each < 50; each++) {
+            large.add("\ud83d\ude00".repeat(60) + each, "app", 1000 + each);
+        }
+        String text = large.toString();
+        assertTrue(text.length() < LargestClients.LONGEST, text.length() + " characters");
+        assertTrue(text.startsWith("%F0"), text);
+        assertTrue(text.split(",")[0].endsWith("49/app:1049"), text);
     }
 }

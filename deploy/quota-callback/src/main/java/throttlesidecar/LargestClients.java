@@ -6,28 +6,38 @@ import java.util.Map;
 import java.util.Map.Entry;
 
 /**
- * The clients of which most requests were refused, in bounded room.
+ * The clients with most of something, refused requests or bytes, in bounded room.
  *
  * <p>By Space-Saving (Metwally, Agrawal, El Abbadi: Efficient computation of frequent and top-k
  * elements in data streams, 2005): a client that is new when the table is full takes the place of the
- * one with the fewest, and its number, which is not counted as its own. So whoever has more than a
- * hundredth of all refusals is there, and what is reported of it is not more than it was: random
+ * one with the least, and its number, which is not counted as its own. So whoever has more than the
+ * most clients' share of all is there, and what is reported of it is not more than it has: random
  * client-ids push out one another.
  *
  * <p>Example: of two at most, alice was refused 9 times and bob once. Then carol is: she takes bob's
  * place with 2, of which 1 is reported.
  */
-final class MostRefused {
-    /** Clients counted; some 200 bytes each. */
-    static final int MOST = 100;
-
-    /** Clients reported. */
-    static final int REPORTED = 10;
-
+final class LargestClients {
     /** Characters of a name that are reported. */
     static final int LONGEST_NAME = 64;
 
+    /** Characters of all that is reported: it is sent in a header. */
+    static final int LONGEST = 8_000;
+
+    private final int most;
+    private final int reported;
     private final Map<String, Count> counts = new HashMap<>();
+
+    /**
+     * None at first.
+     *
+     * @param most clients counted; some 200 bytes each.
+     * @param reported clients reported.
+     */
+    LargestClients(int most, int reported) {
+        this.most = most;
+        this.reported = reported;
+    }
 
     private static final class Count {
         private final long before;
@@ -44,18 +54,18 @@ final class MostRefused {
     }
 
     /**
-     * A request was refused.
+     * A client has so much more.
      *
      * @param clientId may be null or empty.
      */
-    synchronized void add(String principal, String clientId) {
+    synchronized void add(String principal, String clientId, long more) {
         String name = shown(principal) + "/" + shown(clientId);
         Count count = counts.get(name);
         if (count == null) {
-            count = new Count(counts.size() < MOST ? 0L : removeLeast());
+            count = new Count(counts.size() < most ? 0L : removeLeast());
             counts.put(name, count);
         }
-        count.now++;
+        count.now += more;
     }
 
     private long removeLeast() {
@@ -81,12 +91,10 @@ final class MostRefused {
         counts.entrySet().stream()
                 .sorted(Comparator.comparingLong((Entry<String, Count> each) -> -each.getValue().own())
                         .thenComparing(Entry::getKey))
-                .limit(REPORTED)
-                .forEach(each ->
-                        text.append(text.length() == 0 ? "" : ",")
-                                .append(each.getKey())
-                                .append(':')
-                                .append(each.getValue().own()));
+                .limit(reported)
+                .map(each -> each.getKey() + ':' + each.getValue().own())
+                .takeWhile(each -> text.length() + each.length() < LONGEST)
+                .forEach(each -> text.append(text.length() == 0 ? "" : ",").append(each));
         return text.toString();
     }
 
