@@ -1,9 +1,9 @@
-"""``python -m tests.simulation.scope_share``: which share of a cluster a throttle of a volume leaves free.
+"""``python -m tests.simulation.scope_share``: which share a throttle of one volume leaves free.
 
-A cluster of 100 brokers has topics of equal traffic and three replicas, which are placed as KRaft's
-controller does it (StripedReplicaPlacer): of a topic with n partitions, one after another lies on the
-next three brokers of a random order. A broker puts each replica into the log dir that has the fewest.
-Then one volume of the cluster is full.
+A cluster of 100 brokers has topics of equal traffic and three replicas, placed as by KRaft's
+controller (StripedReplicaPlacer): of a topic with n partitions, one after another lies on
+the next three brokers of a random order. A broker puts each replica into the log dir that has the
+fewest. Then one volume of the cluster is full.
 """
 
 import random
