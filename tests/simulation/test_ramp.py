@@ -102,5 +102,6 @@ def test_whom_the_ramp_costs_records(producers: tuple[Producer, ...], throttle_s
     its rate until the other has no backlog left, and loses 34 MB: both pause until the same moment,
     and send one request each then.
     """
+    producers = tuple(fresh(each) for each in producers)
     by_the_ramp(*producers, throttle_s=throttle_s, after_s=240.0)
     assert [0] * len(producers) == [len(each.given_up) for each in producers]
