@@ -17,6 +17,7 @@ from tests.simulation.callback import Callback
 from tests.simulation.claims import Claims
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.following import Following, Line
+from tests.simulation.shares import LeakBucket
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.world import Plan, World, run
 
@@ -141,6 +142,47 @@ def test_without_others_a_broker_is_blind(alone: None) -> None:
     report = run(ONE_BLIND)
     assert () == tuple(report.violations)
     assert max(n for name, n in report.figures.items() if name.startswith("most by fault")) > 0
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers have the authorizer, and a client opens a connection for every request."""
+    monkeypatch.setattr(world, "_refuses", lambda _: True)
+
+
+@pytest.mark.parametrize("plan", [QUIET, SLOW_TO_FREE, ONE_BLIND], ids=["6", "16", "21"])
+def test_with_the_authorizer_nothing_is_broken(refusing: None, plan: Plan) -> None:
+    """And such a client was refused, landed in throttles, and was admitted again."""
+    report = run(plan)
+    assert () == tuple(report.violations)
+    assert report.figures["refused: new connection"] > 100
+    assert any(name.endswith("of hasty") for name in report.figures)
+
+
+def test_a_bucket_that_never_empties(refusing: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever dials anew is admitted, whatever has landed."""
+    monkeypatch.setattr(LeakBucket, "reserve", lambda *_: True)
+    assert re.search("client 2 dials anew, and landed .* bytes on broker", broken())
+
+
+def test_bytes_past_the_limit_by_a_bucket_that_never_empties(
+    refusing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Likewise, by what lands on the volume."""
+    monkeypatch.setattr(LeakBucket, "reserve", lambda *_: True)
+    monkeypatch.setattr(Claims, "landed", lambda *_: None)
+    assert "bytes by leak of hasty past the limit of broker 1" in broken()
+
+
+def test_a_debt_that_is_too_small(refusing: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousandth of what has landed is taken from a share."""
+    take = LeakBucket.take
+
+    def less(bucket: LeakBucket, nbytes: float, *more: Any) -> None:
+        take(bucket, nbytes / 1000.0, *more)
+
+    monkeypatch.setattr(LeakBucket, "take", less)
+    assert "dials anew, and landed" in broken()
 
 
 @pytest.mark.parametrize("keeps", [True, False])
