@@ -15,6 +15,7 @@ from sidecar.volumes import Reading
 from tests.simulation import following, http_get, world
 from tests.simulation.callback import Callback
 from tests.simulation.claims import Claims
+from tests.simulation.clients import Client
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.following import Following, Line
 from tests.simulation.shares import LeakBucket
@@ -274,6 +275,16 @@ def test_a_daemon_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedSidecar, "reload", reload)
     plan = Plan(6, 60.0, faults=[Fault(30.0, 0.0, Kind.RELOAD, 1)])
     assert "sidecar 1 ended: RuntimeError: a bug" in broken(plan)
+
+
+def test_a_client_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake of the simulation's own, without which nothing would land."""
+
+    def wrote(_: Client) -> None:
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr(Client, "wrote", wrote)
+    assert "client 0 ended: KeyError('a mistake')" in broken(Plan(6, 10.0, faults=()))
 
 
 def test_traffic_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
