@@ -1,5 +1,7 @@
 """The quota callback of one broker, as a model of the jar's rules: whom it asks, how clients pause.
 
+With the authorizer it also says which requests are refused before the append (``refusals``).
+
 It asks the sidecar beside its broker, and others where it has their addresses: by turns, each a
 second after the last has answered or failed. While none answers, the last document is in force
 until its validity ends, and the fallback after that, but for what the broker sees of its own
@@ -24,7 +26,8 @@ from sidecar.quotas.entities import QuotaKey, entities_of, resolve
 from sidecar.quotas.throttle_time import unbounded_ms
 from tests.simulation.following import Following, KeptDocument, read_answer
 from tests.simulation.pauses import Enforcement
-from tests.simulation.throttles import NO_QUOTA, Moment, TagSet, Terms
+from tests.simulation.refusals import Connection, Refusal, Refusals
+from tests.simulation.throttles import NO_QUOTA, Moment, Share, TagSet, Terms
 
 PATH: Final = "/v1/quota-factors"
 CONNECT_TIMEOUT_S: Final = 1.0
@@ -106,6 +109,8 @@ class Callback:
         self._clients: dict[tuple[str, str], tuple[str, str]] = {}
         self._limits: dict[tuple[str, str], float] = {}
         self._enforcement = Enforcement(self._tag_sets.values, self._own, self._terms, now)
+        self._refusals = Refusals()
+        self._started_s = now_s
         self._request: Request | None = None
         if kept is not None:
             self._following.remember(kept, now.wall_ms, now.nanos)
@@ -224,6 +229,28 @@ class Callback:
         """The longest pause that its settings and its sidecar allow."""
         self._step(now_s)
         return self._enforcement.factors.leak.cap_ms(self._terms) / 1000.0
+
+    def refusal(
+        self, user: str, client_id: str, connection: Connection, now_s: float
+    ) -> Refusal | None:
+        """Whether the authorizer refuses a produce request; None: it may be appended."""
+        now, enforcement = self._step(now_s), self._enforcement
+        tags = self._tags_of(user, client_id)
+        tag_set = self._tag_sets.get(tags)
+        share = Share(tags, 0.0 if tag_set is None else tag_set.before)
+        return self._refusals.check(
+            connection,
+            now.nanos,
+            stops_anybody=enforcement.stops_anybody,
+            stops=enforcement.stops(tags[0]),
+            admits_nobody=enforcement.factors.stop,
+            admits=lambda: enforcement.admits(share, tags[0], now.nanos),
+        )
+
+    @property
+    def throttle(self) -> tuple[float, int]:
+        """Differs for each throttle of each process: when that started, and which of its own."""
+        return self._started_s, self._enforcement.epoch
 
     def charge(
         self, user: str, client_id: str, connection: int, nbytes: int, now_s: float

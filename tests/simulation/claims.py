@@ -38,6 +38,7 @@ from tests.simulation.clients import Client
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.http_get import http_get
 from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, Past
+from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import SimulatedSidecar
 
 if TYPE_CHECKING:
@@ -141,6 +142,16 @@ class Claims:
                 f"client {client.number} was told to wait for {pause_s:.3f} s, {allowed_s:g} s are "
                 f"allowed"
             )
+
+    def landed(self, client: Client, leader: "SimulatedBroker") -> None:
+        """A client's request is appended, and not charged yet."""
+        wrong = self._limits.landed(client, leader.number)
+        if wrong:
+            self.broken(wrong)
+
+    def refused(self, refusal: Refusal) -> None:
+        """A broker refused a request."""
+        self._past[f"refused: {refusal}"] += 1
 
     def full(self) -> None:
         """A volume is full."""

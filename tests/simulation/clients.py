@@ -31,6 +31,8 @@ class Patience(StrEnum):
 
 SOCKET_TIMEOUT_S: Final = 60.0
 """librdkafka's socket.timeout.ms."""
+RETRY_BACKOFF_S: Final = 0.1
+"""retry.backoff.ms, of clients without an exponential one."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,15 @@ class Client:
         each_s = self.request_bytes / self.bytes_per_s
         return max(self.sent_until + each_s - now, each_s / CATCH_UP)
 
+    def dials(self) -> None:
+        """It is about to send a request."""
+        if self.patience is Patience.HASTY:
+            self.connection += 1
+
+    def refused_s(self, muted_s: float) -> float:
+        """How long it says nothing when a request was refused, and its connection is muted."""
+        return 0.0 if self.patience is Patience.HASTY else max(muted_s, RETRY_BACKOFF_S)
+
     def wrote(self) -> None:
         """A request was appended."""
         self.sent_until += self.request_bytes / self.bytes_per_s
@@ -74,7 +85,6 @@ class Client:
         """How long it says nothing when it is told to wait; it may have another connection then."""
         self.longest_pause_s = max(self.longest_pause_s, pause_s)
         if self.patience is Patience.HASTY:
-            self.connection += 1
             return 0.0
         if self.patience is Patience.DIALS_ANEW and pause_s > SOCKET_TIMEOUT_S:
             self.connection += 1
@@ -87,13 +97,19 @@ def clients(chance: random.Random, partitions: int, *, hasty: bool) -> list[Clie
     kinds = [Patience.PATIENT, Patience.DIALS_ANEW, *([Patience.HASTY] if hasty else [])]
     rates = [chance.uniform(0.3e6, 3e6) for _ in kinds]
     return [
-        # One to three requests a second: smaller ones would only take longer to simulate.
-        Client(
-            number,
-            kind,
-            rate,
-            int(rate / chance.uniform(1.0, 3.0)),
-            chance.randrange(partitions),
-        )
+        _client(chance, number, kind, rate, partitions)
         for number, (kind, rate) in enumerate(zip(kinds, rates, strict=True))
     ]
+
+
+def hasty_client(chance: random.Random, number: int, partitions: int) -> Client:
+    """One more, of those that open a connection for every request."""
+    return _client(chance, number, Patience.HASTY, chance.uniform(0.3e6, 3e6), partitions)
+
+
+def _client(
+    chance: random.Random, number: int, kind: Patience, rate: float, partitions: int
+) -> Client:
+    # One to three requests a second: smaller ones would only take longer to simulate.
+    request_bytes = int(rate / chance.uniform(1.0, 3.0))
+    return Client(number, kind, rate, request_bytes, chance.randrange(partitions))

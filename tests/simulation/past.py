@@ -2,7 +2,7 @@
 
 A volume V violates from a moment on; a client's leader L, whose callback is to make it wait, is V
 itself or another broker. Until L throttles, its clients write as fast as they can, ``CATCH_UP``
-times their rate; from then on each patient one lands a request a pause, and ``LEAK_RATIO`` leaks.
+times their rate; from then on each patient one lands a request a pause, and a hundredth leaks.
 These are the delays, in seconds, with n brokers, and i as the check interval:
 
 ===========  ==============================================  ========================  ==========
@@ -31,10 +31,12 @@ password: 0.25 of the own volume, 0 of one that was heard of, else that of the o
 fault's own length. The wall clocks of a broker and its sidecar are stepped: none, since both count
 by the steady one, but for a broker that restarts then, whose disk's word may be too old.
 
+Of clients that open a connection for each request the same holds but for the ``leak``: no callback
+bounds it, and where brokers have the authorizer ``dialled`` has the bound.
+
 Reported and not bounded: what lands while L's sidecar has an override, which is the operator's word
-(``override``); the leak of clients that open a connection for each request, which the authorizer
-bounds and no callback does; and what a follower copies that was away (``replication``), which is
-what was written meanwhile.
+(``override``); that leak without the authorizer; and what a follower copies that was away
+(``replication``), which is what was written meanwhile.
 
 Example: a client of 2 MB/s in requests of 1 MB, whose leader's own volume violates, and whose
 sidecar has been gone for a minute: 4 x 2 x 0.25 + 1 = 3 MB may land at first, then 1 MB each 4 s,
@@ -45,6 +47,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.clients import CATCH_UP, Client, Patience
+from tests.simulation.dialled import Dialled, leaks
 from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
 from tests.simulation.turns import EVERY_S
 
@@ -55,7 +58,6 @@ if TYPE_CHECKING:
 
 PAUSE_MAX_S: Final = 4.0
 EMERGENCY_PAUSE_MAX_S: Final = 40.0
-LEAK_RATIO: Final = 0.01
 HEARD_S: Final = 4.0
 """Two long polls of a callback that is told to come back, and its time-out."""
 EYES_S: Final = 0.25
@@ -78,6 +80,7 @@ class Past:
         self._overridden_at: dict[int, float] = {}
         self._blind_s: Counter[tuple[int, Patience]] = Counter()
         self._violated: dict[int, float] = {}
+        self._dialled = Dialled(world.clients)
 
     @property
     def reaction_s(self) -> float:
@@ -152,14 +155,28 @@ class Past:
             return ""
         if self.is_lifted(leader.number):
             return "override"
-        for_s = self._world.now() - since
-        if leader is at:
-            return f"{'eyes' if for_s <= EYES_S else 'leak'} of {client.patience}"
-        within_s = self.heard_within_s(leader.number, at.number)
-        if within_s is not None:
-            return f"{'reaction' if for_s <= within_s else 'leak'} of {client.patience}"
-        what = "leak" if self.had_heard(leader.number, at.number) else "fault"
+        what = self._what(leader.number, at.number, self._world.now() - since)
+        callback = self._world.callbacks.get(leader.number)
+        # By this append it may have ended, of a full volume of its own.
+        if what == "leak" and callback is not None:
+            self._dialled.past(client, (leader.number, *callback.throttle), at.number, since)
         return f"{what} of {client.patience}"
+
+    def landed(self, client: Client, leader: int) -> str:
+        """A client's request is appended; what is wrong with that, in words, or ""."""
+        world = self._world
+        callback, now = world.callbacks[leader], world.now()
+        if not world.refuses or callback.factor(now) > 0.0:
+            return ""
+        return self._dialled.landed(client, (leader, *callback.throttle), now)
+
+    def _what(self, leader: int, volume_of: int, for_s: float) -> str:
+        if leader == volume_of:
+            return "eyes" if for_s <= EYES_S else "leak"
+        within_s = self.heard_within_s(leader, volume_of)
+        if within_s is not None:
+            return "reaction" if for_s <= within_s else "leak"
+        return "leak" if self.had_heard(leader, volume_of) else "fault"
 
     def had_heard(self, leader: int, volume_of: int) -> bool:
         """Whether a leader heard of a violation before the fault: that word counts for long."""
@@ -199,6 +216,7 @@ class Past:
         clients = [each for each in all_clients if each.patience == kind]
         at_once = sum(each.request_bytes for each in clients)
         fast = CATCH_UP * sum(each.bytes_per_s for each in clients)
+        leaked = leaks(all_clients, for_s)
         match what:
             case "eyes":
                 return fast * EYES_S + at_once
@@ -208,6 +226,9 @@ class Past:
                 # A second more, since seconds are counted when they are over.
                 return fast * (1.0 + self._blind_s[broker.number, Patience(kind)]) + at_once
             case "leak" if kind != Patience.HASTY:
-                leak = LEAK_RATIO * CATCH_UP * sum(each.bytes_per_s for each in all_clients)
-                return at_once * (1 + for_s / PAUSE_MAX_S) + leak * for_s
+                return at_once * (1 + for_s / PAUSE_MAX_S) + leaked
+            case "leak" if self._world.refuses:
+                since, number = broker.volume.violates_since, broker.number
+                firsts = [self._dialled.at_first(each, number, since) for each in clients]
+                return leaked + sum(firsts)
         return float("inf")

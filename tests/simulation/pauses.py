@@ -15,10 +15,11 @@ Left out: request threads that race.
 Source: Enforcement, Bounds, Ramp and Leak in deploy/quota-callback.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from tests.simulation.shares import LeakShares
 from tests.simulation.throttles import (
     DISABLED,
     FLOOR,
@@ -31,6 +32,7 @@ from tests.simulation.throttles import (
     Leak,
     Moment,
     Pacer,
+    Share,
     Source,
     TagSet,
     Terms,
@@ -100,9 +102,9 @@ class Enforcement:
             old = replace(old, rate_before=rate, sets_before=sets)
         self._epochs += 1
         ramps = factor == 1.0 and not ends and lasts_nanos > 0
-        pacer = Pacer(now.nanos)
+        parts = Pacer(now.nanos), LeakShares(now.nanos)
         before = old.rate_before, old.sets_before
-        return Throttle(factor, self._epochs, now.nanos, pacer, *before, ramps)
+        return Throttle(factor, self._epochs, now.nanos, *parts, *before, ramps)
 
     def _measure(self, user: str | None, now: Moment) -> tuple[float, int]:
         """Notes each tag set's rate: the group's sum, bytes per second, and how many are not 0."""
@@ -169,6 +171,10 @@ class Enforcement:
             return own
         landed = tag_set.landed(now)
         new, account.counted = landed.nbytes - account.counted, landed.nbytes
+        if new >= _ONE_BYTE:
+            share = Share(tag_set.tags, tag_set.before)
+            for stopping, leak in self._stopping(user):
+                stopping.take(share, new, self._terms, leak, now.nanos)
         if new < _ONE_BYTE:
             # As much has left the window as has landed: the last quota still fits.
             return own if account.bound is None else account.bound
@@ -222,6 +228,37 @@ class Enforcement:
             unthrottled = min(own, tag_set.before or throttle.fair_share or FLOOR)
         least = landed.pausing(self._terms.pause_max_ms)
         return max(throttle.factor * unthrottled, least)
+
+    def admits(self, share: Share, user: str, now_nanos: int) -> bool:
+        """Whether a new connection's request may land, by its share of each leak budget."""
+        reserved: list[Throttle] = []
+        for throttle, leak in self._stopping(user):
+            if not throttle.reserve(share, self._terms, leak, now_nanos):
+                for each in reserved:
+                    each.cancel(share)
+                return False
+            reserved.append(throttle)
+        return True
+
+    def stops(self, user: str) -> bool:
+        """Whether a user's factor is 0."""
+        return user not in self._terms.excluded and any(self._stopping(user))
+
+    @property
+    def stops_anybody(self) -> bool:
+        """Whether that of anybody is."""
+        return any(each.factor == 0.0 for each in (self._all, *self._users.values()))
+
+    @property
+    def epoch(self) -> int:
+        """Of the throttle of all, or of its release."""
+        return self._all.epoch
+
+    def _stopping(self, user: str) -> Iterator[tuple[Throttle, Leak]]:
+        """The throttles that stop a user, with the leak of each."""
+        for throttle, leak in (self._all, self.factors.leak), (self._users.get(user), WHOLE):
+            if throttle is not None and throttle.factor == 0.0:
+                yield throttle, leak
 
     @property
     def throttled_users(self) -> frozenset[str]:

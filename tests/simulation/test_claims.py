@@ -15,8 +15,10 @@ from sidecar.volumes import Reading
 from tests.simulation import following, http_get, world
 from tests.simulation.callback import Callback
 from tests.simulation.claims import Claims
+from tests.simulation.clients import Client
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.following import Following, Line
+from tests.simulation.shares import LeakBucket
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.world import Plan, World, run
 
@@ -143,6 +145,47 @@ def test_without_others_a_broker_is_blind(alone: None) -> None:
     assert max(n for name, n in report.figures.items() if name.startswith("most by fault")) > 0
 
 
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers have the authorizer, and a client opens a connection for every request."""
+    monkeypatch.setattr(world, "_refuses", lambda _: True)
+
+
+@pytest.mark.parametrize("plan", [QUIET, SLOW_TO_FREE, ONE_BLIND], ids=["6", "16", "21"])
+def test_with_the_authorizer_nothing_is_broken(refusing: None, plan: Plan) -> None:
+    """And such a client was refused, landed in throttles, and was admitted again."""
+    report = run(plan)
+    assert () == tuple(report.violations)
+    assert report.figures["refused: new connection"] > 100
+    assert any(name.endswith("of hasty") for name in report.figures)
+
+
+def test_a_bucket_that_never_empties(refusing: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever dials anew is admitted, whatever has landed."""
+    monkeypatch.setattr(LeakBucket, "reserve", lambda *_: True)
+    assert re.search("client 2 dials anew, and landed .* bytes on broker", broken())
+
+
+def test_bytes_past_the_limit_by_a_bucket_that_never_empties(
+    refusing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Likewise, by what lands on the volume."""
+    monkeypatch.setattr(LeakBucket, "reserve", lambda *_: True)
+    monkeypatch.setattr(Claims, "landed", lambda *_: None)
+    assert "bytes by leak of hasty past the limit of broker 1" in broken()
+
+
+def test_a_debt_that_is_too_small(refusing: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousandth of what has landed is taken from a share."""
+    take = LeakBucket.take
+
+    def less(bucket: LeakBucket, nbytes: float, *more: Any) -> None:
+        take(bucket, nbytes / 1000.0, *more)
+
+    monkeypatch.setattr(LeakBucket, "take", less)
+    assert "dials anew, and landed" in broken()
+
+
 @pytest.mark.parametrize("keeps", [True, False])
 def test_a_disk_that_keeps_nothing(*, keeps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that restarts in a throttle without a sidecar has the word of its disk, or not."""
@@ -232,6 +275,16 @@ def test_a_daemon_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedSidecar, "reload", reload)
     plan = Plan(6, 60.0, faults=[Fault(30.0, 0.0, Kind.RELOAD, 1)])
     assert "sidecar 1 ended: RuntimeError: a bug" in broken(plan)
+
+
+def test_a_client_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake of the simulation's own, without which nothing would land."""
+
+    def wrote(_: Client) -> None:
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr(Client, "wrote", wrote)
+    assert "client 0 ended: KeyError('a mistake')" in broken(Plan(6, 10.0, faults=()))
 
 
 def test_traffic_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

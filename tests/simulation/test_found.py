@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation import following
+from tests.simulation import following, world
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.world import Plan, run
 
@@ -24,6 +24,12 @@ FOUND = {
         ],
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def _without_the_authorizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the worlds were in which it was found."""
+    monkeypatch.setattr(world, "_refuses", lambda _: False)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Self
 
 from sidecar.quotas.entities import ClientQuotas
 from sidecar.quotas.rate import QuotaWindow, Rate
+from tests.simulation.shares import LeakBucket, LeakShares
 
 WINDOW: Final = QuotaWindow()
 """Of produce quotas, by Kafka's defaults."""
@@ -173,6 +174,7 @@ class Throttle:
         epoch: each beginning, change and release has its own.
         since_nanos: when it began to be so.
         pacer: of its pauses.
+        shares: of its leak budget, for connections that are new in it.
         rate_before: of the group when the throttle began, bytes per second.
         sets_before: how many tag sets had traffic then.
         ramps: whether it was released, and clients are paced.
@@ -182,6 +184,7 @@ class Throttle:
     epoch: int
     since_nanos: int
     pacer: Pacer
+    shares: LeakShares
     rate_before: float = 0.0
     sets_before: int = 0
     ramps: bool = False
@@ -189,7 +192,7 @@ class Throttle:
     @classmethod
     def none(cls, now_nanos: int) -> Self:
         """Nothing is throttled, and never was."""
-        return cls(1.0, 0, now_nanos - _RECENT_NANOS, Pacer(now_nanos))
+        return cls(1.0, 0, now_nanos - _RECENT_NANOS, Pacer(now_nanos), LeakShares(now_nanos))
 
     @property
     def is_free(self) -> bool:
@@ -217,6 +220,37 @@ class Throttle:
         absolute = terms.leak_bytes_per_second
         whole = terms.leak_ratio * _SAFETY_FACTOR * self.rate_before
         return max(1.0, (whole if absolute is None else absolute) * leak.share)
+
+    def reserve(self, share: "Share", terms: Terms, leak: Leak, now_nanos: int) -> bool:
+        """Whether a share of the budget lets a new connection's request pass."""
+        return self._bucket(share).reserve(self._rate(share, terms, leak), now_nanos)
+
+    def cancel(self, share: "Share") -> None:
+        """What was reserved is not used."""
+        self._bucket(share).cancel()
+
+    def take(self, share: "Share", nbytes: float, terms: Terms, leak: Leak, now_nanos: int) -> None:
+        """Takes what has landed from a share."""
+        self._bucket(share).take(nbytes, self._rate(share, terms, leak), now_nanos)
+
+    def _bucket(self, share: "Share") -> LeakBucket:
+        return self.shares.bucket(share.tags, share.before)
+
+    def _rate(self, share: "Share", terms: Terms, leak: Leak) -> float:
+        part = LeakShares.part(share.before, self.rate_before, self.fair_share)
+        return self.budget(terms, leak) * part
+
+
+class Share(NamedTuple):
+    """Whose share of a leak budget: a tag set's.
+
+    Attributes:
+        tags: of it.
+        before: its rate before, bytes per second; 0.0: none, or there is no such tag set yet.
+    """
+
+    tags: tuple[str, str]
+    before: float
 
 
 class Landed(NamedTuple):

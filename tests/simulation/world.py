@@ -6,7 +6,8 @@ frees space some time after a volume has violated; in half of the worlds brokers
 is beyond a size, each at moments of its own, as retention does. A broker whose volume is full ends,
 as Kafka's with one log dir does, and is started when space is free. The controller fences a broker
 that was silent for ``SESSION_S``, and another one leads its partitions then.
-Callbacks ask their own sidecar alone, or in half of the worlds all of them.
+Callbacks ask their own sidecar alone, or in half of the worlds all of them. In half of them brokers
+have the authorizer too, and then one client at least opens a connection for every request.
 
 After ``duration_s`` faults have ended and space is free: what must be right again then is
 ``claims.py``'s, as is all that must hold at each step.
@@ -32,7 +33,7 @@ from sidecar.kafka.quota_messages import DESCRIBE_CLIENT_QUOTAS_KEY
 from tests.simulation.brokers import FormerBroker, SimulatedBroker
 from tests.simulation.callback import Callback, Request
 from tests.simulation.claims import Claims
-from tests.simulation.clients import Client, clients
+from tests.simulation.clients import Client, Patience, clients, hasty_client
 from tests.simulation.faults import Fault, schedule
 from tests.simulation.following import KeptDocument
 from tests.simulation.http_get import http_get
@@ -40,6 +41,7 @@ from tests.simulation.injector import Injector
 from tests.simulation.loop import VirtualLoop, current_process
 from tests.simulation.net import Network
 from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S
+from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.turns import Turns
@@ -70,6 +72,8 @@ _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""
 _WITH_OTHERS: Final = 0.5
 """So many worlds' callbacks ask the other brokers' sidecars too."""
+_WITH_AUTHORIZER: Final = 0.5
+"""In so many worlds brokers have the authorizer, which refuses what no pause stops."""
 _WITH_STOP_LINE: Final = 0.5
 """So many worlds' sidecars have a stop line."""
 _WITH_EMERGENCIES: Final = 0.5
@@ -147,6 +151,11 @@ def _asks_others(seed: int) -> bool:
     return random.Random(f"others {seed}").random() < _WITH_OTHERS
 
 
+def _refuses(seed: int) -> bool:
+    """Whether a world's brokers have the authorizer, likewise."""
+    return random.Random(f"an authorizer {seed}").random() < _WITH_AUTHORIZER
+
+
 def _has_emergencies(seed: int) -> bool:
     return random.Random(f"emergencies {seed}").random() < _WITH_EMERGENCIES
 
@@ -169,6 +178,7 @@ class World:
         sidecars: by the broker's number.
         callbacks: likewise, of the brokers that are alive.
         asks_others: whether callbacks ask all sidecars, not their own alone.
+        refuses: whether brokers have the authorizer.
         clients: all of them.
         former: the node ids that no broker has any more and nobody has unregistered.
         partitions: by index.
@@ -233,6 +243,10 @@ class World:
         self.has_controller = True
         self.partitions = [Partition(number) for number in self.brokers]
         self.clients = clients(chance, len(self.partitions), hasty=chance.random() < 0.3)
+        self.refuses = _refuses(plan.seed)
+        if self.refuses and all(each.patience is not Patience.HASTY for each in self.clients):
+            more = random.Random(f"hasty {plan.seed}")
+            self.clients.append(hasty_client(more, len(self.clients), len(self.partitions)))
         self.claims = Claims(self)
         self._events: deque[str] = deque(maxlen=_LAST_EVENTS)
         self._digest = hashlib.sha256()
@@ -300,7 +314,11 @@ class World:
             await self._calm_down()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for task, ended in zip(
+            tasks, await asyncio.gather(*tasks, return_exceptions=True), strict=True
+        ):
+            if isinstance(ended, Exception):
+                self.claims.broken(f"{task.get_name()} ended: {ended!r}")
         await self._stop()
 
     async def _calm_down(self) -> None:
@@ -479,9 +497,24 @@ class World:
             if not leader.is_running or leader.is_offline or leader.number not in self.callbacks:
                 await asyncio.sleep(1.0)
                 continue
+            client.dials()
+            refusal = self._refusal(client, leader)
+            if refusal is not None:
+                await asyncio.sleep(client.refused_s(refusal.mutes_s))
+                continue
             pause_s = self._append(client, partition, leader)
             if pause_s > 0.0:
                 await asyncio.sleep(client.waits_s(pause_s))
+
+    def _refusal(self, client: Client, leader: SimulatedBroker) -> Refusal | None:
+        """Whether the leader refuses a request before anything of it is appended."""
+        if not self.refuses:
+            return None
+        connection = client.number, client.connection
+        refusal = self.callbacks[leader.number].refusal(*_names(client), connection, self.now())
+        if refusal is not None:
+            self.claims.refused(refusal)
+        return refusal
 
     def _append(self, client: Client, partition: Partition, leader: SimulatedBroker) -> float:
         """Appends a request to all replicas; the pause that the client is given, seconds."""
@@ -494,8 +527,9 @@ class World:
         client.wrote()
         if leader.number not in self.callbacks:
             return 0.0
+        self.claims.landed(client, leader)
         pause_ms = self.callbacks[leader.number].charge(
-            f"user-{client.number}", f"client-{client.number}", client.connection, count, self.now()
+            *_names(client), client.connection, count, self.now()
         )
         allowed_s = self.callbacks[leader.number].pause_max_s(self.now())
         self.claims.paused(client, pause_ms / 1000, allowed_s)
@@ -583,6 +617,11 @@ class World:
                 self.note(f"{broker.name} deletes {count} bytes that are not retained")
                 volume.free(count, self.now())
             await asyncio.sleep(interval_s)
+
+
+def _names(client: Client) -> tuple[str, str]:
+    """Its user, and its client-id."""
+    return f"user-{client.number}", f"client-{client.number}"
 
 
 class _Log(logging.Handler):
