@@ -229,7 +229,7 @@ tools-test-all:
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
 	    -r requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
