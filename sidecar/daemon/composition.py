@@ -154,8 +154,7 @@ def compose(
     contents: VolumeContents | None = None
     seen: ObservationLog | None = None
     observers: Observers | None = None
-    soft_limit = settings.slope.soft_limit if settings.slope is not None else None
-    timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s, soft_limit)
+    timing = _timing(settings)
     if factors is not None and settings.kafka_admin is not None:
         source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
         contents = VolumeContents(_contents_of(credentials), clock.now)
@@ -201,6 +200,11 @@ def compose(
         reload=Reload(load, credentials, source, capabilities, failures),
         servers=servers,
     )
+
+
+def _timing(settings: Settings) -> Timing:
+    soft_limit = None if settings.slope is None else settings.slope.soft_limit
+    return Timing(settings.check_interval_s, settings.check_interval_minimum_s, soft_limit)
 
 
 def _factors(settings: Settings) -> VolumeLimit | None:
