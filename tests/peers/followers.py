@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import looptime
 import msgspec
@@ -26,6 +26,14 @@ TRANSIT_S: Final = (0.001, 0.05)
 GIB: Final = 1 << 30
 
 
+class Seen(NamedTuple):
+    """What a sidecar knows of a broker: since when, when it was read, what its volume had then."""
+
+    known_at: float
+    read_at: float
+    available: int
+
+
 @dataclass(slots=True)
 class Sidecar:
     """One sidecar.
@@ -33,7 +41,7 @@ class Sidecar:
     Attributes:
         number: its own, and its broker's.
         log: what it saw itself.
-        seen: when it knew of each broker's last reading, and the reading.
+        seen: broker -> its last reading.
         alive: whether its process runs.
         whole_at: when the last whole observation that it knows was complete.
         polled_at: when it made one itself.
@@ -41,7 +49,7 @@ class Sidecar:
 
     number: int
     log: ObservationLog
-    seen: dict[int, tuple[float, Reading]] = field(default_factory=dict)
+    seen: dict[int, Seen] = field(default_factory=dict)
     alive: bool = True
     whole_at: float = -1e9
     polled_at: float = -1e9
@@ -180,8 +188,9 @@ class World:
         for broker_id, answer in observation.answers.items():
             if isinstance(answer, Reading):
                 last = sidecar.seen.get(broker_id)
-                if last is None or answer.read_at > last[1].read_at:
-                    sidecar.seen[broker_id] = (now, answer)
+                if last is None or answer.read_at > last.read_at:
+                    available = answer.volumes[0].available_bytes
+                    sidecar.seen[broker_id] = Seen(now, answer.read_at, available)
 
 
 async def _one_address(url: str) -> list[str]:
@@ -235,7 +244,7 @@ async def measure(brokers: int, observers: int) -> Figures:
     while len(delays) < brokers:
         await asyncio.sleep(0.01)
         for each in world.sidecars:
-            known = each.seen[7][1].volumes[0].available_bytes
+            known = each.seen[7].available
             if each.number not in delays and known == GIB:
                 first = world.now() if first is None else first
                 delays[each.number] = world.now() - first
@@ -246,7 +255,7 @@ async def measure(brokers: int, observers: int) -> Figures:
         await asyncio.sleep(0.1)
         for each in world.sidecars:
             if each.alive:
-                blind = max(blind, world.now() - each.seen[7][1].read_at)
+                blind = max(blind, world.now() - each.seen[7].read_at)
     return Figures(per_broker, percentile(list(delays.values()), 0.99), calm, near, blind)
 
 

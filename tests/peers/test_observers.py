@@ -35,7 +35,7 @@ async def test_k_of_n_ask_all_brokers() -> None:
     world.requests.clear()
     await asyncio.sleep(2 * INTERVAL_S)
     assert dict.fromkeys(range(10), 6) == dict(world.requests)
-    ages = [world.now() - reading.read_at for s in world.sidecars for _, reading in s.seen.values()]
+    ages = [world.now() - seen.read_at for each in world.sidecars for seen in each.seen.values()]
     assert (100, True) == (len(ages), max(ages) <= INTERVAL_S + 1.0)
 
 
@@ -66,7 +66,7 @@ async def test_alone_it_asks_itself() -> None:
     await asyncio.sleep(30.0)
     assert [order[2]] == observing(world)
     (left,) = (each for each in world.sidecars if each.alive)
-    assert 7 == left.seen[0][1].volumes[0].available_bytes
+    assert 7 == left.seen[0].available
 
 
 async def test_an_observer_that_sees_nothing_is_not_waited_for() -> None:
