@@ -26,6 +26,7 @@ from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.settings import describe, load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -159,6 +160,7 @@ def _served() -> Iterator[Metric]:
         for collector in capability.collectors():
             registry.register(collector)
     registry.register(BrokerCollector(board))
+    registry.register(ObserverCollector(None))
     registry.register(failures)
     for metric in registry.collect():
         if metric.name.startswith("kafka_throttle_"):
