@@ -27,6 +27,7 @@ from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.observer_collector import ObserverCollector
+from sidecar.peers.observations import ObservationLog
 from sidecar.settings import describe, load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -216,6 +217,7 @@ def _document() -> dict[str, Any]:
         capabilities=capabilities,
         failures=failures,
         peers=(),
+        seen=ObservationLog("", board.now),
     )
     return app.openapi()
 

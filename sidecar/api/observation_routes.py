@@ -14,6 +14,7 @@ from starlette.responses import Response
 from sidecar.api.answers import NO_STORE
 from sidecar.api.long_poll import wait_for_any
 from sidecar.api.preferences import preferred_wait_s
+from sidecar.api.problems import documented
 from sidecar.control.board import Board
 from sidecar.peers.observations import PATH, ObservationLog
 
@@ -35,15 +36,16 @@ def add_observations(app: FastAPI, board: Board, log: ObservationLog) -> None:
         PATH,
         summary="What this sidecar has seen, for those that follow it",
         response_model=None,
+        responses=documented(422),
     )
     async def observations(
         request: Request,
         origin: Annotated[str, Query(max_length=100)] = "",
         after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
     ) -> Response:
-        """With origin and after of the last answer: what is new since then.
+        """With origin and after (``next``) of the last answer: what is new since then.
 
-        Prefer: wait=SECONDS waits for it.
+        Prefer: wait=SECONDS waits for it. The form is for sidecars of the same version.
         """
         nonlocal waiting
         asked_at = board.now()

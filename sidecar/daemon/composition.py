@@ -334,7 +334,9 @@ def _observers(
         return board.snapshot.memory.membership_at
 
     count = settings.observers or len(settings.peers)
-    sight = Sight(seen, take, board.now, cluster_id, whole_at)
+    timing = _timing(settings)
+    longest_s = timing.interval_s + timing.deadline_s
+    sight = Sight(seen, take, board.now, cluster_id, whole_at, longest_s)
     return Observers(settings.peers, count, sight)
 
 

@@ -8,7 +8,9 @@ saw is folded in as if it had been seen here.
 A sidecar asks all brokers itself too when no observation came for two renewals, each as long as the
 observer said that the next one would take: it is never blinder than without observers for longer.
 
-What makes no sense, is of another cluster, or is older than what is known is dropped and counted.
+What makes no sense, is of another cluster or older than an hour is dropped and counted. Of a whole
+observation that is older than the last one its readings count: one observer may have read a broker
+that did not answer another.
 
 Example: of 30 sidecars with k = 3 three ask 30 brokers, and 27 follow them; each broker is asked
 three times an interval. One of the three dies: within two seconds all follow the next.
@@ -19,7 +21,7 @@ import logging
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 from urllib.parse import urlsplit
@@ -35,7 +37,7 @@ from sidecar.peers.observations import (
     received,
 )
 from sidecar.peers.rendezvous import in_order
-from sidecar.volumes import Observation
+from sidecar.volumes import Observation, Reading
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +96,7 @@ class Sight:
         cluster_id: of the cluster; None before it is known.
         whole_at: when the last whole observation was complete that is known, whoever made it,
             steady seconds; None: none is.
+        longest_s: the longest time to the next observation, seconds, whatever an observer says.
     """
 
     log: ObservationLog
@@ -101,6 +104,7 @@ class Sight:
     clock: Callable[[], float]
     cluster_id: Callable[[], str | None]
     whole_at: Callable[[], float | None]
+    longest_s: float
 
 
 Ask = Callable[[Observer], Awaitable[ObservationPage]]
@@ -143,6 +147,7 @@ class Observers:
         self._clock = clock = sight.clock
         self._cluster_id = sight.cluster_id
         self._whole_at = sight.whole_at
+        self._longest_s = sight.longest_s
         self._ask = ask or self._ask_by_http
         self._addresses = resolve or _addresses
         self._known: dict[str, Observer] = {}
@@ -217,6 +222,10 @@ class Observers:
             except (HttpError, ValueError, RecursionError) as error:
                 self.dropped["malformed"] += isinstance(error, msgspec.DecodeError)
                 failure = str(error)
+            except Exception as error:  # noqa: BLE001 - reported, and in the log
+                # A bug of ours: it must not be lost, nor end the others.
+                _log.exception("what %s has seen could not be used", _name(observer))
+                failure = f"unexpected: {type(error).__name__}"
             if failure is not None:
                 if observer.failure is None:
                     _log.warning("the observer %s can't be followed: %s", _name(observer), failure)
@@ -253,28 +262,33 @@ class Observers:
             observer.is_self = True
             return
         for each in page.observations:
-            why = self._unusable(each, made_at)
-            if why:
+            if why := self._unusable(each):
                 self.dropped[why] += 1
                 continue
-            self._take(received(each, page.origin, made_at))
-            self._fresh_until = max(
-                self._fresh_until, now + _RENEWALS * page.due_ms / 1000 + _HAIR_S
-            )
+            self._take(self._usable(received(each, page.origin, made_at)))
+            due_s = min(page.due_ms / 1000, self._longest_s)
+            self._fresh_until = max(self._fresh_until, now + _RENEWALS * due_s + _HAIR_S)
 
-    def _unusable(self, sent: AgedObservation, made_at: float) -> str:
+    def _usable(self, observation: Observation) -> Observation:
+        """What of it counts: of one that is older than the last whole one its readings alone."""
+        last = self._whole_at()
+        if observation.membership is None or last is None or observation.observed_at > last:
+            return observation
+        readings = {
+            broker_id: answer
+            for broker_id, answer in observation.answers.items()
+            if isinstance(answer, Reading)
+        }
+        return replace(observation, membership=None, answers=readings)
+
+    def _unusable(self, sent: AgedObservation) -> str:
         """Why news is dropped; "" when it is not."""
         if sent.age_ms > _OLDEST_MS:
             return "old"
         members = sent.seen.members
-        if members is None:
-            return ""
-        known, told = self._cluster_id(), members.cluster_id
-        if known is not None and told is not None and known != told:
-            return "contradicting"
-        last = self._whole_at()
-        is_older = last is not None and made_at - sent.age_ms / 1000 <= last
-        return "old" if is_older else ""
+        known, told = self._cluster_id(), members and members.cluster_id
+        is_another = known is not None and told is not None and known != told
+        return "contradicting" if is_another else ""
 
 
 def _name(observer: Observer) -> str:

@@ -99,7 +99,7 @@ class World:
         def take(observation: Observation) -> None:
             self._take(sidecar, observation)
 
-        sight = Sight(sidecar.log, take, self.now, lambda: "A", lambda: sidecar.whole_at)
+        sight = Sight(sidecar.log, take, self.now, lambda: "A", lambda: sidecar.whole_at, 70.0)
         sidecar.observers = Observers(urls, self._count, sight, ask=self._ask, resolve=_one_address)
         sidecar.tasks = [
             asyncio.create_task(sidecar.observers.run()),

@@ -11,7 +11,7 @@ from sidecar.http import HttpError
 from sidecar.peers.observations import ObservationLog, ObservationPage
 from sidecar.peers.observers import Observer, Observers, Sight
 from sidecar.peers.rendezvous import in_order
-from sidecar.volumes import Membership, Observation, Reading
+from sidecar.volumes import Failure, FailureKind, Membership, Observation, Reading
 from tests.peers.followers import INTERVAL_S, World
 
 pytestmark = pytest.mark.looptime
@@ -97,6 +97,7 @@ class Alone:
             loop.time,
             lambda: self.cluster,
             lambda: max((each.observed_at for each in self.taken), default=None),
+            60.0,
         )
         self.observers = Observers(urls, 1, sight, ask=self._ask, resolve=self._resolve)
 
@@ -157,13 +158,54 @@ async def test_a_long_way_makes_nothing_younger() -> None:
     assert began + 0.4 == pytest.approx(alone.taken[0].observed_at)
 
 
-async def test_older_news_is_dropped() -> None:
-    """Than the last whole observation, or than an hour."""
+async def test_older_news_counts_by_its_readings() -> None:
+    """Another observer may have read a broker that did not answer this one's last."""
+    silent = Failure(FailureKind.TIMEOUT, "no answer")
+    later = Observation(5000.0, "poll", Membership("A", {1: "h:1", 2: "h:2"}), {1: silent})
+    members = Membership("A", {1: "h:1", 2: "h:2"})
+    earlier = Observation(4990.0, "poll", members, {1: Reading(1, 4989.0, ()), 2: silent})
     alone = Alone("http://b")
-    pages = [page(whole()), page(whole(at=4990.0)), page(whole(at=1000.0))]
-    alone.answer = lambda observer: pages.pop(0)
-    await alone.run(3.5)
-    assert (1, 2) == (len(alone.taken), alone.observers.dropped["old"])
+    pages = [page(later), page(earlier)]
+    alone.answer = lambda observer: pages.pop(0) if pages else page()
+    await alone.run(2.5)
+    first, second = alone.taken
+    assert (later.membership, None) == (first.membership, second.membership)
+    assert [1] == list(second.answers)
+    assert not alone.observers.dropped
+
+
+async def test_news_of_an_hour_ago_is_dropped() -> None:
+    """It changes nothing any more."""
+    alone = Alone("http://b")
+    alone.answer = lambda observer: page(whole(at=1000.0))
+    await alone.run(1.5)
+    assert ([], 1) == (alone.taken, alone.observers.dropped["old"])
+
+
+async def test_an_observer_that_promises_for_later_is_not_believed() -> None:
+    """It says that the next observation comes in a day: two intervals are waited for."""
+    alone = Alone("http://b")
+    pages = [page(whole()).replace(b'"due_ms":60000', b'"due_ms":86400000')]
+    alone.answer = lambda observer: pages.pop(0) if pages else page()
+    task = asyncio.create_task(alone.observers.run())
+    await asyncio.sleep(110.0)
+    early = alone.observers.is_observer
+    await asyncio.sleep(20.0)
+    task.cancel()
+    assert [False, True] == [early, alone.observers.is_observer]
+
+
+async def test_a_bug_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged, and counts as a failure of that observer."""
+    alone = Alone("http://b", "http://c")
+
+    def breaks(observer: Observer) -> bytes:
+        raise KeyError(observer.url)
+
+    alone.answer = breaks
+    await alone.run(5.0)
+    assert 2 == caplog.text.count("has seen could not be used")
+    assert ["http://b", "http://c"] == sorted(alone.asked)
 
 
 @pytest.mark.parametrize(
