@@ -242,7 +242,7 @@ async def _who_fills_it_is_throttled(scenario: Scenario, cluster: Cluster, broke
     filler = next(load for load in scenario.loads if FILLER in load.name)
     others = [load for load in _without_quota(scenario) if load is not filler]
     await _limit_is_crossed(
-        scenario, cluster, f"broker {broker_id} is filled again, by {FILLER}", "crossed again"
+        scenario, cluster, f"broker {broker_id} is filled again, by {FILLER}", "crossed"
     )
     await _seen_since(
         scenario,
@@ -251,7 +251,7 @@ async def _who_fills_it_is_throttled(scenario: Scenario, cluster: Cluster, broke
         partial(_is_throttled, filler),
     )
     await _others_have_their_throughput(scenario, others)
-    await _space_is_freed(scenario, cluster, LITTLE_BYTES, "free again")
+    await _space_is_freed(scenario, cluster, LITTLE_BYTES, "free")
     await _is_back_again(scenario, filler)
     # So that the picture shows it.
     await asyncio.sleep(_AFTERWARDS_S)
