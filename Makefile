@@ -8,6 +8,7 @@
 # make chaos   real faults on a real cluster, by seed: 11 minutes
 # make stop-line   a volume that fills to the stop line, again and again: an hour
 # make bench   the figures of docs/figures.md
+# make bench-slope   a volume that fills beside a cleaner comes to rest above its limit: 35 minutes
 # make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
 # make image   the container image, by docker
@@ -23,7 +24,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -165,6 +166,12 @@ bench-mutations: tools-demo $(INSTALLED)
 bench-producer-ids: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/python -m benchmarks.producer_ids
 
+# A volume slowed between the soft limit and the limit, beside one with the limit alone: 35 minutes and
+# 8 GB, on such a machine too. MINUTES=3 of each, ARMS=slope, RESULTS=/tmp/try OUT=/tmp/try.svg try it.
+bench-slope: tools-demo $(INSTALLED) $(JAR)
+	$(BIN)/python -m benchmarks.slope $(ARMS) $(if $(MINUTES),--minutes $(MINUTES)) \
+	    $(if $(RESULTS),--results $(RESULTS)) $(if $(OUT),--out $(OUT))
+
 # The pipeline beside a bare scan and its peers: 15 minutes, on a machine that does nothing else.
 bench-pipeline: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipeline
@@ -229,7 +236,7 @@ tools-test-all:
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
 	    -r requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@

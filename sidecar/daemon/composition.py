@@ -147,7 +147,8 @@ def compose(
     vital: dict[str, Task] = {}
     source: KafkaVolumeSource | None = None
     contents: VolumeContents | None = None
-    timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
+    soft_limit = settings.slope.soft_limit if settings.slope is not None else None
+    timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s, soft_limit)
     if factors is not None and settings.kafka_admin is not None:
         source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
         contents = VolumeContents(_contents_of(credentials), clock.now)

@@ -8,7 +8,9 @@ sooner than 20 ms x brokers asked. Halving converges: a volume that fills evenly
 3/4, 7/8 ... of the time until its limit.
 
 While the factor is on its slope, brokers with a volume below the soft limit are asked every 5 s:
-the factor follows what their volumes do.
+the factor follows what their volumes do. A volume above the soft limit is read after half the time
+until then, too, and no sooner than every 5 s. By the limit alone a slope that is two minutes wide
+would be seen a minute late, with half of it gone.
 
 After a failed poll the next comes after the minimum, then twice that, and so on up to the interval:
 soon, without hammering a cluster in trouble.
@@ -28,6 +30,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, VolumeState
 
 _SLOPE_S = 5.0
@@ -51,10 +54,12 @@ class Timing:
     Attributes:
         interval_s: the longest wait between two whole polls, seconds, > 0.
         minimum_s: the shortest wait between two polls, seconds, > 0 and <= interval_s.
+        soft_limit: where the slope begins (``sidecar.throttle.slope``); None: there is none.
     """
 
     interval_s: float
     minimum_s: float
+    soft_limit: Limit | None = None
 
     @property
     def deadline_s(self) -> float:
@@ -133,7 +138,10 @@ def next_poll(
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
     sloped = {key for key, _ in memory.slope.learned} if memory.slope else set()
     halves = {
-        key: min(_half_of_nearest(state, now), _SLOPE_S if key in sloped else math.inf)
+        key: min(
+            _half_of_nearest(state, now),
+            _SLOPE_S if key in sloped else _half_to_slope(state, timing.soft_limit, now),
+        )
         for key, state in states.items()
     }
     quarter = math.inf if released is None else (now - released.at) / 4
@@ -171,6 +179,23 @@ def _half_of_nearest(state: BrokerState, now: float) -> float:
         _time_left(volume, now) for volume in state.volumes if volume.online and not _still(volume)
     ]
     return min(left, default=math.inf) / 2
+
+
+def _half_to_slope(state: BrokerState, soft_limit: Limit | None, now: float) -> float:
+    """Half the time until a volume is at the soft limit, seconds; inf when none comes there."""
+    if soft_limit is None:
+        return math.inf
+    verdicts = [
+        (volume.read_at, soft_limit.judge(volume.volume, volume.fill, None))
+        for volume in state.volumes
+        if volume.online
+    ]
+    left = [
+        verdict.soonest_s - (now - read_at)
+        for read_at, verdict in verdicts
+        if not verdict.violates and verdict.soonest_s is not None
+    ]
+    return max(_SLOPE_S, min(left, default=math.inf) / 2)
 
 
 def _time_left(volume: VolumeState, now: float) -> float:

@@ -136,6 +136,33 @@ def test_on_the_slope_a_broker_is_asked_every_five_seconds() -> None:
     assert NextPoll(3) == next_at_10_s(memory, MINUTE, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("soft_bytes", "left_s", "expected"),
+    [
+        # Seconds to the limit; 100 bytes/s, so 10,000 bytes are 90 s more than it.
+        (10_000, 110.0, 10.0),
+        (10_000, 94.0, 5.0),
+        # Below it, and of one that lies below the limit, the limit counts alone.
+        (10_000, 80.0, 40.0),
+        (500, 20.0, 10.0),
+    ],
+)
+def test_the_soft_limit_is_seen_when_it_is_reached(
+    soft_bytes: int, left_s: float, expected: float
+) -> None:
+    """After half of the time until then, and no sooner than on the slope: every 5 s."""
+    timing = replace(MINUTE, soft_limit=MinAvailableBytes(soft_bytes))
+    assert NextPoll(expected) == next_at_10_s(filling({1: left_s}), timing)
+
+
+def test_a_volume_that_stands_still_above_the_soft_limit_hastens_nothing() -> None:
+    """Nor does one of which no rate is known, beyond what it does without."""
+    timing = replace(MINUTE, soft_limit=MinAvailableBytes(TOTAL - 1))
+    assert NextPoll(60.0) == next_at_10_s(filling(STILL), timing)
+    memory = factors.fold(Memory(), whole(10.0, [reading(1, 10.0, {"/d0": TOTAL}, total=TOTAL)]))
+    assert NextPoll(1.0) == next_at_10_s(memory, timing)
+
+
 def test_release_does_not_hasten_failing_polls() -> None:
     """A cluster in trouble is not hammered: the minimum is the soonest for it, too."""
     memory = replace(filling({1: None}), failed_polls=3)
