@@ -1,9 +1,14 @@
 """Worlds with a soft limit or a release margin: nothing is broken, and each mistake is seen."""
 
+from typing import Any
+
 import pytest
 
+from sidecar.control import poller
 from sidecar.throttle import decision, slope
-from sidecar.throttle.limits import Limit
+from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.throttle.memory import Memory
+from sidecar.throttle.schedule import NextPoll, Timing, next_poll
 from tests.simulation import world
 from tests.simulation.world import Plan, run
 
@@ -39,6 +44,21 @@ def test_a_soft_limit_that_slows_nobody(monkeypatch: pytest.MonkeyPatch) -> None
     """No claim is broken, since the limit is obeyed; but it is counted."""
     monkeypatch.setattr(decision, "next_slope", lambda *_: None)
     assert 0 == run(SLOPED).figures["slopes"]
+
+
+def test_polls_come_sooner_near_the_soft_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each daemon's schedule has it; what it does with it is ``throttle/test_schedule``'s."""
+    known: set[Limit | None] = set()
+
+    def noted(memory: Memory, timing: Timing, *rest: Any) -> NextPoll:
+        known.add(timing.soft_limit)
+        return next_poll(memory, timing, *rest)
+
+    monkeypatch.setattr(poller, "next_poll", noted)
+    monkeypatch.setattr(world, "_soft_limit", lambda _, __, most_bytes: (most_bytes, 1800.0))
+    run(Plan(8, 5.0, faults=()))
+    (soft_limit,) = known
+    assert isinstance(soft_limit, MinAvailableBytes)
 
 
 def test_with_a_release_margin_nothing_is_broken(limit_alone: None) -> None:
