@@ -131,6 +131,7 @@ async def request(
     ssl_context: ssl.SSLContext,
     body: bytes = b"",
     longest_answer: int = LONGEST_ANSWER_BYTES,
+    address: str | None = None,
 ) -> Response:
     """Send a request and read the answer; the deadline is the caller's ``asyncio.timeout``.
 
@@ -141,6 +142,8 @@ async def request(
         ssl_context: for https.
         body: what is sent.
         longest_answer: bytes, with its head and framing.
+        address: where to connect, one of several that the URL's host has; its certificate is for
+            the host.
 
     Raises:
         OSError: of the network or of TLS.
@@ -151,7 +154,11 @@ async def request(
 
     exchange = _Exchange(method, url, headers, body, longest_answer)
     reader, writer = await asyncio.open_connection(
-        exchange.host, exchange.port, ssl=ssl_context if exchange.is_secure else None, limit=_PIECE
+        address or exchange.host,
+        exchange.port,
+        ssl=ssl_context if exchange.is_secure else None,
+        server_hostname=exchange.host if exchange.is_secure else None,
+        limit=_PIECE,
     )
     try:
         writer.write(exchange.request)

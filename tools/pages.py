@@ -26,6 +26,8 @@ from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.metrics.observer_collector import ObserverCollector
+from sidecar.peers.observations import ObservationLog
 from sidecar.settings import describe, load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -159,6 +161,7 @@ def _served() -> Iterator[Metric]:
         for collector in capability.collectors():
             registry.register(collector)
     registry.register(BrokerCollector(board))
+    registry.register(ObserverCollector(None))
     registry.register(failures)
     for metric in registry.collect():
         if metric.name.startswith("kafka_throttle_"):
@@ -214,6 +217,7 @@ def _document() -> dict[str, Any]:
         capabilities=capabilities,
         failures=failures,
         peers=(),
+        seen=ObservationLog("", board.now),
     )
     return app.openapi()
 

@@ -1,8 +1,8 @@
 """``python -m benchmarks.enforcement [PART ...]``: measures, and writes tables and pictures.
 
-Parts are the scenarios' keys, "overhead", "polls" and "report"; all of them by default, which takes
-about two hours and 16 GB of memory for volumes. Results are kept in a folder, so parts can be
-measured again alone; "report" is made at the end of every run. Give the machine to it alone.
+Parts are the scenarios' keys, "scope", "overhead", "polls" and "report"; all of them by default,
+which takes about two hours and 16 GB of memory for volumes. Results are kept in a folder, so parts
+can be measured again alone; "report" is made at the end of every run. Give the machine to it alone.
 """
 
 import argparse
@@ -11,13 +11,13 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.enforcement import overhead, polls
+from benchmarks.enforcement import overhead, polls, scope
 from benchmarks.enforcement.contenders import NOTHING, OURS, PEER, Contender
 from benchmarks.enforcement.report import report
 from benchmarks.enforcement.scenarios import SCENARIOS
@@ -28,7 +28,7 @@ _CONTENDERS: Final[dict[str, Contender]] = {each.key: each for each in (PEER, OU
 _RESULTS: Final = Path(".cache/enforcement")
 _OUT: Final = Path("docs/enforcement.md")
 _Measure = Callable[[Sequence[Contender]], Coroutine[Any, Any, dict[str, object]]]
-_PARTS: Final = (*(each.key for each in SCENARIOS), "overhead", "polls")
+_PARTS: Final = (*(each.key for each in SCENARIOS), "scope", "overhead", "polls")
 
 
 def main() -> int:
@@ -49,32 +49,35 @@ def main() -> int:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     folder: Path = asked.results
     folder.mkdir(parents=True, exist_ok=True)
-    contenders = [_CONTENDERS[asked.only]] if asked.only else list(_CONTENDERS.values())
-    parts = asked.parts or _PARTS
     machine, stolen = describe(), Stolen()
-    runs: list[tuple[str, Callable[[], None]]] = []
-    for scenario in SCENARIOS:
-        if scenario.key in parts:
-            if scenario.is_long and asked.seconds is not None:
-                scenario = replace(scenario, throttled_s=asked.seconds)  # noqa: PLW2901 - as asked
-            rounds = min(asked.rounds, scenario.rounds or asked.rounds)
-            for count in range(rounds):
-                for contender in contenders:
-                    what = f"{scenario.key}, {contender.name}, round {count + 1}"
-                    runs.append(
-                        (
-                            what,
-                            partial(_course, folder, scenario, contender, count, count / rounds),
-                        )
-                    )
-    for name, measure in (("overhead", overhead.measure), ("polls", polls.measure)):
-        if name in parts:
-            runs.append((name, partial(_cost, folder / f"{name}.json", measure, contenders)))
+    runs = list(_runs(asked, folder))
     failed = sum(not _try(what, run) for what, run in runs)
     if runs:
         (folder / "machine.json").write_text(json.dumps([*machine, str(stolen)]), encoding="utf-8")
     print(report(folder, asked.out))
     return 1 if failed else 0
+
+
+def _runs(asked: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    """What is to be measured, by what it is called."""
+    contenders = [_CONTENDERS[asked.only]] if asked.only else list(_CONTENDERS.values())
+    parts = asked.parts or _PARTS
+    for scenario in SCENARIOS:
+        if scenario.key not in parts:
+            continue
+        if scenario.is_long and asked.seconds is not None:
+            scenario = replace(scenario, throttled_s=asked.seconds)  # noqa: PLW2901 - as asked
+        rounds = min(asked.rounds, scenario.rounds or asked.rounds)
+        for count in range(rounds):
+            for each in contenders:
+                what = f"{scenario.key}, {each.name}, round {count + 1}"
+                yield what, partial(_course, folder, scenario, each, count, count / rounds)
+    if "scope" in parts:
+        for each in contenders:
+            yield f"scope, {each.name}", partial(_tenants, folder, each)
+    for name, measure in (("overhead", overhead.measure), ("polls", polls.measure)):
+        if name in parts:
+            yield name, partial(_cost, folder / f"{name}.json", measure, contenders)
 
 
 def _try(what: str, run: Callable[[], None]) -> bool:
@@ -99,6 +102,10 @@ def _course(
         scenario = replace(scenario, back_timeout_s=0.0)
     course = asyncio.run(happen(scenario, contender, phase))
     course.save(folder / f"{scenario.key}.{contender.key}.{count}.json")
+
+
+def _tenants(folder: Path, contender: Contender) -> None:
+    asyncio.run(scope.measure(contender)).save(folder / f"scope.{contender.key}.json")
 
 
 def _cost(file: Path, measure: _Measure, contenders: Sequence[Contender]) -> None:

@@ -1,7 +1,8 @@
 """Tables and pictures out of a folder of results.
 
-In the folder: ``SCENARIO.CONTENDER.ROUND.json`` for each course, ``overhead.json``, ``polls.json``,
-``machine.json``. What is missing is left out, so a part can be read before all is measured.
+In the folder: ``SCENARIO.CONTENDER.ROUND.json`` for each course, ``scope.CONTENDER.json``,
+``overhead.json``, ``polls.json``, ``machine.json``. What is missing is left out, so a part can be
+read before all is measured.
 """
 
 import json
@@ -19,8 +20,18 @@ from benchmarks.enforcement.pictures import picture
 from benchmarks.enforcement.polls import PARTITIONS, Cost
 from benchmarks.enforcement.scenarios import SCENARIOS
 from benchmarks.enforcement.scene import THROTTLED_S, Scenario
+from benchmarks.enforcement.tenants import Tenants, compare_tenants, tenants_picture
 
 _NAMES: Final = {each.key: each.name for each in (NOTHING, PEER, OURS)}
+_SCOPE_TITLE: Final = "Two tenants of one broker"
+_SCOPE: Final = """\
+Broker 0 leads the topics of two tenants, etl and web, each with a librdkafka producer and a Java
+producer of 2 MB/s and a login of its own. Replicas of etl's topics fill the volume of broker 2;
+web's lie on broker 1. Ours has `SIDECAR_THROTTLE_SCOPE=volume` and the authorizer
+([only those who fill the volume](how-much-and-whom.md#only-those-who-fill-the-volume)); the plugin
+throttles all. Shares are of each producer's own rate before. Space is freed {freed} s after the
+crossing, and the time while etl is throttled begins at the crossing, not at the throttle.
+"""
 _HEAD: Final = """\
 # Enforcement, measured
 
@@ -69,6 +80,7 @@ def report(folder: Path, out: Path) -> str:
         parts.append("\n".join(f"- {line}" for line in lines) + "\n")
     for scenario in SCENARIOS:
         parts.extend(_scenario(scenario, folder, out))
+    parts.extend(_scope(folder, out))
     rest = [*_overhead(folder / "overhead.json"), *_polls(folder / "polls.json")]
     if rest:
         parts.append(f"## What it costs\n\n{as_table(rest, PEER.name, OURS.name)}\n")
@@ -102,6 +114,22 @@ def _scenario(scenario: Scenario, folder: Path, out: Path) -> Iterator[str]:
     ]
     if notes:
         yield "\n".join(notes) + "\n"
+
+
+def _scope(folder: Path, out: Path) -> Iterator[str]:
+    files = {each.key: folder / f"scope.{each.key}.json" for each in (PEER, OURS)}
+    found = {key: Tenants.load(file) for key, file in files.items() if file.is_file()}
+    if not found:
+        return
+    yield f"## {_SCOPE_TITLE}\n"
+    freed = max(each.freed_at - each.crossed_at for each in found.values())
+    yield _SCOPE.format(freed=f"{freed:.0f}")
+    rows = compare_tenants(found.get(PEER.key), found.get(OURS.key))
+    yield as_table(rows, PEER.name, OURS.name) + "\n"
+    image = out.with_name(f"{out.stem}-scope.svg")
+    named = {_NAMES[key]: each for key, each in found.items()}
+    image.write_text(tenants_picture(_SCOPE_TITLE, named), encoding="utf-8")
+    yield f"![{_SCOPE_TITLE}: web has its throughput while etl is throttled]({image.name})\n"
 
 
 def _overhead(file: Path) -> Iterator[Comparison]:

@@ -18,6 +18,7 @@ from benchmarks.enforcement.course import Course, Leak
 from benchmarks.enforcement.figures import back_at, throttled_at
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
+from sidecar.demo.listeners import Listener
 from sidecar.demo.series import Series, crossing
 from sidecar.demo.traffic import Traffic
 from sidecar.errors import ClusterError
@@ -128,6 +129,7 @@ async def start(
     volumes: int,
     volume_bytes: int,
     properties: Mapping[str, str] | None = None,
+    listeners: Sequence[Listener] = (),
     heap_mb: int = 384,
 ) -> Cluster:
     """A cluster, not yet entered, whose brokers are a contender's."""
@@ -139,6 +141,7 @@ async def start(
         properties=properties,
         properties_of=lambda broker: contender.properties(broker, polls, limit_bytes),
         broker_jars=await contender.jars(),
+        listeners=listeners,
         heap_mb=heap_mb,
     )
 

@@ -58,8 +58,9 @@ def command(kafka_version: str, keep: bool, svg: Path, callback_jar: Path | None
 
     Three brokers with small volumes and the quota callback, and a sidecar beside each; producers at
     full speed fill a volume until the factor is 0.0 everywhere and every producer is throttled;
-    retention frees the space, and throughput comes back. Needs a JDK (17 or 21), and Maven for the
-    first download of Kafka's jars. Only the picture stays.
+    retention frees the space, and throughput comes back. Then again with the scope of volumes: only
+    the tenant that fills the volume is throttled. Needs a JDK (17 or 21), and Maven for the first
+    download of Kafka's jars. Only the picture stays.
     """
     if find_spec("confluent_kafka") is None:
         raise click.ClickException(
@@ -89,7 +90,7 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
         volumes=2,
         volume_bytes=192 << 20,
         broker_jars=[jar],
-        properties=callback.CALLBACK_PROPERTIES,
+        properties={**callback.CALLBACK_PROPERTIES, **callback.REFUSING_PROPERTIES},
         properties_of=callback.asks_its_sidecar,
     )
     async with AsyncExitStack() as stack:

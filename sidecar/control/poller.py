@@ -29,6 +29,18 @@ _HAIR_S: Final = 1e-6
 """Waits shorter than what a clock resolves would never end."""
 
 
+_LOOK_S: Final = 0.25
+"""How often is looked whether this sidecar is to poll."""
+
+
+def _always() -> bool:
+    return True
+
+
+def _ignored(due_at: float) -> None:
+    """Nobody follows."""
+
+
 @dataclass(slots=True)
 class Poller:
     """Polls a source and publishes what follows on a board.
@@ -39,6 +51,8 @@ class Poller:
         timing: how often to poll.
         polled: called with the duration of each poll, seconds.
         observed: called with each observation that was published; must not raise.
+        is_wanted: whether this sidecar is to poll; it waits while others do that for it.
+        planned: called with when the next poll is over at the latest, steady seconds.
     """
 
     source: VolumeSource
@@ -46,6 +60,8 @@ class Poller:
     timing: Timing
     polled: Callable[[float], None]
     observed: Callable[[Observation], None]
+    is_wanted: Callable[[], bool] = _always
+    planned: Callable[[float], None] = _ignored
     _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:
@@ -54,6 +70,11 @@ class Poller:
         deadline_s = self.timing.deadline_s
         whole_started = self.board.now()
         while True:
+            if not self.is_wanted():
+                # What others saw is folded in meanwhile; the first poll after that is a whole one.
+                brokers = None
+                await asyncio.sleep(_LOOK_S)
+                continue
             started = self.board.now()
             if brokers is None:
                 whole_started = started
@@ -75,11 +96,13 @@ class Poller:
         """
         plan = self._plan(snapshot, whole_started)
         due = self.board.now() + plan.delay_s
+        self.planned(due + self.timing.deadline_after(plan.delay_s))
         while (left_s := due - self.board.now()) > _HAIR_S and not self.board.closed:
             snapshot = await self.board.wait_for_change(snapshot.generation, left_s)
             sooner = self._plan(snapshot, whole_started)
             if self.board.now() + sooner.delay_s < due:
                 plan, due = sooner, self.board.now() + sooner.delay_s
+                self.planned(due + self.timing.deadline_after(plan.delay_s))
         return plan
 
     def _plan(self, snapshot: Snapshot, whole_started: float) -> NextPoll:

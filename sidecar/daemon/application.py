@@ -31,11 +31,13 @@ from sidecar.api.documents import (
 from sidecar.api.exposition import scrape
 from sidecar.api.list_routes import add_reading
 from sidecar.api.long_poll_routes import add_following
+from sidecar.api.observation_routes import add_observations
 from sidecar.api.problems import documented, problem
 from sidecar.api.readiness import Polling, why_not_ready
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.peers.observations import ObservationLog
 from sidecar.status import add_status
 from sidecar.status.contents import VolumeContents
 from sidecar.throttle.limits import Limit
@@ -57,6 +59,7 @@ def build_app(
     failures: CapabilityFailures,
     contents: VolumeContents | None,
     peers: Sequence[str],
+    seen: ObservationLog | None = None,
 ) -> FastAPI:
     """The whole API.
 
@@ -75,10 +78,13 @@ def build_app(
         failures: what of them failed, a request to one of their routes too.
         contents: what lies on volumes; None when no broker is queried.
         peers: the addresses of other sidecars, as far as they are known.
+        seen: what this sidecar has seen, for its followers; None: it has none.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
     add_following(app, board, wall, validity_s, limit=limit, stop_line=stop_line)
     add_reading(app, board, wall, limit, stop_line)
+    if seen is not None:
+        add_observations(app, board, seen)
     changes = Changes(board, wall, persist)
     add_changing(app, changes, token)
     for each in capabilities:

@@ -41,6 +41,9 @@ from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import LogDirTopics, largest_topics, topics_by_log_dir
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.metrics.observer_collector import ObserverCollector
+from sidecar.peers.observations import ObservationLog
+from sidecar.peers.observers import Observers, Sight
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import Settings
 from sidecar.state import Damaged, StateFile
@@ -49,7 +52,7 @@ from sidecar.state.writer import StateWriter
 from sidecar.status.contents import FetchContents, VolumeContents
 from sidecar.throttle.decision import Disabled, FactorRules, Shadow, VolumeLimit
 from sidecar.throttle.schedule import Timing
-from sidecar.volumes import Failure, FailureKind
+from sidecar.volumes import Failure, FailureKind, Observation
 
 _log = logging.getLogger(__name__)
 
@@ -64,11 +67,13 @@ _FED_S: Final = 10.0
 """For each of two requests about what a broker leads."""
 
 _FEEDS: Final = "feeds"
+_OBSERVERS: Final = "observers"
 _REQUEST_LOG: Final = "request_log"
 _SCOPE: Final = "scope"
 _STATE: Final = "state"
 _STATUS: Final = "status"
-"""Five parts of the spine whose tasks the throttle works without: they are supervised too."""
+_SPINE: Final = (_FEEDS, _OBSERVERS, _REQUEST_LOG, _SCOPE, _STATE, _STATUS)
+"""Parts of the spine whose tasks the throttle works without: they are supervised too."""
 
 _NO_BROKERS: Final = Failure(FailureKind.CONNECT, "no brokers are configured")
 
@@ -123,7 +128,7 @@ def compose(
     clock = machine.clock
     factors = _factors(settings)
     board, writer = _board(settings, factors, files.state_file, machine)
-    failures = CapabilityFailures((*CAPABILITIES, _FEEDS, _REQUEST_LOG, _SCOPE, _STATE, _STATUS))
+    failures = CapabilityFailures((*CAPABILITIES, *_SPINE))
     log_file = settings.request_log_file
     request_log = None if log_file is None else LogReader(log_file)
     services = Services(
@@ -147,8 +152,9 @@ def compose(
     vital: dict[str, Task] = {}
     source: KafkaVolumeSource | None = None
     contents: VolumeContents | None = None
-    soft_limit = settings.slope.soft_limit if settings.slope is not None else None
-    timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s, soft_limit)
+    seen: ObservationLog | None = None
+    observers: Observers | None = None
+    timing = _timing(settings)
     if factors is not None and settings.kafka_admin is not None:
         source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
         contents = VolumeContents(_contents_of(credentials), clock.now)
@@ -159,9 +165,14 @@ def compose(
             scope = ContentsWatch(board, _topics_on(credentials), timing.interval_s)
             supervised.append((_SCOPE, "topics on full volumes", scope.run))
         announce = announce_to(capabilities, failures)
-        vital["poller"] = Poller(
-            source, board, timing, registry.poll_duration.observe, announce
-        ).run
+        poller = Poller(source, board, timing, registry.poll_duration.observe, announce)
+        if settings.observers is not None:
+            seen = ObservationLog(board.start_id, clock.now)
+            observers = _observers(settings, board, seen, announce)
+            supervised.append((_OBSERVERS, "observers", observers.run))
+            poller = _observed(poller, observers, seen)
+        vital["poller"] = poller.run
+    registry.register(ObserverCollector(observers))
     stuck_after_s = timing.interval_s + 2 * timing.deadline_s + _STUCK_S
     polling = Polling(enabled=factors is not None, stuck_after_s=stuck_after_s)
     servers = _servers(
@@ -172,6 +183,7 @@ def compose(
         polling=polling,
         capabilities=capabilities,
         contents=contents,
+        seen=seen,
         connections=connections,
         listen=machine.listen,
     )
@@ -188,6 +200,11 @@ def compose(
         reload=Reload(load, credentials, source, capabilities, failures),
         servers=servers,
     )
+
+
+def _timing(settings: Settings) -> Timing:
+    soft_limit = None if settings.slope is None else settings.slope.soft_limit
+    return Timing(settings.check_interval_s, settings.check_interval_minimum_s, soft_limit)
 
 
 def _factors(settings: Settings) -> VolumeLimit | None:
@@ -261,6 +278,7 @@ def _servers(
     polling: Polling,
     capabilities: Sequence[Capability],
     contents: VolumeContents | None,
+    seen: ObservationLog | None,
     connections: Connections,
     listen: Listen,
 ) -> Sequence[HttpServer]:
@@ -281,6 +299,7 @@ def _servers(
         failures=services.failures,
         contents=contents,
         peers=settings.peers,
+        seen=seen,
     )
     servers = [HttpServer(app, settings.http_listen, connections, listen)]
     if settings.metrics_listen is not None:
@@ -293,6 +312,45 @@ def _servers(
 
 async def _kept_nowhere() -> bool:
     return False
+
+
+def _observers(
+    settings: Settings,
+    board: Board,
+    seen: ObservationLog,
+    announce: Callable[[Observation], None],
+) -> Observers:
+    """What follows other sidecars, as if what they saw had been seen here."""
+
+    def take(observation: Observation) -> None:
+        board.observe(observation)
+        announce(observation)
+
+    def cluster_id() -> str | None:
+        membership = board.snapshot.memory.membership
+        return None if membership is None else membership.cluster_id
+
+    def whole_at() -> float | None:
+        return board.snapshot.memory.membership_at
+
+    count = settings.observers or len(settings.peers)
+    timing = _timing(settings)
+    longest_s = timing.interval_s + timing.deadline_s
+    sight = Sight(seen, take, board.now, cluster_id, whole_at, longest_s)
+    return Observers(settings.peers, count, sight)
+
+
+def _observed(poller: Poller, observers: Observers, seen: ObservationLog) -> Poller:
+    """One that polls while this sidecar is an observer, for its followers too."""
+
+    def observed(observation: Observation) -> None:
+        poller.observed(observation)
+        seen.add(observation)
+
+    def is_wanted() -> bool:
+        return observers.is_observer
+
+    return replace(poller, observed=observed, is_wanted=is_wanted, planned=seen.plan)
 
 
 def _contents_of(credentials: Credentials) -> FetchContents:

@@ -162,7 +162,7 @@ def _panel(panel: Panel, x_axis: _Axis, y: float) -> Iterator[str]:
         at = x_axis(mark.at)
         yield f'<path class="mark" d="M{at:.1f} {top:.1f}V{bottom:.1f}"/>'
         # Near the right edge there is no room behind it.
-        fits = at < _LEFT + 0.8 * (WIDTH - _RIGHT - _LEFT)
+        fits = at + 4 + _CHARACTER * len(mark.name) <= WIDTH - _RIGHT
         yield _text(
             at + 4 if fits else at - 4, top + 10, mark.name, anchor="start" if fits else "end"
         )

@@ -1,26 +1,43 @@
 """The story that the demo shows, step by step, each step seen on the real cluster or failed.
 
-Sidecars up, producers at full speed on every broker, one broker's volumes reach the limit, the
-factor falls at every sidecar and the brokers throttle every producer; retention frees the space,
-the factor rises and the throughput is back; a tenant never had more than its own quota. Times are
-from when a volume's own file system says that the limit is crossed, or that it no longer is.
+Sidecars up, producers at full speed on every broker, one volume reaches the limit, the factor falls
+at every sidecar and the brokers throttle every producer; retention frees the space, the factor
+rises and the throughput is back. The same comes again with the scope of volumes: only
+the tenant is throttled that fills the volume, and another one of the same broker is not. A tenant
+with a quota never had more than that. Times are from when a volume's own file system says that the
+limit is crossed, or that it no longer is.
 
 Example of a step that was seen: ``Step("factor 0.0 at the sidecar of broker 1", seconds=0.11)``.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sidecar.demo.cluster import Cluster
-from sidecar.demo.loads import QUOTA_WINDOW_S, Load, free_space, loads
+from sidecar.demo.loads import (
+    FILLER,
+    LITTLE_BYTES,
+    MUCH_BYTES,
+    OTHER,
+    QUOTA_WINDOW_S,
+    Load,
+    loads,
+    retain,
+)
 from sidecar.demo.series import Series
-from sidecar.demo.sidecar_processes import Answer, Sidecar, start_sidecars, write_token
+from sidecar.demo.sidecar_processes import (
+    Answer,
+    Sidecar,
+    start_sidecars,
+    stop_sidecars,
+    write_token,
+)
 from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 
@@ -31,7 +48,8 @@ PAUSE_MAX_S: Final = 4.0
 THROTTLED_SHARE: Final = 0.2
 BACK_SHARE: Final = 0.9
 _THROTTLED_S: Final = 6.0
-"""How long the throttle is watched before space is freed, and the traffic afterwards."""
+"""How long a throttle is watched before space is freed."""
+_AFTERWARDS_S: Final = 3.0
 _STEP_TIMEOUT_S: Final = 60.0
 """Kafka 3.3 takes 20 s to free what is deleted; all else here is a matter of seconds."""
 _SCENARIO_TIMEOUT_S: Final = 600.0
@@ -138,31 +156,47 @@ async def play(scenario: Scenario, cluster: Cluster) -> None:
     await _choose_limit(scenario, cluster, broker_id)
     async with scenario.step(f"{len(cluster.brokers)} sidecars up, factor 1.0 by observation"):
         scenario.token_file = write_token(cluster)
-        scenario.sidecars = await start_sidecars(
-            cluster,
-            {
-                "SIDECAR_STORAGE_CHECK_INTERVAL": INTERVAL,
-                "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": MINIMUM_INTERVAL,
-                "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(scenario.limit_bytes),
-                "SIDECAR_TOKEN_FILE": str(scenario.token_file),
-            },
-        )
-        for sidecar in scenario.sidecars:
-            await _until_reported(sidecar, "/v1/throttle-factor", _observes_no_violation)
+        await _start_sidecars(scenario, cluster)
     async with (
         deadline(_SCENARIO_TIMEOUT_S, "the story was not over"),
-        asyncio.TaskGroup() as group,
+        loads(cluster) as scenario.loads,
+        _meanwhile({"volumes": _watch_volumes(scenario, cluster, broker_id)}),
     ):
-        watching = [
-            group.create_task(_watch_volumes(scenario, cluster, broker_id), name="volumes"),
-            *(
-                group.create_task(_listen(scenario, sidecar), name=f"reader {sidecar.broker_id}")
-                for sidecar in scenario.sidecars
-            ),
-        ]
-        await _fill_and_free(scenario, cluster, broker_id)
-        for task in watching:
+        async with _meanwhile(_readers(scenario)):
+            await _all_are_throttled(scenario, cluster, broker_id)
+        title = f"{len(cluster.brokers)} sidecars restarted with SIDECAR_THROTTLE_SCOPE=volume"
+        async with scenario.step(title):
+            await stop_sidecars(cluster)
+            await _start_sidecars(scenario, cluster, {"SIDECAR_THROTTLE_SCOPE": "volume"})
+        scenario.moments["scope"] = asyncio.get_running_loop().time()
+        async with _meanwhile(_readers(scenario)):
+            await _who_fills_it_is_throttled(scenario, cluster, broker_id)
+        await _quotas_were_held_to(scenario)
+
+
+@asynccontextmanager
+async def _meanwhile(watches: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """What is watched until the end of the block, by the tasks' names."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(watch, name=name) for name, watch in watches.items()]
+        yield
+        for task in tasks:
             task.cancel()
+
+
+async def _start_sidecars(
+    scenario: Scenario, cluster: Cluster, more: Mapping[str, str] | None = None
+) -> None:
+    settings = {
+        "SIDECAR_STORAGE_CHECK_INTERVAL": INTERVAL,
+        "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": MINIMUM_INTERVAL,
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(scenario.limit_bytes),
+        "SIDECAR_TOKEN_FILE": str(scenario.token_file),
+        **(more or {}),
+    }
+    scenario.sidecars = await start_sidecars(cluster, settings)
+    for sidecar in scenario.sidecars:
+        await _until_reported(sidecar, "/v1/throttle-factor", _observes_no_violation)
 
 
 async def _choose_limit(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
@@ -179,40 +213,90 @@ async def _choose_limit(scenario: Scenario, cluster: Cluster, broker_id: int) ->
         )
 
 
-async def _fill_and_free(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
-    async with loads(cluster) as scenario.loads:
-        others = [load for load in scenario.loads if load.quota is None]
-        rate = f"{sum(load.target for load in others) / 1e6:.0f} MB/s of real messages"
-        async with scenario.step(f"{rate} to {len(others)} brokers, each at full speed"):
-            await until(lambda: all(load.rate() >= BACK_SHARE * load.target for load in others))
-        async with scenario.step(f"broker {broker_id} is filled down to the limit"):
-            await until(lambda: scenario.crossed)
-        scenario.moments["limit crossed"] = scenario.crossed_at
-        await _received_everywhere(scenario, 0.0, "the limit being crossed")
-        await _in_all_metrics(scenario, 0.0)
-        for load in others:
-            await _seen_since(
-                scenario,
-                f"producers to {load.name} throttled to a trickle by their broker",
-                "the limit being crossed",
-                partial(_is_throttled, load),
-            )
-        await _waits_were_reported(scenario, others)
-        async with scenario.step("retention frees the space"):
-            await free_space(cluster)
-            await until(lambda: not scenario.crossed)
-        scenario.moments["space free"] = scenario.crossed_at
-        await _received_everywhere(scenario, 1.0, "the space being free")
-        await _in_all_metrics(scenario, 1.0)
-        for load in others:
-            await _seen_since(
-                scenario,
-                f"{BACK_SHARE:.0%} of the throughput to {load.name} is back",
-                "the space being free",
-                partial(_is_back, load),
-            )
+async def _all_are_throttled(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
+    others = _without_quota(scenario)
+    rate = f"{sum(load.target for load in others) / 1e6:.0f} MB/s of real messages"
+    async with scenario.step(f"{rate} to {len(cluster.brokers)} brokers, at full speed"):
+        await until(lambda: all(load.rate() >= BACK_SHARE * load.target for load in others))
+    await _limit_is_crossed(
+        scenario, cluster, f"broker {broker_id} is filled down to the limit", "limit crossed"
+    )
+    await _received_everywhere(scenario, 0.0, "the limit being crossed")
+    await _in_all_metrics(scenario, 0.0)
+    for load in others:
+        await _seen_since(
+            scenario,
+            f"producers to {load.name} throttled to a trickle by their broker",
+            "the limit being crossed",
+            partial(_is_throttled, load),
+        )
+    await _waits_were_reported(scenario, others)
+    await _space_is_freed(scenario, cluster, MUCH_BYTES, "space free")
+    await _received_everywhere(scenario, 1.0, "the space being free")
+    await _in_all_metrics(scenario, 1.0)
+    for load in others:
+        await _is_back_again(scenario, load)
+
+
+async def _who_fills_it_is_throttled(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
+    filler = next(load for load in scenario.loads if FILLER in load.name)
+    others = [load for load in _without_quota(scenario) if load is not filler]
+    await _limit_is_crossed(
+        scenario, cluster, f"broker {broker_id} is filled again, by {FILLER}", "crossed again"
+    )
+    await _seen_since(
+        scenario,
+        f"producers to {filler.name} throttled to a trickle, no others",
+        "the limit being crossed",
+        partial(_is_throttled, filler),
+    )
+    await _others_have_their_throughput(scenario, others)
+    await _space_is_freed(scenario, cluster, LITTLE_BYTES, "free again")
+    await _is_back_again(scenario, filler)
+    # So that the picture shows it.
+    await asyncio.sleep(_AFTERWARDS_S)
+
+
+def _without_quota(scenario: Scenario) -> list[Load]:
+    return [load for load in scenario.loads if load.quota is None]
+
+
+async def _limit_is_crossed(scenario: Scenario, cluster: Cluster, title: str, moment: str) -> None:
+    async with scenario.step(title):
+        await retain(cluster, None)
+        await until(lambda: scenario.crossed)
+    scenario.moments[moment] = scenario.crossed_at
+
+
+async def _space_is_freed(
+    scenario: Scenario, cluster: Cluster, left_bytes: int, moment: str
+) -> None:
+    async with scenario.step("retention frees the space"):
+        await retain(cluster, left_bytes)
+        await until(lambda: not scenario.crossed)
+    scenario.moments[moment] = scenario.crossed_at
+
+
+async def _others_have_their_throughput(scenario: Scenario, others: list[Load]) -> None:
+    """Over all of the time in which the one that fills the volume is throttled."""
+    async with scenario.step("the others have their throughput", "the limit being crossed") as step:
         await asyncio.sleep(_THROTTLED_S)
-        await _quotas_were_held_to(scenario)
+        now = asyncio.get_running_loop().time()
+        step.seconds = now - scenario.crossed_at
+        least = min(load.rate(step.seconds) / load.target for load in others)
+        step.title = f"{OTHER} and the others have {min(least, 1.0):.0%} of their throughput"
+        if least < BACK_SHARE:
+            step.seconds = None
+            raise ClusterError(f"not seen: another tenant had {least:.0%} of its throughput")
+
+
+async def _is_back_again(scenario: Scenario, load: Load) -> None:
+    await _seen_since(
+        scenario,
+        f"{BACK_SHARE:.0%} of the throughput to {load.name} is back",
+        "the space being free",
+        partial(_is_back, load),
+    )
 
 
 def _is_throttled(load: Load) -> bool:
@@ -278,6 +362,12 @@ async def _watch_volumes(scenario: Scenario, cluster: Cluster, broker_id: int) -
         if crossed != scenario.crossed:
             scenario.crossed, scenario.crossed_at = crossed, now()
         await asyncio.sleep(_SAMPLE_S)
+
+
+def _readers(scenario: Scenario) -> dict[str, Coroutine[Any, Any, None]]:
+    return {
+        f"reader {sidecar.broker_id}": _listen(scenario, sidecar) for sidecar in scenario.sidecars
+    }
 
 
 async def _listen(scenario: Scenario, sidecar: Sidecar) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,10 +20,13 @@ from typing import Any, Final
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.nodes import Broker
 from sidecar.demo.processes import tail
-from sidecar.demo.waiting import deadline
+from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 
-_START_TIMEOUT_S: Final = 15.0
+_START_TIMEOUT_S: Final = 30.0
+"""Started again they share the machine with producers at full speed."""
+
+_STOP_TIMEOUT_S: Final = 15.0
 _REQUEST_TIMEOUT_S: Final = 5.0
 _LISTENS: Final = re.compile(r"listens on http://([0-9.]+):(\d+)")
 
@@ -129,6 +133,19 @@ async def start_sidecars(
             for broker in cluster.brokers.values()
         ]
     return tuple(task.result() for task in tasks)
+
+
+async def stop_sidecars(cluster: Cluster) -> None:
+    """End the daemon beside each broker, so that another may start there.
+
+    Raises:
+        ClusterError: one does not run, or does not end.
+    """
+    names = [f"sidecar {broker_id}" for broker_id in cluster.brokers]
+    for name in names:
+        await cluster.signal_beside(name, signal.SIGTERM)
+    async with deadline(_STOP_TIMEOUT_S, "the sidecars did not end"):
+        await until(lambda: all(cluster.ended(name) is not None for name in names))
 
 
 async def start_sidecar(cluster: Cluster, broker_id: int, settings: Mapping[str, str]) -> Sidecar:

@@ -429,6 +429,15 @@ class RawSettings(BaseModel):
     gets its id from any broker, so only together do they see all of a user's. Default: none is
     read."""
 
+    observers: Annotated[
+        int | None,
+        PlainValidator(convert.positive_whole),
+        About("sidecars", "every sidecar", in_properties=False),
+    ] = None
+    """So many of the sidecars ask all brokers, and the others follow those, by peers: the same list
+    for all, with every sidecar in it. A name there may have several addresses, as that of a
+    headless Service. Default: every sidecar asks every broker."""
+
     controller_mutations_algorithm: Annotated[
         Algorithm,
         PlainValidator(convert.choice("token-bucket", "burst-spreading")),

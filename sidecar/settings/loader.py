@@ -151,6 +151,8 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
     minimum = _minimum(raw, check=interval_known and enabled, problems=problems)
     kafka_admin = resolve_kafka_admin(raw, required=enabled, problems=problems)
     producer_ids = _producer_ids(raw, problems)
+    if raw.observers is not None and not raw.peers:
+        problems.add("observers", f"needs {problems.name('peers')}: the addresses of all sidecars")
     if problems.lines() or producer_ids is None:
         return None
     return Settings(
@@ -175,6 +177,7 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
         token_file=raw.token_file,
         request_log_file=raw.request_log_file,
         peers=raw.peers or (),
+        observers=raw.observers,
         producer_ids=producer_ids,
         mutations=MutationSection(
             raw.controller_mutations_algorithm,

@@ -169,6 +169,7 @@ class Settings:
         token_file: the file with the bearer token for changes; None refuses changes.
         request_log_file: the request log of the broker beside this sidecar; None reads none.
         peers: the addresses of other sidecars, http or https, without a slash at the end.
+        observers: so many of the peers ask all brokers; None: every sidecar does.
         producer_ids: of the capability of that name (KIP-936).
         mutations: of the capability of that name (KIP-599).
         history: of the capability of that name.
@@ -193,6 +194,7 @@ class Settings:
     token_file: Path | None
     request_log_file: Path | None
     peers: tuple[str, ...]
+    observers: int | None
     producer_ids: ProducerIdSection
     mutations: MutationSection
     history: HistorySection

@@ -459,3 +459,29 @@ class TestTheProposalsLife:
         assert expected == changes
         assert [1, 2, 3, 4] == [change.generation for change in it.board.changes]
         assert 1 == it.board.tally.fallback_applied
+
+
+async def test_it_waits_while_others_poll_for_it() -> None:
+    """Its first poll after that is a whole one, at once, and it says when the next is to come."""
+
+    async def has_room(call: Call) -> Observation:
+        return whole(call.at, reading(call.at, 1, 900))
+
+    r = rig(has_room, Timing(MINUTE_S, 1.0))
+    wanted = [True]
+    planned: list[float] = []
+    r.poller.is_wanted = lambda: wanted[0]
+    r.poller.planned = planned.append
+    task = asyncio.create_task(r.poller.run())
+    await asyncio.sleep(2.0)
+    first = len(r.source.calls)
+    assert planned[-1] > 2.0
+    wanted[0] = False
+    await asyncio.sleep(10 * MINUTE_S)
+    assert len(r.source.calls) <= first + 1, "what was planned may still come"
+    before = len(r.source.calls)
+    wanted[0] = True
+    await asyncio.sleep(1.0)
+    task.cancel()
+    assert before + 1 == len(r.source.calls)
+    assert None is r.source.calls[-1].brokers

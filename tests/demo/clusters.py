@@ -1,5 +1,6 @@
 """A cluster for tests of what is built on one: nothing runs, and a test sets its answers."""
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -30,6 +31,8 @@ class FakeCluster(Cluster):
     Attributes:
         free: (broker id, volume index) -> available bytes.
         ends: name of a process -> how it has ended.
+        signals: (name of a process, signal) that were sent.
+        obeys: whether a process ends when it gets one.
     """
 
     def __init__(
@@ -39,6 +42,8 @@ class FakeCluster(Cluster):
         self.folder = folder
         self.free: dict[tuple[int, int], int] = {}
         self.ends: dict[str, int] = {}
+        self.signals: list[tuple[str, signal.Signals]] = []
+        self.obeys = True
         self._fakes = {broker_id: broker(broker_id) for broker_id in range(brokers)}
         self._real = real
         self._run = run
@@ -62,6 +67,11 @@ class FakeCluster(Cluster):
         if self._run is not None:
             self._run(name, argv, log)
         return 1
+
+    async def signal_beside(self, name: str, signal: signal.Signals) -> None:
+        self.signals.append((name, signal))
+        if self.obeys:
+            self.ends[name] = 0
 
     def ended(self, name: str) -> int | None:
         return self.ends.get(name)

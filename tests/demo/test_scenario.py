@@ -124,21 +124,24 @@ class FakeSidecar(Sidecar):
 
 
 class FakeTraffic:
-    """What a producer has measured; the cluster takes its rate while nothing is full."""
+    """What a producer has measured; the cluster takes its rate while it is not throttled."""
 
-    def __init__(self, cluster: FakeCluster, target: float) -> None:
+    def __init__(self, cluster: FakeCluster, target: float, *, fills: bool = False) -> None:
         self.longest_throttle_s = 0.0
         self.samples = Series()
         self.acknowledged_bytes = 0.0
         self._cluster = cluster
         self._wanted = target
+        self._fills = fills
 
-    async def run(self, throttled_share: float, wait_s: float) -> None:
+    async def run(self, brokers: "Brokers") -> None:
         while True:
-            free = min(self._cluster.free.values()) > LIMIT_BYTES
-            self.acknowledged_bytes += self._wanted * (1.0 if free else throttled_share) / 10
-            if not free:
-                self.longest_throttle_s = wait_s
+            full = min(self._cluster.free.values()) <= LIMIT_BYTES
+            in_scope = self._fills or brokers.scope == "cluster"
+            share = brokers.throttled_share if in_scope else brokers.spared_share
+            self.acknowledged_bytes += self._wanted * (share if full else 1.0) / 10
+            if full and in_scope:
+                self.longest_throttle_s = brokers.wait_s
             self.samples.add(asyncio.get_running_loop().time(), self.acknowledged_bytes)
             await asyncio.sleep(0.1)
 
@@ -151,11 +154,15 @@ class Brokers:
         throttled_share: the share of a producer's rate that they take while a volume is full.
         wait_s: the throttle time in their answers to producers.
         tenant_share: how much of its quota the tenant sends.
+        spared_share: the share of its rate that they take of a producer out of scope.
+        scope: what the sidecars were last started with.
     """
 
     throttled_share: float = 0.01
     wait_s: float = 4.0
     tenant_share: float = 1.0
+    spared_share: float = 1.0
+    scope: str = "cluster"
 
 
 REACTION_S = 0.1
@@ -170,71 +177,85 @@ def brokers() -> Brokers:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, brokers: Brokers) -> FakeCluster:
-    """A cluster with volumes of 1,000 bytes, full after 20 s of traffic, which retention frees."""
+    """A cluster with volumes of 1,000 bytes, full 20 s after all is retained, else free."""
     cluster = FakeCluster(tmp_path)
     cluster.free = {(2, 0): 1000, (2, 1): 1000}
 
     @asynccontextmanager
     async def loads(_: FakeCluster) -> AsyncIterator[tuple[Load, ...]]:
         running = [
-            Load(f"broker {number}", 6e6, None, cast("Traffic", FakeTraffic(cluster, 6e6)))
-            for number in cluster.brokers
+            Load(name, 6e6, None, cast("Traffic", FakeTraffic(cluster, 6e6, fills=fills)))
+            for name, fills in (("broker 0", False), ("broker 2 (etl)", True), ("web", False))
         ]
         rate = 1e6 * brokers.tenant_share
         running.append(Load("tenant", 2e6, 1e6, cast("Traffic", FakeTraffic(cluster, rate))))
-        asyncio.get_running_loop().call_later(20.0, cluster.free.update, {(2, 1): LIMIT_BYTES})
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(
-                    cast("FakeTraffic", load.traffic).run(brokers.throttled_share, brokers.wait_s)
-                )
+                group.create_task(cast("FakeTraffic", load.traffic).run(brokers))
                 for load in running
             ]
             yield tuple(running)
             for task in tasks:
                 task.cancel()
 
-    async def free_space(_: FakeCluster) -> None:
-        cluster.free |= {(2, 0): 1000, (2, 1): 1000}
+    async def retain(_: FakeCluster, most_bytes: int | None) -> None:
+        if most_bytes is None:
+            loop = asyncio.get_running_loop()
+            loop.call_later(20.0, cluster.free.update, {(2, 1): LIMIT_BYTES})
+        else:
+            cluster.free |= {(2, 0): 1000, (2, 1): 1000}
 
     monkeypatch.setattr(story_module, "loads", loads)
-    monkeypatch.setattr(story_module, "free_space", free_space)
+    monkeypatch.setattr(story_module, "retain", retain)
     return cluster
 
 
 def sidecars(
-    monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, **always: float
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: FakeCluster,
+    brokers: Brokers,
+    **always: float,
 ) -> list[dict[str, str]]:
     """Makes these the cluster's sidecars; returns the settings that they are started with."""
     started = []
 
     async def start(_cluster: FakeCluster, settings: dict[str, str]) -> tuple[Sidecar, ...]:
         started.append(settings)
+        brokers.scope = settings.get("SIDECAR_THROTTLE_SCOPE", "cluster")
         return tuple(
             FakeSidecar(number, "", 0, Path("log"), cluster, always.get(f"of_{number}"))
             for number in cluster.brokers
         )
 
+    async def stop(_: FakeCluster) -> None:
+        assert started, "what does not run can't be stopped"
+
     monkeypatch.setattr(story_module, "start_sidecars", start)
+    monkeypatch.setattr(story_module, "stop_sidecars", stop)
     return started
 
 
 async def test_the_whole_scenario_is_measured_from_what_the_file_systems_say(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of its twenty steps the factor's are as late as a sidecar reacts and a volume is read."""
-    started = sidecars(monkeypatch, cluster)
+    """Of its 26 steps the factor's are as late as a sidecar reacts and a volume is read."""
+    started = sidecars(monkeypatch, cluster, brokers)
     scenario = Scenario()
     await play(scenario, cluster)
     assert scenario.complete
-    assert 20 == len(scenario.steps)
-    assert {"limit crossed", "space free"} == set(scenario.moments)
+    assert 26 == len(scenario.steps)
+    assert ["limit crossed", "space free", "scope", "crossed again", "free again"] == list(
+        scenario.moments
+    )
     assert LIMIT_BYTES == min(value for _, value in scenario.free)
-    assert [str(LIMIT_BYTES)] == [
+    assert [str(LIMIT_BYTES)] * 2 == [
         value for settings in started for key, value in settings.items() if "BYTES" in key
     ]
+    assert [None, "volume"] == [settings.get("SIDECAR_THROTTLE_SCOPE") for settings in started]
     assert scenario.token_file is not None
-    assert [str(scenario.token_file)] == [settings["SIDECAR_TOKEN_FILE"] for settings in started]
+    assert [str(scenario.token_file)] * 2 == [
+        settings["SIDECAR_TOKEN_FILE"] for settings in started
+    ]
     measured = [step for step in scenario.steps if step.title.startswith("factor")]
     assert ["the limit being crossed"] * 3 + ["the space being free"] * 3 == [
         step.measured_from for step in measured
@@ -245,10 +266,10 @@ async def test_the_whole_scenario_is_measured_from_what_the_file_systems_say(
 
 
 async def test_what_the_tenant_sent_is_reported_beside_what_its_quota_allows(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both are bytes, since within a window it may be faster than its quota."""
-    sidecars(monkeypatch, cluster)
+    sidecars(monkeypatch, cluster, brokers)
     scenario = Scenario()
     await play(scenario, cluster)
     step = scenario.steps[-1]
@@ -271,12 +292,13 @@ async def test_what_the_tenant_sent_is_reported_beside_what_its_quota_allows(
 )
 async def test_a_sidecar_that_does_not_see_it_fails_the_scenario(
     cluster: FakeCluster,
+    brokers: Brokers,
     monkeypatch: pytest.MonkeyPatch,
     always: dict[str, float],
     unseen: str,
 ) -> None:
     """The error names it; nothing of the rest is reported."""
-    sidecars(monkeypatch, cluster, **always)
+    sidecars(monkeypatch, cluster, brokers, **always)
     scenario = Scenario()
     with pytest.raises(ClusterError, match=re.escape(f"not seen: {unseen} within 60 s")):
         await play(scenario, cluster)
@@ -292,6 +314,7 @@ async def test_a_sidecar_that_does_not_see_it_fails_the_scenario(
         ({"wait_s": 0.0}, "not seen: throttle_cb makes every producer wait"),
         ({"wait_s": 5.1}, "a producer had to wait for 5.1 s"),
         ({"tenant_share": 2.0}, r"the tenant sent \d+"),
+        ({"spared_share": 0.8}, r"another tenant had \d\d% of its throughput"),
     ],
 )
 async def test_brokers_that_do_not_obey_fail_the_scenario(
@@ -302,7 +325,7 @@ async def test_brokers_that_do_not_obey_fail_the_scenario(
     says: str,
 ) -> None:
     """Each failure has a message of its own."""
-    sidecars(monkeypatch, cluster)
+    sidecars(monkeypatch, cluster, brokers)
     for name, value in change.items():
         setattr(brokers, name, value)
     scenario = Scenario()

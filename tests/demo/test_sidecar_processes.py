@@ -1,5 +1,6 @@
 """The demo's sidecars: how they are started, and how they are asked."""
 
+import signal
 import stat
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ import pytest
 
 from sidecar.api.bearer_token import read_token
 from sidecar.demo.ports import Ports
-from sidecar.demo.sidecar_processes import Sidecar, start_sidecars, write_token
+from sidecar.demo.sidecar_processes import Sidecar, start_sidecars, stop_sidecars, write_token
 from sidecar.errors import ClusterError
 from tests.demo.clusters import FakeCluster
 from tests.support.background import Canned, serving
@@ -77,7 +78,7 @@ async def test_a_daemon_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_daemon_that_never_listens_is_not_waited_for_longer_than_15_s(
+async def test_a_daemon_that_never_listens_is_not_waited_for_longer_than_30_s(
     tmp_path: Path,
 ) -> None:
     """Its output is not lost: the error has it."""
@@ -87,6 +88,18 @@ async def test_a_daemon_that_never_listens_is_not_waited_for_longer_than_15_s(
 
     with pytest.raises(ClusterError, match=r"(?s)sidecar 0 did not start.*still thinking"):
         await start_sidecars(FakeCluster(tmp_path, brokers=1, run=hang), {})
+
+
+@pytest.mark.looptime
+async def test_the_daemons_are_ended_and_waited_for(tmp_path: Path) -> None:
+    """They get a SIGTERM each; one that does not end is an error, 15 s later."""
+    cluster = FakeCluster(tmp_path)
+    await stop_sidecars(cluster)
+    assert [(f"sidecar {number}", signal.SIGTERM) for number in range(3)] == cluster.signals
+    cluster.ends = {"sidecar 0": 0, "sidecar 2": 0}
+    cluster.obeys = False
+    with pytest.raises(ClusterError, match="the sidecars did not end within 15 s"):
+        await stop_sidecars(cluster)
 
 
 async def test_a_cluster_that_is_not_up_has_neither_sidecars_nor_a_token() -> None:

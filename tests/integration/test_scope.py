@@ -6,6 +6,7 @@ broker 0 alone, which leads all of them, so that both are charged by the same br
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from aiokafka import AIOKafkaProducer
 
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.admin import Admin
@@ -217,3 +219,54 @@ async def test_without_logins_a_client_is_its_client_id(
             await seen("its topics", daemon.factor, lambda now: now["topics"])
         await are_at(0.0, 0.4, full)
         await are_at(0.85, 1.2, free)
+
+
+async def test_a_client_waits_with_all_topics_of_a_request(
+    cluster: Cluster, daemons: list[Daemon]
+) -> None:
+    """One that writes to a full volume and to a free one lands less to both; another does not."""
+    landed: Counter[str] = Counter()
+
+    async def sends(producer: AIOKafkaProducer, *names: str) -> None:
+        """50 records of 10 kB a second to each, as long as there is room for them."""
+        while True:
+            for name in names:
+                sent = await producer.send(name, bytes(10_000))
+                key = f"{len(names)} {name}"
+                sent.add_done_callback(
+                    lambda done, key=key: landed.update({key: not done.exception()})
+                )
+            await asyncio.sleep(0.02)
+
+    async def rates(over_s: float) -> dict[str, float]:
+        before = landed.copy()
+        await asyncio.sleep(over_s)
+        return {key: (landed[key] - before[key]) / over_s for key in landed}
+
+    async with AsyncExitStack() as stack:
+        for client, names in (("both", ("full", "free")), ("one", ("free",))):
+            producer = AIOKafkaProducer(
+                bootstrap_servers=cluster.bootstrap_of("BASIC"),
+                client_id=client,
+                security_protocol="SASL_PLAINTEXT",
+                sasl_mechanism="PLAIN",
+                sasl_plain_username="etl",
+                sasl_plain_password=PASSWORD,
+                max_batch_size=64_000,
+            )
+            await stack.enter_async_context(producer)
+            task = asyncio.create_task(sends(producer, *names))
+            stack.callback(task.cancel)
+        await rates(3.0)
+        free = await rates(5.0)
+        assert min(free.values()) > 40, f"records a second: {free}"
+        for volume in (0, 1):
+            await cluster.occupy(1, volume, FULL_BYTES)
+        for daemon in daemons:
+            await seen("its topics", daemon.factor, lambda now: now["topics"])
+        await rates(5.0)
+        throttled = await rates(15.0)
+        print(f"records a second: {free}, then {throttled}")
+        assert throttled["1 free"] > 40, f"records a second: {throttled}"
+        assert throttled["2 full"] < 10, f"records a second: {throttled}"
+        assert throttled["2 free"] < 10, f"records a second: {throttled}"

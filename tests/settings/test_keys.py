@@ -45,6 +45,7 @@ NAMES = [
         "producer_id_quota.cache_cleanup_scheduler_interval_ms",
     ),
     ("peers", False, "peers"),
+    ("observers", False, "observers"),
     ("controller_mutations_algorithm", False, "controller_mutations.algorithm"),
     ("controller_quota_window_num", False, "controller_quota.window_num"),
     ("controller_quota_window_size_seconds", False, "controller_quota.window_size_seconds"),

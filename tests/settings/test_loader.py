@@ -80,6 +80,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         token_file=None,
         request_log_file=None,
         peers=(),
+        observers=None,
         producer_ids=ProducerIdSection(
             rate=None,
             quota_file=None,
@@ -602,3 +603,11 @@ def test_nothing_but_a_refusal_comes_out(environ: dict[str, str]) -> None:
     for line in problems(GOOD | environ):
         assert line.isprintable()
         assert line.startswith(("SIDECAR_", STATIC))
+
+
+def test_observers_need_the_others_addresses() -> None:
+    """Without them there is nobody to follow; with them any number may observe."""
+    observers = {"SIDECAR_OBSERVERS": "3"}
+    assert "SIDECAR_PEERS" in problem(observers)
+    found = settings({**observers, "SIDECAR_PEERS": "http://sidecars:7070"})
+    assert (3, ("http://sidecars:7070",)) == (found.observers, found.peers)

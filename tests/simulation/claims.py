@@ -47,7 +47,7 @@ from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import SimulatedSidecar
 
 if TYPE_CHECKING:
-    from tests.simulation.brokers import SimulatedBroker
+    from tests.simulation.brokers import FormerBroker, SimulatedBroker
     from tests.simulation.world import World
 
 RECOVERY_S: Final = 15.0
@@ -212,7 +212,7 @@ class Claims:
             broker = self._world.registered(number)
             if broker is None:
                 continue
-            served_s, _ = broker.served.get(name, (math.inf, 0))
+            served_s = max((at for at, _ in self._served(broker, name)), default=math.inf)
             read_s = (state.read_at or 0.0) - sidecar.anchor_s
             if read_s > served_s + _FRESH_S and state.failure is None:
                 self.broken(
@@ -236,6 +236,21 @@ class Claims:
             self._released(sidecar, start, last.source, decision.source)
         self._stopped(sidecar, last, decision)
 
+    def _served(
+        self, broker: "SimulatedBroker | FormerBroker", name: str
+    ) -> list[tuple[float, int]]:
+        """When a broker last answered a sidecar, and with what; any, where some ask for others."""
+        if self._world.has_observers:
+            return list(broker.served.values())
+        return [broker.served[name]] if name in broker.served else []
+
+    def _last_available(
+        self, broker: "SimulatedBroker | FormerBroker", sidecar: SimulatedSidecar
+    ) -> int:
+        """The most that a broker last answered with, to this sidecar or whom it may follow."""
+        served = (available for _, available in self._served(broker, sidecar.name))
+        return max(served, default=broker.volume.total_bytes)
+
     def _stopped(self, sidecar: SimulatedSidecar, last: Decision, decision: Decision) -> None:
         """Whether a stop ended that had to go on."""
         self._stops += decision.stop and not last.stop
@@ -243,7 +258,7 @@ class Claims:
             return
         for broker in self._world.all_registered():
             volume = broker.volume
-            _, available = broker.served.get(sidecar.name, (0.0, volume.total_bytes))
+            available = self._last_available(broker, sidecar)
             is_near = 10 * available <= 11 * (volume.stop_bytes or 0)
             if not is_near or available > volume.limit_bytes:
                 continue
@@ -257,7 +272,7 @@ class Claims:
         """Whose volumes a process saw violate, and not yet with the release margin."""
         for broker in self._world.all_registered():
             volume, key = broker.volume, (sidecar.name, start, broker.broker_id)
-            _, available = broker.served.get(sidecar.name, (0.0, volume.total_bytes))
+            available = self._last_available(broker, sidecar)
             if available > volume.limit_bytes + volume.margin_bytes:
                 self._held.discard(key)
             elif any(each.volume.broker_id == broker.broker_id for each in decision.violations):
@@ -271,7 +286,7 @@ class Claims:
         if source is not Source.OBSERVATION or last is Source.OVERRIDE:
             return
         for broker in world.all_registered():
-            _, available = broker.served.get(sidecar.name, (0.0, broker.volume.total_bytes))
+            available = self._last_available(broker, sidecar)
             is_held = (sidecar.name, start, broker.broker_id) in self._held
             margin = broker.volume.margin_bytes if is_held else 0
             if available > broker.volume.limit_bytes + margin:

@@ -71,6 +71,8 @@ _LOOK_S: Final = EYES_S
 """How often a callback looks at its broker's own volume."""
 _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""
+_WITH_OBSERVERS: Final = 0.5
+"""So many of these worlds have two observers, whom the other sidecars follow."""
 _WITH_OTHERS: Final = 0.5
 """So many worlds' callbacks ask the other brokers' sidecars too."""
 _WITH_AUTHORIZER: Final = 0.5
@@ -159,6 +161,11 @@ def _asks_others(seed: int) -> bool:
 def _refuses(seed: int) -> bool:
     """Whether a world's brokers have the authorizer, likewise."""
     return random.Random(f"an authorizer {seed}").random() < _WITH_AUTHORIZER
+
+
+def _has_observers(seed: int) -> bool:
+    """Whether only two sidecars of a world with peers ask all brokers, likewise."""
+    return random.Random(f"observers {seed}").random() < _WITH_OBSERVERS
 
 
 def _has_emergencies(seed: int) -> bool:
@@ -262,10 +269,14 @@ class World:
         if margin_bytes:
             environ["SIDECAR_STORAGE_RELEASE_MARGIN_BYTES"] = str(margin_bytes)
         self.has_slope = soft_limit is not None
+        self.has_observers = False
         # Of a chance of its own: what a seed drew before peers were simulated stays as it was.
         if random.Random(f"peers {plan.seed}").random() < _WITH_PEERS:
             urls = (f"http://127.0.0.1:{SIDECAR_PORT + number}" for number in self.brokers)
             environ["SIDECAR_PEERS"] = ",".join(urls)
+            self.has_observers = _has_observers(plan.seed)
+        if self.has_observers:
+            environ["SIDECAR_OBSERVERS"] = "2"
         self.sidecars = {
             number: SimulatedSidecar(number, environ, self.network, chance)
             for number in self.brokers

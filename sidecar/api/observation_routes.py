@@ -1,0 +1,72 @@
+"""What this sidecar has seen, for other sidecars: GET /v1/observations.
+
+Example: with ``?origin=a1b2&after=7`` and ``Prefer: wait=10`` it is answered when there is an
+observation after the sixth, or with none after 10 s.
+"""
+
+import asyncio
+from typing import Annotated, Final
+
+from fastapi import FastAPI, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sidecar.api.answers import NO_STORE
+from sidecar.api.long_poll import wait_for_any
+from sidecar.api.preferences import preferred_wait_s
+from sidecar.api.problems import documented
+from sidecar.control.board import Board
+from sidecar.peers.observations import PATH, ObservationLog
+
+_LONGEST_WAIT_S: Final = 30.0
+_MOST_WAITING: Final = 1000
+
+
+def add_observations(app: FastAPI, board: Board, log: ObservationLog) -> None:
+    """Adds the route that other sidecars follow.
+
+    Args:
+        app: gets it.
+        board: a wait ends when that is closed.
+        log: what is sent.
+    """
+    waiting = 0
+
+    @app.get(
+        PATH,
+        summary="What this sidecar has seen, for those that follow it",
+        response_model=None,
+        responses=documented(422),
+    )
+    async def observations(
+        request: Request,
+        origin: Annotated[str, Query(max_length=100)] = "",
+        after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
+    ) -> Response:
+        """With origin and after (``next``) of the last answer: what is new since then.
+
+        Prefer: wait=SECONDS waits for it. The form is for sidecars of the same version.
+        """
+        nonlocal waiting
+        asked_at = board.now()
+        place = after if origin == log.start_id else None
+        wait_s = preferred_wait_s(request.headers.get("prefer", ""))
+        if place is not None and wait_s is not None and waiting < _MOST_WAITING:
+            waiting += 1
+            try:
+                await wait_for_any(
+                    request,
+                    log.wait_for_more(place),
+                    asyncio.sleep(min(wait_s, _LONGEST_WAIT_S)),
+                    _closed(board, _LONGEST_WAIT_S),
+                )
+            finally:
+                waiting -= 1
+        return Response(log.page(place, asked_at), headers=NO_STORE, media_type="application/json")
+
+
+async def _closed(board: Board, timeout_s: float) -> None:
+    """Waits until nobody waits any more, or for so long."""
+    ends_at = board.now() + timeout_s
+    while not board.closed and (left_s := ends_at - board.now()) > 0.0:
+        await board.wait_for_change(board.snapshot.generation, left_s)

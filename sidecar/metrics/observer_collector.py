@@ -1,0 +1,41 @@
+"""The metrics of observers, where only some of the sidecars ask all brokers (SIDECAR_OBSERVERS).
+
+Example: of 30 sidecars with 3 observers the sum of ``observer`` is 3; while one of these is being
+replaced it may be 4.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sidecar.peers.observers import Observers
+
+_REASONS: Final = ("contradicting", "malformed", "old")
+
+
+class ObserverCollector(Collector):
+    """Reads them at each scrape."""
+
+    def __init__(self, observers: Observers | None) -> None:
+        """``observers`` is None where every sidecar asks every broker."""
+        self._observers = observers
+
+    def collect(self) -> Iterable[Metric]:
+        """Both, from the start on."""
+        observer = GaugeMetricFamily(
+            "kafka_throttle_observer",
+            "1 while this sidecar asks all brokers itself; 0 while it follows others that do.",
+            1.0 if self._observers is None else float(self._observers.is_observer),
+        )
+        dropped = CounterMetricFamily(
+            "kafka_throttle_observations_dropped",
+            "Observations of other sidecars that were not used, by reason: of another cluster, not"
+            " in the form that is expected, or older than what was known.",
+            labels=["reason"],
+        )
+        for reason in _REASONS:
+            count = 0 if self._observers is None else self._observers.dropped[reason]
+            dropped.add_metric([reason], count)
+        return [observer, dropped]

@@ -1,0 +1,238 @@
+"""What a sidecar has seen, for those that follow it instead of asking every broker themselves.
+
+It is sent as it was seen: whole observations, one an interval, which are the heartbeat, and between
+them those of the brokers that were asked again, of which a volume nears its limit. It is encoded
+once, however many follow. Times are ages at the moment of the answer, so that two machines' clocks
+are never compared. A receiver subtracts them from when that was by its own clock at the earliest:
+when it asked, and as much later as the answer says that it was waited for. So an answer that is
+long under way makes nothing younger than it is.
+
+Example: 3 s after a whole observation a sidecar is asked for what is new since the one before. It
+answers at once, with ``age_ms`` 3000 and every broker. Asked again, it waits for the next.
+"""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Annotated, Final
+
+import msgspec
+
+from sidecar.volumes import (
+    Failure,
+    FailureKind,
+    Membership,
+    Observation,
+    OfflineLogDir,
+    Reading,
+    Volume,
+)
+
+PATH: Final = "/v1/observations"
+MOST_PARTIAL: Final = 1000
+"""So many are retained between two whole ones: a quarter of an hour of one a second."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_NodeId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+
+class SeenVolume(msgspec.Struct, frozen=True, array_like=True):
+    """A volume as it was read: log dir, total and available bytes."""
+
+    log_dir: str
+    total_bytes: _Count
+    available_bytes: _Count
+
+
+class SeenBroker(msgspec.Struct, frozen=True):
+    """What a broker said."""
+
+    broker: _NodeId
+    before_ms: _Count
+    """So long before the observation was complete it was asked."""
+    volumes: list[SeenVolume]
+    offline: list[tuple[str, str]] = []
+    """Log dirs without sizes, and why."""
+
+
+class SilentBroker(msgspec.Struct, frozen=True):
+    """Why a broker said nothing."""
+
+    broker: _NodeId
+    kind: FailureKind
+    message: str
+
+
+class SeenMembers(msgspec.Struct, frozen=True):
+    """Which brokers there are."""
+
+    cluster_id: str | None
+    active: dict[_NodeId, str]
+    fenced: dict[_NodeId, str] | None
+
+
+class SeenObservation(msgspec.Struct, frozen=True):
+    """One look at the cluster; a whole one has members."""
+
+    members: SeenMembers | None
+    brokers: list[SeenBroker]
+    silent: list[SilentBroker]
+
+
+class AgedObservation(msgspec.Struct, frozen=True):
+    """What was seen, and how long ago."""
+
+    age_ms: _Count
+    seen: SeenObservation
+
+
+class ObservationPage(msgspec.Struct, frozen=True):
+    """What is new."""
+
+    origin: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z]{1,100}\Z")]
+    """The start id of who saw it."""
+    next: _Count
+    """The number of the next observation."""
+    held_ms: _Count
+    """How long after the request this was made."""
+    due_ms: _Count
+    """How soon that is to come."""
+    observations: list[AgedObservation]
+
+
+class ObservationLog:
+    """What this sidecar has seen last: one whole observation, and the partial ones since.
+
+    Attributes:
+        start_id: differs at every start.
+        followed_at: when a follower last asked, steady seconds; None: none did.
+        due_at: when the next observation is to come, steady seconds.
+    """
+
+    def __init__(self, start_id: str, clock: Callable[[], float]) -> None:
+        self.start_id = start_id
+        self.followed_at: float | None = None
+        self.due_at = clock()
+        self._clock = clock
+        # Number, when it was complete, and the rest of it as it is sent.
+        self._seen: deque[tuple[int, float, msgspec.Raw]] = deque(maxlen=MOST_PARTIAL)
+        self._next = 0
+        self._more = asyncio.Event()
+
+    def plan(self, due_at: float) -> None:
+        """The next observation is to come by then, steady seconds."""
+        self.due_at = due_at
+
+    def add(self, observation: Observation) -> None:
+        """One of this sidecar's own, whole or partial."""
+        if observation.membership is not None:
+            self._seen.clear()
+        sent = msgspec.Raw(msgspec.json.encode(_sent(observation)))
+        self._seen.append((self._next, observation.observed_at, sent))
+        self._next += 1
+        self._more.set()
+        self._more = asyncio.Event()
+
+    def page(self, after: int | None, asked_at: float | None = None) -> bytes:
+        """What is new since the follower's last page, an ``ObservationPage`` as JSON.
+
+        Args:
+            after: that page's ``next``; None: it has none of this start.
+            asked_at: when the request came, steady seconds; None: now.
+        """
+        now = self._clock()
+        held_s = 0.0 if asked_at is None else now - asked_at
+        self.followed_at = now
+        first = 0 if after is None else after
+        return msgspec.json.encode(
+            {
+                "origin": self.start_id,
+                "next": self._next,
+                # Rounded down: what was seen is never made younger.
+                "held_ms": int(held_s * 1000),
+                "due_ms": _ms(self.due_at - now),
+                "observations": [
+                    {"age_ms": _ms(now - observed_at), "seen": seen}
+                    for number, observed_at, seen in self._seen
+                    if number >= first
+                ],
+            }
+        )
+
+    async def wait_for_more(self, after: int) -> None:
+        """Waits until ``page`` has observations after a place."""
+        self.followed_at = self._clock()
+        while after >= self._next:
+            await self._more.wait()
+
+
+def received(sent: AgedObservation, origin: str, now: float) -> Observation:
+    """An observation in this sidecar's own time.
+
+    Args:
+        sent: by another.
+        origin: whose it is.
+        now: when the answer was made at the earliest, steady seconds.
+    """
+    observed_at = now - sent.age_ms / 1000
+    seen = sent.seen
+    answers: dict[int, Reading | Failure] = {
+        each.broker: Reading(
+            each.broker,
+            observed_at - each.before_ms / 1000,
+            tuple(
+                Volume(each.broker, volume.log_dir, volume.total_bytes, volume.available_bytes)
+                for volume in each.volumes
+            ),
+            tuple(OfflineLogDir(*log_dir) for log_dir in each.offline),
+        )
+        for each in seen.brokers
+    }
+    answers |= {each.broker: Failure(each.kind, each.message) for each in seen.silent}
+    members = None
+    if seen.members is not None:
+        members = Membership(seen.members.cluster_id, seen.members.active, seen.members.fenced)
+    return Observation(observed_at, origin, members, answers)
+
+
+def _sent(observation: Observation) -> SeenObservation:
+    membership = observation.membership
+    answers = observation.answers.items()
+    return SeenObservation(
+        None
+        if membership is None
+        else SeenMembers(
+            membership.cluster_id,
+            dict(membership.active),
+            None if membership.fenced is None else dict(membership.fenced),
+        ),
+        [
+            _broker(each, observation.observed_at)
+            for _, each in answers
+            if isinstance(each, Reading)
+        ],
+        [
+            SilentBroker(broker_id, each.kind, each.message)
+            for broker_id, each in answers
+            if isinstance(each, Failure)
+        ],
+    )
+
+
+def _broker(reading: Reading, observed_at: float) -> SeenBroker:
+    return SeenBroker(
+        reading.broker_id,
+        _ms(observed_at - reading.read_at),
+        [_volume(each) for each in reading.volumes],
+        [(each.log_dir, each.reason) for each in reading.offline],
+    )
+
+
+def _volume(volume: Volume) -> SeenVolume:
+    return SeenVolume(volume.log_dir, volume.total_bytes, volume.available_bytes)
+
+
+def _ms(seconds: float) -> int:
+    """Rounded up: what was seen is never made younger."""
+    return max(0, math.ceil(seconds * 1000))
