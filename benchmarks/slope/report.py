@@ -74,7 +74,8 @@ def picture(courses: Sequence[Course], names: Mapping[str, str]) -> str:
         [
             Panel(f"throughput over {WINDOW_S:.0f} s, MB/s", rates, begun, heights=cleaned),
             Panel("available on the volume, MB", spaces, heights=limits),
-            Panel("throttle factor", factors),
+            # The slope on top: the other goes up and down too often to see anything below it.
+            Panel("throttle factor", factors[::-1]),
         ],
     )
 

@@ -5,15 +5,19 @@
    whatever fails, but for an override. So it is with the stop at its own volume's stop line. A
    callback throttles by then too that no fault keeps from hearing of another's volume; nor does it
    throttle so long after the last volume has enough space, where no fault touches whom it asks. So
-   it is with the stop, at the stop line and a tenth above it.
+   it is with the stop, at the stop line and a tenth above it. Enough space is more than the limit,
+   its release margin and the soft limit; with a soft limit the factor has ``TURN_S`` and a poll
+   more to rise.
 2. A factor rises by observation only if each broker's last answer to that sidecar shows no
-   violation; a stop ends by observation only if each shows more than the stop line and a tenth.
+   violation, and after one that the same process saw the release margin too; a stop ends by
+   observation only if each shows more than the stop line and a tenth.
 3. No client is told to wait for longer than the callback's longest pause, or in an emergency than
    the sidecars allow.
 4. When faults have ended and space is free, all sidecars agree and traffic is back; see ``calm``.
 5. A reading is not newer than the answer that it is of. Generations grow by one, an ETag is never
-   another decision's, ``computed_at`` does not run backwards while the same volumes violate.
-   Metrics of the same generation say the same as the document.
+   another decision's, but for a step on the slope; ``computed_at`` does not run backwards while the
+   same volumes violate. Metrics of the same generation say the same as the document, but for such
+   a step.
 6. No traceback, no task that ended by itself, no open connection after a stop, and never more tasks
    or connections of a sidecar than ``_MOST_TASKS`` and ``_MOST_CONNECTIONS``. Memory does not grow
    once a sidecar has made what it makes once, its journal of decisions apart, which is bounded.
@@ -34,6 +38,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, Source
+from sidecar.throttle.slope import TURN_S
 from tests.simulation.clients import Client
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.http_get import http_get
@@ -94,6 +99,8 @@ class Claims:
         self._longest_pause_s = 0.0
         self._releases = 0
         self._stops = 0
+        self._slopes = 0
+        self._held: set[tuple[str, str, int]] = set()
         self._starts = 0
         self._well_since = 0.0
         self._warm: tuple[int, int] | None = None
@@ -103,6 +110,14 @@ class Claims:
     def reaction_s(self) -> float:
         """How long it may take until a violation is seen and heard of."""
         return self._limits.reaction_s
+
+    @property
+    def _rise_s(self) -> float:
+        """How long the factor may stay on its slope when no volume is on it any more.
+
+        It rises a minute after it last began to fall, and so at the first poll after that.
+        """
+        return TURN_S + self._world.interval_s if self._world.has_slope else 0.0
 
     def broken(self, what: str) -> None:
         """A claim does not hold."""
@@ -179,8 +194,10 @@ class Claims:
         name, decision = sidecar.name, after.decision
         self._note_override(sidecar)
         volumes = [(each.volume.broker_id, each.volume.log_dir) for each in decision.violations]
+        # A step on the slope is no other decision.
+        factor = None if decision.is_sloped else decision.factor
         identity = (
-            *(decision.factor, decision.source, decision.stop),
+            *(factor, decision.source, decision.stop),
             *(tuple(volumes), tuple(decision.users)),
         )
         # Hashes, since a day has very many decisions.
@@ -213,8 +230,10 @@ class Claims:
             self.broken(
                 f"{name}: computed_at runs back from {last.computed_at} to {decision.computed_at}"
             )
+        self._slopes += decision.is_sloped and not last.is_sloped
+        self._hold(sidecar, start, decision)
         if decision.factor > last.factor:
-            self._released(sidecar, last.source, decision.source)
+            self._released(sidecar, start, last.source, decision.source)
         self._stopped(sidecar, last, decision)
 
     def _served(
@@ -249,19 +268,34 @@ class Claims:
                     f"{available} bytes available, a stop line of {volume.stop_bytes}"
                 )
 
-    def _released(self, sidecar: SimulatedSidecar, last: Source, source: Source) -> None:
+    def _hold(self, sidecar: SimulatedSidecar, start: str, decision: Decision) -> None:
+        """Whose volumes a process saw violate, and not yet with the release margin."""
+        for broker in self._world.all_registered():
+            volume, key = broker.volume, (sidecar.name, start, broker.broker_id)
+            available = self._last_available(broker, sidecar)
+            if available > volume.limit_bytes + volume.margin_bytes:
+                self._held.discard(key)
+            elif any(each.volume.broker_id == broker.broker_id for each in decision.violations):
+                self._held.add(key)
+
+    def _released(
+        self, sidecar: SimulatedSidecar, start: str, last: Source, source: Source
+    ) -> None:
         self._releases += 1
         world = self._world
         if source is not Source.OBSERVATION or last is Source.OVERRIDE:
             return
         for broker in world.all_registered():
             available = self._last_available(broker, sidecar)
-            if available > broker.volume.limit_bytes:
+            is_held = (sidecar.name, start, broker.broker_id) in self._held
+            margin = broker.volume.margin_bytes if is_held else 0
+            if available > broker.volume.limit_bytes + margin:
                 continue
             if self.is_undisturbed(sidecar.name, broker.name):
                 self.broken(
                     f"{sidecar.name} released though {broker.name} last answered it with "
-                    f"{available} bytes available, a limit of {broker.volume.limit_bytes}"
+                    f"{available} bytes available, a limit of {broker.volume.limit_bytes} and a "
+                    f"release margin of {margin}"
                 )
 
     def _note_override(self, sidecar: SimulatedSidecar) -> None:
@@ -326,7 +360,11 @@ class Claims:
         if found["kafka_throttle_generation"] != reported["generation"]:
             return
         source = f'kafka_throttle_source{{source="{reported["source"]}"}}'
-        values = (found["kafka_throttle_factor"], found[source], found["kafka_throttle_stop"])
+        factor = found["kafka_throttle_factor"]
+        if reported["slope"] and 0.0 < factor < 1.0:
+            # It may have moved between the two answers.
+            factor = reported["factor"]
+        values = (factor, found[source], found["kafka_throttle_stop"])
         if values != (reported["factor"], 1.0, reported["stop"]):
             self.broken(f"{sidecar.name} has metrics {found} beside {reported}")
 
@@ -353,11 +391,11 @@ class Claims:
         for broker in world.brokers.values():
             within_s, volume = limits.heard_within_s(at.number, broker.number), broker.volume
             if within_s is None:
-                if limits.had_heard(at.number, broker.number) and factor == 1.0:
+                if limits.had_heard(at.number, broker.number) and factor > 0.0:
                     self.broken(f"{at.name} throttles nobody; it had heard of {broker.name}")
                 continue
             for_s = now - (now if volume.violates_since is None else volume.violates_since)
-            if for_s > within_s and factor == 1.0:
+            if for_s > within_s and factor > 0.0:
                 self.broken(f"{at.name} throttles nobody; a volume has violated for {for_s:.1f} s")
             stops_s = now - (now if volume.stops_since is None else volume.stops_since)
             if stops_s > within_s and not is_stopped:
@@ -365,9 +403,9 @@ class Claims:
         names = [*(each.name for each in world.brokers.values()), *limits.asked(at.number)]
         if not self.is_undisturbed(*names):
             return
-        released_s = now - max(self._well_since, *(each.violated_until for each in volumes))
-        is_well = all(each.violates_since is None for each in volumes)
-        if is_well and released_s > limits.longest_s and factor < 1.0:
+        released_s = now - max(self._well_since, *(each.slows_until for each in volumes))
+        is_well = not any(each.slows for each in volumes)
+        if is_well and released_s > limits.longest_s + self._rise_s and factor < 1.0:
             self.broken(f"{at.name} throttles; no volume has violated for {released_s:.1f} s")
         away_s = now - max(self._well_since, *(each.near_stop_until for each in volumes))
         is_near = any(each.is_near_stop for each in volumes)
@@ -399,7 +437,7 @@ class Claims:
         world.free_all()
         keep = asyncio.create_task(self._keep_free(), name="keep free")
         try:
-            await asyncio.sleep(_CALM_S + self.reaction_s + RECOVERY_S)
+            await asyncio.sleep(_CALM_S + self.reaction_s + RECOVERY_S + self._rise_s)
             await self._well()
         finally:
             keep.cancel()
@@ -461,6 +499,7 @@ class Claims:
             "longest pause, s": round(self._longest_pause_s, 3),
             "releases": self._releases,
             "stops": self._stops,
+            "slopes": self._slopes,
             "starts": self._starts,
             **self._past,
         }

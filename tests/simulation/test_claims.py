@@ -53,6 +53,13 @@ def high_stop_line(_: int, limit_bytes: int) -> int:
     return int(0.999 * limit_bytes)
 
 
+@pytest.fixture(autouse=True)
+def _limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Volumes come to their limit and are released there; ``test_soft_limit`` has the others."""
+    monkeypatch.setattr(world, "_soft_limit", lambda *_: None)
+    monkeypatch.setattr(world, "_margin_bytes", lambda *_: 0)
+
+
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Callbacks ask their own sidecars alone."""

@@ -27,9 +27,11 @@ FOUND = {
 
 
 @pytest.fixture(autouse=True)
-def _without_the_authorizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the worlds were in which it was found."""
+def _as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worlds in which it was found had no authorizer, soft limit or release margin."""
     monkeypatch.setattr(world, "_refuses", lambda _: False)
+    monkeypatch.setattr(world, "_soft_limit", lambda *_: None)
+    monkeypatch.setattr(world, "_margin_bytes", lambda *_: 0)
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 
 A volume is one broker's. It violates while its available bytes are at most the limit's. Beyond that
 moment each append counts as bytes past the limit, by why it was possible. It is at the stop line
-while they are at most that line's, and near it while they are at most a tenth more.
+while they are at most that line's, and near it while they are at most a tenth more. Producers may
+be slowed or throttled because of it while they are at most the soft limit's, or the limit's and its
+release margin's.
 
 Example: 130 MB with a limit of 40 MB violate from 90 MB used on; an append of 1 MB a second later
 is 1 MB past the limit.
@@ -25,6 +27,10 @@ class Volume:
         stop_bytes: likewise of the stop line; None: there is none.
         stops_since: when it began to be at the stop line, seconds; None while it is not.
         near_stop_until: when it last ceased to be near it, seconds; 0.0 when it never was.
+        soft_bytes: likewise of the soft limit; None: there is none.
+        margin_bytes: of the limit, for a release.
+        held_since: when it began to violate; None from when it has that much more on.
+        slows_until: when it last ceased to slow producers, seconds; 0.0 when it never did.
         past_bytes: by cause, what was appended while it violated, since it last began to.
     """
 
@@ -37,6 +43,10 @@ class Volume:
     stop_bytes: int | None = None
     stops_since: float | None = None
     near_stop_until: float = 0.0
+    soft_bytes: int | None = None
+    margin_bytes: int = 0
+    held_since: float | None = None
+    slows_until: float = 0.0
     past_bytes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -48,6 +58,12 @@ class Volume:
     def is_near_stop(self) -> bool:
         """Whether it has at most a tenth more than the stop line."""
         return self.stop_bytes is not None and 10 * self.available_bytes <= 11 * self.stop_bytes
+
+    @property
+    def slows(self) -> bool:
+        """Whether producers may be slowed or throttled because of it."""
+        least = max(self.soft_bytes or 0, self.limit_bytes + self.margin_bytes)
+        return self.available_bytes <= least
 
     def append(self, count: int, now: float, cause: str) -> bool:
         """Appends bytes; False when they did not fit.
@@ -67,10 +83,12 @@ class Volume:
 
     def free(self, count: int, now: float) -> None:
         """Retention removes bytes."""
-        was_near_stop = self.is_near_stop
+        was_near_stop, slowed = self.is_near_stop, self.slows
         self.used_bytes = max(0, self.used_bytes - count)
         if was_near_stop and not self.is_near_stop:
             self.near_stop_until = now
+        if slowed and not self.slows:
+            self.slows_until = now
         self._judge(now)
 
     def _judge(self, now: float) -> None:
@@ -84,3 +102,7 @@ class Volume:
             self.stops_since = None
         elif self.stops_since is None:
             self.stops_since = now
+        if self.violates_since is not None:
+            self.held_since = now if self.held_since is None else self.held_since
+        elif self.available_bytes > self.limit_bytes + self.margin_bytes:
+            self.held_since = None

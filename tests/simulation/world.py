@@ -7,7 +7,8 @@ is beyond a size, each at moments of its own, as retention does. A broker whose 
 as Kafka's with one log dir does, and is started when space is free. The controller fences a broker
 that was silent for ``SESSION_S``, and another one leads its partitions then.
 Callbacks ask their own sidecar alone, or in half of the worlds all of them. In half of them brokers
-have the authorizer too, and then one client at least opens a connection for every request.
+have the authorizer too, and then one client at least opens a connection for every request. Half of
+them have a soft limit, and half a release margin, each by a chance of its own.
 
 After ``duration_s`` faults have ended and space is free: what must be right again then is
 ``claims.py``'s, as is all that must hold at each step.
@@ -78,6 +79,10 @@ _WITH_AUTHORIZER: Final = 0.5
 """In so many worlds brokers have the authorizer, which refuses what no pause stops."""
 _WITH_STOP_LINE: Final = 0.5
 """So many worlds' sidecars have a stop line."""
+_WITH_SOFT_LIMIT: Final = 0.5
+"""So many worlds' sidecars have a soft limit: volumes come to the limit later, and some never."""
+_WITH_MARGIN: Final = 0.5
+"""So many worlds' limits have a release margin."""
 _WITH_EMERGENCIES: Final = 0.5
 """In so many worlds brokers pause clients for longer where a volume fills all the same: with the
 default horizon nearly each throttle of volumes so small is such an emergency."""
@@ -175,6 +180,23 @@ def _stop_bytes(seed: int, limit_bytes: int) -> int | None:
     return int(limit_bytes * chance.uniform(0.5, 0.95))
 
 
+def _margin_bytes(seed: int, room_bytes: int) -> int:
+    """The release margin of a world's limit, of so much room above it; 0: none."""
+    chance = random.Random(f"release margin {seed}")
+    if chance.random() >= _WITH_MARGIN:
+        return 0
+    return int(room_bytes * chance.uniform(0.05, 0.5))
+
+
+def _soft_limit(seed: int, least_bytes: int, most_bytes: int) -> tuple[int, float] | None:
+    """The soft limit of a world, bytes, and its horizon, seconds; by a chance of its own."""
+    chance = random.Random(f"soft limit {seed}")
+    if chance.random() >= _WITH_SOFT_LIMIT:
+        return None
+    soft_bytes = least_bytes + int((most_bytes - least_bytes) * chance.uniform(0.2, 1.0))
+    return soft_bytes, chance.choice([60.0, 300.0, 1800.0])
+
+
 class World:
     """Everything there is.
 
@@ -185,6 +207,7 @@ class World:
         sidecars: by the broker's number.
         callbacks: likewise, of the brokers that are alive.
         asks_others: whether callbacks ask all sidecars, not their own alone.
+        has_slope: whether the sidecars have a soft limit.
         refuses: whether brokers have the authorizer.
         clients: all of them.
         former: the node ids that no broker has any more and nobody has unregistered.
@@ -218,8 +241,14 @@ class World:
             for number in range(plan.brokers)
         }
         stop_bytes = _stop_bytes(plan.seed, limit_bytes)
+        # Half of the smallest volume is above both, so that an operator can free so much.
+        most_bytes = int(0.28 * largest)
+        margin_bytes = _margin_bytes(plan.seed, most_bytes - limit_bytes)
+        soft_limit = _soft_limit(plan.seed, limit_bytes + margin_bytes, most_bytes)
         for broker in self.brokers.values():
             broker.volume.stop_bytes = stop_bytes
+            broker.volume.soft_bytes = None if soft_limit is None else soft_limit[0]
+            broker.volume.margin_bytes = margin_bytes
         self.cluster.brokers.update(self.brokers)
         ports = ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers.values())
         environ = {
@@ -233,6 +262,13 @@ class World:
             environ["SIDECAR_THROTTLE_EMERGENCY_HORIZON"] = "PT0.001S"
         if stop_bytes is not None:
             environ["SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES"] = str(stop_bytes)
+        if soft_limit is not None:
+            soft_bytes, horizon_s = soft_limit
+            environ["SIDECAR_STORAGE_PER_VOLUME_SOFT_LIMIT_MIN_AVAILABLE_BYTES"] = str(soft_bytes)
+            environ["SIDECAR_THROTTLE_HORIZON"] = f"PT{horizon_s:.0f}S"
+        if margin_bytes:
+            environ["SIDECAR_STORAGE_RELEASE_MARGIN_BYTES"] = str(margin_bytes)
+        self.has_slope = soft_limit is not None
         self.has_observers = False
         # Of a chance of its own: what a seed drew before peers were simulated stays as it was.
         if random.Random(f"peers {plan.seed}").random() < _WITH_PEERS:
@@ -595,7 +631,7 @@ class World:
         """An operator frees space a while after a volume began to violate."""
         while True:
             await asyncio.sleep(1.0)
-            since = [each.volume.violates_since for each in self.brokers.values()]
+            since = [each.volume.held_since for each in self.brokers.values()]
             first = min((at for at in since if at is not None), default=None)
             if first is not None and self.now() - first > self._relief_s:
                 self.note("space is freed")
