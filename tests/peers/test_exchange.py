@@ -199,8 +199,17 @@ class Misled:
         self.in_turn: Counter[int] = Counter()
         self.turn = 0
         self.url = ""
+        self._writers: list[Writer] = []
+
+    async def end(self) -> None:
+        """Nobody is answered any more, not even who has not taken all of an answer."""
+        for writer in self._writers:
+            writer.transport.abort()
+        # What is lost is told to both ends in the loop's next turn.
+        await asyncio.sleep(0)
 
     async def serve(self, reader: asyncio.StreamReader, writer: Writer) -> None:
+        self._writers.append(writer)
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             await self.answer(head.split()[1].decode(), writer)
@@ -237,6 +246,7 @@ async def following(answer: Answer) -> AsyncIterator[tuple[Misled, Peers]]:
         await asyncio.wait([task], timeout=5)
         assert task.cancelled()
         server.close()
+        await misled.end()
 
 
 @pytest.fixture
