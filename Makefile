@@ -232,7 +232,8 @@ tools-clients:
 tools-test-all:
 	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium
 
-# Packages are compiled when they are imported; to compile all would take longer.
+# Packages are compiled when they are imported; to compile all would take longer. The lock has every
+# dependency; pip would look for newer ones that an extra allows, and know no hash of theirs.
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
