@@ -16,6 +16,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.daemon.application import build_app
 from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
+from sidecar.peers.observations import ObservationLog
 from sidecar.producer_ids.retained import Retained
 from sidecar.producer_ids.routes import IdParts, add_producer_ids
 from sidecar.producer_ids.service import ProducerIdWatch
@@ -121,6 +122,7 @@ class FakeSidecar:
             failures=self.failures,
             contents=self.contents,
             peers=peers,
+            seen=ObservationLog(self.board.start_id, self.clock),
         )
 
     def _routed(self, admit: Admit | None) -> Iterator[Capability]:
