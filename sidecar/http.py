@@ -51,6 +51,20 @@ class Response:
     body: bytes
 
 
+def failure_of(error: Exception, deadline_s: float) -> str:
+    """Why a request failed, for a person: of what ``request`` raises, or reading its answer.
+
+    Args:
+        error: any of them.
+        deadline_s: the request's, seconds.
+    """
+    if isinstance(error, TimeoutError):
+        return f"no answer within {deadline_s:g} s"
+    if isinstance(error, OSError):
+        return error.strerror or str(error) or type(error).__name__
+    return str(error)
+
+
 class _Exchange:
     """A request and its answer, as bytes.
 

@@ -4,7 +4,6 @@ Example: with ``?origin=a1b2&after=7`` and ``Prefer: wait=10`` it is answered wh
 observation after the sixth, or with none after 10 s.
 """
 
-import asyncio
 from typing import Annotated, Final
 
 from fastapi import FastAPI, Query
@@ -54,19 +53,15 @@ def add_observations(app: FastAPI, board: Board, log: ObservationLog) -> None:
         if place is not None and wait_s is not None and waiting < _MOST_WAITING:
             waiting += 1
             try:
-                await wait_for_any(
-                    request,
-                    log.wait_for_more(place),
-                    asyncio.sleep(min(wait_s, _LONGEST_WAIT_S)),
-                    _closed(board, _LONGEST_WAIT_S),
-                )
+                ends = _over(board, min(wait_s, _LONGEST_WAIT_S))
+                await wait_for_any(request, log.wait_for_more(place), ends)
             finally:
                 waiting -= 1
         return Response(log.page(place, asked_at), headers=NO_STORE, media_type="application/json")
 
 
-async def _closed(board: Board, timeout_s: float) -> None:
-    """Waits until nobody waits any more, or for so long."""
+async def _over(board: Board, timeout_s: float) -> None:
+    """Waits for so long, or until nobody waits any more."""
     ends_at = board.now() + timeout_s
     while not board.closed and (left_s := ends_at - board.now()) > 0.0:
         await board.wait_for_change(board.snapshot.generation, left_s)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from sidecar import __version__
 from sidecar.api.connections import Connections
@@ -20,8 +20,8 @@ from sidecar.api.server import HttpServer, Listen
 from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.control.contents_watch import ContentsWatch, FetchTopics
-from sidecar.control.feed_watch import FeedWatch, FetchFed
+from sidecar.control.contents_watch import ContentsWatch
+from sidecar.control.feed_watch import FeedWatch
 from sidecar.control.journal import log_publication
 from sidecar.control.poller import Poller
 from sidecar.daemon.application import build_app, build_metrics_app
@@ -45,7 +45,7 @@ from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.peers.observations import ObservationLog
 from sidecar.peers.observers import Observers, Sight
 from sidecar.requestlog.reader import LogReader
-from sidecar.settings import Settings
+from sidecar.settings import KafkaAdmin, Settings
 from sidecar.state import Damaged, StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
@@ -55,6 +55,8 @@ from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 _CONTENTS_S: Final = 10.0
 """For a broker to tell what lies on its volumes, for the status page."""
@@ -159,10 +161,12 @@ def compose(
         source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
         contents = VolumeContents(_contents_of(credentials), clock.now)
         supervised.append((_STATUS, "contents of volumes", contents.run))
-        feeds = FeedWatch(board, _fed_by(credentials))
+        feeds = FeedWatch(board, _asks(credentials, fed_brokers, _FED_S))
         supervised.append((_FEEDS, "whom brokers feed", feeds.run))
         if factors.is_of_volumes:
-            scope = ContentsWatch(board, _topics_on(credentials), timing.interval_s)
+            scope = ContentsWatch(
+                board, _asks(credentials, topics_by_log_dir, _CONTENTS_S), timing.interval_s
+            )
             supervised.append((_SCOPE, "topics on full volumes", scope.run))
         announce = announce_to(capabilities, failures)
         poller = Poller(source, board, timing, registry.poll_duration.observe, announce)
@@ -363,26 +367,19 @@ def _contents_of(credentials: Credentials) -> FetchContents:
     return fetch
 
 
-def _topics_on(credentials: Credentials) -> FetchTopics:
-    async def fetch(broker_id: int) -> Mapping[str, frozenset[str]] | Failure:
+def _asks(
+    credentials: Credentials,
+    ask: Callable[[KafkaAdmin, int, float], Awaitable[_T | Failure]],
+    deadline_s: float,
+) -> Callable[[int], Awaitable[_T | Failure]]:
+    """Asks one broker, with the credentials of the moment."""
+
+    async def fetch(broker_id: int) -> _T | Failure:
         admin = credentials.kafka_admin
         if admin is None:
             return _NO_BROKERS
         try:
-            return await topics_by_log_dir(admin, broker_id, _CONTENTS_S)
-        except SidecarError as error:
-            return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
-
-    return fetch
-
-
-def _fed_by(credentials: Credentials) -> FetchFed:
-    async def fetch(broker_id: int) -> frozenset[int] | Failure:
-        admin = credentials.kafka_admin
-        if admin is None:
-            return _NO_BROKERS
-        try:
-            return await fed_brokers(admin, broker_id, _FED_S)
+            return await ask(admin, broker_id, deadline_s)
         except SidecarError as error:
             # As of the contents of volumes: polls still use the password that was read before.
             return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))

@@ -23,7 +23,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from sidecar.http import HttpError, request
+from sidecar.http import HttpError, failure_of, request
 from sidecar.quotas.entities import LONGEST_USER
 
 _log = logging.getLogger(__name__)
@@ -178,13 +178,9 @@ class Peers:
             failure, more = None, False
             try:
                 more = await self.ask(peer)
-            except TimeoutError:
-                failure = f"no answer within {self._wait_s + _DEADLINE_S:g} s"
-            except OSError as error:
-                failure = error.strerror or str(error) or type(error).__name__
-            except (HttpError, ValueError, RecursionError) as error:
+            except (OSError, HttpError, ValueError, RecursionError) as error:
                 # Whatever it says, or its name is: it must not end the daemon.
-                failure = str(error)
+                failure = failure_of(error, self._wait_s + _DEADLINE_S)
             if failure != peer.failure:
                 _log_change(peer, failure)
             peer.failure = failure

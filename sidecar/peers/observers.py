@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sidecar.http import HttpError, request
+from sidecar.http import HttpError, failure_of, request
 from sidecar.peers.observations import (
     PATH,
     AgedObservation,
@@ -215,13 +215,9 @@ class Observers:
             try:
                 page = await self._ask(observer)
                 self._read(observer, page, asked_at)
-            except TimeoutError:
-                failure = f"no answer within {_WAIT_S + _DEADLINE_S:g} s"
-            except OSError as error:
-                failure = error.strerror or str(error) or type(error).__name__
-            except (HttpError, ValueError, RecursionError) as error:
+            except (OSError, HttpError, ValueError, RecursionError) as error:
                 self.dropped["malformed"] += isinstance(error, msgspec.DecodeError)
-                failure = str(error)
+                failure = failure_of(error, _WAIT_S + _DEADLINE_S)
             except Exception as error:  # noqa: BLE001 - reported, and in the log
                 # A bug of ours: it must not be lost, nor end the others.
                 _log.exception("what %s has seen could not be used", _name(observer))

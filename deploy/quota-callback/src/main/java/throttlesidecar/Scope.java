@@ -35,8 +35,12 @@ final class Scope {
         if (isAll() || other.isAll()) {
             return ALL;
         }
+        if (topics.containsAll(other.topics)) {
+            return this;
+        }
         Set<String> both = new HashSet<>(topics);
-        return both.addAll(other.topics) ? new Scope(both) : this;
+        both.addAll(other.topics);
+        return new Scope(both);
     }
 
     /** Whether a produce request writes to one of the topics, as far as it may. */
