@@ -19,6 +19,7 @@ from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
+from sidecar.throttle.slope import TURN_S
 from tests.support.daemon import FULL_BYTES, LIMIT_BYTES, Daemon, Start, seconds, settings
 from tests.support.java import Bean, bean
 from tests.support.java_traffic import JavaTraffic
@@ -406,6 +407,7 @@ async def test_producers_are_slowed_before_they_are_throttled(
         assert slowed["generation"] == (await daemons[0].factor())["generation"]
         assert traffics[0].longest_throttle_s <= PAUSE_MAX_S + 1.0
         await obeying.occupy(1, 0, 0)
+        await seen("the release", source, lambda now: now["FactorApplied"] == 1.0, 2 * TURN_S)
         await flows(traffics)
 
 

@@ -5,7 +5,8 @@ answers T = S / (W + P) once S has landed, so that the pause is P. At factor 0 a
 all clients together stay within the leak budget, and no pause is longer than ``pause_max_ms``; the
 sidecar may make the budget smaller and pauses longer, where a volume fills all the same. A factor
 between 0 and 1 multiplies the client's own quota, or its rate before. After a release a client is
-paced: at its rate before at first, twice that after ``ramp_ms``, free after four times.
+paced: at its rate before at first, twice that after ``ramp_ms``, free after four times. One that
+had none begins as others had on average, and its pace doubles every twelfth of ``ramp_ms``.
 
 Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
 11,000,000 / 758,620 - 10.5 = 4.0 s.
@@ -206,7 +207,7 @@ class Enforcement:
     def _ramp_pause_ms(
         self, ramp: Throttle, tag_set: TagSet, own: float, new: float, now: Moment
     ) -> float:
-        pace = ramp.pace(self._terms, max(tag_set.before, ramp.fair_share), now.nanos)
+        pace = ramp.pace(self._terms, tag_set.before, now.nanos)
         if tag_set.pacer is None:
             tag_set.pacer = Pacer(now.nanos)
         return tag_set.pacer.pause_ms(

@@ -3,12 +3,13 @@
 While its user's factor is 0, a connection that produced before is never refused. A newer one is,
 once its share of the leak budget is used up, and from then on until the release; ``shares`` has the
 buckets. At the stop line all are. After the release a connection that was refused is admitted when
-a request comes after a break, which has to be 0.5 s at first and 50 ms after five seconds, or 20 s
+a request comes after a break, which has to be 0.5 s for 4 s and 50 ms after 8 s, or 20 s
 after its first try.
 
 Left out: the mute after the release of clients that make no break, since those here wait for each
-answer; ``refuse.enabled``, excluded topics, and requests that ACLs deny. The jar keeps more than
-``MOST_KNOWN`` connections apart, 32,768: these are more than clients here open in minutes.
+answer; that time in which a broker stands still is no break; ``refuse.enabled``, excluded topics,
+and requests that ACLs deny. The jar keeps more than ``MOST_KNOWN`` connections apart, 32,768: these
+are more than clients here open in minutes.
 
 Source: Refusals, Connections and Recent in deploy/quota-callback.
 """
@@ -19,7 +20,8 @@ from typing import Final
 
 LONGEST_BREAK_MS: Final = 500
 SHORTEST_BREAK_MS: Final = 50
-SHRINKS_MS: Final = 5000
+LONGEST_MS: Final = 4000
+SHRINKS_MS: Final = 8000
 MOST_BREAK_MS: Final = 20_000
 FORGET_MS: Final = 2 * MOST_BREAK_MS
 MOST_KNOWN: Final = 4096
@@ -56,7 +58,8 @@ class _Verdict:
             self._released_nanos = nanos
             return False
         since_ms = (nanos - self._released_nanos) // 1_000_000
-        shrunk_ms = (LONGEST_BREAK_MS - SHORTEST_BREAK_MS) * since_ms // SHRINKS_MS
+        shrinks_ms = max(0, since_ms - LONGEST_MS)
+        shrunk_ms = (LONGEST_BREAK_MS - SHORTEST_BREAK_MS) * shrinks_ms // (SHRINKS_MS - LONGEST_MS)
         break_ms = max(SHORTEST_BREAK_MS, LONGEST_BREAK_MS - shrunk_ms)
         return nanos - self._last_nanos >= break_ms * 1_000_000 or since_ms >= MOST_BREAK_MS
 

@@ -204,11 +204,14 @@ class Throttle:
         return not self.is_free or now_nanos - self.since_nanos < _RECENT_NANOS
 
     def pace(self, terms: Terms, before: float, now_nanos: int) -> float:
-        """Of a client after the release, by its rate before, bytes per second."""
+        """Of a client after the release, by its rate before (0.0: none), bytes per second."""
         since_ms = (now_nanos - self.since_nanos) / 1e6
-        if before > 0.0:
-            return before * (1.0 + since_ms / max(1, terms.ramp_ms))
-        return FLOOR * math.exp2(since_ms / 1000.0)
+        at_least = max(before, self.fair_share)
+        if at_least == 0.0:
+            return FLOOR * math.exp2(since_ms / 1000.0)
+        ramps = since_ms / max(1, terms.ramp_ms)
+        line = at_least * (1.0 + ramps)
+        return line if before > 0.0 else line * math.exp2(12.0 * max(0.0, ramps - 1.0 / 6.0))
 
     @property
     def fair_share(self) -> float:

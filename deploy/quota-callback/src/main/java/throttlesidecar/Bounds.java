@@ -116,12 +116,8 @@ final class Bounds {
     }
 
     private double pace(Throttle throttle) {
-        return Math.min(own, throttle.ramp(nanos, limits.rampMs()).pace(rateBefore(throttle)));
-    }
-
-    /** The tag set's rate before, at least what all had on average; 0 when nobody had any. */
-    private double rateBefore(Throttle throttle) {
-        return Math.max(tagSet.before(), throttle.fairShare());
+        Ramp ramp = throttle.ramp(nanos, limits.rampMs());
+        return Math.min(own, ramp.pace(tagSet.before(), throttle.fairShare()));
     }
 
     private boolean hasQuota() {

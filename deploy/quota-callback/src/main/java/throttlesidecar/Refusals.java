@@ -25,11 +25,14 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * one comes out of order later: librdkafka then takes its records for acknowledged, and Java stands
  * still until they expire. That is why a verdict lasts, and why after the release requests of
  * such a connection are refused, without a mute, until one comes after a break: then the client has had
- * all answers, and sends the oldest first. The break has to be {@link #LONGEST_BREAK_MS} at first,
- * since what is in flight may be uploaded slowly, and less and less for clients that try again more
- * often than that, down to {@link #SHORTEST_BREAK_MS} after {@link #SHRINKS_MS}. One that makes none
- * even then, with many partitions, is muted now and again: what it has to send comes at once after
- * that, and its partitions wait together. After {@link #MOST_BREAK_MS} it is admitted in any case.
+ * all answers, and sends the oldest first. The break has to be {@link #LONGEST_BREAK_MS} for
+ * {@link #LONGEST_MS}, since what is in flight may be uploaded slowly, and less and less then for
+ * clients that try again more often, down to {@link #SHORTEST_BREAK_MS} after {@link #SHRINKS_MS}. One
+ * that makes none, with many partitions, is muted now and again: what it has to send comes at once
+ * after that, and its partitions wait together. What lay in the socket during a mute did not come
+ * after a break. After {@link #MOST_BREAK_MS} it is admitted in any case.
+ * All of this counts in the broker's {@link RunningTime}: what lay in its socket while it stood still
+ * did not come after a break.
  *
  * <p>Request threads call {@link #check}; while nothing is throttled that costs two look-ups.
  */
@@ -40,10 +43,14 @@ final class Refusals {
     /** Less than clients wait at least before they try again: 100 ms, give or take a fifth. */
     static final long SHORTEST_BREAK_MS = 50;
 
-    /** How long the break takes from the longest to the shortest, ms. */
-    static final long SHRINKS_MS = 5000;
+    /** How long after the release the break is the longest, ms: clients are back by then that wait
+     * longer from try to try, as all newer ones do. */
+    static final long LONGEST_MS = 4000;
 
-    /** From then on, from one mute to the next, ms: it lasts a second. */
+    /** How long after the release it is the shortest, ms. */
+    static final long SHRINKS_MS = 8000;
+
+    /** From the release to the first mute, and from one to the next, ms: it lasts a second. */
     static final long MUTES_MS = 3000;
 
     /** How long after the release a client without a break is refused, ms. */
@@ -96,6 +103,7 @@ final class Refusals {
     private final ExcludedWriters writers;
     private final RefusalLog log;
     private final Moments moments;
+    private final RunningTime running;
     private final Journal journal;
     private final Recent<String, Verdict> verdicts = new Recent<>(MOST_REFUSED);
     private final Map<Reason, LongAdder> counts = new EnumMap<>(Reason.class);
@@ -114,6 +122,7 @@ final class Refusals {
             ExcludedWriters writers,
             RefusalLog log,
             Moments moments,
+            RunningTime running,
             Journal journal) {
         this.connections = connections;
         this.quotas = quotas;
@@ -123,11 +132,12 @@ final class Refusals {
         this.writers = writers;
         this.log = log;
         this.moments = moments;
+        this.running = running;
         this.journal = journal;
         for (Reason reason : Reason.values()) {
             counts.put(reason, new LongAdder());
         }
-        releasedNanos = moments.nanos();
+        releasedNanos = running.nanos();
         lineAtNanos = new AtomicLong(moments.nanos() - LINE_NANOS);
     }
 
@@ -137,6 +147,7 @@ final class Refusals {
         private volatile long releasedNanos;
         private volatile long mutedNanos;
         private volatile boolean isReleased;
+        private volatile boolean isMuted;
 
         /** Whose requests were refused when this one's last was. */
         private volatile Scope scope = Scope.ALL;
@@ -150,9 +161,15 @@ final class Refusals {
                 return false;
             }
             long sinceMs = (nanos - releasedNanos) / NANOS_PER_MS;
-            long shrunkMs = (LONGEST_BREAK_MS - SHORTEST_BREAK_MS) * sinceMs / SHRINKS_MS;
-            long breakMs = Math.max(SHORTEST_BREAK_MS, LONGEST_BREAK_MS - shrunkMs);
-            return nanos - lastNanos >= breakMs * NANOS_PER_MS || sinceMs >= MOST_BREAK_MS;
+            boolean paused = !isMuted && nanos - lastNanos >= breakMs(sinceMs) * NANOS_PER_MS;
+            return paused || sinceMs >= MOST_BREAK_MS;
+        }
+
+        private static long breakMs(long sinceMs) {
+            long shrinksMs = Math.max(0, sinceMs - LONGEST_MS);
+            long shrunkMs =
+                    (LONGEST_BREAK_MS - SHORTEST_BREAK_MS) * shrinksMs / (SHRINKS_MS - LONGEST_MS);
+            return Math.max(SHORTEST_BREAK_MS, LONGEST_BREAK_MS - shrunkMs);
         }
 
         /** A request is refused; returns whether the connection is to be muted. */
@@ -160,12 +177,12 @@ final class Refusals {
             lastNanos = nanos;
             scope = newScope;
             isReleased = reason == Reason.RELEASE;
-            long last = nanos - releasedNanos < SHRINKS_MS * NANOS_PER_MS ? nanos : mutedNanos;
-            boolean mutes = !isReleased || nanos - last >= MUTES_MS * NANOS_PER_MS;
-            if (mutes) {
+            long last = Math.max(releasedNanos, mutedNanos);
+            isMuted = !isReleased || nanos - last >= MUTES_MS * NANOS_PER_MS;
+            if (isMuted) {
                 mutedNanos = nanos;
             }
-            return mutes;
+            return isMuted;
         }
     }
 
@@ -217,7 +234,7 @@ final class Refusals {
             String principal,
             String clientId,
             boolean isInScope) {
-        long nanos = moments.nanos();
+        long nanos = running.nanos();
         Quotas.Client client = quotas.client(principal, clientId);
         Map<String, String> tags = client.tags(ClientQuotaType.PRODUCE);
         String user = tags.get(QuotaBook.USER_TAG);
@@ -277,7 +294,7 @@ final class Refusals {
         counts.get(reason).increment();
         mostRefused.add(principal, clientId, 1);
         sinceLine.increment();
-        writeLine(reason, nanos, principal, clientId);
+        writeLine(reason, principal, clientId);
         log.filter();
         if (mutes) {
             Mute.next(principal, clientId);
@@ -289,14 +306,15 @@ final class Refusals {
     }
 
     /** Whether a minute has passed since the last line; if so, this is one. */
-    private boolean isLineDue(long nanos) {
+    private boolean isLineDue() {
+        long nanos = moments.nanos();
         long last = lineAtNanos.get();
         return nanos - last >= LINE_NANOS && lineAtNanos.compareAndSet(last, nanos);
     }
 
     /** One line a minute at most. */
-    private void writeLine(Reason reason, long nanos, String principal, String clientId) {
-        if (isLineDue(nanos)) {
+    private void writeLine(Reason reason, String principal, String clientId) {
+        if (isLineDue()) {
             journal.warn(
                     String.format(
                             "Refused %d produce requests; the last was of %s with client-id %s: %s",
@@ -306,7 +324,7 @@ final class Refusals {
 
     /** Factors were put in force. Called by one thread at a time. */
     void applied() {
-        long nanos = moments.nanos();
+        long nanos = running.nanos();
         boolean stops = enforcement.stopsAnybody();
         if (stops && !wasStopping) {
             mostRefused.clear();
@@ -319,7 +337,7 @@ final class Refusals {
         }
         if (!stops && wasStopping) {
             releasedNanos = nanos;
-            if (sinceLine.sum() > 0 && isLineDue(nanos)) {
+            if (sinceLine.sum() > 0 && isLineDue()) {
                 journal.warn("Refused " + sinceLine.sumThenReset() + " more until the release");
             }
         }
@@ -334,6 +352,11 @@ final class Refusals {
         if (isFree && nanos - releasedNanos >= FORGET_MS * NANOS_PER_MS) {
             verdicts.clear();
         }
+    }
+
+    /** Whether any verdict lasts, so that breaks matter. */
+    boolean waits() {
+        return !verdicts.isEmpty();
     }
 
     /** How many requests were refused since the start. */

@@ -38,6 +38,7 @@ final class Store {
     private final Connections connections;
     private final Supplier<String> selfTest;
     private final Moments moments;
+    private final RunningTime running;
     private final Journal journal;
     private final Quotas quotas;
     private final Enforcement enforcement;
@@ -82,6 +83,7 @@ final class Store {
         this.connections = connections;
         this.selfTest = selfTest;
         this.moments = moments;
+        this.running = new RunningTime(moments);
         this.journal = journal;
         boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
         quotas = new Quotas(() -> this.settings, tagSets, forgets);
@@ -98,6 +100,7 @@ final class Store {
                         writers,
                         log,
                         moments,
+                        running,
                         journal);
         follower =
                 new Follower(
@@ -196,11 +199,13 @@ final class Store {
             DocumentFile kept = new DocumentFile(folder, moments, journal);
             follower.keep(kept.read(), kept::write);
         }
+        running.start(refusals::waits);
         poller.start();
         follower.start();
     }
 
     private void close() {
+        running.close();
         poller.close();
         follower.close();
         connections.refusals(null);
@@ -255,6 +260,10 @@ final class Store {
 
     Refusals refusals() {
         return refusals;
+    }
+
+    RunningTime running() {
+        return running;
     }
 
     private static Terms terms(Settings settings) {

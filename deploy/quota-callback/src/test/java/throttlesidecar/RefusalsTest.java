@@ -224,7 +224,36 @@ class RefusalsTest {
         assertTrue(produce("new-2", "app") >= 0);
     }
 
-    /** One that tries again every 80 ms, as clients do at the soonest, is back in five seconds. */
+    /** While the broker stands still, what is in flight lies in its socket: that is no break. */
+    @Test
+    void aBrokerThatStoodStillHadNoBreak() {
+        runs("app");
+        apply(0.0);
+        produce("new-1", "app");
+        assertEquals(REFUSED, produce("new-2", "app"));
+        passes(1000);
+        apply(1.0);
+        assertEquals(REFUSED, produce("new-2", "app"));
+        for (int inFlight = 0; inFlight < 4; inFlight++) {
+            moments.pass(2 * Refusals.MOST_BREAK_MS);
+            assertEquals(REFUSED, produce("new-2", "app"));
+            // Neither when its threads run again before the one that looks at the clock.
+            passes(100);
+            apply(1.0);
+        }
+        passes(Refusals.LONGEST_BREAK_MS - 100);
+        assertTrue(produce("new-2", "app") >= 0);
+    }
+
+    /** Time in which the broker runs. */
+    private void passes(long millis) {
+        for (long each = 0; each < millis; each += RunningTime.EVERY_MS) {
+            store.running().look();
+            moments.pass(RunningTime.EVERY_MS);
+        }
+    }
+
+    /** One that tries again every 80 ms, as clients do at the soonest, is back in eight seconds. */
     @Test
     void afterTheReleaseABreakMayBeShorterAndShorter() {
         runs("app");
@@ -239,6 +268,31 @@ class RefusalsTest {
             moments.pass(80);
         }
         assertEquals(Refusals.SHRINKS_MS, refused * 80, 400);
+        assertTrue(refused * 80 > Refusals.LONGEST_MS);
+    }
+
+    /** What was in flight lies in the socket during a mute after the release as well. */
+    @Test
+    void aMuteIsNoBreak() {
+        runs("app");
+        apply(0.0);
+        produce("new-1", "app");
+        assertEquals(REFUSED, produce("new-2", "app"));
+        moments.pass(1000);
+        apply(1.0);
+        boolean isMuted = false;
+        for (int each = 0; each < 1000 && !isMuted; each++) {
+            assertEquals(REFUSED, produce("new-2", "app"));
+            isMuted = Mute.isDue("ann", "app");
+            moments.pass(isMuted ? 1000 : 10);
+        }
+        assertTrue(isMuted);
+        for (int inFlight = 0; inFlight < 4; inFlight++) {
+            assertEquals(REFUSED, produce("new-2", "app"));
+            moments.pass(10);
+        }
+        moments.pass(Refusals.LONGEST_BREAK_MS - 10);
+        assertTrue(produce("new-2", "app") >= 0);
     }
 
     /** One that never makes a break is admitted all the same. */
@@ -259,7 +313,7 @@ class RefusalsTest {
             // As the follower does during a ramp, and what others send.
             apply(1.0);
         }
-        assertEquals(List.of(5000L, 8000L, 11_000L, 14_000L, 17_000L), mutes);
+        assertEquals(List.of(3000L, 6000L, 9000L, 12_000L, 15_000L, 18_000L), mutes);
         assertEquals(Refusals.MOST_BREAK_MS, moments.nowMs() - began);
     }
 

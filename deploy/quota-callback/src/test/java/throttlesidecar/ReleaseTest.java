@@ -83,6 +83,22 @@ class ReleaseTest {
         assertEquals(3e6, rig.enforcement.limit("ann", ""));
     }
 
+    /** One that had no rate before begins as others had on average, and soon has what it needs. */
+    @Test
+    void theRampOfANewcomerDoubles() {
+        send("bob", 1e5, 1000, 30_000);
+        rig.enforcement.apply(factors(0.0));
+        send("bob", 1e5, 1000, 30_000);
+        rig.enforcement.apply(factors(1.0));
+        double begin = send("ann", 60e6, 10_000, 10_000);
+        assertEquals(1.08e5, begin, 0.15e5);
+        assertEquals(begin * 1.5, send("ann", 60e6, 10_000, 5000), 0.2e5);
+        send("ann", 60e6, 10_000, 20_000);
+        // From 32 to 64 times as much, and the line: at 37.5 s 2^5.5 x 1.6.
+        assertEquals(7.3e6, send("ann", 60e6, 10_000, 5000), 1e6);
+        assertEquals(1.1e5, send("bob", 1e5, 1000, 10_000), 0.2e5, "as before");
+    }
+
     @Test
     void aRampOfNothingIsAReleaseAtOnce() {
         rig.rampMs = 0;
