@@ -22,6 +22,7 @@ NAMES: Final = (
     "daemon",
     "api",
     "reaction",
+    "observers",
     "requestlog",
     "request_log_cost",
     "quotas",
