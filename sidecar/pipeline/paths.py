@@ -4,8 +4,8 @@ A path is a file, a folder (all files below it but hidden ones) or a glob (``*``
 ``**`` for any number of folders), on this machine or in object storage (``s3://bucket/logs``,
 ``gs://``, ``hdfs://``; a ``?`` there begins options, as in ``s3://bucket/logs?region=eu-west-1``,
 which are no part of a file's name); ``stored_logs`` finds them. A file's broker is in its path:
-``broker-3``, ``kafka-3`` or a folder ``3``, the last one of them; or a pattern of the caller's,
-with a group named ``broker``.
+``broker-3``, ``kafka-3``, ``broker=3`` or a folder ``3``, the last one of them; or a pattern of the
+caller's, with a group named ``broker``.
 
 Example: ``/logs/my-cluster-kafka-3/kafka-request.log.2026-11-20-10.gz`` is broker 3's, packed; with
 the zones ``Europe/Berlin`` and ``3=UTC`` its clock is UTC's and all others' Berlin's.
@@ -19,9 +19,12 @@ from zoneinfo import ZoneInfo
 
 from sidecar.errors import SidecarError
 
+NAMED: Final = r"(?:broker|kafka|node|controller)(?:[-_]?|(?:_id)?=)"
+"""What is before a broker's id in a name: ``broker-``, ``kafka_``, Hive's ``broker=``."""
+
 DEFAULT_PATTERNS: Final = (
     # Not the version in kafka_2.13-4.3.1 or kafka-3.9.1.
-    re.compile(r"(?:broker|kafka|node|controller)[-_]?(?P<broker>\d+)(?!\d|\.\d{1,2}(?!\d))"),
+    re.compile(NAMED + r"(?P<broker>\d+)(?!\d|\.\d{1,2}(?!\d))"),
     re.compile(r"(?:^|/)(?P<broker>\d+)/"),
 )
 WILDCARDS: Final = re.compile(r"[*?\[]")

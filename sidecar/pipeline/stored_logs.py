@@ -7,7 +7,7 @@ that the glob means; ``paths`` finds the broker of each.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from io import BufferedIOBase
 from pathlib import Path
@@ -43,7 +43,7 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tuple[LogFile, ...]:
-    """The files of a path, by path.
+    """The files of a path, by path; of a log beside its own gzip the log alone.
 
     Args:
         path: of a file, a folder or a glob.
@@ -57,7 +57,7 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
     """
     patterns = DEFAULT_PATTERNS if broker_pattern is None else (pattern_of(broker_pattern),)
     address = address_of(path)
-    found = sorted(_found(address))
+    found = sorted(_once(dict(_found(address))))
     if not found:
         raise RequestLogsError(
             f"{address}: there are no files; name a file, a folder or a glob"
@@ -139,6 +139,13 @@ def _found(path: Address) -> Iterable[tuple[str, int]]:
         whole = root + info.path[len(inner) :]
         if wanted is None or wanted.fullmatch(whole):
             yield whole, info.size
+
+
+def _once(sizes: Mapping[str, int]) -> Iterable[tuple[str, int]]:
+    """Without those that are being packed: of a log beside its own gzip the former is whole."""
+    for path, size in sizes.items():
+        if not (path.endswith(".gz") and path.removesuffix(".gz") in sizes):
+            yield path, size
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,8 +1,8 @@
 """Request logs from a Kafka topic: a line for each message, as a log shipper sends it.
 
 Spark's connector reads the topic (deploy/spark/kafka-connector/pom.xml); the lines are parsed as
-those of files are. A line's broker is in its key or in a header: the digits at the end, so "3"
-and "broker-3" do. A message without it is in the quarantine. In the tables the file is
+those of files are. A line's broker is in its key or in a header: "3", "broker-3" or what else ends
+so; a host's name is none. A message without it is in the quarantine. In the tables the file is
 ``kafka:<topic>/<partition>`` and the offset the message's.
 
 Example: the message at offset 42 of partition 1 of ``request-log`` with the key "3" is a row with
@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from sidecar.errors import SidecarError
-from sidecar.pipeline.paths import Zones
+from sidecar.pipeline.paths import NAMED, Zones
 from sidecar.pipeline.records import REJECTED, ROWS, parse_block
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
 from sidecar.requestlog.line import RejectedKind
@@ -40,7 +40,7 @@ REDACTED: Final[Mapping[str, str]] = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key",
 }
 """A setting of a session that reads topics: what is never shown."""
-_BROKER: Final = r"(\d{1,9})$"
+_BROKER: Final = rf"^(?:.*{NAMED})?(\d{{1,9}})$"
 _ANSWER_MS: Final = 20_000
 _TIMEOUTS: Final[Mapping[str, str]] = {
     "request.timeout.ms": str(_ANSWER_MS),

@@ -17,6 +17,8 @@ from sidecar.pipeline.paths import RequestLogsError, Zones, broker_of
         ("/opt/kafka-3.9.1/7/kafka-request.log", 7),
         ("broker-3.2026-11-20", 3),
         ("/node31.2026/x", 31),
+        ("s3://logs/dt=2026-11-20/broker=3/request.log", 3),
+        ("/logs/broker_id=4/hour=10/request.log", 4),
     ],
 )
 def test_whose_a_file_is(path: str, expected: int) -> None:

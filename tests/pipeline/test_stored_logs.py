@@ -30,6 +30,15 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     assert [False, False, True] == packed
 
 
+def test_a_log_beside_its_own_gzip_is_read_once(tmp_path: Path) -> None:
+    """As gzip leaves it until the whole is packed, and with --keep for good."""
+    put(tmp_path, "2/b.log", "2/b.log.1", "2/b.log.1.gz", "2/b.log.2.gz")
+    expected = [f"{tmp_path}/2/b.log", f"{tmp_path}/2/b.log.1", f"{tmp_path}/2/b.log.2.gz"]
+    assert expected == [file.path for file in log_files(str(tmp_path), UTC)]
+    (packed,) = log_files(f"{tmp_path}/2/*.1.gz", UTC)
+    assert f"{tmp_path}/2/b.log.1.gz" == packed.path
+
+
 @pytest.mark.parametrize(
     ("glob", "expected"),
     [

@@ -41,7 +41,8 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
         (b"3", b"torn", "log", 0, 7, [("other", b"9")]),
         (None, line(200), "log", 1, 43, [("broker", b"5")]),
         (b"3", None, "log", 0, 8, None),
-        (b"3", line(300), "log", 0, 9, None),
+        (b"eu-kafka-3", line(300), "log", 0, 9, None),
+        (b"ip-10-0-0-17", line(400), "log", 0, 10, None),
     )
     columns = ("broker", "log_ts", "src_file", "src_offset")
     found = rows_of_messages(sent, OPTIONS, SILVER_REQUEST, columns)
@@ -58,6 +59,7 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
     assert [
         ("kafka:log/0", 7, "other", 4),
         ("kafka:log/0", 8, "other", 0),
+        ("kafka:log/0", 10, "unexpected", len(line(400))),
         ("kafka:log/1", 43, "unexpected", len(line(200))),
     ] == values(refused, ("src_file", "src_offset", "kind", "bytes"))
 
