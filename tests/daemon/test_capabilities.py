@@ -14,9 +14,9 @@ from prometheus_client.registry import Collector
 from sidecar.api.connections import Connections
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures, Failing
-from sidecar.daemon import daemon
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.daemon.composition import compose
+from sidecar.daemon.daemon import leave, serve
 from sidecar.errors import SettingsError
 from sidecar.requestlog.line import Line
 from sidecar.settings import Settings, load
@@ -124,13 +124,6 @@ async def running(
 
     for each in capabilities:
         monkeypatch.setitem(CAPABILITIES, each.name, prepare(each))
-    composed = []
-
-    def noted(*args: object) -> object:
-        composed.append(compose(*args))  # type: ignore[arg-type]
-        return composed[0]
-
-    monkeypatch.setattr(daemon, "compose", noted)
     cluster = FakeCluster().add(1)
     for broker in cluster.brokers.values():
         broker.log_dirs = (FakeLogDir("/d", 100, 50),)
@@ -144,16 +137,18 @@ async def running(
             **more,
         }
         settings = load(environ=environ).settings
-        task = asyncio.create_task(daemon._run(settings, lambda: settings, Connections(10)))
-        await until(lambda: bool(composed) or task.done())
-        url = f"http://{composed[0].servers[0].address}"
+        parts = compose(settings, lambda: settings, Connections(10))
+        stop = asyncio.Event()
+        task = asyncio.create_task(serve(parts, stop))
+        url = f"http://{parts.servers[0].address}"
         try:
             async with httpx.AsyncClient(base_url=url, timeout=10) as client:
                 yield client
             assert not task.done()
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            # Cut off it would leave what capabilities have open.
+            stop.set()
+            await task
 
 
 async def test_a_daemon_with_a_capability_that_always_fails_works(
@@ -173,7 +168,7 @@ async def test_a_daemon_with_a_capability_that_always_fails_works(
     assert f'{METRIC}{{capability="hears"}} 0.0' in metrics
     assert f'{METRIC}{{capability="history"}} 0.0' in metrics
     assert 'kafka_throttle_source{source="observation"} 1.0' in metrics
-    assert {"task", "routes", "request", "block", "observation", "scrape"} == set(bad.asked)
+    assert {"task", "routes", "request", "block", "observation", "scrape", "leave"} == set(bad.asked)
 
 
 async def test_the_request_log_is_read_whichever_capability_fails(
@@ -253,7 +248,7 @@ async def test_leaving_is_bounded_and_fails_alone(caplog: pytest.LogCaptureFixtu
 
     failures = CapabilityFailures(["bad", "hangs"])
     for each in (Bad(), Hangs()):
-        await daemon.leave(each, failures)
+        await leave(each, failures)
     assert 1 == failures.count("bad")
     assert "hangs did not leave within 0.01 s" in caplog.messages
 
