@@ -168,7 +168,8 @@ async def test_a_daemon_with_a_capability_that_always_fails_works(
     assert f'{METRIC}{{capability="hears"}} 0.0' in metrics
     assert f'{METRIC}{{capability="history"}} 0.0' in metrics
     assert 'kafka_throttle_source{source="observation"} 1.0' in metrics
-    assert {"task", "routes", "request", "block", "observation", "scrape", "leave"} == set(bad.asked)
+    asked = {"task", "routes", "request", "block", "observation", "scrape", "leave"}
+    assert asked == set(bad.asked)
 
 
 async def test_the_request_log_is_read_whichever_capability_fails(
