@@ -8,7 +8,7 @@ import pytest
 from sidecar.control.board import Board
 from sidecar.control.contents_watch import LOOK_S, MOST, ContentsWatch
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.volumes import Failure, FailureKind
+from sidecar.volumes import Failure, FailureKind, Membership, Observation
 from tests.support.scripted import LIMIT, reading, run_for, whole
 
 pytestmark = pytest.mark.looptime
@@ -76,3 +76,44 @@ async def test_so_many_are_read_at_once() -> None:
     await rig.watch.look()
     await rig.watch.look()
     assert list(range(1, MOST + 6)) == sorted(broker_id for _, broker_id in rig.read)
+
+
+async def test_of_these_few_wait_for_an_answer_at_a_time() -> None:
+    """Brokers that are slow are not asked all at once."""
+    rig = Rig()
+    rig.see(*([0] * MOST))
+    waiting = most = 0
+
+    async def slow(broker_id: int) -> Mapping[str, frozenset[str]] | Failure:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        await asyncio.sleep(1.0)
+        waiting -= 1
+        return SILENT
+
+    rig.watch.fetch = slow
+    await rig.watch.look()
+    assert 5 == most
+
+
+async def test_a_volume_that_is_full_again_is_read_at_once() -> None:
+    """Also when less than an interval has passed since it was before."""
+    rig = Rig()
+    for available in (0, 900, 0):
+        rig.see(available)
+        await rig.watch.look()
+    assert [1, 1] == [broker_id for _, broker_id in rig.read]
+
+
+async def test_what_lies_on_a_fenced_broker_is_known_on() -> None:
+    """It can't be read, and its full volume throttles all the same."""
+    rig = Rig()
+    rig.see(0, 900)
+    await rig.watch.look()
+    now = asyncio.get_running_loop().time()
+    members = Membership("cluster", {2: "b2:9092"}, {1: "b1:9092"})
+    rig.board.observe(Observation(now, "poll", members, {2: reading(now, 2, 0)}))
+    rig.topics = {"/data/d0": frozenset("b")}
+    await rig.watch.look()
+    assert ("a", "b") == rig.board.snapshot.decision.topics

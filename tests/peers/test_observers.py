@@ -89,6 +89,7 @@ class Alone:
         self.cluster: str | None = "A"
         self.answer: Callable[[Observer], bytes] = self._nothing
         self.asked: list[str] = []
+        self.resolved = 0
         self.log = ObservationLog("own", loop.time)
         self._addresses = addresses
         sight = Sight(
@@ -106,6 +107,7 @@ class Alone:
         raise ConnectionRefusedError(111, "Connection refused")
 
     async def _resolve(self, url: str) -> Sequence[str]:
+        self.resolved += 1
         return self._addresses
 
     async def _ask(self, observer: Observer) -> ObservationPage:
@@ -233,6 +235,15 @@ async def test_a_name_with_several_addresses_is_several_sidecars() -> None:
     first = in_order(f"http://sidecars at {each}" for each in ("10.0.0.1", "10.0.0.2", "10.0.0.3"))
     assert [first[0].rpartition(" ")[2]] == alone.asked
     assert alone.observers.is_observer
+
+
+async def test_names_are_looked_up_twice_a_minute() -> None:
+    """Not at each look."""
+    alone = Alone("http://sidecars", addresses=["10.0.0.1", "10.0.0.2"])
+    await alone.run(29.0)
+    assert 1 == alone.resolved
+    await alone.run(32.0)
+    assert 3 == alone.resolved
 
 
 async def test_whoever_is_followed_observes() -> None:
