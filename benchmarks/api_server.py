@@ -111,6 +111,7 @@ async def _serve(brokers: int, volumes: int) -> None:
         validity_s=300.0,
         limit=_FACTORS.limit,
         stop_line=None,
+        soft_limit=None,
         reaction_s=79.0,
         polling=Polling(enabled=True, stuck_after_s=300.0),
         registry=build_registry(board, wall, 300.0),

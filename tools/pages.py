@@ -208,6 +208,7 @@ def _document() -> dict[str, Any]:
         validity_s=_VALIDITY_S,
         limit=None,
         stop_line=None,
+        soft_limit=None,
         reaction_s=1.0,
         contents=None,
         polling=Polling(enabled=False, stuck_after_s=1.0),

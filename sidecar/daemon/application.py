@@ -50,6 +50,7 @@ def build_app(
     validity_s: float,
     limit: Limit | None,
     stop_line: Limit | None,
+    soft_limit: Limit | None,
     reaction_s: float,
     polling: Polling,
     registry: CollectorRegistry | None,
@@ -69,6 +70,7 @@ def build_app(
         validity_s: for how long an answer may be used that has no end of its own, seconds.
         limit: what volumes are compared with; None when disabled.
         stop_line: from where on nothing is admitted; None: nowhere.
+        soft_limit: from where on producers are slowed down; None: nowhere.
         reaction_s: how long a throttle may take, seconds.
         polling: what polling is to be like.
         registry: the metrics; None when they are served elsewhere.
@@ -94,6 +96,7 @@ def build_app(
         board,
         limit=limit,
         stop_line=stop_line,
+        soft_limit=soft_limit,
         reaction_s=reaction_s,
         validity_s=validity_s,
         contents=contents,

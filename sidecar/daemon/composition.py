@@ -294,6 +294,7 @@ def _servers(
         validity_s=settings.validity_s,
         limit=settings.limit,
         stop_line=settings.stop_line,
+        soft_limit=timing.soft_limit,
         reaction_s=timing.reaction_s,
         polling=polling,
         registry=registry if settings.metrics_listen is None else None,

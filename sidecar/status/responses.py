@@ -79,13 +79,14 @@ class Answers:
         now = self._now()
         number = _number(request.query_params.get("page", "1"))
         first = (number - 1) * ROWS
-        rows, count = volume_rows(self._inputs.board.snapshot, now, first, ROWS)
+        inputs = self._inputs
+        rows, count = volume_rows(inputs.board.snapshot, now, first, ROWS, inputs.soft_limit)
         values = {
             "rows": rows,
             "count": count,
             "number": number,
             "pages": max(1, -(-count // ROWS)),
-            "lines": lines_in_bars(self._inputs.limit, self._inputs.stop_line),
+            "lines": lines_in_bars(inputs.limit, inputs.stop_line, inputs.soft_limit),
             "made": now.moment(now.now),
         }
         return _html(page("volumes.html", **values))

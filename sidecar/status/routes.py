@@ -48,6 +48,7 @@ def add_status(
     *,
     limit: Limit | None,
     stop_line: Limit | None,
+    soft_limit: Limit | None,
     reaction_s: float,
     validity_s: float,
     contents: VolumeContents | None,
@@ -64,6 +65,7 @@ def add_status(
         board: what is shown.
         limit: what volumes are compared with; None when disabled.
         stop_line: from where on nothing is admitted; None: nowhere.
+        soft_limit: from where on producers are slowed down; None: nowhere.
         reaction_s: how long a throttle may take, seconds.
         validity_s: for how long a decision may be used that has no end of its own, seconds.
         contents: what lies on volumes; None when no broker is read.
@@ -80,7 +82,15 @@ def add_status(
         from sidecar.status.view import StatusInputs  # noqa: PLC0415  see above
 
         inputs = StatusInputs(
-            board, limit, stop_line, reaction_s, validity_s, contents, capabilities, failures
+            board,
+            limit,
+            stop_line,
+            soft_limit,
+            reaction_s,
+            validity_s,
+            contents,
+            capabilities,
+            failures,
         )
         return Answers(inputs, changes, token, peers)
 

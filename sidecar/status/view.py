@@ -160,6 +160,7 @@ class StatusInputs:
         board: what is read.
         limit: what volumes are compared with; None when disabled.
         stop_line: from where on nothing is admitted; None: nowhere.
+        soft_limit: from where on producers are slowed down; None: nowhere.
         reaction_s: how long a throttle may take, seconds.
         validity_s: for how long a reading counts, seconds.
         contents: what lies on volumes; None: no broker can be read.
@@ -170,6 +171,7 @@ class StatusInputs:
     board: Board
     limit: Limit | None
     stop_line: Limit | None
+    soft_limit: Limit | None
     reaction_s: float
     validity_s: float
     contents: VolumeContents | None
@@ -180,7 +182,7 @@ class StatusInputs:
 def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusView:
     """What the page shows at a moment."""
     board, limit, snapshot = inputs.board, inputs.limit, inputs.board.snapshot
-    rows, count = volume_rows(snapshot, now, 0, WORST)
+    rows, count = volume_rows(snapshot, now, 0, WORST, inputs.soft_limit)
     readers = board.readers.known(now.now)
     decision = snapshot.decision.decided
     return StatusView(
@@ -188,7 +190,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         made=now.moment(now.now),
         cluster_id=cluster_id(snapshot.memory) or "",
         head=headline(snapshot, limit, now, inputs.stop_line),
-        lines=lines_in_bars(limit, inputs.stop_line),
+        lines=lines_in_bars(limit, inputs.stop_line, inputs.soft_limit),
         stop_line=tuple(_stop_line(inputs)),
         filling=tuple(_filling(snapshot, inputs.validity_s, now)),
         volumes=tuple(rows),

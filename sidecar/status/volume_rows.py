@@ -1,7 +1,7 @@
 """The volumes as rows, the worst first, each with what its bar shows.
 
-A bar is the whole volume: what is used of it, and where limit and stop line are. Worst are those at
-or below the limit, then those that are offline, then those that reach it soonest, then those with
+A bar is the whole volume: what is used of it, and where the limits are. Worst are those at or below
+the limit, then those that are offline, then those that reach it soonest, then those with
 the least left above it.
 
 Example: 91 of 100 GB used under a limit of 10 GB: 91 % of the bar, and the limit at 90 %.
@@ -41,6 +41,7 @@ class Row:
         used: share of the bar, 0 to 100; None when it was never read.
         limit_at: where on the bar the limit is, 0 to 100.
         stop_at: where on the bar the stop line is; None while there is none.
+        soft_at: where on the bar the soft limit is; None while there is none.
         fills: how fast; "" when that is not known.
         to_limit: when the limit is reached at that rate, "" when it is not.
         read: how old the reading is, when it is not of the last poll or that failed; else "".
@@ -60,6 +61,7 @@ class Row:
     read: str
     forget: str = ""
     stop_at: float | None = None
+    soft_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,9 @@ class _Found:
     rank: tuple[float, ...]
 
 
-def volume_rows(snapshot: Snapshot, now: Now, first: int, count: int) -> tuple[list[Row], int]:
+def volume_rows(
+    snapshot: Snapshot, now: Now, first: int, count: int, soft_limit: Limit | None = None
+) -> tuple[list[Row], int]:
     """Some of the volumes, the worst first.
 
     Returns:
@@ -79,19 +83,20 @@ def volume_rows(snapshot: Snapshot, now: Now, first: int, count: int) -> tuple[l
     """
     found = _found(snapshot, now.now)
     taken = nsmallest(first + count, found, key=lambda each: (each.rank, each.broker_id))
-    return [_row(each, snapshot, now) for each in taken[first:]], len(found)
+    return [_row(each, snapshot, now, soft_limit) for each in taken[first:]], len(found)
 
 
-def lines_in_bars(limit: Limit | None, stop_line: Limit | None) -> str:
+def lines_in_bars(
+    limit: Limit | None, stop_line: Limit | None, soft_limit: Limit | None = None
+) -> str:
     """What the lines in the bars are; "" when nothing is compared."""
     if limit is None:
         return ""
-    if stop_line is None:
+    lines = {"soft limit": soft_limit, "limit": limit, "stop line": stop_line}
+    *others, last = (f"the {name}, {at.describe()}" for name, at in lines.items() if at is not None)
+    if not others:
         return f"The line in each bar is the limit: {limit.describe()}."
-    return (
-        f"The lines in each bar are the limit, {limit.describe()}, and the stop line, "
-        f"{stop_line.describe()}."
-    )
+    return f"The lines in each bar are {', '.join(others)}, and {last}."
 
 
 def rate(bytes_per_second: float | None) -> str:
@@ -128,7 +133,7 @@ def _rank(known: VolumeState, now: float) -> tuple[float, ...]:
     return (2.0, math.inf if left_s is None else known.read_at + left_s - now, share)
 
 
-def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
+def _row(found: _Found, snapshot: Snapshot, now: Now, soft_limit: Limit | None) -> Row:
     known = found.known
     state = broker_state(snapshot.memory, found.broker_id)
     if known is None:
@@ -152,7 +157,18 @@ def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
         if known.online or not known.violates
         else f"throttle-sidecar forget {found.broker_id} --log-dir {shlex.quote(found.log_dir)}",
         stop_at=None if known.stop_bytes is None else _percent(1.0 - known.stop_bytes / total),
+        soft_at=_soft_at(known, soft_limit),
     )
+
+
+def _soft_at(known: VolumeState, soft_limit: Limit | None) -> float | None:
+    """None too on a volume whose limit is as high: there it counts for nothing."""
+    if soft_limit is None:
+        return None
+    soft_bytes = soft_limit.judge(known.volume, known.fill, None).threshold_bytes
+    if soft_bytes <= known.verdict.threshold_bytes:
+        return None
+    return _percent(1.0 - soft_bytes / (known.volume.total_bytes or 1))
 
 
 def _state(known: VolumeState, offline: OfflineLogDir | None, broker: BrokerStateName) -> str:

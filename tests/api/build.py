@@ -113,6 +113,7 @@ class FakeSidecar:
             validity_s=validity_s,
             limit=factors.limit if factors else None,
             stop_line=factors.stop_line if factors else None,
+            soft_limit=factors.slope.soft_limit if factors and factors.slope else None,
             reaction_s=79.0,
             polling=Polling(factors is not None, stuck_after_s),
             registry=registry,

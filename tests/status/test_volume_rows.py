@@ -18,6 +18,7 @@ def rows(
     count: int = 20,
     limit: MinAvailableBytes = LIMIT,
     stop_line: Limit | None = None,
+    soft_limit: Limit | None = None,
 ) -> tuple[list[Row], int]:
     """The rows after these observations and failed polls."""
     factors = VolumeLimit(limit, 300.0, 1.0, stop_line)
@@ -27,7 +28,8 @@ def rows(
             board.fail(each)
         else:
             board.observe(each)
-    return volume_rows(board.snapshot, Now(now, lambda steady_s: steady_s), first, count)
+    moment = Now(now, lambda steady_s: steady_s)
+    return volume_rows(board.snapshot, moment, first, count, soft_limit)
 
 
 def test_docstring_example() -> None:
@@ -55,16 +57,28 @@ def test_the_stop_line() -> None:
     assert {None} == {row.stop_at for row in rows(seen)[0]}
 
 
+def test_the_soft_limit() -> None:
+    """It is in the bar where it is above the limit."""
+    seen = whole(0.0, [reading(1, 0.0, {"/a": 50})])
+    shown = [
+        rows(seen, soft_limit=soft)[0][0].soft_at
+        for soft in (None, MinAvailableRatio(0.4), LIMIT, MinAvailableBytes(5))
+    ]
+    assert [None, 60.0, None, None] == shown
+
+
 def test_what_the_lines_are() -> None:
-    """One, or two; none where nothing is compared."""
+    """One, two or three; none where nothing is compared."""
     assert [
         "",
         "The line in each bar is the limit: 10 B.",
         "The lines in each bar are the limit, 10 B, and the stop line, 5.0%.",
+        "The lines in each bar are the soft limit, 40 B, and the limit, 10 B.",
     ] == [
         lines_in_bars(None, None),
         lines_in_bars(LIMIT, None),
         lines_in_bars(LIMIT, MinAvailableRatio(0.05)),
+        lines_in_bars(LIMIT, None, MinAvailableBytes(40)),
     ]
 
 
