@@ -13,6 +13,7 @@ from sidecar.throttle.decision import Shadow
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Contents, Override
 from sidecar.throttle.readers import Refusals, RefusedClient, Report, ScopedClient
+from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import FACTORS, TOKEN, FakeSidecar, until
 from tests.status.outline import Outline, outline
@@ -116,6 +117,18 @@ async def test_a_stop() -> None:
     assert "A broker without the authorizer can only pause producers for longer." in page.words
     assert "No stop line is set." not in page.words
     assert 4 == sum(attributes.get("class") == "limit" for _, attributes in page.tags)
+
+
+async def test_a_soft_limit() -> None:
+    """It is a second line in the bar, which says so."""
+    slope = SlopeRules(MinAvailableRatio(0.4))
+    sidecar = FakeSidecar(factors=replace(FACTORS, slope=slope))
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 50})]))
+    page = await outline(sidecar)
+    assert "The lines in each bar are the soft limit, 40.0%, and the limit" in page.words
+    (bar,) = (each for _, each in page.tags if each.get("class") == "bar")
+    assert "the soft limit at 60.0 %" in (bar["aria-label"] or "")
+    assert 2 == sum(attributes.get("class") == "limit" for _, attributes in page.tags)
 
 
 async def test_a_stop_line_that_is_not_below_the_limit() -> None:
