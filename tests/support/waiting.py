@@ -50,9 +50,8 @@ async def seen(
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                last = ask()
-                if inspect.isawaitable(last):
-                    last = await last
+                answer = ask()
+                last = await answer if inspect.isawaitable(answer) else answer
                 if accepts(last):
                     return last
                 await asyncio.sleep(POLL_S)
