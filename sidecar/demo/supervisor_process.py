@@ -18,16 +18,19 @@ A request is ``{"do": operation, ...}``, its answer ``{"ok": result}`` or ``{"er
 import ctypes
 import json
 import os
+import random
 import selectors
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_FIRST_PID = 1000
 _libc = ctypes.CDLL(None)
 
 
@@ -165,8 +168,23 @@ def _become(argv: list[str], log: str, writer: int) -> None:
         os._exit(127)
 
 
+def _count_from_anywhere() -> None:
+    """Let the namespace's pids begin at random, where the kernel lets us.
+
+    A JVM listens for tools at /tmp/.java_pid<its pid as it sees it>, and removes what is there when
+    it starts: two clusters that count from 1 would take each other's away.
+    """
+    if os.getpid() != 1:
+        return
+    with suppress(OSError, ValueError):
+        pids = int(Path("/proc/sys/kernel/pid_max").read_text())
+        first = random.randrange(_FIRST_PID, pids - _FIRST_PID)  # noqa: S311 - no secret
+        Path("/proc/sys/kernel/ns_last_pid").write_text(str(first))
+
+
 def main() -> None:
     """Serve requests until standard input ends."""
+    _count_from_anywhere()
     supervisor = Supervisor()
     wake_reader, wake_writer = os.pipe()
     os.set_blocking(wake_writer, False)

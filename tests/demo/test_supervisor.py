@@ -65,6 +65,22 @@ async def test_the_pid_is_the_one_that_we_see(supervisor: Supervisor, tmp_path: 
     assert b"sleep\x001000\x00" == _proc(pid, "cmdline")
 
 
+@pytest.mark.skipif(
+    not os.access("/proc/sys/kernel/ns_last_pid", os.W_OK),
+    reason="this machine does not say where pids begin (/proc/sys is read-only)",
+)
+async def test_no_two_namespaces_count_alike(tmp_path: Path) -> None:
+    """A JVM's socket in /tmp is named by its pid inside, and clusters run side by side."""
+    pids = set()
+    for number in range(3):
+        with Supervisor(probe()) as supervisor:
+            log = tmp_path / str(number)
+            await supervisor.spawn("p", ["sh", "-c", "echo $$"], log)
+            await _ended(supervisor, "p")
+            pids.add(int(log.read_text()))
+    assert 3 == len(pids)
+
+
 async def test_a_signal_ends_a_process(supervisor: Supervisor, tmp_path: Path) -> None:
     """Its end has the signal; then the name is free again."""
     await supervisor.spawn("p", _SLEEP, tmp_path / "log")
