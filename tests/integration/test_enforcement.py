@@ -20,7 +20,15 @@ from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
 from sidecar.throttle.slope import TURN_S
-from tests.support.daemon import FULL_BYTES, LIMIT_BYTES, Daemon, Start, seconds, settings
+from tests.support.daemon import (
+    FULL_BYTES,
+    LIMIT_BYTES,
+    Daemon,
+    Start,
+    all_decide,
+    seconds,
+    settings,
+)
 from tests.support.java import Bean, bean
 from tests.support.java_traffic import JavaTraffic
 from tests.support.waiting import seen
@@ -63,12 +71,6 @@ async def sidecars(cluster: Cluster, start: Start, **more: str) -> list[Daemon]:
     daemons = [await beside(cluster, start, broker_id, **more) for broker_id in cluster.brokers]
     await all_decide(daemons, 1.0)
     return daemons
-
-
-async def all_decide(daemons: Sequence[Daemon], factor: float) -> None:
-    """Wait until every sidecar decides so."""
-    for daemon in daemons:
-        await daemon.decides(factor)
 
 
 async def figures(cluster: Cluster, broker_id: int) -> Bean:

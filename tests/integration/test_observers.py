@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.ports import Ports
-from tests.support.daemon import FULL_BYTES, Daemon, Start, settings
+from tests.support.daemon import FULL_BYTES, Daemon, Start, all_decide, settings
 from tests.support.waiting import seen
 
 SIDECARS = 6
@@ -49,21 +49,18 @@ async def observing(daemons: list[Daemon]) -> list[Daemon]:
 
 async def test_two_of_six_ask_the_brokers(kafka: Cluster, daemons: list[Daemon]) -> None:
     """All see a full volume, also when one of the two has been killed; the next takes its place."""
-    for daemon in daemons:
-        await daemon.decides(1.0)
+    await all_decide(daemons, 1.0)
     await seen("two observers", lambda: observing(daemons), lambda found: len(found) == OBSERVERS)
     await kafka.occupy(1, 0, FULL_BYTES)
+    await all_decide(daemons, 0.0)
     for daemon in daemons:
-        await daemon.decides(0.0)
         assert (1, str(kafka.brokers[1].volumes[0].path)) in await daemon.volumes()
     first = (await observing(daemons))[0]
     first.send(signal.SIGKILL)
     left = [each for each in daemons if each is not first]
     await kafka.occupy(1, 0, 0)
-    for daemon in left:
-        await daemon.decides(1.0)
+    await all_decide(left, 1.0)
     await seen("two observers", lambda: observing(left), lambda found: len(found) == OBSERVERS)
     await kafka.occupy(0, 1, FULL_BYTES)
-    for daemon in left:
-        await daemon.decides(0.0)
+    await all_decide(left, 0.0)
     await first.end()

@@ -262,3 +262,9 @@ async def started(
         daemon = Daemon(_Alone(supervisor), environ, log, *words, files=files)
         await daemon.start()
         yield daemon
+
+
+async def all_decide(daemons: Sequence[Daemon], factor: float) -> None:
+    """Wait until every one decides so."""
+    for daemon in daemons:
+        await daemon.decides(factor)

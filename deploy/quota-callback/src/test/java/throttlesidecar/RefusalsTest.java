@@ -204,6 +204,16 @@ class RefusalsTest {
         assertTrue(produce("new-3", "app") >= 0);
     }
 
+    /** After it new-2 has a verdict, and nothing is throttled any more. */
+    private void releasesOneThatWasRefused() {
+        runs("app");
+        apply(0.0);
+        produce("new-1", "app");
+        assertEquals(REFUSED, produce("new-2", "app"));
+        moments.pass(1000);
+        apply(1.0);
+    }
+
     /** What may be in flight behind a refused request is refused too, until there is a break. */
     @Test
     void afterTheReleaseARefusedConnectionIsAdmittedAfterABreak() {
@@ -256,12 +266,7 @@ class RefusalsTest {
     /** One that tries again every 80 ms, as clients do at the soonest, is back in eight seconds. */
     @Test
     void afterTheReleaseABreakMayBeShorterAndShorter() {
-        runs("app");
-        apply(0.0);
-        produce("new-1", "app");
-        assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(1000);
-        apply(1.0);
+        releasesOneThatWasRefused();
         int refused = 0;
         while (refused < 100 && produce("new-2", "app") == REFUSED) {
             refused++;
@@ -274,12 +279,7 @@ class RefusalsTest {
     /** What was in flight lies in the socket during a mute after the release as well. */
     @Test
     void aMuteIsNoBreak() {
-        runs("app");
-        apply(0.0);
-        produce("new-1", "app");
-        assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(1000);
-        apply(1.0);
+        releasesOneThatWasRefused();
         boolean isMuted = false;
         for (int each = 0; each < 1000 && !isMuted; each++) {
             assertEquals(REFUSED, produce("new-2", "app"));
@@ -321,12 +321,7 @@ class RefusalsTest {
     @Test
     void verdictsEndWithTheRelease() {
         set("ramp.ms", "0");
-        runs("app");
-        apply(0.0);
-        produce("new-1", "app");
-        assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(1000);
-        apply(1.0);
+        releasesOneThatWasRefused();
         moments.pass(Refusals.FORGET_MS);
         assertEquals(0, produce("new-3", "app"));
         assertEquals(0, produce("new-2", "app"), "it was forgotten");
