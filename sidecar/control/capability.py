@@ -33,6 +33,10 @@ Task = Callable[[], Coroutine[Any, Any, None]]
 """Makes what runs until it is cancelled; it is called again after a failure."""
 
 
+def _always() -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A part of the status page, as a value.
@@ -59,6 +63,7 @@ class Services:
         persist: writes the state now; returns whether it is on disk.
         request_log: reads the log of the broker beside this sidecar; None when no file is set.
         failures: guards what is called from elsewhere.
+        is_observer: whether this sidecar asks all brokers; while it does not, others do so for it.
     """
 
     board: Board
@@ -67,6 +72,7 @@ class Services:
     persist: Callable[[], Awaitable[bool]]
     request_log: LogReader | None
     failures: CapabilityFailures
+    is_observer: Callable[[], bool] = _always
 
     def subscribe(
         self, name: str, on_line: Callable[[Line], None], is_needed: Callable[[], bool]

@@ -42,6 +42,7 @@ from sidecar.kafka.largest_topics import LogDirTopics, largest_topics, topics_by
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.observer_collector import ObserverCollector
+from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog
 from sidecar.peers.observers import Observers, Sight
 from sidecar.requestlog.reader import LogReader
@@ -133,6 +134,7 @@ def compose(
     failures = CapabilityFailures((*CAPABILITIES, *_SPINE))
     log_file = settings.request_log_file
     request_log = None if log_file is None else LogReader(log_file)
+    observers: Observers | None = None
     services = Services(
         board=board,
         wall=clock.wall,
@@ -140,6 +142,7 @@ def compose(
         persist=_kept_nowhere if writer is None else writer.write,
         request_log=request_log,
         failures=failures,
+        is_observer=lambda: observers is None or observers.is_observer,
     )
     capabilities = build_all(files.capabilities, services)
     registry = build_registry(board, clock.wall, settings.validity_s)
@@ -155,7 +158,6 @@ def compose(
     source: KafkaVolumeSource | None = None
     contents: VolumeContents | None = None
     seen: ObservationLog | None = None
-    observers: Observers | None = None
     timing = _timing(settings)
     if factors is not None and settings.kafka_admin is not None:
         source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
@@ -342,7 +344,7 @@ def _observers(
     timing = _timing(settings)
     longest_s = timing.interval_s + timing.deadline_s
     sight = Sight(seen, take, board.now, cluster_id, whole_at, longest_s)
-    return Observers(settings.peers, count, sight)
+    return Observers(Addresses(settings.peers, board.now), count, sight)
 
 
 def _observed(poller: Poller, observers: Observers, seen: ObservationLog) -> Poller:

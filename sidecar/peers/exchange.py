@@ -17,13 +17,15 @@ import asyncio
 import logging
 import ssl
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
 
 from sidecar.http import HttpError, failure_of, request
+from sidecar.peers.addresses import Address, Addresses, Requests
 from sidecar.quotas.entities import LONGEST_USER
 
 _log = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ PIECE: Final = 2000
 """So many are in one answer."""
 
 _CHECK_S: Final = 1.0
+_LOOK_S: Final = 5.0
 _SPACING_S: Final = 0.02
 """Between two requests on average, however many sidecars there are: each gets those of all."""
 _WAIT_S: Final = 10
@@ -132,13 +135,13 @@ class Peer:
     """Another sidecar.
 
     Attributes:
-        url: its address.
+        address: where.
         ids: how many ids it reported.
         lost: how many it no longer had.
         failure: why the last request to it failed; None when it did not, or there was none.
     """
 
-    url: str
+    address: Address
     ids: int = 0
     lost: int = 0
     failure: str | None = None
@@ -149,28 +152,47 @@ class Peers:
     """Asks the other sidecars.
 
     Attributes:
-        peers: what is known of each.
+        peers: what is known of each; one that is found later begins with what its broker allocates
+            from then on.
+        lost: how many ids they no longer had, those that are gone included.
     """
 
     def __init__(
         self,
-        urls: Sequence[str],
+        addresses: Addresses,
         seen: Callable[[str, int], None],
         wrote: Callable[[int], None] | None = None,
     ) -> None:
         """Calls ``seen`` with each user and id, and ``wrote`` with each id that wrote."""
-        self.peers = [Peer(url) for url in urls]
+        self.peers = [Peer(address) for address in addresses.known]
+        self.lost = 0
+        self._addresses = addresses
         self._seen = seen
         self._wrote = wrote
-        self._wait_s = _WAIT_S if len(urls) <= _MOST_WAITING else 0
-        self._interval_s = max(_CHECK_S, _SPACING_S * len(urls))
         self._ssl = ssl.create_default_context()
 
     async def run(self) -> None:
         """Asks all, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for peer in self.peers:
-                group.create_task(self._follow(peer), name=f"peer {peer.url}")
+        requests = Requests()
+        try:
+            while True:
+                if await self._addresses.look_up():
+                    known = {peer.address: peer for peer in self.peers}
+                    self.peers = [
+                        known.get(address) or Peer(address) for address in self._addresses.known
+                    ]
+                requests.retain({peer.address: partial(self._follow, peer) for peer in self.peers})
+                await asyncio.sleep(_LOOK_S)
+        finally:
+            await requests.end()
+
+    @property
+    def _wait_s(self) -> int:
+        return _WAIT_S if len(self.peers) <= _MOST_WAITING else 0
+
+    @property
+    def _interval_s(self) -> float:
+        return max(_CHECK_S, _SPACING_S * len(self.peers))
 
     async def _follow(self, peer: Peer) -> None:
         pause_s = self._interval_s
@@ -201,10 +223,11 @@ class Peers:
         async with asyncio.timeout(self._wait_s + _DEADLINE_S):
             response = await request(
                 "GET",
-                f"{peer.url}{PATH}{query}",
+                f"{peer.address.url}{PATH}{query}",
                 headers={"Accept": "application/json", "Prefer": f"wait={self._wait_s}"},
                 ssl_context=self._ssl,
                 longest_answer=_LONGEST_ANSWER,
+                address=peer.address.ip,
             )
         if response.status != 200:
             raise HttpError(f"it answers {response.status}")
@@ -212,6 +235,7 @@ class Peers:
         peer.after = page.next
         peer.ids += len(page.ids)
         peer.lost += page.lost
+        self.lost += page.lost
         for number, each in enumerate(page.ids):
             self._take(each)
             if number % _AT_ONCE == 0:
@@ -229,6 +253,6 @@ class Peers:
 
 def _log_change(peer: Peer, failure: str | None) -> None:
     if failure is None:
-        _log.info("the sidecar %s can be asked again", peer.url)
+        _log.info("the sidecar %s can be asked again", peer.address)
     elif peer.failure is None:
-        _log.warning("the sidecar %s can't be asked for producer ids: %s", peer.url, failure)
+        _log.warning("the sidecar %s can't be asked for producer ids: %s", peer.address, failure)

@@ -20,15 +20,16 @@ import asyncio
 import logging
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from sidecar.http import HttpError, failure_of, request
+from sidecar.peers.addresses import Address, Addresses, Requests
 from sidecar.peers.observations import (
     PATH,
     AgedObservation,
@@ -50,8 +51,6 @@ _RETRY_S: Final = 15.0
 """For so long one that failed is not asked again, and the next one in the order takes its place."""
 _SPACING_S: Final = 0.05
 """Between two requests to one at least."""
-_RESOLVE_S: Final = 30.0
-"""How often names are looked up anew: the pods behind one come and go."""
 _FOLLOWED_S: Final = 2 * _WAIT_S + 5.0
 """Who was followed so lately is an observer: a follower asks again within the wait."""
 _GRACE_S: Final = 5.0
@@ -69,15 +68,13 @@ class Observer:
     """A sidecar that may be followed.
 
     Attributes:
-        url: its address, as set.
-        address: one that its name has; None: the name itself.
+        address: where.
         is_self: whether this sidecar itself answered there.
         failure: why its last request failed; None when it did not.
         retry_at: when it may be asked again after that, steady seconds.
     """
 
-    url: str
-    address: str | None = None
+    address: Address
     is_self: bool = False
     failure: str | None = None
     retry_at: float = 0.0
@@ -110,9 +107,6 @@ class Sight:
 Ask = Callable[[Observer], Awaitable[ObservationPage]]
 """Asks an observer for what is new since its ``origin`` and ``after``; raises as ``request``."""
 
-Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""URL -> the addresses that its name has; none where it can't be looked up now."""
-
 
 class Observers:
     """Follows observers, and says whether this sidecar is to be one.
@@ -123,24 +117,22 @@ class Observers:
 
     def __init__(
         self,
-        urls: Sequence[str],
+        addresses: Addresses,
         count: int,
         sight: Sight,
         *,
         ask: Ask | None = None,
-        resolve: Resolve | None = None,
     ) -> None:
         """Nobody is followed yet.
 
         Args:
-            urls: of all sidecars, this one among them.
+            addresses: of all sidecars, this one among them.
             count: so many of them are observers.
             sight: this one's own.
             ask: None: over HTTP.
-            resolve: None: by the machine's resolver.
         """
         self.dropped: Counter[str] = Counter()
-        self._urls = urls
+        self._addresses = addresses
         self._count = count
         self._own = sight.log
         self._take = sight.take
@@ -149,19 +141,16 @@ class Observers:
         self._whole_at = sight.whole_at
         self._longest_s = sight.longest_s
         self._ask = ask or self._ask_by_http
-        self._addresses = resolve or _addresses
         self._known: dict[str, Observer] = {}
-        self._ordered: list[Observer] = []
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._requests = Requests()
         self._ssl = ssl.create_default_context()
         self._fresh_until = clock() + _GRACE_S
-        self._resolved_at = -float("inf")
 
     @property
     def followed(self) -> list[Observer]:
         """The observers by this sidecar's sight: the first that answer, itself perhaps."""
         now = self._clock()
-        answering = (each for each in self._ordered if each.is_self or each.retry_at <= now)
+        answering = (each for each in self._known.values() if each.is_self or each.retry_at <= now)
         return list(islice(answering, self._count))
 
     @property
@@ -176,36 +165,22 @@ class Observers:
         """Follows, until cancelled."""
         try:
             while True:
-                await self._resolve()
-                wanted = {_name(each): each for each in self.followed if not each.is_self}
-                for name, task in list(self._tasks.items()):
-                    if name not in wanted:
-                        task.cancel()
-                    if name not in wanted or task.done():
-                        del self._tasks[name]
-                for name in wanted.keys() - self._tasks.keys():
-                    follow = self._follow(wanted[name])
-                    self._tasks[name] = asyncio.create_task(follow, name=f"observer {name}")
+                if await self._addresses.look_up():
+                    known = {str(each): each for each in self._addresses.known}
+                    self._known = {
+                        name: self._known.get(name) or Observer(known[name])
+                        for name in in_order(known)
+                    }
+                self._requests.retain(
+                    {
+                        each.address: partial(self._follow, each)
+                        for each in self.followed
+                        if not each.is_self
+                    }
+                )
                 await asyncio.sleep(_LOOK_S)
         finally:
-            for task in self._tasks.values():
-                task.cancel()
-            self._tasks.clear()
-
-    async def _resolve(self) -> None:
-        """Looks up who there is; a name with several addresses, of a headless Service, is many."""
-        now = self._clock()
-        if now - self._resolved_at < _RESOLVE_S:
-            return
-        self._resolved_at = now
-        found: dict[str, Observer] = {}
-        for url in self._urls:
-            addresses = await self._addresses(url)
-            several = [Observer(url, address) for address in addresses]
-            for each in several if len(several) > 1 else [Observer(url)]:
-                found[_name(each)] = self._known.get(_name(each), each)
-        self._known = found
-        self._ordered = [found[name] for name in in_order(found)]
+            await self._requests.end()
 
     async def _follow(self, observer: Observer) -> None:
         """Asks one again and again, until it fails or is this sidecar itself."""
@@ -220,16 +195,16 @@ class Observers:
                 failure = failure_of(error, _WAIT_S + _DEADLINE_S)
             except Exception as error:  # noqa: BLE001 - reported, and in the log
                 # A bug of ours: it must not be lost, nor end the others.
-                _log.exception("what %s has seen could not be used", _name(observer))
+                _log.exception("what %s has seen could not be used", observer.address)
                 failure = f"unexpected: {type(error).__name__}"
             if failure is not None:
                 if observer.failure is None:
-                    _log.warning("the observer %s can't be followed: %s", _name(observer), failure)
+                    _log.warning("the observer %s can't be followed: %s", observer.address, failure)
                 observer.failure = failure
                 observer.retry_at = self._clock() + _RETRY_S
                 return
             if observer.failure is not None:
-                _log.info("the observer %s can be followed again", _name(observer))
+                _log.info("the observer %s can be followed again", observer.address)
                 observer.failure = None
             await asyncio.sleep(_SPACING_S)
 
@@ -240,11 +215,11 @@ class Observers:
         async with asyncio.timeout(_WAIT_S + _DEADLINE_S):
             response = await request(
                 "GET",
-                f"{observer.url}{PATH}{query}",
+                f"{observer.address.url}{PATH}{query}",
                 headers={"Accept": "application/json", "Prefer": f"wait={_WAIT_S}"},
                 ssl_context=self._ssl,
                 longest_answer=_LONGEST_ANSWER,
-                address=observer.address,
+                address=observer.address.ip,
             )
         if response.status != 200:
             raise HttpError(f"it answers {response.status}")
@@ -285,18 +260,3 @@ class Observers:
         known, told = self._cluster_id(), members and members.cluster_id
         is_another = known is not None and told is not None and known != told
         return "contradicting" if is_another else ""
-
-
-def _name(observer: Observer) -> str:
-    return observer.url if observer.address is None else f"{observer.url} at {observer.address}"
-
-
-async def _addresses(url: str) -> list[str]:
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        async with asyncio.timeout(_DEADLINE_S):
-            found = await asyncio.get_running_loop().getaddrinfo(parts.hostname or "", port)
-    except (OSError, TimeoutError):
-        return []
-    return sorted({str(each[4][0]) for each in found})

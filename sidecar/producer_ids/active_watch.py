@@ -6,6 +6,9 @@ What can't be read counts for nobody: that is logged once for each kind of failu
 is over. A scan that took long is followed by a pause nine times as long, half a minute at most: a
 tenth of the time is spent in brokers' answers. An address that fails is left alone for up to 10 s.
 
+Where only some sidecars ask all brokers (``SIDECAR_OBSERVERS``) those scan, and report to the
+others, unless each scans its own broker's partitions.
+
 Initially nothing was scanned; the first scan counts nobody.
 
 Example: bob's producer gets id 7 and writes a second later: he is charged at the next scan, two
@@ -55,6 +58,7 @@ class ActiveIdWatch:
         last_scan: the last one's result; None before the first, and while nobody can be asked.
         failure: why nobody could be asked; None when somebody could.
         active: how many ids wrote between the last two scans.
+        is_scanning: whether this sidecar scans; False: others do so for it.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class ActiveIdWatch:
         clock: Callable[[], float],
         *,
         interval_s: float,
+        is_wanted: Callable[[], bool] | None = None,
     ) -> None:
         """Nothing is scanned yet.
 
@@ -77,16 +82,20 @@ class ActiveIdWatch:
                 sidecars.
             clock: steady seconds.
             interval_s: between two scans at least, > 0.
+            is_wanted: whether this sidecar is to scan now; None: always.
         """
         self.ids = ids
         self.last_scan: ScanResult | None = None
         self.failure: Failure | None = None
         self.active = 0
+        self.is_scanning = True
         self._source = source
         self._count = count
         self._report = report
         self._clock = clock
         self._interval_s = interval_s
+        self._is_wanted = is_wanted
+        self._resumes = False
         self._since = WrittenSince()
         self._partitions: Mapping[int, list[Partition]] = {}
         self._wrote: set[int] = set()
@@ -109,7 +118,11 @@ class ActiveIdWatch:
         """Scans until cancelled."""
         while True:
             begin = self._clock()
-            await self.scan()
+            self.is_scanning = self._is_wanted is None or self._is_wanted()
+            if self.is_scanning:
+                await self.scan()
+            else:
+                self._forget()
             self.ids.tick(self._now_ms())
             rest_s = min(_PAUSE_PER_SCAN * (self._clock() - begin), LONGEST_PAUSE_S)
             await asyncio.sleep(max(self._interval_s, rest_s))
@@ -118,6 +131,7 @@ class ActiveIdWatch:
         """Scans once."""
         self._wrote = set()
         last_scan = await self._source.scan(self._take, TIMEOUT_S)
+        self._resumes = False
         self.active = len(self._wrote)
         self.failure = last_scan if isinstance(last_scan, Failure) else None
         self.last_scan = None if isinstance(last_scan, Failure) else last_scan
@@ -126,8 +140,15 @@ class ActiveIdWatch:
             self._partitions = self._source.partitions
             self._since.retain(chain.from_iterable(self._partitions.values()))
 
+    def _forget(self) -> None:
+        # What wrote meanwhile has counted by others' reports: the next scan is a first one.
+        self.last_scan, self.failure, self.active = None, None, 0
+        self._since = WrittenSince()
+        self._resumes = True
+
     def _take(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
         now_ms = self._now_ms()
+        is_new = is_new and not self._resumes
         for producer_id in self._since.scan(partition, states, is_new=is_new):
             self._wrote.add(producer_id)
             attribution = self.ids.wrote(producer_id, now_ms)

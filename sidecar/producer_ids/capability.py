@@ -16,6 +16,7 @@ from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
+from sidecar.peers.addresses import Addresses
 from sidecar.peers.exchange import AllocatedIdLog, Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
 from sidecar.producer_ids.metrics import ProducerIdCollector
@@ -178,22 +179,25 @@ class ProducerIdCapability(Capability):
     def _active_watch(self, settings: Settings) -> ActiveIdWatch | None:
         if self._producers is None:
             return None
-        section = settings.producer_ids
+        section, services = settings.producer_ids, self._services
+        of_all_brokers = section.broker_id is None
         return ActiveIdWatch(
             self._producers,
             ActiveIds(section.counting.window_size_s * 1000),
             self._watch.seen,
             self._allocated.add_written,
-            self._services.board.now,
+            services.board.now,
             interval_s=section.active_interval_s,
+            is_wanted=services.is_observer if of_all_brokers else None,
         )
 
     def _ask_peers(self, urls: tuple[str, ...]) -> Peers | None:
         if not urls:
             return None
+        addresses = Addresses(urls, self._services.board.now)
         if self._active is None:
-            return Peers(urls, self._watch.seen)
-        return Peers(urls, self._active.allocated, self._active.wrote)
+            return Peers(addresses, self._watch.seen)
+        return Peers(addresses, self._active.allocated, self._active.wrote)
 
     def _request_quotas(self, settings: Settings) -> RequestQuotaEnforcer | None:
         has_source = self._services.request_log is not None or self._peers is not None

@@ -92,8 +92,12 @@ class PeerDocument:
 class ActiveIdsDocument:
     """What brokers report of the producers that write."""
 
+    is_scanning: bool
+    """Whether this sidecar scans; false: observers do, and report to it which ids write, and the
+    numbers of partitions and producers here are 0."""
     is_complete: bool
-    """Whether the last scan read all partitions; what is not read counts for nobody."""
+    """Whether the last scan read all partitions, if this sidecar scans; what is not read counts for
+    nobody."""
     failure: str | None
     """Why one was not read."""
     partitions: Count

@@ -87,7 +87,7 @@ class ProducerIdCollector(Collector):
         yield CounterMetricFamily(
             f"{_PREFIX}_peer_producer_ids_lost",
             "Producer ids that other sidecars no longer had when they were requested.",
-            sum(peer.lost for peer in peers),
+            0 if self._peers is None else self._peers.lost,
         )
 
     def _writing(self) -> Iterator[Metric]:

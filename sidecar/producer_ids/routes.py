@@ -239,7 +239,7 @@ class _Users:
             "active": None if active is None else _active_document(active),
             "request_log": None if log is None else _log_document(log),
             "peers": [
-                PeerDocument(peer.url, peer.ids, peer.lost, peer.failure)
+                PeerDocument(str(peer.address), peer.ids, peer.lost, peer.failure)
                 for peer in (peers.peers if peers is not None else ())
             ],
         }
@@ -280,7 +280,8 @@ def _active_document(active: ActiveIdWatch) -> ActiveIdsDocument:
         failure = next(iter(last_scan.failures.values()), None)
     unseen = 0 if last_scan is None else len(last_scan.failures) + last_scan.skipped
     return ActiveIdsDocument(
-        is_complete=last_scan is not None and not unseen,
+        is_scanning=active.is_scanning,
+        is_complete=not active.is_scanning or (last_scan is not None and not unseen),
         failure=None if failure is None else failure.message,
         partitions=0 if last_scan is None else last_scan.partitions,
         partitions_not_read=unseen,

@@ -380,7 +380,8 @@ class RawSettings(BaseModel):
         int | None, PlainValidator(convert.broker_id), About("broker id", in_properties=False)
     ] = None
     """The id of the broker beside this sidecar, whose partitions are then the only ones that it
-    reads for producers; the peers do the same. Default: all brokers are read for theirs."""
+    reads for producers; the peers do the same. Default: all brokers are read for theirs, by the
+    observers alone where there are some."""
 
     producer_id_quota_window_num: Annotated[
         int, PlainValidator(convert.positive_whole), About("windows", "11", in_properties=False)
@@ -426,8 +427,8 @@ class RawSettings(BaseModel):
         tuple[str, ...] | None, PlainValidator(convert.urls), About("URL list", in_properties=False)
     ] = None
     """The other sidecars of the cluster, such as http://kafka-0.kafka:7070: an idempotent producer
-    gets its id from any broker, so only together do they see all of a user's. Default: none is
-    read."""
+    gets its id from any broker, so only together do they see all of a user's. A name with several
+    addresses, as that of a headless Service, is as many sidecars. Default: none is read."""
 
     observers: Annotated[
         int | None,
@@ -435,8 +436,7 @@ class RawSettings(BaseModel):
         About("sidecars", "every sidecar", in_properties=False),
     ] = None
     """So many of the sidecars ask all brokers, and the others follow those, by peers: the same list
-    for all, with every sidecar in it. A name there may have several addresses, as that of a
-    headless Service. Default: every sidecar asks every broker."""
+    for all, with every sidecar in it. Default: every sidecar asks every broker."""
 
     controller_mutations_algorithm: Annotated[
         Algorithm,

@@ -47,10 +47,22 @@ async def observing(daemons: list[Daemon]) -> list[Daemon]:
     ]
 
 
+async def scanning(daemons: list[Daemon]) -> list[Daemon]:
+    """Those that ask all brokers which producer ids write."""
+    answers = await asyncio.gather(*(each.get("/v1/producer-ids") for each in daemons))
+    return [
+        daemon
+        for daemon, answer in zip(daemons, answers, strict=True)
+        if answer["active"]["is_scanning"]
+    ]
+
+
 async def test_two_of_six_ask_the_brokers(kafka: Cluster, daemons: list[Daemon]) -> None:
     """All see a full volume, also when one of the two has been killed; the next takes its place."""
     await all_decide(daemons, 1.0)
     await seen("two observers", lambda: observing(daemons), lambda found: len(found) == OBSERVERS)
+    found = await observing(daemons)
+    await seen("the same two scan", lambda: scanning(daemons), lambda scan: scan == found)
     await kafka.occupy(1, 0, FULL_BYTES)
     await all_decide(daemons, 0.0)
     for daemon in daemons:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import looptime
 import msgspec
 
+from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog, ObservationPage
 from sidecar.peers.observers import Observer, Observers, Sight
 from sidecar.volumes import Membership, Observation, Reading, Volume
@@ -99,8 +100,9 @@ class World:
         def take(observation: Observation) -> None:
             self._take(sidecar, observation)
 
+        where = Addresses(urls, self.now, _one_address)
         sight = Sight(sidecar.log, take, self.now, lambda: "A", lambda: sidecar.whole_at, 70.0)
-        sidecar.observers = Observers(urls, self._count, sight, ask=self._ask, resolve=_one_address)
+        sidecar.observers = Observers(where, self._count, sight, ask=self._ask)
         sidecar.tasks = [
             asyncio.create_task(sidecar.observers.run()),
             asyncio.create_task(self._poll(sidecar)),
@@ -124,7 +126,7 @@ class World:
         self.sidecars[number].tasks[1].cancel()
 
     async def _ask(self, observer: Observer) -> ObservationPage:
-        other = self._by_url[observer.url]
+        other = self._by_url[observer.address.url]
         await asyncio.sleep(self._chance.uniform(*TRANSIT_S))
         if not other.alive:
             raise ConnectionRefusedError(111, "Connection refused")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from sidecar.peers import exchange
+from sidecar.peers.addresses import Addresses, Resolve
 from sidecar.peers.exchange import (
     MOST_ALLOCATED,
     PIECE,
@@ -32,6 +33,10 @@ def allocated(count: int, start_id: str = "a1") -> AllocatedIdLog:
     for number in range(count):
         made.add("bob", number)
     return made
+
+
+def at(*urls: str, resolve: Resolve | None = None) -> Addresses:
+    return Addresses(urls, asyncio.get_running_loop().time, resolve)
 
 
 def ids(*numbers: int) -> list[AllocatedId]:
@@ -144,7 +149,7 @@ async def test_ids_that_wrote_are_taken_as_such(
     written: list[int] = []
     async with following(says(page)) as (misled, _):
         asking = Peers(
-            [misled.url], lambda user, number: found.append((user, number)), written.append
+            at(misled.url), lambda user, number: found.append((user, number)), written.append
         )
         await asking.ask(asking.peers[0])
     assert (seen, wrote) == (found, written)
@@ -236,7 +241,7 @@ async def following(answer: Answer) -> AsyncIterator[tuple[Misled, Peers]]:
     misled = Misled(answer)
     server = await asyncio.start_server(misled.serve, "127.0.0.1", 0)
     misled.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    asking = Peers([misled.url], misled.note)
+    asking = Peers(at(misled.url), misled.note)
     task = asyncio.create_task(asking.run())
     try:
         yield misled, asking
@@ -315,7 +320,7 @@ async def test_a_peer_that_misbehaves_is_reported_once_and_asked_again(
 @pytest.mark.usefixtures("_soon")
 async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_reported() -> None:
     """The port is closed, or a label of the name is longer than 63 characters."""
-    nobody = Peers(["http://127.0.0.1:1", f"http://{'x' * 70}.kafka:7070"], lambda *_: None)
+    nobody = Peers(at("http://127.0.0.1:1", f"http://{'x' * 70}.kafka:7070"), lambda *_: None)
     task = asyncio.create_task(nobody.run())
     await until(lambda: all(peer.failure for peer in nobody.peers))
     assert not task.done()
@@ -362,3 +367,45 @@ async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
         assert 2 < asked - before <= 26
         del misled.in_turn[0]
         assert 100 == max(misled.in_turn.values())
+
+
+@VIRTUAL_TIME
+@pytest.mark.usefixtures("_soon")
+async def test_a_name_with_several_addresses_is_several_peers() -> None:
+    """Each pod behind a headless Service is read, a later one too; one that went is not."""
+    logs = {f"127.0.0.{number}": AllocatedIdLog(f"a{number}") for number in (1, 2, 3)}
+    now = ["127.0.0.1", "127.0.0.2"]
+    servers: list[asyncio.Server] = []
+    asked = {ip: list[str]() for ip in logs}
+    port = 0
+    for ip, log in logs.items():
+        misled = Misled(pages_of(log, asked[ip]))
+        servers.append(await asyncio.start_server(misled.serve, ip, port))
+        port = servers[0].sockets[0].getsockname()[1]
+    url = f"http://sidecars.invalid:{port}"
+
+    async def resolve(_: str) -> list[str]:
+        return now
+
+    seen: list[int] = []
+    asking = Peers(at(url, resolve=resolve), lambda _, number: seen.append(number))
+    task = asyncio.create_task(asking.run())
+    await until(lambda: len(asked["127.0.0.1"]) > 2 and len(asked["127.0.0.2"]) > 2)
+    logs["127.0.0.1"].add("bob", 1)
+    logs["127.0.0.2"].add("bob", 2)
+    await until(lambda: {1, 2} == {*seen})
+    assert [f"{url} at 127.0.0.1", f"{url} at 127.0.0.2"] == [str(x.address) for x in asking.peers]
+    asking.peers[0].lost = asking.lost = 5
+    logs["127.0.0.3"].add("bob", 0)
+    now[0] = "127.0.0.3"
+    await asyncio.sleep(25.0)
+    await until(lambda: len(asked["127.0.0.3"]) > 2)
+    before = len(asked["127.0.0.1"])
+    logs["127.0.0.1"].add("bob", 4)
+    logs["127.0.0.3"].add("bob", 3)
+    await until(lambda: 3 in seen)
+    assert ([1, 2, 3], before, 5) == (sorted(seen), len(asked["127.0.0.1"]), asking.lost)
+    task.cancel()
+    await asyncio.wait([task])
+    for server in servers:
+        server.close()

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from sidecar.http import HttpError
+from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog, ObservationPage
 from sidecar.peers.observers import Observer, Observers, Sight
 from sidecar.peers.rendezvous import in_order
@@ -89,7 +90,7 @@ class Alone:
         self.cluster: str | None = "A"
         self.answer: Callable[[Observer], bytes] = self._nothing
         self.asked: list[str] = []
-        self.resolved = 0
+        self.looked_up = 0
         self.log = ObservationLog("own", loop.time)
         self._addresses = addresses
         sight = Sight(
@@ -100,18 +101,19 @@ class Alone:
             lambda: max((each.observed_at for each in self.taken), default=None),
             60.0,
         )
-        self.observers = Observers(urls, 1, sight, ask=self._ask, resolve=self._resolve)
+        where = Addresses(urls, loop.time, self._resolve)
+        self.observers = Observers(where, 1, sight, ask=self._ask)
 
     @staticmethod
     def _nothing(observer: Observer) -> bytes:
         raise ConnectionRefusedError(111, "Connection refused")
 
     async def _resolve(self, url: str) -> Sequence[str]:
-        self.resolved += 1
+        self.looked_up += 1
         return self._addresses
 
     async def _ask(self, observer: Observer) -> ObservationPage:
-        self.asked.append(observer.address or observer.url)
+        self.asked.append(observer.address.ip or observer.address.url)
         await asyncio.sleep(1.0)
         return msgspec.json.decode(self.answer(observer), type=ObservationPage)
 
@@ -202,7 +204,7 @@ async def test_a_bug_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     alone = Alone("http://b", "http://c")
 
     def breaks(observer: Observer) -> bytes:
-        raise KeyError(observer.url)
+        raise KeyError(str(observer.address))
 
     alone.answer = breaks
     await alone.run(5.0)
@@ -241,9 +243,9 @@ async def test_names_are_looked_up_twice_a_minute() -> None:
     """Not at each look."""
     alone = Alone("http://sidecars", addresses=["10.0.0.1", "10.0.0.2"])
     await alone.run(29.0)
-    assert 1 == alone.resolved
+    assert 1 == alone.looked_up
     await alone.run(32.0)
-    assert 3 == alone.resolved
+    assert 3 == alone.looked_up
 
 
 async def test_whoever_is_followed_observes() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog
 from sidecar.peers.observers import Observers, Sight
 from sidecar.volumes import Membership, Observation, Reading
@@ -36,7 +37,7 @@ async def follow(
     sight = Sight(own, taken.append, clock, lambda: "A", lambda: None, 60.0)
     async with raw_server(answer) as address:
         url = f"http://sidecars.invalid:{address.port}"
-        observers = Observers([url], 2, sight, resolve=addresses)
+        observers = Observers(Addresses([url], clock, addresses), 2, sight)
         task = asyncio.create_task(observers.run())
         try:
             await seen("what was waited for", lambda: until(taken, asked))

@@ -59,6 +59,7 @@ class WatchScene:
         self.source = FakeSource()
         self.counted: list[tuple[str, int]] = []
         self.reported: list[tuple[str | None, int]] = []
+        self.is_wanted = True
         self.watch = ActiveIdWatch(
             self.source,
             ActiveIds(3_600_000),
@@ -66,6 +67,7 @@ class WatchScene:
             lambda user, producer_id: self.reported.append((user, producer_id)),
             self.now,
             interval_s=2.0,
+            is_wanted=lambda: self.is_wanted,
         )
 
     def now(self) -> float:

@@ -154,6 +154,26 @@ async def test_a_scan_that_takes_long_is_followed_by_a_long_pause() -> None:
 
 
 @pytest.mark.looptime
+async def test_who_is_not_to_scan_asks_nobody_and_begins_anew() -> None:
+    """What wrote meanwhile was reported by observers, also on partitions that were new by then."""
+    scene = WatchScene()
+    scene.watch.allocated("bob", 7)
+    scene.source.written = {ORDERS: packed((7, 0))}
+    assert 2 == len(await scan_times(scene, 3.0))
+    scene.is_wanted = False
+    assert 2 == len(await scan_times(scene, 60.0))
+    assert (False, None, 0) == (scene.watch.is_scanning, scene.watch.last_scan, scene.watch.active)
+    scene.is_wanted = True
+    scene.source.new = {CLICKS}
+    scene.source.written = {ORDERS: packed((7, 5)), CLICKS: packed((7, 5))}
+    await scan_times(scene, 1.0)
+    assert (True, []) == (scene.watch.is_scanning, scene.counted)
+    scene.source.written = {ORDERS: packed((7, 6)), CLICKS: packed((7, 5))}
+    await scan_times(scene, 3.0)
+    assert [("bob", 7)] == scene.counted
+
+
+@pytest.mark.looptime
 async def test_time_passes_for_ids_without_an_owner() -> None:
     """Ten seconds after an id wrote it is of unknown owner."""
     scene = WatchScene()

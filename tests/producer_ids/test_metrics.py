@@ -5,6 +5,7 @@ import dataclasses
 from prometheus_client import CollectorRegistry
 
 from sidecar.control.board import Board
+from sidecar.peers.addresses import Addresses
 from sidecar.peers.exchange import Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
 from sidecar.producer_ids.metrics import MOST_USERS, ProducerIdCollector
@@ -91,9 +92,9 @@ def test_of_very_many_users_those_with_the_fewest_tokens_are_reported() -> None:
 
 def test_what_is_followed_is_reported() -> None:
     """Of these peers one fails and one has lost some."""
-    peers = Peers(["http://a:1", "http://b:1"], lambda *_: None)
+    peers = Peers(Addresses(["http://a:1", "http://b:1"], lambda: 0.0), lambda *_: None)
     peers.peers[0].failure = "it answers 500"
-    peers.peers[1].lost = 3
+    peers.lost = 3
     samples = reported(watching(None), peers)
     assert 1 == samples["peers_failing"]
     assert 3 == samples["peer_producer_ids_lost_total"]

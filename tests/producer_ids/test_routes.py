@@ -244,3 +244,6 @@ async def test_what_cannot_be_read_of_ids_that_write_is_reported(sidecar: FakeSi
     scene.source.failure = SILENT
     await scene.watch.scan()
     assert (False, SILENT.message, 0, 0) == await message()
+    scene.watch.is_scanning = False
+    document = (await shown.get("/v1/producer-ids")).json()["active"]
+    assert (False, True) == (document["is_scanning"], document["is_complete"])

@@ -1,0 +1,124 @@
+"""Where the sidecars of ``SIDECAR_PEERS`` are: their names are looked up again and again.
+
+A name with several addresses, as that of a headless Service, is as many sidecars; any other name is
+one. Whose name can't be looked up now is where it was: a resolver that fails for a moment must not
+let anybody forget what has been read from whom.
+
+Example: http://sidecars.kafka:7070 has 10.0.0.1 and 10.0.0.2, so two sidecars are asked. A third
+pod starts, and is asked half a minute later at most.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+_LOOK_UP_S: Final = 30.0
+"""How often names are looked up anew: the pods behind one come and go."""
+_DEADLINE_S: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where one sidecar answers.
+
+    Attributes:
+        url: as set, without a path.
+        ip: the one of the name's several addresses that is this sidecar's; None: the name itself.
+    """
+
+    url: str
+    ip: str | None = None
+
+    def __str__(self) -> str:
+        """For logs and documents."""
+        return self.url if self.ip is None else f"{self.url} at {self.ip}"
+
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+"""URL -> the addresses that its name has; none where it can't be looked up now."""
+
+
+class Addresses:
+    """Looks names up.
+
+    Attributes:
+        known: where the sidecars are, in the order of their names; before the first lookup, at
+            their names.
+    """
+
+    def __init__(
+        self, urls: Sequence[str], clock: Callable[[], float], resolve: Resolve | None = None
+    ) -> None:
+        """Nothing is looked up yet.
+
+        Args:
+            urls: of the sidecars.
+            clock: steady seconds.
+            resolve: None: by the machine's resolver.
+        """
+        self._by_url = {url: [Address(url)] for url in urls}
+        self._clock = clock
+        self._resolve = resolve or _by_resolver
+        self._looked_up_at = -float("inf")
+
+    @property
+    def known(self) -> list[Address]:
+        """See the class."""
+        return [address for each in self._by_url.values() for address in each]
+
+    async def look_up(self) -> bool:
+        """Looks all names up, if that was not done lately; whether it was done now."""
+        now = self._clock()
+        if now - self._looked_up_at < _LOOK_UP_S:
+            return False
+        self._looked_up_at = now
+        for url in self._by_url:
+            ips = await self._resolve(url)
+            if ips:
+                several = [Address(url, ip) for ip in ips]
+                self._by_url[url] = several if len(several) > 1 else [Address(url)]
+        return True
+
+
+async def _by_resolver(url: str) -> list[str]:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(_DEADLINE_S):
+            found = await asyncio.get_running_loop().getaddrinfo(parts.hostname or "", port)
+    except (OSError, TimeoutError, ValueError):
+        # ValueError: it has a label that no name can have.
+        return []
+    return sorted({str(each[4][0]) for each in found})
+
+
+class Requests:
+    """One task for each sidecar that is asked now; initially none."""
+
+    def __init__(self) -> None:
+        """Nobody is asked."""
+        self._tasks: dict[Address, asyncio.Task[None]] = {}
+
+    def retain(self, wanted: Mapping[Address, Callable[[], Coroutine[None, None, None]]]) -> None:
+        """Asks these and no others; one whose task has ended is asked anew at the next call.
+
+        Raises:
+            Exception: what a task that ended raised.
+        """
+        for address, task in list(self._tasks.items()):
+            if address not in wanted or task.done():
+                del self._tasks[address]
+                task.cancel()
+            if task.done():
+                task.result()
+        for address in wanted.keys() - self._tasks.keys():
+            self._tasks[address] = asyncio.create_task(wanted[address](), name=f"asks {address}")
+
+    async def end(self) -> None:
+        """Asks nobody any more."""
+        tasks, self._tasks = list(self._tasks.values()), {}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,75 @@
+"""Names are looked up again and again."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+
+import pytest
+
+from sidecar.peers.addresses import Address, Addresses, Requests
+
+NAMED, ALONE = "http://sidecars:7070", "https://kafka-0.kafka"
+
+
+async def test_a_name_that_cannot_be_looked_up_is_where_it_was() -> None:
+    """It has one address, several, or others than before; a lookup is good for half a minute."""
+    ips: dict[str, Sequence[str]] = {NAMED: ["10.0.0.1", "10.0.0.2"], ALONE: ["10.0.0.9"]}
+    now = 100.0
+
+    async def resolve(url: str) -> Sequence[str]:
+        return ips[url]
+
+    addresses = Addresses([NAMED, ALONE], lambda: now, resolve)
+    assert [Address(NAMED), Address(ALONE)] == addresses.known
+    assert await addresses.look_up()
+    both = [Address(NAMED, "10.0.0.1"), Address(NAMED, "10.0.0.2"), Address(ALONE)]
+    assert both == addresses.known
+    ips[NAMED] = []
+    now += 29.0
+    assert not await addresses.look_up()
+    now += 1.0
+    assert await addresses.look_up()
+    assert both == addresses.known
+    ips[NAMED] = ["10.0.0.2", "10.0.0.3"]
+    now += 30.0
+    assert await addresses.look_up()
+    assert ["10.0.0.2", "10.0.0.3", None] == [each.ip for each in addresses.known]
+
+
+async def test_a_name_is_looked_up_by_the_machine() -> None:
+    """One that is none has no address."""
+    addresses = Addresses(["http://127.0.0.1:1", f"http://{'x' * 70}.kafka"], lambda: 0.0)
+    await addresses.look_up()
+    assert [None, None] == [each.ip for each in addresses.known]
+
+
+async def test_each_is_asked_by_one_task() -> None:
+    """Who is not wanted any more is cut off; who ended is asked anew; a bug reaches the caller."""
+    asked, cut = list[str](), list[str]()
+
+    def asks(name: str) -> dict[Address, Callable[[], Coroutine[None, None, None]]]:
+        async def ask() -> None:
+            asked.append(name)
+            try:
+                await asyncio.sleep(60.0 if name == "waits" else 0.0)
+            except asyncio.CancelledError:
+                cut.append(name)
+                raise
+            if name == "breaks":
+                raise KeyError(name)
+
+        return {Address(name): ask}
+
+    requests = Requests()
+    for _ in range(3):
+        requests.retain(asks("waits") | asks("ends"))
+        await asyncio.sleep(0.01)
+    assert (1, 3, []) == (asked.count("waits"), asked.count("ends"), cut)
+    requests.retain(asks("breaks"))
+    await asyncio.sleep(0.01)
+    assert ["waits"] == cut
+    with pytest.raises(KeyError):
+        requests.retain(asks("breaks"))
+    requests.retain(asks("waits"))
+    await asyncio.sleep(0.0)
+    await requests.end()
+    assert ["waits", "waits"] == cut
