@@ -18,12 +18,13 @@ from sidecar.throttle.scope import to_read, with_contents
 from sidecar.volumes import Failure
 
 LOOK_S: Final = 0.5
-"""A volume may come to its limit without a forecast: until its broker is read all are throttled."""
+"""How often is looked what is to be read, besides at each change."""
 
 MOST: Final = 20
 """So many brokers are read at each look; where more volumes are full, all clients are throttled."""
 
 _AT_ONCE: Final = 5
+_SPACING_S: Final = 0.01
 
 FetchTopics = Callable[[int], Awaitable[Mapping[str, frozenset[str]] | Failure]]
 """Broker id -> log dir -> topics, within a deadline of its own."""
@@ -46,9 +47,13 @@ class ContentsWatch:
 
     async def run(self) -> NoReturn:
         """Reads what is due, until cancelled."""
+        generation = -1
         while True:
-            await asyncio.sleep(LOOK_S)
+            await self.board.wait_for_change(generation, LOOK_S)
+            generation = self.board.snapshot.generation
             await self.look()
+            # A board that is closed no longer lets anybody wait.
+            await asyncio.sleep(_SPACING_S)
 
     async def look(self) -> None:
         """Reads what is due now."""

@@ -27,7 +27,7 @@ from sidecar.throttle.memory import (
     fold_in,
     forget,
 )
-from sidecar.throttle.scope import ALL, scope_of
+from sidecar.throttle.scope import ALL, scope_of, unread
 from sidecar.throttle.slope import SlopeRules, next_slope
 from sidecar.throttle.stop import stopping
 from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
@@ -194,7 +194,7 @@ class VolumeLimit:
         violations = computed.violations if computed else ()
         stop = computed.stopping if computed else ()
         computed_at = computed.computed_at if computed else None
-        expires_at = None if computed is None else computed.computed_at + self.validity_s
+        expires_at = None if computed_at is None else computed_at + self.validity_s
         override = memory.override
         if override is not None and is_valid(override.ends_at, 0.0, now):
             return Decision(
@@ -222,7 +222,7 @@ class VolumeLimit:
             )
             scope = ALL
             if self.is_of_volumes and computed.factor < 1.0:
-                scope = scope_of(memory, violations, self.validity_s, now)
+                scope = scope_of(memory, computed, self.validity_s, now)
             return Decision(
                 computed.factor,
                 Source.OBSERVATION,
@@ -230,7 +230,7 @@ class VolumeLimit:
                 violations,
                 stop,
                 computed_at,
-                expires_at,
+                min(filter(None, (expires_at, scope.until)), default=None),
                 is_sloped=is_sloped,
                 topics=scope.topics,
             )
@@ -260,6 +260,9 @@ class VolumeLimit:
         memory = replace(memory, slope=self._slope(before_it, memory, observation.observed_at))
         computed = _computed(memory, tuple(violations), stopped=stopped)
         memory = replace(memory, computed=computed)
+        if self.is_of_volumes:
+            new = unread(before_it, memory, self.validity_s, observation.observed_at)
+            memory = replace(memory, unread=new)
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
     def _slope(self, before: Memory, memory: Memory, now: float) -> Slope | None:

@@ -217,6 +217,7 @@ class Memory:
             a broker that is not there may feed all.
         contents: what lies in log dirs that throttle, or soon will, as far as that is known; only
             where the scope of a throttle is the volume (``throttle.scope``).
+        unread: log dirs that throttle and were not read yet -> since when, steady seconds.
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
     """
@@ -232,6 +233,7 @@ class Memory:
     retained: Mapping[str, object] = field(default_factory=dict)
     feeds: Mapping[int, frozenset[int]] = field(default_factory=dict)
     contents: Mapping[LogDir, Contents] = field(default_factory=dict)
+    unread: Mapping[LogDir, float] = field(default_factory=dict)
     failed_polls: int = 0
     failure: Failure | None = None
 

@@ -71,11 +71,14 @@ def scoped(scope: Scope) -> str:
     """Whom it is for, as it ends a sentence; "" where it is for all, as is set."""
     if scope.topics is None:
         return f"; for all clients, since {scope.why}" if scope.why else ""
+    if not scope.topics and scope.why:
+        return f"; for nobody yet, since {scope.why}"
     if not scope.topics:
         return "; for nobody, since no topic lies there"
     names = ", ".join(scope.topics[:_NAMED])
     more = f" and {len(scope.topics) - _NAMED:,} more" if len(scope.topics) > _NAMED else ""
-    return f"; for clients that write to {names}{more}"
+    also = f", and {scope.why}" if scope.why else ""
+    return f"; for clients that write to {names}{more}{also}"
 
 
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:

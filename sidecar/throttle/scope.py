@@ -3,8 +3,9 @@
 With ``SIDECAR_THROTTLE_SCOPE=volume`` only clients are throttled that write to a topic of which a
 replica, or one that is on its way, lies on a volume because of which the factor is below 1.0. While
 a volume violates its limit, those below the soft limit alone count for nothing. Where a volume's
-contents are not known, or there are too many topics, all clients are throttled: a throttle that
-can't be aimed must not miss.
+contents can't be read, or there are too many topics, all clients are throttled: a throttle that
+can't be aimed must not miss. A volume that is full all of a sudden is read first, which takes some
+milliseconds, and a second at most: a client that is throttled for nothing waits for up to four.
 
 What a broker's log dir has is read of that broker alone, while it matters: from two minutes before
 a volume is expected at its limit on. A reading counts for the validity, and of a fenced broker,
@@ -14,16 +15,19 @@ Example: /d1 of broker 3 violates, and has partitions of "orders" and "clicks": 
 to one of the two are throttled, on whichever broker its partitions have their leaders.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.throttle.memory import Contents, LogDir, Memory, VolumeState
+from sidecar.throttle.memory import Computed, Contents, LogDir, Memory, VolumeState
 from sidecar.throttle.validity import is_valid
 
 MOST_TOPICS: Final = 2000
 MOST_CHARACTERS: Final = 64_000
 """Of all names together: each answer to a callback has them while producers are throttled."""
+
+UNREAD_S: Final = 1.0
+"""For so long a volume that has come to its limit throttles nobody while it is being read."""
 
 NEAR_S: Final = 120.0
 """A volume that is expected at its limit within so long is read: the first throttle is aimed."""
@@ -35,35 +39,42 @@ class Scope:
 
     Attributes:
         topics: those of clients that write to one of these, sorted; None: all.
-        why: why all are; "" where ``topics`` says whom.
+        why: why all are, or not yet some; "" where ``topics`` says whom.
+        until: the last moment at which that is so without news, steady seconds; None when only news
+            ends it.
     """
 
     topics: tuple[str, ...] | None
     why: str = ""
+    until: float | None = None
 
 
 ALL: Final = Scope(None)
 """All clients, as is set."""
 
 
-def scope_of(
-    memory: Memory, violations: Sequence[VolumeState], validity_s: float, now: float
-) -> Scope:
+def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) -> Scope:
     """Whose producers are throttled at ``now``, steady seconds.
 
     Args:
         memory: with the contents of volumes.
-        violations: the volumes that violate; empty: the factor is on its slope.
+        computed: the factor, below 1.0; without violations it is on its slope.
         validity_s: for how long a reading counts, seconds.
         now: steady seconds.
     """
-    keys = [_key(state) for state in violations] or _on_slope(memory)
+    keys = _throttling(memory, computed)
     topics: set[str] = set()
+    why, until = "", None
     for broker_id, log_dir in keys:
         known = memory.contents.get((broker_id, log_dir))
-        if known is None or not _counts(memory, broker_id, known, validity_s, now):
-            return Scope(None, f"what lies on broker {broker_id} {log_dir} is not known")
-        topics |= known.topics
+        if known is not None and _counts(memory, broker_id, known, validity_s, now):
+            topics |= known.topics
+            continue
+        lies = f"what lies on broker {broker_id} {log_dir} is"
+        since = memory.unread.get((broker_id, log_dir))
+        if known or since is None or computed.stopping or not is_valid(since, UNREAD_S, now):
+            return Scope(None, f"{lies} not known")
+        why, until = f"{lies} being read", min(until or since + UNREAD_S, since + UNREAD_S)
     if not keys:
         return Scope(None, "what lies on the volumes is not known")
     if len(topics) > MOST_TOPICS:
@@ -71,7 +82,32 @@ def scope_of(
     characters = sum(map(len, topics))
     if characters > MOST_CHARACTERS:
         return Scope(None, f"the {len(topics):,} topics there have {characters:,} characters")
-    return Scope(tuple(sorted(topics)))
+    return Scope(tuple(sorted(topics)), why, until)
+
+
+def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dict[LogDir, float]:
+    """Since when volumes throttle that have not been read yet, steady seconds.
+
+    A volume that may have throttled before is none: to release its clients while it is read would
+    do more harm than to throttle others for a moment.
+
+    Args:
+        before: the memory before an observation.
+        memory: after it.
+        validity_s: for how long a computed factor counts, seconds.
+        now: of the observation, steady seconds.
+    """
+    earlier = before.computed
+    if memory.computed is None or earlier is None:
+        return {}
+    is_known = is_valid(earlier.computed_at, validity_s, now)
+    throttled = set(_throttling(before, earlier))
+    return {
+        key: before.unread.get(key, now)
+        for key in _throttling(memory, memory.computed)
+        if key not in memory.contents
+        and (key in before.unread or (is_known and key not in throttled))
+    }
 
 
 def to_read(memory: Memory, now: float) -> frozenset[int]:
@@ -104,6 +140,13 @@ def with_contents(
         for log_dir, topics in log_dirs.items():
             left[broker_id, log_dir] = Contents(frozenset(topics), now)
     return left
+
+
+def _throttling(memory: Memory, computed: Computed) -> list[LogDir]:
+    """The volumes because of which the factor is below 1.0."""
+    if computed.factor == 1.0:
+        return []
+    return [_key(state) for state in computed.violations] or _on_slope(memory)
 
 
 def _on_slope(memory: Memory) -> list[LogDir]:

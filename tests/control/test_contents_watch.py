@@ -52,8 +52,29 @@ async def test_a_full_volume_is_read_at_each_interval() -> None:
     rig.see(0, 900)
     assert (2, None) == (rig.board.snapshot.generation, rig.board.snapshot.decision.topics)
     await run_for(INTERVAL_S + LOOK_S + 1.0, rig.watch.run())
-    assert [(LOOK_S, 1), (INTERVAL_S + LOOK_S, 1)] == rig.read
+    assert [(0.0, 1), (INTERVAL_S, 1)] == [(at - at % LOOK_S, broker) for at, broker in rig.read]
     assert (3, ("a",)) == (rig.board.snapshot.generation, rig.board.snapshot.decision.topics)
+
+
+async def test_a_volume_that_is_full_all_of_a_sudden_is_read_at_once() -> None:
+    """A change is not waited for; nobody is throttled before it is read."""
+    rig = Rig()
+    rig.see(900, 900)
+    task = asyncio.create_task(rig.watch.run())
+    await asyncio.sleep(LOOK_S / 2)
+    rig.see(0, 900)
+    before = rig.board.snapshot.decision.topics
+    await asyncio.sleep(0.02)
+    task.cancel()
+    assert [1] == [broker_id for _, broker_id in rig.read]
+    assert [(), ("a",)] == [before, rig.board.snapshot.decision.topics]
+
+
+async def test_a_board_that_is_closed_does_not_make_it_spin() -> None:
+    """Others get their turn until the end."""
+    rig = Rig()
+    rig.board.close()
+    await run_for(1.0, rig.watch.run())
 
 
 async def test_what_can_not_be_read_ends_nothing() -> None:

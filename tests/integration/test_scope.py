@@ -123,6 +123,30 @@ async def are_at(least: float, most: float, *traffics: Traffic | JavaTraffic) ->
     await seen("their rates", shares, lambda now: all(least <= each <= most for each in now))
 
 
+async def test_a_sudden_fill_throttles_nobody_else(cluster: Cluster, daemons: list[Daemon]) -> None:
+    """What lies on the full volume has not been read before, since it did not fill."""
+    basic = cluster.bootstrap_of("BASIC")
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        free: list[Traffic | JavaTraffic] = [
+            await enter(Traffic(basic, "free", bytes_per_s=RATE, config=librdkafka("web"))),
+            await enter(JavaTraffic(basic, "free", bytes_per_s=RATE, config=java("web"))),
+        ]
+        await are_at(0.85, 1.2, *free)
+        for volume in (0, 1):
+            await cluster.occupy(1, volume, FULL_BYTES)
+        slowest = 1.0
+        for _ in range(6):
+            before = [each.acknowledged_bytes for each in free]
+            await asyncio.sleep(0.5)
+            after = [each.acknowledged_bytes for each in free]
+            shares = [(b - a) / 0.5 / RATE for a, b in zip(before, after, strict=True)]
+            slowest = min(slowest, *shares)
+        for daemon in daemons:
+            assert {"full", "full-too"} <= set((await daemon.factor())["topics"] or ())
+        assert slowest >= 0.4, "nobody stood still"
+
+
 async def test_the_other_tenant_is_not_throttled(cluster: Cluster, daemons: list[Daemon]) -> None:
     """Of librdkafka and Java, with acks=all on the same broker; nor while sidecars are dead."""
     basic = cluster.bootstrap_of("BASIC")

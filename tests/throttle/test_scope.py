@@ -8,7 +8,14 @@ import pytest
 from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Contents, LogDir, Memory, Override
-from sidecar.throttle.scope import MOST_CHARACTERS, MOST_TOPICS, NEAR_S, to_read, with_contents
+from sidecar.throttle.scope import (
+    MOST_CHARACTERS,
+    MOST_TOPICS,
+    NEAR_S,
+    UNREAD_S,
+    to_read,
+    with_contents,
+)
 from sidecar.throttle.slope import SlopeRules
 from tests.throttle.build import reading, remembering, whole
 
@@ -63,6 +70,52 @@ def test_what_is_not_known_is_for_all(contents: Mapping[LogDir, str]) -> None:
     assert decision.reason.endswith(
         f"; for all clients, since what lies on broker {unknown} /d is not known"
     )
+
+
+def see(memory: Memory, at: float, *available: int) -> Memory:
+    """Memory after one more whole observation."""
+    readings = [reading(n, at, {"/d": free}) for n, free in enumerate(available, 1)]
+    return after(whole(at, readings), memory=memory)
+
+
+def test_a_volume_that_is_full_all_of_a_sudden_is_read_first() -> None:
+    """For a second nobody is throttled because of it; what is known of others counts on."""
+    memory = known(see(full(99, 99), 10.0, 99, 20), {(2, "/d"): "b"})
+    memory = see(memory, 20.0, 20, 20)
+    for at in (20.0, 20.0 + UNREAD_S):
+        decision = decided(memory, at)
+        assert (0.0, ("b",), 20.0 + UNREAD_S) == (
+            decision.factor,
+            decision.topics,
+            decision.valid_until,
+        )
+        assert decision.reason.endswith(
+            "; for clients that write to b, and what lies on broker 1 /d is being read"
+        )
+    assert None is decided(memory, 20.1 + UNREAD_S).topics
+    later = see(memory, 20.9, 20, 20)
+    assert None is decided(later, 20.1 + UNREAD_S).topics, "from its first violation on"
+    aimed = decided(known(memory, {(1, "/d"): "a", (2, "/d"): "b"}, 20.0), 20.5)
+    assert (("a", "b"), 20.0 + VALIDITY_S) == (aimed.topics, aimed.valid_until)
+    alone = decided(see(full(99), 10.0, 20), 10.0)
+    assert () == alone.topics
+    assert alone.reason.endswith("; for nobody yet, since what lies on broker 1 /d is being read")
+
+
+def test_a_throttle_is_not_released_to_read_what_lies_there() -> None:
+    """One that may have been in force: at the start, after blindness, of what is not valid."""
+    blind = VALIDITY_S + 1.0
+    stopping = replace(factors, stop_line=MinAvailableBytes(25))
+    stopped = remembering(stopping)(whole(10.0, [reading(1, 10.0, {"/d": 20})]), memory=full(99))
+    lapsed = known(full(99, 99), {(1, "/d"): "a"}, -VALIDITY_S)
+    for memory, at in (
+        (full(20), 0.0),
+        (see(full(20), 10.0, 20), 10.0),
+        (see(full(99), blind, 20), blind),
+        (stopped, 10.0),
+        (see(lapsed, 10.0, 20, 99), 10.0),
+    ):
+        assert None is stopping.decide(memory, at).topics
 
 
 def test_contents_count_for_the_validity() -> None:
