@@ -1,4 +1,4 @@
-"""The status page of a scene, served and opened in a real Chromium."""
+"""Pages in a real Chromium: the status page of a scene, served, and what axe finds on a page."""
 
 import asyncio
 import re
@@ -6,6 +6,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, Page
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as RequestScope
@@ -117,3 +118,12 @@ async def opened(
         await page.goto(served.url)
         yield served, page
         assert [] == [each for each in said if not _EXPECTED.search(each)]
+
+
+async def assert_accessible(page: Page) -> None:
+    """Axe finds nothing."""
+    found = (await Axe().run(page)).response
+    reported = [
+        (each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]
+    ]
+    assert [] == reported

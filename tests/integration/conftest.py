@@ -20,10 +20,12 @@ from typing import Final
 
 import pytest
 import pytest_asyncio
+from playwright.async_api import Browser, async_playwright
 
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.jars import DEFAULT_VERSION, jars
+from tests.integration.chromium import CHROMIUM
 from tests.support.clusters import FENCED_MS, Clusters, Kind
 from tests.support.daemon import Beside, Daemon, Start
 from tests.support.secured import SecureKafka, secured
@@ -93,6 +95,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             versions |= {str(item.callspec.params.get("version", DEFAULT_VERSION))}
     for version in sorted(versions):
         asyncio.run(jars(version, cache_folder(os.environ)))
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Debian's Chromium; without a sandbox, which root can't have."""
+    assert CHROMIUM, "Chromium is missing: apt-get install -y chromium"
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield chromium
+        await chromium.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -1,16 +1,13 @@
 """The status page in a real Chromium: live, lost, by keyboard, without JavaScript, and for axe."""
 
 import re
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page
 from playwright.async_api import expect as expected
 
 from tests.api.build import TOKEN
-from tests.integration.chromium import CHROMIUM, SOON_MS, opened
+from tests.integration.chromium import SOON_MS, assert_accessible, opened
 from tests.integration.status_scenes import SCENES, Scene, normal, throttled
 
 DEADLINE_MS = 15_000
@@ -23,30 +20,9 @@ DESK = 1100
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    """Debian's Chromium; without a sandbox, which root can't have."""
-    assert CHROMIUM, "Chromium is missing: apt-get install -y chromium"
-    async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-        yield chromium
-        await chromium.close()
-
-
 async def shown(page: Page, selector: str, text: str | re.Pattern[str]) -> None:
     """Waits until something says what it should."""
     await expected(page.locator(selector)).to_contain_text(text, timeout=SOON_MS)
-
-
-async def assert_accessible(page: Page) -> None:
-    """Axe finds nothing."""
-    found = (await Axe().run(page)).response
-    reported = [
-        (each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]
-    ]
-    assert [] == reported
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])

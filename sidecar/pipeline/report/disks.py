@@ -29,7 +29,7 @@ _Volume = tuple[str, str]
 
 def disk_section(forecasts: Sequence[Row], volumes: Iterable[Row]) -> str:
     """Of rows of GOLD_DISK_FORECAST and of SILVER_VOLUME."""
-    newest = _newest(forecasts)
+    newest = newest_forecasts(forecasts)
     if not newest:
         return section("Disks", said("No forecast was made: there is no volume history."))
     readings = _readings(volumes)
@@ -45,7 +45,8 @@ def disk_section(forecasts: Sequence[Row], volumes: Iterable[Row]) -> str:
     return section("Disks", intro, few(plots), _table(urgent))
 
 
-def _newest(rows: Iterable[Row]) -> list[Row]:
+def newest_forecasts(rows: Iterable[Row]) -> list[Row]:
+    """The last one of each volume."""
     found: dict[_Volume, Row] = {}
     for row in sorted(rows, key=lambda each: seconds(each["as_of"])):
         found[_volume(row)] = row

@@ -5,9 +5,10 @@ from datetime import datetime
 from html import escape
 
 from sidecar.pipeline.report import figures
+from sidecar.pipeline.report.answers import answers
 from sidecar.pipeline.report.disks import disk_section
 from sidecar.pipeline.report.grid import Cell, named, table
-from sidecar.pipeline.report.page import page, said, section
+from sidecar.pipeline.report.page import page, said, searched, section
 from sidecar.pipeline.report.recommendation import recommendation_section
 from sidecar.pipeline.report.replay import replay_section
 from sidecar.pipeline.report.rows import Row, text
@@ -26,14 +27,14 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime) -> str:
         ReportError: a column holds what it should not.
     """
     recommended = tables.get("gold_recommendation", ())
-    parts = [
-        _head(tables),
+    details = [
         recommendation_section(recommended),
         usage_section(tables.get("gold_usage_1s", ())),
         replay_section(tables.get("gold_replay", ()), recommended),
         disk_section(tables.get("gold_disk_forecast", ()), tables.get("silver_volume", ())),
         _quarantine(tables.get("quarantine", ())),
     ]
+    parts = [_head(tables), answers(tables), searched(details)]
     return page("Kafka quotas and disks", f"Made {figures.moment(now)} UTC.", parts)
 
 

@@ -11,6 +11,7 @@ from typing import Final
 UNKNOWN: Final = "-"
 
 _BYTES: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+_LEAST_SHARE: Final = 1e-4
 _UNITS: Final = {
     "request": "% of a thread",
     "controller_mutation": "partitions/s",
@@ -81,6 +82,8 @@ def amount(value: float | None, quota_type: str) -> str:
 
 def share(value: float | None) -> str:
     """Percent of a share."""
+    if value is not None and 0 < value < _LEAST_SHARE:
+        return f"under {_LEAST_SHARE * 100:g} %"
     return UNKNOWN if value is None else f"{number(float(f'{value * 100:.3g}'))} %"
 
 

@@ -10,6 +10,9 @@ from html import escape
 from typing import Final
 
 _NUMBER: Final = ' class="n"'
+_LONG_NUMBER: Final = ' class="n long"'
+_LONG: Final = 24
+"""Characters; what is longer has several lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +23,12 @@ class Cell:
         text: what is read.
         value: what it is sorted by; None for what isn't known, which is always last; a text is
             sorted as such.
+        also: what it is found by besides, when it is searched for.
     """
 
     text: str
     value: float | str | None = None
+    also: str = ""
 
 
 def named(text: str) -> Cell:
@@ -42,13 +47,16 @@ def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[Cell]])
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption>'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f"<table><caption>{escape(caption)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def _cell(cell: Cell) -> str:
     if isinstance(cell.value, str):
-        return f'<td data-v="{escape(cell.value)}">{escape(cell.text)}</td>'
+        also = f' data-also="{escape(cell.also)}"' if cell.also else ""
+        return f'<td data-v="{escape(cell.value)}"{also}>{escape(cell.text)}</td>'
     value = "" if cell.value is None else f' data-n="{cell.value!r}"'
-    return f"<td{_NUMBER}{value}>{escape(cell.text)}</td>"
+    kind = _NUMBER if len(cell.text) <= _LONG else _LONG_NUMBER
+    return f"<td{kind}{value}>{escape(cell.text)}</td>"

@@ -37,11 +37,24 @@ code{font:.9em ui-monospace,monospace;background:var(--soft);padding:.1em .3em;b
 .s4.line{stroke-dasharray:4 2}.s5.line{stroke-dasharray:1 3}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1.2rem;list-style:none;margin:0;padding:0;
 font-size:.85rem}.legend svg{display:inline-block;width:28px;height:8px;margin-right:.4rem}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:1rem}
+.card{border:1px solid var(--line);border-radius:6px;padding:.75rem 1rem}
+.card h2{margin:0 0 .5rem;font-size:1.1rem;border:0}.card h3{margin:.6rem 0 .1rem;
+font-size:.85rem;color:var(--dim);font-weight:600}
+.bars{list-style:none;margin:0;padding:0;font-size:.85rem}.bars li{display:flex;flex-wrap:wrap;
+justify-content:space-between;gap:0 .75rem;padding:.15rem 0;overflow-wrap:anywhere}
+.track{position:relative;flex:0 0 100%;height:8px;background:var(--soft);border-radius:3px}
+.track i{position:absolute;top:0;bottom:0;background:#0072b2;border-radius:3px}
+.track b{position:absolute;top:-2px;bottom:-2px;width:3px;background:var(--ink)}
+details{margin:.5rem 0;border-top:1px solid var(--line)}summary{cursor:pointer;padding:.5rem 0}
+summary h2{display:inline;margin:0;border:0;font-size:1.1rem}
+.search{margin:2rem 0 .5rem}input{font:inherit;color:inherit;background:var(--paper);
+border:1px solid var(--dim);border-radius:4px;padding:.25rem .5rem;max-width:100%}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0;width:100%}
 caption{text-align:left;color:var(--dim);padding:.25rem 0}
-th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+th,td{padding:.25rem .35rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-td:last-child:not(.n):not(:empty){min-width:18rem}
+.n.long{white-space:normal}td:last-child:not(.n):not(:empty){min-width:10rem}
 th{background:var(--soft)}th button{all:unset;cursor:pointer;font-weight:600}
 th button:focus-visible{outline:2px solid #0072b2}
 th[aria-sort=ascending] button::after{content:" \\25b2"}
@@ -65,6 +78,24 @@ document.querySelectorAll("th button").forEach(button => button.addEventListener
     return down ? -order : order;
   }).forEach(row => body.append(row));
 }));
+const search = document.querySelector(".search"), input = search.querySelector("input");
+const parts = [...document.querySelectorAll("details")];
+search.addEventListener("submit", event => event.preventDefault());
+input.addEventListener("input", () => {
+  const wanted = input.value.trim().toLowerCase();
+  let all = 0;
+  for (const part of parts) {
+    let found = 0;
+    for (const row of part.querySelectorAll("tbody tr")) {
+      const text = [...row.cells].map(cell => cell.textContent + " " + (cell.dataset.also || ""));
+      row.hidden = !text.join(" ").toLowerCase().includes(wanted);
+      found += !row.hidden;
+    }
+    all += found;
+    part.open = wanted !== "" && found > 0;
+  }
+  search.querySelector("output").value = wanted && `${all} ${all === 1 ? "row" : "rows"}`;
+});
 """
 
 _TYPED: Final = re.compile("`([^`]*)`")
@@ -85,8 +116,30 @@ def page(title: str, made: str, sections: Sequence[str]) -> str:
 
 
 def section(heading: str, *parts: str) -> str:
-    """A section of the page; its heading is text, its parts are HTML."""
-    return f"<section><h2>{escape(heading)}</h2>{''.join(parts)}</section>"
+    """A section behind the first screen; its heading is text, its parts are HTML."""
+    return (
+        f"<details><summary><h2>{escape(heading)}</h2></summary>"
+        f"<section>{''.join(parts)}</section></details>"
+    )
+
+
+def searched(sections: Sequence[str]) -> str:
+    """Sections under a field that finds rows of their tables."""
+    field = (
+        '<form class="search" role="search"><label>Find a tenant, a broker, a log dir '
+        '<input type="search" autocomplete="off"></label> <output></output></form>'
+    )
+    return field + "".join(sections)
+
+
+def card(question: str, *parts: str) -> str:
+    """A question of the first screen and its answer; the question is text, its parts are HTML."""
+    return f'<section class="card"><h2>{escape(question)}</h2>{"".join(parts)}</section>'
+
+
+def cards(found: Sequence[str]) -> str:
+    """Cards, two beside each other where there is room."""
+    return f'<div class="cards">{"".join(found)}</div>'
 
 
 def said(text: str) -> str:

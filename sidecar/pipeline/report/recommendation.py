@@ -14,11 +14,13 @@ from sidecar.pipeline.report.plots import Mark, bars
 from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, count, text, value
 
 _MOST_ROWS: Final = 1000
+_FEWEST_TOGETHER: Final = 3
+_NAMED: Final = 3
 
 
 def recommendation_section(rows: Sequence[Row]) -> str:
     """Of rows of GOLD_RECOMMENDATION, the newest day of each tenant."""
-    newest = _newest(rows)
+    newest = newest_of_tenants(rows)
     if not newest:
         return section("Recommended quotas", said("None was made."))
     plots = [
@@ -35,7 +37,8 @@ def recommendation_section(rows: Sequence[Row]) -> str:
     return section("Recommended quotas", intro, few(plots), _table(newest))
 
 
-def _newest(rows: Sequence[Row]) -> list[Row]:
+def newest_of_tenants(rows: Sequence[Row]) -> list[Row]:
+    """The last one of each tenant and quota type, by type, the largest first."""
     found: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda each: text(each, "dt")):
         found[text(row, "quota_type"), text(row, "entity")] = row
@@ -69,34 +72,79 @@ def _sums(quota_type: str, rows: Sequence[Row]) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     headings = (
-        *("Tenant", "Quota", "In force", "Recommended", "Throttled then", "Percentile"),
-        *("Peak rate", "Charges", "Hours", "Coverage", "Confidence", "Refused because"),
+        *("Tenant", "Quota", "In force", "Recommended", "Throttled then", "Peak rate"),
+        *("Percentile", "Confidence", "Stands on", "Refused because"),
     )
-    body = [_row(row) for row in rows[:_MOST_ROWS]]
-    left = len(rows) - len(body)
+    grouped = [some for kind in QUOTA_TYPES for some in by_quota(kind, rows)]
+    body = [_row(some) for some in grouped[:_MOST_ROWS]]
+    left = len(grouped) - len(body)
     more = f"; {left:,} more are in gold_recommendation" if left else ""
     return table(f"Each tenant{more}", headings, body)
 
 
-def _row(row: Row) -> list[Cell]:
+def by_quota(quota_type: str, rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of a type, each for itself, but those of the smallest quota of all together."""
+    mine = [row for row in rows if row["quota_type"] == quota_type]
+    quotas = [quota for row in mine if (quota := value(row, "quota")) is not None]
+    least = min(quotas, default=None)
+    if quotas.count(least or 0.0) < _FEWEST_TOGETHER:
+        return [[row] for row in mine]
+    smallest = [row for row in mine if value(row, "quota") == least]
+    others = [[row] for row in mine if value(row, "quota") not in {None, least}]
+    refused = [[row] for row in mine if value(row, "quota") is None]
+    return [*others, smallest, *refused]
+
+
+def _row(rows: Sequence[Row]) -> list[Cell]:
+    """Of one tenant, or of several with the same recommendation."""
+    row = rows[0]
     quota_type = text(row, "quota_type")
-    rates = [
-        Cell(figures.rate(value(row, name), quota_type), value(row, name))
-        for name in ("in_force", "quota", "percentile_rate", "peak_rate")
+    in_force = {value(each, "in_force") for each in rows}
+    shares = [share for each in rows if (share := value(each, "throttled_share")) is not None]
+    highest = [
+        max((found for each in rows if (found := value(each, name)) is not None), default=None)
+        for name in ("peak_rate", "percentile_rate")
     ]
-    share, coverage = value(row, "throttled_share"), value(row, "coverage")
-    events, hours = value(row, "events"), value(row, "hours")
-    order = {"low": 1.0, "medium": 2.0, "high": 3.0}
-    confidence = text(row, "confidence")
+    hours = [found for each in rows if (found := value(each, "hours")) is not None]
+    coverage = [found for each in rows if (found := value(each, "coverage")) is not None]
+    confidence = min((text(each, "confidence") for each in rows), key=_order)
+    stands_on = (
+        f"{figures.number(count(rows, 'events'))} charges,"
+        f" {figures.hours(min(hours, default=None))},"
+        f" {figures.share(min(coverage, default=None))} covered"
+    )
+    several = len(rows) > 1
     return [
-        named(text(row, "entity")),
+        cell_of_tenants(rows),
         named(figures.kind(quota_type)),
-        *rates[:2],
-        Cell("at most " + figures.share(share) if share is not None else figures.UNKNOWN, share),
-        *rates[2:],
-        Cell(figures.number(events), events),
-        Cell(figures.hours(hours), hours),
-        Cell(figures.share(coverage), coverage),
-        Cell(confidence, order.get(confidence)),
+        Cell("various")
+        if len(in_force) > 1
+        else Cell(figures.rate(value(row, "in_force"), quota_type), value(row, "in_force")),
+        Cell(figures.rate(value(row, "quota"), quota_type), value(row, "quota")),
+        Cell("at most " + figures.share(max(shares)), max(shares))
+        if shares
+        else Cell(figures.UNKNOWN),
+        *(
+            Cell(("up to " if several else "") + figures.rate(found, quota_type), found)
+            for found in highest
+        ),
+        Cell(confidence, _order(confidence)),
+        Cell(stands_on, count(rows, "events")),
         named(text(row, "refused")),
     ]
+
+
+def _order(confidence: str) -> float:
+    return {"low": 1.0, "medium": 2.0, "high": 3.0}.get(confidence, 0.0)
+
+
+def cell_of_tenants(rows: Sequence[Row]) -> Cell:
+    """Their names; of several the first ones, and the others to be found by."""
+    names = [text(row, "entity") for row in rows]
+    if len(names) == 1:
+        return named(names[0])
+    some = ", ".join(names[:_NAMED])
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return Cell(
+        f"{len(names):,} with the smallest: {some}{more}", names[0], also=" ".join(names[_NAMED:])
+    )

@@ -105,6 +105,12 @@ def _table(rows: Iterable[Row], span_s: float) -> str:
     return table(caption, headings, body)
 
 
+def span_s(rows: Sequence[Row]) -> float:
+    """From the first window to the last, which is a second at least."""
+    moments = [seconds(row["window_start"]) for row in rows]
+    return max(moments) + 1 - min(moments)
+
+
 def _per(quota_type: str, span_s: float) -> float:
     return span_s / 3600 if quota_type == "producer_ids" else span_s
 

@@ -11,7 +11,7 @@ from tests.pipeline.report.rows import GB, NOW, forecast, reading, usage
 
 DAY = date(2026, 1, 5)
 EVIL = '<script>alert("x")</script>'
-VOID = frozenset({"meta"})
+VOID = frozenset({"meta", "input"})
 
 
 class Page(HTMLParser):
@@ -113,7 +113,7 @@ def test_it_stands_alone() -> None:
     page = report(FULL, NOW)
     found = Page(page)
     assert [] == found.open
-    assert (1, 5) == (found.count("main"), page.count("<section>"))
+    assert (1, 4, 5) == (found.count("main"), page.count('class="card"'), found.count("details"))
     assert "<code>throttle-sidecar quotas diff --plan plan.json</code>" in page
     assert {"script": 1, "style": 1} == {tag: found.count(tag) for tag in ("script", "style")}
     assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in found.elements}
@@ -136,7 +136,8 @@ def test_every_number_is_there() -> None:
     expected = [
         *("120 MB", "203 kB/s", "at least 100 s of threads", "1.5 s"),
         *("45 %", "1 min 1 s", "900 ms"),
-        *("2 MB/s", "at most 0.5 %", "1.5 MB/s", "98 %", "no candidate"),
+        *("2 MB/s", "at most 0.5 %", "1.5 MB/s", "no candidate"),
+        "200 charges, 2 h, 98 % covered",
         "capacity of the smallest broker: 6 MB/s",
         *("400 MB/h", "30 h", "9 h", "12 h", "it shrinks"),
         *("3 lines, by file and reason", "2026-01-05 08:00:00 UTC", "4 others"),
@@ -171,6 +172,8 @@ def test_empty_tables_are_said_to_be(tables: dict[str, list[Row]]) -> None:
     assert expected == headings
     assert "No forecast was made: there is no volume history." in found.texts
     assert 0 == found.count("table")
+    answers = ["No usage is known.", "No quota was recommended."]
+    assert [2, 1] == [found.texts.count(answer) for answer in answers]
 
 
 def test_what_is_no_time_is_refused() -> None:
@@ -186,3 +189,24 @@ def test_tables_are_sorted_by_value() -> None:
     numbers = [values["data-n"] for values in cells if "data-n" in values]
     assert "1500000.0" in numbers
     assert any(values.get("class") == "n" and "data-n" not in values for values in cells)
+
+
+def test_tenants_at_the_smallest_quota_are_one_row() -> None:
+    """Three or more of them; each is found by its name, and those with another have their own."""
+    small = [recommended(f"user=u{number}", 1e5, None) for number in range(6)]
+    small[5] = {**small[5], "in_force": None, "hours": 1.0, "coverage": 0.5, "peak_rate": 4e6}
+    for count, rows in ((6, 1 + 2), (2, 2 + 2)):
+        made = [
+            recommended("user=large", 2e6, None),
+            *small[-count:],
+            recommended("user=refused", None, "no candidate"),
+        ]
+        page = report({"gold_recommendation": made}, NOW)
+        table = page[page.index("Each tenant") :]
+        assert rows == table.partition("</table>")[0].count("<tr>") - 1
+    page = report({"gold_recommendation": small}, NOW)
+    texts = Page(page).texts
+    assert "6 with the smallest: user=u0, user=u1, user=u2 and 3 more" in texts
+    assert {"various", "up to 4 MB/s", "1,200 charges, 1 h, 50 % covered"} <= {*texts}
+    also = [values.get("data-also") for _, values in Page(page).elements]
+    assert "user=u3 user=u4 user=u5" in also
