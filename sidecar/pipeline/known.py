@@ -4,13 +4,13 @@ Example: the two million requests of a day are of some hundred clients, from 96 
 "kafka" are the brokers' own.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 
 from sidecar.pipeline.by_workers import Batches
@@ -26,9 +26,14 @@ KEYS: Final = ("user", "client_id", "src_file")
 NEEDED: Final = (*KEYS, "quota_ts", "is_follower", "api")
 """The columns that requests are counted by."""
 COUNTED: Final = "user string, client_id string, src_file string, rows bigint, brokers bigint"
-"""How many rows have the same, and how many of those only brokers send."""
+"""A client, how many rows are its, and how many of those only brokers send; or, without a client,
+a file. So they are as many as both together, and not as both multiplied."""
 _COUNTS: Final = {"rows": pa.int64(), "brokers": pa.int64()}
 _ROWS: Final = pa.schema([*((name, pa.string()) for name in KEYS), *_COUNTS.items()])
+_CLIENTS: Final = pa.schema([field for field in _ROWS if field.name != "src_file"])
+_NO_CLIENTS: Final = _CLIENTS.empty_table()
+_MOST_UNSUMMED: Final = 100_000
+"""Clients of several batches, before the same ones are added up."""
 _OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITION")
 
 
@@ -51,20 +56,35 @@ class Known:
 
     @classmethod
     def of(cls, counted: DataFrame) -> "Known":
-        """Of COUNTED, by a query."""
-        rows = counted.collect()
+        """Of COUNTED, by a query; what tasks have counted of the same client is added up there."""
+        summed = counted.groupBy(*KEYS).agg(
+            sf.sum("rows").alias("rows"), sf.sum("brokers").alias("brokers")
+        )
+        return cls.of_rows(summed.collect())
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Mapping[str, Any] | Row]) -> "Known":
+        """Of COUNTED, each client and file once."""
+        files, clients = [], {}
+        for row in rows:
+            if row["src_file"] is None:
+                clients[row["user"], row["client_id"]] = row
+            else:
+                files.append(row["src_file"])
         return cls(
-            sorted({(row["user"], row["client_id"]) for row in rows}),
-            sorted({row["src_file"] for row in rows}),
-            sum(row["rows"] for row in rows),
-            frozenset(row["user"] for row in rows if row["brokers"]),
+            sorted(clients),
+            sorted(files),
+            sum(row["rows"] for row in clients.values()),
+            frozenset(row["user"] for row in clients.values() if row["brokers"]),
         )
 
     @classmethod
     def of_events(cls, events: DataFrame) -> "Known":
         """Of EVENTS; reads them once."""
-        rows = sf.count(sf.lit(1)).alias("rows")
-        return cls.of(events.groupBy(*KEYS).agg(rows, sf.lit(0).alias("brokers")))
+        rows = events.groupBy(*KEYS).agg(sf.count(sf.lit(1)).alias("rows"))
+        sets = rows.groupingSets([["user", "client_id"], ["src_file"]], *KEYS)
+        counts = sf.sum("rows").alias("rows"), sf.lit(0).alias("brokers")
+        return cls.of_rows(sets.agg(*counts).collect())
 
     @property
     def numbers(self) -> Numbers:
@@ -81,14 +101,37 @@ class Known:
 
 
 def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Requests with NEEDED, as COUNTED."""
+    """Requests with NEEDED, as COUNTED: each client and each file of all of them once."""
+    clients = _NO_CLIENTS
+    files: set[str] = set()
     for batch in batches:
         names, api = coded(batch["api"])
         is_brokers = np.array([name in _OF_BROKERS for name in names], np.bool_)[api]
         is_brokers |= flags(batch, "is_follower", missing=False)
-        found = pa.Table.from_batches([batch.select(KEYS)])
-        counting = found.append_column("brokers", pa.array(is_brokers.astype(np.int64)))
-        grouped = counting.group_by(list(KEYS), use_threads=False)
-        summed = grouped.aggregate([([], "count_all"), ("brokers", "sum")])
-        named = summed.rename_columns([*KEYS, "rows", "brokers"]).combine_chunks()
-        yield from named.cast(_ROWS).to_batches()
+        rows = pa.RecordBatch.from_arrays(
+            [
+                batch["user"].cast(pa.string()),
+                batch["client_id"].cast(pa.string()),
+                pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows),
+                pa.array(is_brokers.astype(np.int64)),
+            ],
+            schema=_CLIENTS,
+        )
+        clients = pa.concat_tables([clients, _summed(pa.Table.from_batches([rows]))])
+        if clients.num_rows > _MOST_UNSUMMED:
+            clients = _summed(clients)
+        files.update(batch["src_file"].unique().to_pylist())
+    clients = _summed(clients)
+    nobody = pa.nulls(len(files), pa.string())
+    none = pa.repeat(pa.scalar(0, pa.int64()), len(files))
+    of_files = pa.Table.from_arrays(
+        [nobody, nobody, pa.array(sorted(files), pa.string()), none, none], schema=_ROWS
+    )
+    of_clients = clients.add_column(2, "src_file", pa.nulls(clients.num_rows, pa.string()))
+    yield from pa.concat_tables([of_clients, of_files]).to_batches()
+
+
+def _summed(clients: pa.Table) -> pa.Table:
+    grouped = clients.group_by(["user", "client_id"], use_threads=False)
+    summed = grouped.aggregate([("rows", "sum"), ("brokers", "sum")])
+    return summed.rename_columns(_CLIENTS.names)

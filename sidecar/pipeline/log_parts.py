@@ -6,15 +6,20 @@ Example: a file of 150 MB is 3 parts of at most 64 MiB; 96 files of 26 MB are re
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 
+from sidecar.pipeline.kernels.values import Flags, Longs
 from sidecar.pipeline.lines import Unread, blocks, parts, unpacked_blocks
+from sidecar.pipeline.log_clock import Doubled, ahead_ms, doubled
 from sidecar.pipeline.paths import LogFile
 from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
-from sidecar.pipeline.stored_logs import open_input
+from sidecar.pipeline.second_pass import SecondPass, second_pass, times_of, times_of_packed
+from sidecar.pipeline.stored_logs import open_log
 
 SPLIT_BYTES: Final = 1 << 26
 TASK_BYTES: Final = 1 << 27
@@ -54,7 +59,19 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
     """
     file = part.file
     zone = ZoneInfo(file.zone)
-    with open_input(file.path, file.options) as opened:
+
+    def is_second(offsets: Longs, seconds: Longs) -> Flags:
+        found = np.zeros(len(seconds), np.bool_)
+        left = np.ones(len(seconds), np.bool_)
+        while left.any():
+            # Of one autumn nearly always: a file has lines of a day or so.
+            hour = doubled(int(seconds[left][0]), zone)
+            of_hour = (seconds >= hour.start) & (seconds < hour.end)
+            found[of_hour] = _second_pass(file, hour).has(offsets[of_hour], seconds[of_hour])
+            left &= ~of_hour
+        return found
+
+    with open_log(file) as opened:
         pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)
         for piece in pieces:
             if isinstance(piece, Unread):
@@ -68,7 +85,20 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
                 src_file=file.path,
                 offset=piece.offset,
                 schema=schema,
+                is_second=is_second,
             )
+
+
+@lru_cache(maxsize=16)
+def _second_pass(file: LogFile, hour: Doubled) -> SecondPass:
+    """Which lines of a file are of the second pass; parts of it ask one after the other."""
+    ahead_s = int(ahead_ms(np.array([hour.start]), ZoneInfo(file.zone), 1)[0]) / 1000
+    changed = None if file.changed_at is None else file.changed_at + ahead_s
+    with open_log(file) as opened:
+        if not file.packed:
+            return second_pass(times_of(opened, file.size), file.size, hour, changed)
+        time_at, size = times_of_packed(opened)
+        return second_pass(time_at, size, hour, changed)
 
 
 def in_tasks(parts: Sequence[Part], cores: int) -> list[list[Part]]:

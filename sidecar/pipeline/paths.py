@@ -18,6 +18,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from sidecar.errors import SidecarError
+from sidecar.pipeline.growing import Head
 
 NAMED: Final = r"(?:broker|kafka|node|controller)(?:[-_]?|(?:_id)?=)"
 """What is before a broker's id in a name: ``broker-``, ``kafka_``, Hive's ``broker=``."""
@@ -84,6 +85,9 @@ class LogFile:
         zone: the name of its clock's time zone.
         size: bytes, as it is stored.
         options: of the store that it is in, as in the path.
+        changed_at: when it was changed last, seconds since 1970; None: it is not known.
+        head: its beginning, which it is known by when it is opened; None in object storage, where
+            nothing is appended or renamed.
     """
 
     path: str
@@ -91,6 +95,8 @@ class LogFile:
     zone: str
     size: int
     options: str = ""
+    changed_at: float | None = None
+    head: Head | None = None
 
     @property
     def packed(self) -> bool:

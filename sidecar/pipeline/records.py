@@ -4,7 +4,7 @@ Example: the 8 lines by hand of every API that matters are 8 rows and none rejec
 line after them, 8 rows and one rejected as torn, at the byte where that line begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -12,11 +12,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from sidecar.pipeline.kernels.values import Longs
-from sidecar.pipeline.rows import Row, row
+from sidecar.pipeline.kernels.values import Flags, Longs
+from sidecar.pipeline.log_clock import is_doubled
+from sidecar.pipeline.rows import Row, local_us, row
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
 from sidecar.pipeline.usual import Buffer, Usual, usual
-from sidecar.requestlog.line import Rejected, parse
+from sidecar.requestlog.line import Line, Rejected, parse
 
 _ARROW: Final = {
     "int": pa.int32(),
@@ -51,6 +52,18 @@ def _schema(table: Table) -> pa.Schema:
 ROWS: Final = _schema(SILVER_REQUEST)
 """SILVER_REQUEST without what it is partitioned by, which follows from log_ts."""
 REJECTED: Final = _schema(QUARANTINE)
+_FIRST_S: Final = 31_536_000
+_LAST_S: Final = 253_339_228_800
+"""Of 1971 and 9999: what is beyond is of no zone that is put back, and can't be reckoned in all."""
+
+
+IsSecond = Callable[[Longs, Longs], Flags]
+"""Bytes where lines begin, and their times, seconds that the clock showed since 1970 as if it were
+UTC's; all of them it shows twice -> which lines are of the second pass."""
+
+
+def _in_first_pass(offsets: Longs, _seconds: Longs) -> Flags:
+    return np.zeros(len(offsets), np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,7 @@ def parse_block(
     src_file: str,
     offset: int,
     schema: pa.Schema = ROWS,
+    is_second: IsSecond = _in_first_pass,
 ) -> Parsed:
     """Reads a block.
 
@@ -79,13 +93,28 @@ def parse_block(
         src_file: the file that it is of.
         offset: bytes of that file before it.
         schema: of ``ROWS``, the columns that rows are to have; the others are not made.
+        is_second: is called with lines whose time the clock showed twice.
     """
+
+    def passes(starts: Longs, seconds: Longs) -> Flags | None:
+        found = is_doubled(seconds, zone)
+        if found is not None:
+            found[found] = is_second(starts[found] + offset, seconds[found])
+        return found
+
+    def fold(line: Line, start: int) -> int:
+        second = local_us(line.time) // 1_000_000
+        if not _FIRST_S <= second < _LAST_S:
+            return 0
+        found = passes(np.array([start]), np.array([second]))
+        return int(found is not None and found[0])
+
     quick = usual(block)
     rows: list[tuple[Row, int]] = []
     rejected: list[tuple[Rejected, int, int]] = []
     for start, end in quick.left.tolist():
         parsed = parse(bytes(block[start:end]))
-        made = parsed if isinstance(parsed, Rejected) else row(parsed, zone)
+        made = parsed if isinstance(parsed, Rejected) else row(parsed, zone, fold(parsed, start))
         if isinstance(made, Rejected):
             rejected.append((made, offset + start, end - start))
         else:
@@ -94,7 +123,9 @@ def parse_block(
         _merged(
             _rows(rows, broker, src_file, schema),
             np.array([start for _, start in rows], np.int64),
-            _usual_rows(quick, offset, zone, broker, src_file, schema),
+            _usual_rows(
+                quick, offset, zone, broker, src_file, schema, passes(quick.starts, quick.seconds)
+            ),
             quick.starts + offset,
         ),
         _rejected(rejected, broker, src_file),
@@ -118,11 +149,17 @@ def _rows(
 
 
 def _usual_rows(  # noqa: PLR0917  as parse_block's
-    quick: Usual, offset: int, zone: ZoneInfo, broker: int, src_file: str, schema: pa.Schema
+    quick: Usual,
+    offset: int,
+    zone: ZoneInfo,
+    broker: int,
+    src_file: str,
+    schema: pa.Schema,
+    is_second: Flags | None,
 ) -> pa.RecordBatch:
     count = len(quick.rows)
     columns = {
-        **quick.columns(schema.names, zone),
+        **quick.columns(schema.names, zone, is_second),
         "broker": pa.repeat(pa.scalar(broker, pa.int32()), count),
         "src_file": pa.repeat(pa.scalar(src_file, pa.string()), count),
         "src_offset": pa.array(quick.starts + offset),

@@ -3,8 +3,8 @@
 This is what a row means; ``usual`` gives the same rows faster. A line with what no column can hold,
 a time before 1970 or a number beyond 64 bits, is not read.
 
-The log's times are of the broker's clock, in a zone that the line doesn't name. In the hour that a
-clock goes through twice, the first is taken.
+The log's times are of the broker's clock, in a zone that the line doesn't name. Of which pass a
+line is in the hour that a clock goes through twice, ``second_pass`` says.
 
 Example: a PRODUCE by hand of 25,532 bytes in two partitions, logged at 10:00:00.123 in Berlin after
 0.207 ms in the queue and of sending: log_ts 09:00:00.123 UTC, quota_ts 09:00:00.122, records_bytes
@@ -104,9 +104,15 @@ _BELOW: Final = {
 _INTS: Final = attrgetter(*_BELOW)
 
 
-def row(line: Line, zone: tzinfo) -> Row | Rejected:
-    """A line's row."""
-    logged_us = since_1970_us(line.time, zone)
+def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
+    """A line's row.
+
+    Args:
+        line: as it was logged.
+        zone: of the clock that its time is of.
+        fold: of a time that the clock showed twice, the first pass, 0, or the second, 1.
+    """
+    logged_us = since_1970_us(line.time.replace(fold=fold), zone)
     queued_ms = line.body.send_time_ms + line.body.response_queue_time_ms
     if logged_us is None:
         return Rejected(RejectedKind.TIME, "not of the years 1970 to 9999")

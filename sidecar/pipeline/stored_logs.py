@@ -2,10 +2,14 @@
 
 A store that doesn't answer times out after half a minute.
 
+Logs are rotated while they are read. A file of this machine is known by its beginning, as it was
+when it was found (``growing.Head``); one that has another name by then is read there.
+
 Example: ``s3://logs/*/kafka-request.log*`` lists what is below ``s3://logs`` and takes those files
 that the glob means; ``paths`` finds the broker of each.
 """
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,6 +22,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from sidecar.pipeline.addresses import Address, address_of
+from sidecar.pipeline.growing import HEAD, Head
 from sidecar.pipeline.object_storage import storage_failures
 from sidecar.pipeline.paths import (
     DEFAULT_PATTERNS,
@@ -57,7 +62,7 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
     """
     patterns = DEFAULT_PATTERNS if broker_pattern is None else (pattern_of(broker_pattern),)
     address = address_of(path)
-    found = sorted(_once(dict(_found(address))))
+    found = sorted(_once(dict(_found(address))).items())
     if not found:
         raise RequestLogsError(
             f"{address}: there are no files; name a file, a folder or a glob"
@@ -67,8 +72,11 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
             )
         )
     return tuple(
-        LogFile(where, broker, zones.name_of(broker), size, address.options)
-        for where, size in found
+        LogFile(
+            where, broker, zones.name_of(broker), size, address.options, _changed_at(info), head
+        )
+        for where, info in found
+        for size, head in (_size_and_head(where, info.size, 0 if address.store else HEAD),)
         for broker in (broker_of(where, patterns),)
     )
 
@@ -88,6 +96,45 @@ def open_input(path: str, options: str = "") -> BufferedIOBase:
     system, inner = _located(at)
     opened: BufferedIOBase = system.open_input_file(inner)
     return opened
+
+
+def open_log(file: LogFile) -> BufferedIOBase:
+    """Opens a log that was found, whatever its name is now; to be closed by the caller.
+
+    Raises:
+        OSError: it can't be opened, or is not there any more.
+    """
+    if file.head is None:
+        opened = open_input(file.path, file.options)
+        if opened.seek(0, os.SEEK_END) == file.size:
+            opened.seek(0)
+            return opened
+        opened.close()
+        raise OSError(errno.ESTALE, "it was written anew while it was read: run again", file.path)
+    path = Path(file.path)
+    for one in (path, *sorted(path.parent.iterdir())):
+        size, head = _size_and_head(one, 0, file.head.length)
+        if head == file.head and size >= file.size:
+            return open_input(str(one))
+    raise OSError(errno.ESTALE, "it was packed or removed while it was read: run again", file.path)
+
+
+def _size_and_head(path: Path | str, listed: int, length: int) -> tuple[int, Head | None]:
+    """How long a file is, and how its first bytes look, packed or not.
+
+    Args:
+        path: of it.
+        listed: its size, bytes, where it can't be read.
+        length: of its beginning, bytes; 0: of none.
+    """
+    if not length:
+        return listed, None
+    try:
+        with Path(path).open("rb") as file:
+            first = file.read(length)
+            return os.fstat(file.fileno()).st_size, Head.cut(first, len(first))
+    except OSError:
+        return listed, None
 
 
 def _located(at: Address) -> tuple[fs.FileSystem, str]:
@@ -118,8 +165,8 @@ def _impatient(region: str, options: str) -> fs.S3FileSystem:
     )
 
 
-def _found(path: Address) -> Iterable[tuple[str, int]]:
-    """Paths and sizes."""
+def _found(path: Address) -> Iterable[tuple[str, fs.FileInfo]]:
+    """Files by their paths."""
     if path.store:
         path = replace(path, path=path.path.rstrip("/"))
     else:
@@ -138,14 +185,20 @@ def _found(path: Address) -> Iterable[tuple[str, int]]:
     for info in infos:
         whole = root + info.path[len(inner) :]
         if wanted is None or wanted.fullmatch(whole):
-            yield whole, info.size
+            yield whole, info
 
 
-def _once(sizes: Mapping[str, int]) -> Iterable[tuple[str, int]]:
+def _once(found: Mapping[str, fs.FileInfo]) -> dict[str, fs.FileInfo]:
     """Without those that are being packed: of a log beside its own gzip the former is whole."""
-    for path, size in sizes.items():
-        if not (path.endswith(".gz") and path.removesuffix(".gz") in sizes):
-            yield path, size
+    return {
+        path: info
+        for path, info in found.items()
+        if not (path.endswith(".gz") and path.removesuffix(".gz") in found)
+    }
+
+
+def _changed_at(info: fs.FileInfo) -> float | None:
+    return None if info.mtime_ns is None else info.mtime_ns / 1e9
 
 
 def _first_line(error: BaseException) -> str:

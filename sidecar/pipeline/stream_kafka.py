@@ -3,7 +3,8 @@
 Spark's connector reads the topic (deploy/spark/kafka-connector/pom.xml); the lines are parsed as
 those of files are. A line's broker is in its key or in a header: "3", "broker-3" or what else ends
 so; a host's name is none. A message without it is in the quarantine. In the tables the file is
-``kafka:<topic>/<partition>`` and the offset the message's.
+``kafka:<topic>/<partition>`` and the offset the message's. In the hour that a broker's clock goes
+through twice, a line is of the second pass if its message was sent when that had come.
 
 Example: the message at offset 42 of partition 1 of ``request-log`` with the key "3" is a row with
 broker 3, src_file "kafka:request-log/1", src_offset 42.
@@ -30,6 +31,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from sidecar.errors import SidecarError
+from sidecar.pipeline.kernels.values import Flags, Longs
+from sidecar.pipeline.log_clock import ahead_ms
 from sidecar.pipeline.paths import NAMED, Zones
 from sidecar.pipeline.records import REJECTED, ROWS, parse_block
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
@@ -41,6 +44,7 @@ REDACTED: Final[Mapping[str, str]] = {
 }
 """A setting of a session that reads topics: what is never shown."""
 _BROKER: Final = rf"^(?:.*{NAMED})?(\d{{1,9}})$"
+_CLOCKS_DIFFER_MS: Final = 60_000
 _ANSWER_MS: Final = 20_000
 _TIMEOUTS: Final[Mapping[str, str]] = {
     "request.timeout.ms": str(_ANSWER_MS),
@@ -142,6 +146,7 @@ def rows_of_messages(
     lines = messages.select(
         sql.when(broker != "", broker.cast("int")).alias("broker"),
         "value",
+        "timestamp",
         sql.format_string("kafka:%s/%d", "topic", "partition").alias("place"),
         "offset",
     )
@@ -177,22 +182,34 @@ def _rows(batch: pa.RecordBatch, broker: int | None, zones: Zones, table: str) -
     if batch["broker"].null_count or pc.count_distinct(batch["broker"]).as_py() > 1:
         batch = batch.filter(pc.equal(batch["broker"], broker))
     lines = [(value or b"").rstrip(b"\r\n") for value in batch["value"].to_pylist()]
+    begins = np.concatenate(([0], np.cumsum([len(line) + 1 for line in lines])[:-1]))
+    zone = ZoneInfo(zones.name_of(broker))
+    sent_ms = batch["timestamp"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
+
+    def is_second(offsets: Longs, seconds: Longs) -> Flags:
+        logged_ms = seconds * 1000 - ahead_ms(seconds, zone, 1)
+        return np.asarray(sent_ms[_messages(begins, offsets)] >= logged_ms - _CLOCKS_DIFFER_MS)
+
     parsed = parse_block(
         b"\n".join(lines) + b"\n",
         broker=broker,
-        zone=ZoneInfo(zones.name_of(broker)),
+        zone=zone,
         src_file="",
         offset=0,
+        is_second=is_second,
     )
     rows = parsed.rows if table == SILVER_REQUEST.name else parsed.rejected
-    return _placed(rows, batch, lines)
+    return _placed(rows, batch, begins)
 
 
-def _placed(rows: pa.RecordBatch, batch: pa.RecordBatch, lines: list[bytes]) -> pa.RecordBatch:
+def _messages(begins: Longs, offsets: Longs) -> Longs:
+    """Which messages lines are of, by where these begin in the block."""
+    return np.asarray(np.searchsorted(begins, offsets, side="right") - 1)
+
+
+def _placed(rows: pa.RecordBatch, batch: pa.RecordBatch, begins: Longs) -> pa.RecordBatch:
     """With the messages' places instead of those in the block."""
-    begins = np.concatenate(([0], np.cumsum([len(line) + 1 for line in lines])[:-1]))
-    at = np.searchsorted(begins, rows["src_offset"].to_numpy(), side="right") - 1
-    message = pa.array(at)
+    message = pa.array(_messages(begins, rows["src_offset"].to_numpy()))
     columns = {
         "src_file": batch["place"].take(message),
         "src_offset": batch["offset"].take(message),

@@ -22,7 +22,7 @@ from sidecar.pipeline.kernels.distinct import number_strings
 from sidecar.pipeline.kernels.line_fields import NONE, Slot
 from sidecar.pipeline.kernels.line_json import DEEPEST
 from sidecar.pipeline.kernels.log_lines import SHORTEST, lines_of, read_lines
-from sidecar.pipeline.kernels.values import Doubles, Longs
+from sidecar.pipeline.kernels.values import Doubles, Flags, Longs
 from sidecar.pipeline.log_clock import ahead_ms
 
 Buffer = bytes | memoryview
@@ -68,14 +68,25 @@ class Usual:
         """Where they begin in the block, ascending."""
         return self.rows[:, Slot.START]
 
-    def columns(self, names: Collection[str], zone: tzinfo) -> dict[str, pa.Array]:
+    @property
+    def seconds(self) -> Longs:
+        """What the broker's clock showed, since 1970 as if it were UTC's."""
+        return self.rows[:, Slot.SECOND]
+
+    def columns(
+        self, names: Collection[str], zone: tzinfo, is_second: Flags | None = None
+    ) -> dict[str, pa.Array]:
         """Those of ``rows.Row`` that such lines have; others are null.
 
         Args:
             names: of the requested columns, and maybe of others.
             zone: of the clock that the lines' times are of.
+            is_second: which lines are of the second pass of a doubled hour; None: none.
         """
         rows, times = self.rows, self.rows.view(np.float64)
+        ahead = ahead_ms(self.seconds, zone)
+        if is_second is not None:
+            ahead = np.where(is_second, ahead_ms(self.seconds, zone, 1), ahead)
         makers: dict[str, Callable[[], pa.Array]] = {
             **{
                 name: partial(_strings, self.block, rows, int(slot))
@@ -86,8 +97,8 @@ class Usual:
                 for name, (slot, kind) in _NUMBERS.items()
             },
             **{name: partial(_copied, times[:, slot]) for name, slot in _TIMES.items()},
-            "log_ts": lambda: _timestamps(_local_ms(rows), rows, zone),
-            "quota_ts": lambda: _timestamps(_charged_ms(rows), rows, zone),
+            "log_ts": lambda: _timestamps(_local_ms(rows), ahead),
+            "quota_ts": lambda: _timestamps(_charged_ms(rows), ahead),
         }
         return {name: makers[name]() for name in names if name in makers}
 
@@ -141,6 +152,5 @@ def _charged_ms(rows: Longs) -> Longs:
     return np.floor(charged).astype(np.int64)
 
 
-def _timestamps(local_ms: Longs, rows: Longs, zone: tzinfo) -> pa.Array:
-    utc_ms = local_ms - ahead_ms(rows[:, Slot.SECOND], zone)
-    return pa.array(utc_ms * 1000).cast(_TIMESTAMP)
+def _timestamps(local_ms: Longs, ahead: Longs) -> pa.Array:
+    return pa.array((local_ms - ahead) * 1000).cast(_TIMESTAMP)

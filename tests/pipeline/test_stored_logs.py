@@ -1,11 +1,14 @@
 """The files of a path: found, and opened."""
 
+import gzip
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sidecar.pipeline.paths import LogFile, RequestLogsError, Zones
-from sidecar.pipeline.stored_logs import log_files, open_input
+from sidecar.pipeline.stored_logs import log_files, open_input, open_log
 
 UTC = Zones()
 
@@ -25,7 +28,10 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
         LogFile(f"{tmp_path}/1/a.log", 1, "Europe/Berlin", 7),
         LogFile(f"{tmp_path}/2/b.log", 2, "UTC", 7),
         LogFile(f"{tmp_path}/2/b.log.1.gz", 2, "UTC", 12),
-    ] == list(log_files(str(tmp_path), Zones.of(["2=UTC", "Europe/Berlin"])))
+    ] == [
+        replace(file, changed_at=None, head=None)
+        for file in log_files(str(tmp_path), Zones.of(["2=UTC", "Europe/Berlin"]))
+    ]
     packed = [file.packed for file in log_files(str(tmp_path), UTC)]
     assert [False, False, True] == packed
 
@@ -62,6 +68,53 @@ def test_globs(tmp_path: Path, glob: str, expected: list[str]) -> None:
         assert [f"{root}/{name}" for name in expected] == [file.path for file in found]
         with open_input(found[0].path) as opened:
             assert expected[0].encode() == opened.read()
+
+
+def texts(files: Iterable[LogFile]) -> list[str]:
+    """What is read of them."""
+    found = []
+    for file in files:
+        with open_log(file) as opened:
+            found.append(opened.read().decode())
+    return found
+
+
+def test_a_log_that_is_rotated_before_it_is_read(tmp_path: Path) -> None:
+    """It is read where it is now, and more of it may have come; the new one is not."""
+    put(tmp_path, "1/a.log", "1/a.log.1", "1/a.log.2")
+    found = log_files(f"{tmp_path}/1/a.log", UTC) + log_files(f"{tmp_path}/1/a.log.1", UTC)
+    folder = tmp_path / "1"
+    for number in (2, 1):
+        (folder / f"a.log.{number}").rename(folder / f"a.log.{number + 1}")
+    (folder / "a.log").rename(folder / "a.log.1")
+    put(tmp_path, "1/a.log")
+    (folder / "a.log").write_text("another")
+    with (folder / "a.log.1").open("a") as grown:
+        grown.write(" and more")
+    assert ["1/a.log and more", "1/a.log.1"] == texts(found)
+
+
+@pytest.mark.parametrize("now", ["cut", "packed", "gone", "renamed", "written anew"])
+@pytest.mark.parametrize("name", ["a.log", "a.log.gz"])
+def test_a_log_that_is_lost_before_it_is_read(tmp_path: Path, name: str, now: str) -> None:
+    """That is an error with what to do, wherever it was: never a part of it, and no other file."""
+    put(tmp_path, f"1/{name}", "1/other.log")
+    path = tmp_path / "1" / name
+    for at in (str(path), path.as_uri()):
+        path.write_text("a long one" * 200)
+        found = log_files(at, UTC)
+        assert ["a long one" * 200] == texts(found)
+        if now == "renamed" and at == str(path):
+            continue
+        if now in ("cut", "written anew"):
+            path.write_text("a long one" * 150 if now == "cut" else "another one" * 300)
+        elif now == "renamed":
+            path.rename(path.with_name("b.log"))
+        else:
+            path.unlink()
+            path.with_name("b.gz").write_bytes(gzip.compress(b"a long one" * 200))
+        with pytest.raises(OSError, match=r"run again|No such file|does not exist"):
+            texts(found)
 
 
 def test_a_files_name_is_what_it_is(tmp_path: Path) -> None:

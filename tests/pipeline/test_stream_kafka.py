@@ -1,6 +1,7 @@
 """Request logs from messages."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,16 +16,19 @@ from sidecar.pipeline.stream_kafka import (
 )
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 from tests.pipeline.growing_logs import line
+from tests.pipeline.small_logs import metadata
 
 SCHEMA = (
     "key binary, value binary, topic string, partition int, offset bigint,"
-    " headers array<struct<key:string,value:binary>>"
+    " headers array<struct<key:string,value:binary>>, timestamp timestamp"
 )
+AUTUMN = datetime(2026, 10, 25, 0, tzinfo=UTC)
+SENT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 OPTIONS = TopicOptions("b1:9092", "request-log", zones=Zones("UTC", {4: "Europe/Berlin"}))
 
 
 def messages(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
-    return spark.createDataFrame(list(rows), SCHEMA)
+    return spark.createDataFrame([(*row, SENT)[:7] for row in rows], SCHEMA)
 
 
 def values(frame: DataFrame, columns: Iterable[str]) -> list[tuple[Any, ...]]:
@@ -62,6 +66,22 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
         ("kafka:log/0", 10, "unexpected", len(line(400))),
         ("kafka:log/1", 43, "unexpected", len(line(200))),
     ] == values(refused, ("src_file", "src_offset", "kind", "bytes"))
+
+    # Berlin's clock is put back at 01:00 UTC; one message of each pass, and one by a clock that
+    # is slow.
+    autumn = metadata("2026-10-25 02:30:00,000").encode()
+    minutes = {41: 31, 42: 91, 43: 89.5, 44: 88}
+    passed = messages(
+        spark,
+        *(
+            (b"4", autumn, "log", 1, offset, None, AUTUMN + timedelta(minutes=after))
+            for offset, after in minutes.items()
+        ),
+    )
+    rows = rows_of_messages(passed, OPTIONS, SILVER_REQUEST, ("src_offset", "log_ts"))
+    assert [(41, 0), (42, 1), (43, 1), (44, 0)] == [
+        (offset, time.hour) for offset, time in values(rows, ("src_offset", "log_ts"))
+    ]
 
     by_header = TopicOptions("b1:9092", "request-log", header="broker")
     named = rows_of_messages(sent, by_header, SILVER_REQUEST, ("broker", "src_offset"))

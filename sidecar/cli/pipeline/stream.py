@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from sidecar.pipeline.stream import Progress, Source, StreamSettings
 
 _TABLES: Final = ("gold_usage_1s", "silver_request", "quarantine")
-_PARTITIONS: Final = "4"
-"""After a shuffle; a checkpoint retains the number that it began with."""
+_STATE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""What is retained from batch to batch is on disk: there are millions of clients where each process
+has an id of its own. A checkpoint retains the store that it began with."""
 
 
 @click.command(
@@ -103,6 +104,13 @@ Examples:
 )
 @shown("--max-bytes", click.IntRange(1), 1 << 30, "Of files in a batch.")
 @shown("--max-messages", click.IntRange(1), 1_000_000, "Of topics in a batch.")
+@shown(
+    "--partitions",
+    click.IntRange(1),
+    4,
+    "Of what is retained from batch to batch, some for each core; a checkpoint retains the number"
+    " that it began with.",
+)
 @click.option("--from-now", is_flag=True, help="At the first start, leave out what is there.")
 @click.option("--until-read", is_flag=True, help="End when what is there now has been read.")
 @ZONE
@@ -125,6 +133,7 @@ def command(
     trigger_s: float,
     max_bytes: int,
     max_messages: int,
+    partitions: int,
     from_now: bool,
     until_read: bool,
     zone: tuple[str, ...],
@@ -174,7 +183,11 @@ def command(
     )
     click.echo("Spark starts", err=True)
     with spark_log() as log:
-        spark = _session(master, spark_settings([*kafka, *jars], conf), log)
+        options = {
+            "spark.sql.shuffle.partitions": str(partitions),
+            **spark_settings([*kafka, *jars], conf),
+        }
+        spark = _session(master, options, log)
         end = "until all is read" if until_read else "until Ctrl-C"
         click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
         with failures:
@@ -197,7 +210,7 @@ def _session(master: str | None, options: Mapping[str, str], log: Path) -> "Spar
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import REDACTED  # noqa: PLC0415 - as above
 
-    settings = {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **options}
+    settings = {"spark.sql.streaming.stateStore.providerClass": _STATE, **REDACTED, **options}
     return session(master, settings, log, classes=java_classes(master, whole=False))
 
 
