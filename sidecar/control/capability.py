@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 
 from sidecar.control.board import Board
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.poller import always
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import Settings
@@ -31,10 +32,6 @@ from sidecar.volumes import Observation
 
 Task = Callable[[], Coroutine[Any, Any, None]]
 """Makes what runs until it is cancelled; it is called again after a failure."""
-
-
-def _always() -> bool:
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ class Services:
     persist: Callable[[], Awaitable[bool]]
     request_log: LogReader | None
     failures: CapabilityFailures
-    is_observer: Callable[[], bool] = _always
+    is_observer: Callable[[], bool] = always
 
     def subscribe(
         self, name: str, on_line: Callable[[Line], None], is_needed: Callable[[], bool]

@@ -33,7 +33,8 @@ _LOOK_S: Final = 0.25
 """How often is looked whether this sidecar is to poll."""
 
 
-def _always() -> bool:
+def always() -> bool:
+    """What is wanted of one sidecar is wanted of all, where nothing else is set."""
     return True
 
 
@@ -60,7 +61,7 @@ class Poller:
     timing: Timing
     polled: Callable[[float], None]
     observed: Callable[[Observation], None]
-    is_wanted: Callable[[], bool] = _always
+    is_wanted: Callable[[], bool] = always
     planned: Callable[[float], None] = _ignored
     _bug: type[Exception] | None = field(default=None, init=False)
 

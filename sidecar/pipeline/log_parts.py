@@ -19,7 +19,7 @@ from sidecar.pipeline.log_clock import Doubled, ahead_ms, doubled
 from sidecar.pipeline.paths import LogFile
 from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
 from sidecar.pipeline.second_pass import SecondPass, second_pass, times_of, times_of_packed
-from sidecar.pipeline.stored_logs import open_log
+from sidecar.pipeline.stored_logs import identified, open_log
 
 SPLIT_BYTES: Final = 1 << 26
 TASK_BYTES: Final = 1 << 27
@@ -43,10 +43,10 @@ class Part:
 
 
 def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
-    """All of some files; a gzip file is one part."""
+    """All of some files, which from here on are known by how they begin; a gzip file is one."""
     return [
         Part(file, start, end)
-        for file in files
+        for file in map(identified, files)
         for start, end in ([(0, file.size)] if file.packed else parts(file.size, split_bytes))
     ]
 

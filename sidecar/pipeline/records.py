@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from sidecar.pipeline.kernels.log_lines import YEARS
 from sidecar.pipeline.kernels.values import Flags, Longs
 from sidecar.pipeline.log_clock import is_doubled
 from sidecar.pipeline.rows import Row, local_us, row
@@ -52,10 +53,6 @@ def _schema(table: Table) -> pa.Schema:
 ROWS: Final = _schema(SILVER_REQUEST)
 """SILVER_REQUEST without what it is partitioned by, which follows from log_ts."""
 REJECTED: Final = _schema(QUARANTINE)
-_FIRST_S: Final = 31_536_000
-_LAST_S: Final = 253_339_228_800
-"""Of 1971 and 9999: what is beyond is of no zone that is put back, and can't be reckoned in all."""
-
 
 IsSecond = Callable[[Longs, Longs], Flags]
 """Bytes where lines begin, and their times, seconds that the clock showed since 1970 as if it were
@@ -103,10 +100,9 @@ def parse_block(
         return found
 
     def fold(line: Line, start: int) -> int:
-        second = local_us(line.time) // 1_000_000
-        if not _FIRST_S <= second < _LAST_S:
+        if not YEARS[0] <= line.time.year <= YEARS[1]:
             return 0
-        found = passes(np.array([start]), np.array([second]))
+        found = passes(np.array([start]), np.array([local_us(line.time) // 1_000_000]))
         return int(found is not None and found[0])
 
     quick = usual(block)

@@ -3,7 +3,7 @@
 A store that doesn't answer times out after half a minute.
 
 Logs are rotated while they are read. A file of this machine is known by its beginning, as it was
-when it was found (``growing.Head``); one that has another name by then is read there.
+when it was ``identified`` (``growing.Head``); one that has another name by then is read there.
 
 Example: ``s3://logs/*/kafka-request.log*`` lists what is below ``s3://logs`` and takes those files
 that the glob means; ``paths`` finds the broker of each.
@@ -72,11 +72,8 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
             )
         )
     return tuple(
-        LogFile(
-            where, broker, zones.name_of(broker), size, address.options, _changed_at(info), head
-        )
+        LogFile(where, broker, zones.name_of(broker), info.size, address.options, _changed_at(info))
         for where, info in found
-        for size, head in (_size_and_head(where, info.size, 0 if address.store else HEAD),)
         for broker in (broker_of(where, patterns),)
     )
 
@@ -98,8 +95,16 @@ def open_input(path: str, options: str = "") -> BufferedIOBase:
     return opened
 
 
+def identified(file: LogFile) -> LogFile:
+    """A log that is to be read later, known from here on by how it begins."""
+    if "://" in file.path:
+        return file
+    beginning = _beginning(Path(file.path))
+    return file if beginning is None else replace(file, size=beginning[0], head=beginning[1])
+
+
 def open_log(file: LogFile) -> BufferedIOBase:
-    """Opens a log that was found, whatever its name is now; to be closed by the caller.
+    """Opens a log that was identified, whatever its name is now; to be closed by the caller.
 
     Raises:
         OSError: it can't be opened, or is not there any more.
@@ -113,28 +118,20 @@ def open_log(file: LogFile) -> BufferedIOBase:
         raise OSError(errno.ESTALE, "it was written anew while it was read: run again", file.path)
     path = Path(file.path)
     for one in (path, *sorted(path.parent.iterdir())):
-        size, head = _size_and_head(one, 0, file.head.length)
-        if head == file.head and size >= file.size:
+        beginning = _beginning(one, file.head.length)
+        if beginning is not None and beginning[1] == file.head and beginning[0] >= file.size:
             return open_input(str(one))
     raise OSError(errno.ESTALE, "it was packed or removed while it was read: run again", file.path)
 
 
-def _size_and_head(path: Path | str, listed: int, length: int) -> tuple[int, Head | None]:
-    """How long a file is, and how its first bytes look, packed or not.
-
-    Args:
-        path: of it.
-        listed: its size, bytes, where it can't be read.
-        length: of its beginning, bytes; 0: of none.
-    """
-    if not length:
-        return listed, None
+def _beginning(path: Path, length: int = HEAD) -> tuple[int, Head] | None:
+    """A file's size and its first bytes, packed or not; None where it can't be read."""
     try:
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             first = file.read(length)
             return os.fstat(file.fileno()).st_size, Head.cut(first, len(first))
     except OSError:
-        return listed, None
+        return None
 
 
 def _located(at: Address) -> tuple[fs.FileSystem, str]:

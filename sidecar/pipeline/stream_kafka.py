@@ -184,11 +184,12 @@ def _rows(batch: pa.RecordBatch, broker: int | None, zones: Zones, table: str) -
     lines = [(value or b"").rstrip(b"\r\n") for value in batch["value"].to_pylist()]
     begins = np.concatenate(([0], np.cumsum([len(line) + 1 for line in lines])[:-1]))
     zone = ZoneInfo(zones.name_of(broker))
-    sent_ms = batch["timestamp"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
 
     def is_second(offsets: Longs, seconds: Longs) -> Flags:
+        sent = batch["timestamp"].take(pa.array(_messages(begins, offsets)))
+        sent_ms = sent.cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
         logged_ms = seconds * 1000 - ahead_ms(seconds, zone, 1)
-        return np.asarray(sent_ms[_messages(begins, offsets)] >= logged_ms - _CLOCKS_DIFFER_MS)
+        return np.asarray(sent_ms >= logged_ms - _CLOCKS_DIFFER_MS)
 
     parsed = parse_block(
         b"\n".join(lines) + b"\n",

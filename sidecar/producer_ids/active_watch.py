@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Final, Protocol
 
+from sidecar.control.poller import always
 from sidecar.kafka.active_producers import OnStates, ScanResult
 from sidecar.kafka.leaders import Partition
 from sidecar.kafka.producer_messages import ProducerStates
@@ -70,7 +71,7 @@ class ActiveIdWatch:
         clock: Callable[[], float],
         *,
         interval_s: float,
-        is_wanted: Callable[[], bool] | None = None,
+        is_wanted: Callable[[], bool] = always,
     ) -> None:
         """Nothing is scanned yet.
 
@@ -82,7 +83,7 @@ class ActiveIdWatch:
                 sidecars.
             clock: steady seconds.
             interval_s: between two scans at least, > 0.
-            is_wanted: whether this sidecar is to scan now; None: always.
+            is_wanted: whether this sidecar is to scan now.
         """
         self.ids = ids
         self.last_scan: ScanResult | None = None
@@ -118,7 +119,7 @@ class ActiveIdWatch:
         """Scans until cancelled."""
         while True:
             begin = self._clock()
-            self.is_scanning = self._is_wanted is None or self._is_wanted()
+            self.is_scanning = self._is_wanted()
             if self.is_scanning:
                 await self.scan()
             else:
@@ -131,7 +132,7 @@ class ActiveIdWatch:
         """Scans once."""
         self._wrote = set()
         last_scan = await self._source.scan(self._take, TIMEOUT_S)
-        self._resumes = False
+        self._resumes = self._resumes and isinstance(last_scan, Failure)
         self.active = len(self._wrote)
         self.failure = last_scan if isinstance(last_scan, Failure) else None
         self.last_scan = None if isinstance(last_scan, Failure) else last_scan

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
+from sidecar.control.poller import always
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
 from sidecar.peers.addresses import Addresses
@@ -188,7 +189,7 @@ class ProducerIdCapability(Capability):
             self._allocated.add_written,
             services.board.now,
             interval_s=section.active_interval_s,
-            is_wanted=services.is_observer if of_all_brokers else None,
+            is_wanted=services.is_observer if of_all_brokers else always,
         )
 
     def _ask_peers(self, urls: tuple[str, ...]) -> Peers | None:

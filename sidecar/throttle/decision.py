@@ -105,8 +105,11 @@ class Decision:
     @property
     def changes_after(self) -> float | None:
         """The last moment at which all of it is valid without news, steady seconds."""
-        ends = [at for at in (self.valid_until, self.users_until) if at is not None]
-        return min(ends, default=None)
+        return _first_of(self.valid_until, self.users_until)
+
+
+def _first_of(*moments: float | None) -> float | None:
+    return min((at for at in moments if at is not None), default=None)
 
 
 class FactorRules(Protocol):
@@ -194,7 +197,7 @@ class VolumeLimit:
         violations = computed.violations if computed else ()
         stop = computed.stopping if computed else ()
         computed_at = computed.computed_at if computed else None
-        expires_at = None if computed_at is None else computed_at + self.validity_s
+        expires_at = None if computed is None else computed.computed_at + self.validity_s
         override = memory.override
         if override is not None and is_valid(override.ends_at, 0.0, now):
             return Decision(
@@ -230,7 +233,7 @@ class VolumeLimit:
                 violations,
                 stop,
                 computed_at,
-                min(filter(None, (expires_at, scope.until)), default=None),
+                _first_of(expires_at, scope.until),
                 is_sloped=is_sloped,
                 topics=scope.topics,
             )

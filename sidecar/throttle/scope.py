@@ -64,7 +64,8 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
     """
     keys = _throttling(memory, computed)
     topics: set[str] = set()
-    why, until = "", None
+    unread_since: list[float] = []
+    why = ""
     for broker_id, log_dir in keys:
         known = memory.contents.get((broker_id, log_dir))
         if known is not None and _counts(memory, broker_id, known, validity_s, now):
@@ -72,9 +73,10 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
             continue
         lies = f"what lies on broker {broker_id} {log_dir} is"
         since = memory.unread.get((broker_id, log_dir))
-        if known or since is None or computed.stopping or not is_valid(since, UNREAD_S, now):
+        if since is None or computed.stopping or not is_valid(since, UNREAD_S, now):
             return Scope(None, f"{lies} not known")
-        why, until = f"{lies} being read", min(until or since + UNREAD_S, since + UNREAD_S)
+        unread_since.append(since)
+        why = f"{lies} being read"
     if not keys:
         return Scope(None, "what lies on the volumes is not known")
     if len(topics) > MOST_TOPICS:
@@ -82,6 +84,7 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
     characters = sum(map(len, topics))
     if characters > MOST_CHARACTERS:
         return Scope(None, f"the {len(topics):,} topics there have {characters:,} characters")
+    until = min(unread_since) + UNREAD_S if unread_since else None
     return Scope(tuple(sorted(topics)), why, until)
 
 

@@ -128,15 +128,24 @@ async def are_at(least: float, most: float, *traffics: Traffic | JavaTraffic) ->
     await seen("their rates", shares, lambda now: all(least <= each <= most for each in now))
 
 
+async def both(
+    stack: AsyncExitStack, bootstrap: str, user: str, of_librdkafka: str, of_java: str
+) -> list[Traffic | JavaTraffic]:
+    """A user's producers by librdkafka and by Java, each to a topic."""
+    return [
+        await stack.enter_async_context(each)
+        for each in (
+            Traffic(bootstrap, of_librdkafka, bytes_per_s=RATE, config=librdkafka(user)),
+            JavaTraffic(bootstrap, of_java, bytes_per_s=RATE, config=java(user)),
+        )
+    ]
+
+
 async def test_a_sudden_fill_throttles_nobody_else(cluster: Cluster, daemons: list[Daemon]) -> None:
     """What lies on the full volume has not been read before, since it did not fill."""
     basic = cluster.bootstrap_of("BASIC")
     async with AsyncExitStack() as stack:
-        enter = stack.enter_async_context
-        free: list[Traffic | JavaTraffic] = [
-            await enter(Traffic(basic, "free", bytes_per_s=RATE, config=librdkafka("web"))),
-            await enter(JavaTraffic(basic, "free", bytes_per_s=RATE, config=java("web"))),
-        ]
+        free = await both(stack, basic, "web", "free", "free")
         await are_at(0.85, 1.2, *free)
         for volume in (0, 1):
             await cluster.occupy(1, volume, FULL_BYTES)
@@ -156,15 +165,8 @@ async def test_the_other_tenant_is_not_throttled(cluster: Cluster, daemons: list
     """Of librdkafka and Java, with acks=all on the same broker; nor while sidecars are dead."""
     basic = cluster.bootstrap_of("BASIC")
     async with AsyncExitStack() as stack:
-        enter = stack.enter_async_context
-        full: list[Traffic | JavaTraffic] = [
-            await enter(Traffic(basic, "full", bytes_per_s=RATE, config=librdkafka("etl"))),
-            await enter(JavaTraffic(basic, "full-too", bytes_per_s=RATE, config=java("etl"))),
-        ]
-        free: list[Traffic | JavaTraffic] = [
-            await enter(Traffic(basic, "free", bytes_per_s=RATE, config=librdkafka("web"))),
-            await enter(JavaTraffic(basic, "free", bytes_per_s=RATE, config=java("web"))),
-        ]
+        full = await both(stack, basic, "etl", "full", "full-too")
+        free = await both(stack, basic, "web", "free", "free")
         await are_at(0.85, 1.2, *full, *free)
         before = [each.acknowledged_bytes for each in free]
         throttled_at = asyncio.get_running_loop().time()

@@ -347,6 +347,15 @@ async def test_what_comes_is_counted_once_piece_after_piece() -> None:
         assert (2 * PIECE + 5, 0) == (asking.peers[0].ids, asking.peers[0].lost)
 
 
+async def test_what_was_asked_for_too_late_is_added_up() -> None:
+    """By peer, and of all of them."""
+    page = msgspec.json.encode(AllocatedIdPage("a1-1", 3, []))
+    async with following(says(page)) as (_, asking):
+        await until(lambda: asking.lost > 0)
+        assert asking.lost == asking.peers[0].lost
+        assert 0 == asking.lost % 3
+
+
 @pytest.mark.usefixtures("_soon")
 async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
     """Full pieces never end: others get their turn, and it is asked 50 times a second at most."""

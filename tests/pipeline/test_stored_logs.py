@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.pipeline.paths import LogFile, RequestLogsError, Zones
-from sidecar.pipeline.stored_logs import log_files, open_input, open_log
+from sidecar.pipeline.stored_logs import identified, log_files, open_input, open_log
 
 UTC = Zones()
 
@@ -29,7 +29,7 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
         LogFile(f"{tmp_path}/2/b.log", 2, "UTC", 7),
         LogFile(f"{tmp_path}/2/b.log.1.gz", 2, "UTC", 12),
     ] == [
-        replace(file, changed_at=None, head=None)
+        replace(file, changed_at=None)
         for file in log_files(str(tmp_path), Zones.of(["2=UTC", "Europe/Berlin"]))
     ]
     packed = [file.packed for file in log_files(str(tmp_path), UTC)]
@@ -82,7 +82,11 @@ def texts(files: Iterable[LogFile]) -> list[str]:
 def test_a_log_that_is_rotated_before_it_is_read(tmp_path: Path) -> None:
     """It is read where it is now, and more of it may have come; the new one is not."""
     put(tmp_path, "1/a.log", "1/a.log.1", "1/a.log.2")
-    found = log_files(f"{tmp_path}/1/a.log", UTC) + log_files(f"{tmp_path}/1/a.log.1", UTC)
+    found = [
+        identified(file)
+        for name in ("a.log", "a.log.1")
+        for file in log_files(f"{tmp_path}/1/{name}", UTC)
+    ]
     folder = tmp_path / "1"
     for number in (2, 1):
         (folder / f"a.log.{number}").rename(folder / f"a.log.{number + 1}")
@@ -102,7 +106,7 @@ def test_a_log_that_is_lost_before_it_is_read(tmp_path: Path, name: str, now: st
     path = tmp_path / "1" / name
     for at in (str(path), path.as_uri()):
         path.write_text("a long one" * 200)
-        found = log_files(at, UTC)
+        found = [identified(file) for file in log_files(at, UTC)]
         assert ["a long one" * 200] == texts(found)
         if now == "renamed" and at == str(path):
             continue

@@ -164,6 +164,9 @@ async def test_who_is_not_to_scan_asks_nobody_and_begins_anew() -> None:
     assert 2 == len(await scan_times(scene, 60.0))
     assert (False, None, 0) == (scene.watch.is_scanning, scene.watch.last_scan, scene.watch.active)
     scene.is_wanted = True
+    scene.source.failure = SILENT
+    await scan_times(scene, 1.0)
+    scene.source.failure = None
     scene.source.new = {CLICKS}
     scene.source.written = {ORDERS: packed((7, 5)), CLICKS: packed((7, 5))}
     await scan_times(scene, 1.0)

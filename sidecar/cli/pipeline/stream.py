@@ -183,11 +183,7 @@ def command(
     )
     click.echo("Spark starts", err=True)
     with spark_log() as log:
-        options = {
-            "spark.sql.shuffle.partitions": str(partitions),
-            **spark_settings([*kafka, *jars], conf),
-        }
-        spark = _session(master, options, log)
+        spark = _session(master, partitions, spark_settings([*kafka, *jars], conf), log)
         end = "until all is read" if until_read else "until Ctrl-C"
         click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
         with failures:
@@ -206,11 +202,18 @@ def _jars(folder: Path) -> list[str]:
     return found
 
 
-def _session(master: str | None, options: Mapping[str, str], log: Path) -> "SparkSession":
+def _session(
+    master: str | None, partitions: int, options: Mapping[str, str], log: Path
+) -> "SparkSession":
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import REDACTED  # noqa: PLC0415 - as above
 
-    settings = {"spark.sql.streaming.stateStore.providerClass": _STATE, **REDACTED, **options}
+    settings = {
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.streaming.stateStore.providerClass": _STATE,
+        **REDACTED,
+        **options,
+    }
     return session(master, settings, log, classes=java_classes(master, whole=False))
 
 

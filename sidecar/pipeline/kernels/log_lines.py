@@ -38,7 +38,8 @@ SHORTEST: Final = (
 _LARGEST_INT: Final = 1 << 31
 _DAYS_TO_MONTH: Final = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal() - 1
-_YEARS: Final = (1971, 9998)
+YEARS: Final = (1971, 9998)
+"""The first and the last whose times every zone can have."""
 
 
 @walking
@@ -102,7 +103,7 @@ def _second(block: Bytes, start: int, row: Longs) -> bool:
     month = _two(block, start + 6)
     day = _two(block, start + 9)
     hour, minute, second = _two(block, start + 12), _two(block, start + 15), _two(block, start + 18)
-    if not _YEARS[0] <= year <= _YEARS[1] or not 1 <= month <= 12:
+    if not YEARS[0] <= year <= YEARS[1] or not 1 <= month <= 12:
         return False
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     days = _DAYS_TO_MONTH[month] - _DAYS_TO_MONTH[month - 1] + (1 if leap and month == 2 else 0)

@@ -9,7 +9,6 @@ force.
 Example: bob writes 62 % of all bytes and has no quota: he is the longest bar, and the first row.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,11 +20,12 @@ from sidecar.pipeline.report.lengths import Bar, lengths
 from sidecar.pipeline.report.page import card, cards, said
 from sidecar.pipeline.report.recommendation import (
     by_quota,
+    cell_in_force,
     cell_of_tenants,
     newest_of_tenants,
 )
-from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, count, text, value
-from sidecar.pipeline.report.usage import span_s, tenant
+from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, count, text, value, values
+from sidecar.pipeline.report.usage import span_s, sums
 
 _MOST_USED: Final = ("produce", "fetch", "request")
 _OF_TYPE: Final = 3
@@ -61,7 +61,7 @@ class _ToSet:
     @property
     def quota(self) -> str:
         """What to set."""
-        return _rate(self.rows[0], value(self.rows[0], "quota"))
+        return figures.rate(value(self.rows[0], "quota"), self.quota_type)
 
 
 def answers(tables: Mapping[str, Sequence[Row]]) -> str:
@@ -80,15 +80,14 @@ def answers(tables: Mapping[str, Sequence[Row]]) -> str:
 
 def _most(rows: Sequence[Row]) -> list[str]:
     bars = []
+    used = sums(rows)
     for quota_type in _MOST_USED:
-        mine = [row for row in rows if row["quota_type"] == quota_type]
-        total = count(mine, "amount")
+        amounts = {name: each.amount for (name, kind), each in used.items() if kind == quota_type}
+        total = sum(amounts.values())
         if not total:
             continue
-        sums: dict[str, float] = defaultdict(float)
-        for row in mine:
-            sums[tenant(row)] += value(row, "amount") or 0.0
         seconds = span_s(rows)
+        ordered = sorted(amounts.items(), key=lambda each: (-each[1], each[0]))
         bars += [
             Bar(
                 name,
@@ -98,36 +97,30 @@ def _most(rows: Sequence[Row]) -> list[str]:
                 amount / total,
                 figures.kind(quota_type),
             )
-            for name, amount in sorted(sums.items(), key=lambda each: (-each[1], each[0]))[
-                :_OF_TYPE
-            ]
+            for name, amount in ordered[:_OF_TYPE]
         ]
     return [lengths(bars)] if bars else [said("No usage is known.")]
 
 
 def _throttled(rows: Sequence[Row], recommended: Sequence[Row]) -> list[str]:
-    events: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 3)
-    for row in rows:
-        # Every request that is charged at all is charged with time, but for the exempt ones.
-        if row["quota_type"] == "request":
-            for at, column in enumerate(("events", "throttled", "throttle_ms")):
-                events[text(row, "user"), text(row, "client_id")][at] += value(row, column) or 0.0
-    waited = sorted(events.items(), key=lambda each: (-each[1][2], each[0]))
+    # Every request that is charged at all is charged with time, but for the exempt ones.
+    requests = [(name, each) for (name, kind), each in sums(rows).items() if kind == "request"]
+    waited = sorted(requests, key=lambda each: (-each[1].throttle_ms, each[0]))[:_BARS]
     was = [
-        (throttled / requests, waits, key)
-        for key, (requests, throttled, waits) in waited[:_BARS]
-        if throttled
+        (name, each.throttled / each.events, each.throttle_ms)
+        for name, each in waited
+        if each.throttled
     ]
-    most = max((share for share, _, _ in was), default=1.0)
+    most = max((share for _, share, _ in was), default=1.0)
     bars = [
         Bar(
-            _name(*key),
+            name,
             f"{figures.share(share)} of its requests, {figures.duration(waits)} in sum",
             0.0,
             share / most,
             "Was",
         )
-        for share, waits, key in was
+        for name, share, waits in was
     ]
     would = [
         (share, row)
@@ -157,7 +150,7 @@ def _disks(forecasts: Sequence[Row]) -> list[str]:
     urgent = [(hours, row) for row in newest if (hours := value(row, "hours_to_limit")) is not None]
     urgent.sort(key=lambda each: each[0])
     shown = urgent[:_BARS]
-    ends = [end for _, row in shown if (end := value(row, "hours_high")) is not None]
+    ends = values((row for _, row in shown), "hours_high")
     longest = max([*ends, *(hours for hours, _ in shown), 1.0])
     bars = []
     for hours, row in shown:
@@ -190,8 +183,7 @@ def _first(recommended: Sequence[Row]) -> list[_ToSet]:
         peaks = count(mine, "peak_rate")
         for rows in by_quota(quota_type, [row for row in mine if _is_to_set(row)]):
             share = count(rows, "peak_rate") / peaks if peaks else 0.0
-            has_quota = any(value(row, "in_force") is not None for row in rows)
-            found.append(_ToSet(rows, share, has_quota))
+            found.append(_ToSet(rows, share, bool(values(rows, "in_force"))))
     return sorted(found, key=lambda each: (each.has_quota, len(each.rows) > 1, -each.share))
 
 
@@ -236,24 +228,12 @@ def _table(first: Sequence[_ToSet]) -> str:
 
 def _row(to_set: _ToSet) -> list[Cell]:
     rows = to_set.rows
-    throttled = max((value(row, "throttled_share") or 0.0 for row in rows), default=0.0)
-    in_force = {value(row, "in_force") for row in rows}
-    now = next(iter(in_force)) if len(in_force) == 1 else None
+    throttled = max(values(rows, "throttled_share"), default=0.0)
     return [
         to_set.tenants,
         named(figures.kind(to_set.quota_type)),
-        Cell(
-            "various" if len(in_force) > 1 else "none" if now is None else _rate(rows[0], now), now
-        ),
+        cell_in_force(rows, "none"),
         Cell(to_set.quota, value(rows[0], "quota")),
         Cell("at most " + figures.share(throttled), throttled),
         Cell(figures.share(to_set.share), to_set.share),
     ]
-
-
-def _rate(row: Row, quota: float | None) -> str:
-    return figures.rate(quota, text(row, "quota_type"))
-
-
-def _name(user: str, client_id: str) -> str:
-    return tenant({"user": user, "client_id": client_id})

@@ -11,7 +11,7 @@ from sidecar.pipeline.report import figures
 from sidecar.pipeline.report.grid import Cell, named, table
 from sidecar.pipeline.report.page import few, figure, said, section
 from sidecar.pipeline.report.plots import Mark, bars
-from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, count, text, value
+from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, count, text, value, values
 
 _MOST_ROWS: Final = 1000
 _FEWEST_TOGETHER: Final = 3
@@ -85,7 +85,7 @@ def _table(rows: Sequence[Row]) -> str:
 def by_quota(quota_type: str, rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of a type, each for itself, but those of the smallest quota of all together."""
     mine = [row for row in rows if row["quota_type"] == quota_type]
-    quotas = [quota for row in mine if (quota := value(row, "quota")) is not None]
+    quotas = values(mine, "quota")
     least = min(quotas, default=None)
     if quotas.count(least or 0.0) < _FEWEST_TOGETHER:
         return [[row] for row in mine]
@@ -99,27 +99,20 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
     """Of one tenant, or of several with the same recommendation."""
     row = rows[0]
     quota_type = text(row, "quota_type")
-    in_force = {value(each, "in_force") for each in rows}
-    shares = [share for each in rows if (share := value(each, "throttled_share")) is not None]
-    highest = [
-        max((found for each in rows if (found := value(each, name)) is not None), default=None)
-        for name in ("peak_rate", "percentile_rate")
-    ]
-    hours = [found for each in rows if (found := value(each, "hours")) is not None]
-    coverage = [found for each in rows if (found := value(each, "coverage")) is not None]
+    shares = values(rows, "throttled_share")
+    highest = [max(values(rows, name), default=None) for name in ("peak_rate", "percentile_rate")]
+    events = count(rows, "events")
     confidence = min((text(each, "confidence") for each in rows), key=_order)
     stands_on = (
-        f"{figures.number(count(rows, 'events'))} charges,"
-        f" {figures.hours(min(hours, default=None))},"
-        f" {figures.share(min(coverage, default=None))} covered"
+        f"{figures.number(events)} charges,"
+        f" {figures.hours(min(values(rows, 'hours'), default=None))},"
+        f" {figures.share(min(values(rows, 'coverage'), default=None))} covered"
     )
     several = len(rows) > 1
     return [
         cell_of_tenants(rows),
         named(figures.kind(quota_type)),
-        Cell("various")
-        if len(in_force) > 1
-        else Cell(figures.rate(value(row, "in_force"), quota_type), value(row, "in_force")),
+        cell_in_force(rows, figures.UNKNOWN),
         Cell(figures.rate(value(row, "quota"), quota_type), value(row, "quota")),
         Cell("at most " + figures.share(max(shares)), max(shares))
         if shares
@@ -129,13 +122,22 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
             for found in highest
         ),
         Cell(confidence, _order(confidence)),
-        Cell(stands_on, count(rows, "events")),
+        Cell(stands_on, events),
         named(text(row, "refused")),
     ]
 
 
 def _order(confidence: str) -> float:
     return {"low": 1.0, "medium": 2.0, "high": 3.0}.get(confidence, 0.0)
+
+
+def cell_in_force(rows: Sequence[Row], none: str) -> Cell:
+    """What all of them have now; ``none`` where they have nothing."""
+    found = {value(row, "in_force") for row in rows}
+    now = found.pop()
+    if found:
+        return Cell("various")
+    return Cell(none if now is None else figures.rate(now, text(rows[0], "quota_type")), now)
 
 
 def cell_of_tenants(rows: Sequence[Row]) -> Cell:

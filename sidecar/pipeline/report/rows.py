@@ -29,6 +29,11 @@ def value(row: Row, name: str) -> float | None:
     return None
 
 
+def values(rows: Iterable[Row], name: str) -> list[float]:
+    """The numbers of a column that there are."""
+    return [found for row in rows if (found := value(row, name)) is not None]
+
+
 def text(row: Row, name: str) -> str:
     """A text; empty for none."""
     found = row[name]

@@ -9,7 +9,7 @@ Example: of 40 tenants 5 have a line, 35 share "35 others".
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from sidecar.pipeline.report import figures
 from sidecar.pipeline.report.grid import Cell, named, table
@@ -74,21 +74,36 @@ def rate_axis(most: float, quota_type: str) -> Axis:
     return Axis(0.0, high, ticks)
 
 
-def _table(rows: Iterable[Row], span_s: float) -> str:
-    sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 4)
-    short: dict[tuple[str, str], bool] = defaultdict(bool)
+class Sums(NamedTuple):
+    """What a tenant used of a quota type: in its unit, requests, those throttled, and their ms."""
+
+    amount: float
+    events: float
+    throttled: float
+    throttle_ms: float
+
+
+def sums(rows: Iterable[Row]) -> dict[tuple[str, str], Sums]:
+    """By tenant and quota type, of rows of GOLD_USAGE_1S."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * len(Sums._fields))
     for row in rows:
-        key = (tenant(row), text(row, "quota_type"))
-        for at, name in enumerate(("amount", "events", "throttled", "throttle_ms")):
-            sums[key][at] += value(row, name) or 0.0
-        short[key] |= bool(row["lower_bound"])
-    ordered = sorted(sums.items(), key=lambda each: (QUOTA_TYPES.index(each[0][1]), -each[1][0]))
+        of_tenant = found[tenant(row), text(row, "quota_type")]
+        for at, name in enumerate(Sums._fields):
+            of_tenant[at] += value(row, name) or 0.0
+    return {key: Sums(*each) for key, each in found.items()}
+
+
+def _table(rows: Sequence[Row], span_s: float) -> str:
+    short = {(tenant(row), text(row, "quota_type")) for row in rows if row["lower_bound"]}
+    ordered = sorted(
+        sums(rows).items(), key=lambda each: (QUOTA_TYPES.index(each[0][1]), -each[1].amount)
+    )
     body = [
         [
             named(name),
             named(figures.kind(quota_type)),
             Cell(
-                ("at least " if short[name, quota_type] else "")
+                ("at least " if (name, quota_type) in short else "")
                 + figures.amount(amount, quota_type),
                 amount,
             ),

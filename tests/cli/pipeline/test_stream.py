@@ -37,6 +37,24 @@ def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> No
     assert said in result.output
 
 
+def test_how_state_is_retained_is_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On disk, in as many partitions as asked for; what is set for Spark by its name comes last."""
+    asked = Mock()
+    monkeypatch.setattr("sidecar.pipeline.spark.session", asked)
+    monkeypatch.setattr("sidecar.pipeline.stream.stream", Mock())
+    words = ["--topic", "t", "--bootstrap-server", "b:1", "--out", str(tmp_path / "live")]
+    number, store = "spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass"
+    for more, partitions in (
+        ([], "4"),
+        (["--partitions", "7"], "7"),
+        (["--partitions", "7", "--conf", f"{number}=9"], "9"),
+    ):
+        CliRunner().invoke(group, ["pipeline", "stream", *words, *more])
+        settings = asked.call_args.args[1]
+        assert partitions == settings[number]
+        assert settings[store].endswith(".RocksDBStateStoreProvider")
+
+
 def test_a_batch_is_reported_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A batch without lines has none; lines are counted."""
     reporter = Reporter()

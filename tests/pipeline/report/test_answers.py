@@ -135,6 +135,19 @@ def test_what_to_set_first() -> None:
     assert ["user=large", "user=small", "user=has-another"] == names
 
 
+def test_the_smallest_come_after_all_others_without_a_quota() -> None:
+    """However much they peak at together."""
+    made = [
+        *(recommended(f"user=u{number}", 1e5, peak=5e6) for number in range(3)),
+        recommended("user=large", 9e6, peak=1e6),
+        recommended("user=has-another", 3e6, in_force=1e6, peak=9e6),
+    ]
+    *_, table = cards(gold_recommendation=made)
+    found = [text for text in table if "user=" in text]
+    assert ["user=large", "user=has-another"] == [found[0], found[-1]]
+    assert found[1].startswith("3 with the smallest")
+
+
 @pytest.mark.parametrize("count", [10, 13])
 def test_ten_rows_are_shown(count: int) -> None:
     """The others are said to be below."""

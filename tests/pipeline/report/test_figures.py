@@ -36,3 +36,4 @@ def test_rates_and_amounts_are_in_the_quotas_unit() -> None:
     expected = ["2.5 kB", "25 s of threads", "2,500 partitions", "2,500 ids"]
     assert expected == [figures.amount(2500.0, each) for each in types]
     assert "0.34 %" == figures.share(0.0034)
+    assert ["0 %", "under 0.01 %", "0.01 %"] == [figures.share(each) for each in (0, 9e-5, 1e-4)]
