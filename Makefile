@@ -54,6 +54,7 @@ test-all: tools-test-all $(INSTALLED) $(JAR) $(KUSTOMIZE)
 	$(BIN)/coverage erase
 	$(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
 	$(MAKE) --no-print-directory arithmetic
+	$(MAKE) --no-print-directory simulate SEEDS=$$(shuf -i 10000-999999999 -n 1) HOURS=0.1 SPACING=30
 	REFUSAL_THROTTLES=100 $(BIN)/pytest -m '$(ON_BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(MAKE) --no-print-directory --output-sync=target --jobs spark-all others
 	$(BIN)/coverage combine --append

@@ -46,11 +46,11 @@ NEAR = 0.25
 
 
 def each_is_near(judged: list[Judged]) -> None:
-    """Nine of ten that were throttled: brokers may swap two that come at once."""
+    """All that were throttled but two, or one of ten: brokers may swap two that come at once."""
     found = throttled(judged)
     assert len(found) >= 5, listed(judged)
-    near = [each for each in found if each.is_near(NEAR, CLOCK_MS)]
-    assert len(near) >= 0.9 * len(found), listed(judged)
+    far = [each for each in found if not each.is_near(NEAR, CLOCK_MS)]
+    assert len(far) <= max(2, len(found) // 10), listed(judged)
 
 
 async def test_bytes(kafka: Cluster) -> None:

@@ -25,6 +25,7 @@ from tests.simulation.throttles import (
     DISABLED,
     FLOOR,
     NO_QUOTA,
+    ONE_BYTE,
     WHOLE,
     WINDOW,
     Account,
@@ -42,8 +43,6 @@ from tests.simulation.throttles import (
 
 _RAMP_TOLERANCE_MS: Final = 20.0
 """How far a client may be ahead of its ramp: requests come in lumps."""
-_ONE_BYTE: Final = 0.5
-"""Less is rounding, since S is computed as rate x window."""
 
 
 class Enforcement:
@@ -171,14 +170,12 @@ class Enforcement:
         if self._is_free_for(user) or account is None:
             return own
         landed = tag_set.landed(now)
-        new, account.counted = landed.nbytes - account.counted, landed.nbytes
-        if new >= _ONE_BYTE:
-            share = Share(tag_set.tags, tag_set.before)
-            for stopping, leak in self._stopping(user):
-                stopping.take(share, new, self._terms, leak, now.nanos)
-        if new < _ONE_BYTE:
-            # As much has left the window as has landed: the last quota still fits.
-            return own if account.bound is None else account.bound
+        new = account.count(landed.nbytes)
+        if new < ONE_BYTE:
+            return own
+        share = Share(tag_set.tags, tag_set.before)
+        for stopping, leak in self._stopping(user):
+            stopping.take(share, new, self._terms, leak, now.nanos)
         bound = own
         # A user is throttled for what it does: no disk makes its own leak smaller.
         for throttle, leak, is_sloped in (

@@ -3,7 +3,6 @@
 The runs are processes of their own, since the order of sets goes by Python's hash seed.
 """
 
-import random
 import re
 import subprocess
 import sys
@@ -37,14 +36,11 @@ def test_a_seed_has_one_trace() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.parametrize("seed", ["1", "2", "68204937"])
 def test_what_must_hold_holds(seed: str) -> None:
-    """With three sidecars, and a fault every 30 s."""
+    """With three sidecars, and a fault every 30 s.
+
+    In the last one a client was told to wait for longer than the longest pause: its broker's clock
+    had been set back.
+    """
     simulate("--seeds", seed, "--hours", "0.1", "--spacing", "30")
-
-
-@pytest.mark.slow
-def test_what_must_hold_holds_of_a_seed_that_nobody_tried() -> None:
-    """Another one in each run; what breaks a claim prints it."""
-    fresh = str(random.SystemRandom().randrange(10_000, 1_000_000_000))
-    print(simulate("--seeds", fresh, "--hours", "0.1", "--spacing", "30"))

@@ -25,6 +25,9 @@ NO_QUOTA: Final = float(2**63 - 1)
 FLOOR: Final = 1_000_000.0
 """What counts where no rate is known, bytes per second."""
 
+ONE_BYTE: Final = 0.5
+"""Less is rounding, since what has landed is computed as rate x window."""
+
 _RECENT_NANOS: Final = WINDOW.span_ms * 1_000_000
 _SAFETY_FACTOR: Final = 0.9
 """Real brokers measure rates up to a tenth too high: the leak has to be under them."""
@@ -275,13 +278,26 @@ class Landed(NamedTuple):
 class Account:
     """What was counted of a tag set in one throttle, and its last quota."""
 
-    __slots__ = ("bound", "counted", "epoch")
+    __slots__ = ("bound", "counted", "epoch", "last")
 
     def __init__(self, epoch: int, landed: float) -> None:
         self.epoch = epoch
         self.counted = landed
+        self.last = 0.0
+        """The bytes of the last request that was seen."""
         self.bound: float | None = None
         """None when that was the client's own."""
+
+    def count(self, landed: float) -> float:
+        """Counts all that has landed, and says how many bytes of it are new.
+
+        After the wall clock was set back Kafka's rate overwrites samples that still count when it
+        opens others, which hides as much of a request: that counts as the last one.
+        """
+        new, self.counted = landed - self.counted, landed
+        if new >= ONE_BYTE:
+            self.last = new
+        return self.last
 
 
 class TagSet:

@@ -280,9 +280,7 @@ final class Enforcement {
             now.take(tagSet, bytes, isInScope, moments.nanos());
         }
         if (bytes < ONE_BYTE) {
-            // As much has left the window as has landed: the last quota still fits.
-            Quota last = account.bound();
-            return last == null ? own : last;
+            return own;
         }
         Bounds bounds =
                 new Bounds(

@@ -136,6 +136,9 @@ final class TagSet {
         /** The bytes in the rate's window that were counted, as a double's bits. */
         private final AtomicLong counted;
 
+        /** The bytes of the last request that was seen. */
+        private double last;
+
         /** The last quota; null when that was the client's own. */
         private volatile Quota bound;
 
@@ -161,10 +164,21 @@ final class TagSet {
             }
         }
 
-        /** Counts all that has landed; returns how many bytes of it are new. */
+        /**
+         * Counts all that has landed, under the sensor's monitor.
+         *
+         * <p>After the wall clock was set back Kafka's rate overwrites samples that still count
+         * when it opens others, which hides as much of a request: that counts as the last one.
+         *
+         * @return how many bytes of it are new.
+         */
         double count(double landed) {
             long seen = counted.getAndSet(Double.doubleToRawLongBits(landed));
-            return landed - Double.longBitsToDouble(seen);
+            double bytes = landed - Double.longBitsToDouble(seen);
+            if (bytes >= Enforcement.ONE_BYTE) {
+                last = bytes;
+            }
+            return last;
         }
 
         Quota bound() {

@@ -139,6 +139,26 @@ class PauseTest {
         }
     }
 
+    /**
+     * After a step back and a break Kafka's rate overwrites samples that are ahead when it opens
+     * the next ones. What they had hides as much of a request, which must be paced all the same.
+     */
+    @Test
+    void aSampleThatIsOverwrittenHidesNoRequest() {
+        rig.leakBytesPerSecond = 1000;
+        Clients before = new Clients(1, 1_000_000);
+        before.sendFor(12_000);
+        moments.stepWall(-3_600_000);
+        rig.sensor.produce("", "c", 1_000_000);
+        moments.pass(12_000);
+        rig.enforcement.apply(stopped());
+        for (int request = 0; request < 300; request++) {
+            moments.pass(95);
+            int pause = rig.sensor.produce("", "c", 1_000_000);
+            assertTrue(Math.abs(pause - rig.pauseMaxMs) <= 2, request + ": " + pause);
+        }
+    }
+
     @Test
     void aClockThatIsSetBackOrForthLengthensNoPause() {
         Clients clients = new Clients(3, 1_000_000);
