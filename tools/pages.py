@@ -1,9 +1,10 @@
-"""Writes the tables of docs/ that are made of the code: settings, metrics, routes and forms.
+"""Writes the tables of docs/ that are made of the code.
 
-A page has its own words, and between two comments a table that nobody edits:
-``<!-- made by "make docs": settings -->`` to ``<!-- end -->``. A test sees to it that the
-tables are current. What the code does not tell of a metric stays as it stands in the table: the
-unit of one whose name ends in none, and the proposal's JMX name.
+They are of settings, metrics, routes, forms and the pipeline's tables. A page has its own words,
+and between two comments a table that nobody edits: ``<!-- made by "make docs": settings -->`` to
+``<!-- end -->``. A test sees to it that the tables are current. What the code does not tell of a
+metric stays as it stands in the table: the unit of one whose name ends in none, and the proposal's
+JMX name.
 
 Example: ``make docs`` after a new setting adds its row to docs/settings.md.
 """
@@ -28,6 +29,7 @@ from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.peers.observations import ObservationLog
+from sidecar.pipeline.tables import schemas
 from sidecar.settings import describe, load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -139,12 +141,31 @@ def forms(_before: str) -> str:
     )
 
 
+def pipeline(_before: str) -> str:
+    """Every table of the pipeline, each under its heading."""
+    return "\n".join(
+        f"## {each.name}\n\n{_sentence(each)}\n\n"
+        + table(
+            ("column", "type", "meaning"),
+            ((column.name, f"`{column.type}`", column.meaning) for column in each.columns),
+        )
+        for each in schemas.TABLES
+    )
+
+
 TABLES: Final[dict[str, Callable[[str], str]]] = {
+    "pipeline": pipeline,
     "settings": settings,
     "metrics": metrics,
     "routes": routes,
     "forms": forms,
 }
+
+
+def _sentence(of: schemas.Table) -> str:
+    """What a row is, and by what the table is partitioned."""
+    partitioned = f" Partitioned by {' and '.join(of.partitions)}." if of.partitions else ""
+    return f"{of.meaning[0].upper()}{of.meaning[1:]}.{partitioned}"
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -18,13 +18,13 @@ from pyspark.sql import functions as sql
 
 from benchmarks.pipeline import peers
 from benchmarks.pipeline.figures import Figure
-from sidecar.pipeline.log_parts import SPLIT_BYTES, parts_of
-from sidecar.pipeline.paths import ALL_UTC
-from sidecar.pipeline.silver_files import Span, write_requests
-from sidecar.pipeline.silver_request import RequestLogs, requests_of
-from sidecar.pipeline.stored_logs import log_files
-from sidecar.pipeline.usage import NEEDED, gold_usage_1s
-from sidecar.pipeline.usage_of_logs import write_usage_of_logs
+from sidecar.pipeline.ingest.log_parts import SPLIT_BYTES, parts_of
+from sidecar.pipeline.ingest.paths import ALL_UTC
+from sidecar.pipeline.ingest.stored_logs import log_files
+from sidecar.pipeline.silver.request_table import RequestLogs, requests_of
+from sidecar.pipeline.silver.request_writer import Span, write_requests
+from sidecar.pipeline.usage.usage_of_logs import write_usage_of_logs
+from sidecar.pipeline.usage.usage_table import NEEDED, gold_usage_1s
 
 _TURNS: Final = 3
 _PARSE: Final = 0.25

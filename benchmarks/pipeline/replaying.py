@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from benchmarks.pipeline.figures import Figure
-from sidecar.pipeline.dim_topic import dim_topic
-from sidecar.pipeline.events import CONTROLLER_MUTATION, charges
-from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
-from sidecar.pipeline.replay import replay
-from sidecar.pipeline.requests import Requests
-from sidecar.pipeline.sweep import Scenario
-from sidecar.pipeline.tables import SILVER_REQUEST
+from sidecar.pipeline.replay.replay_table import replay
+from sidecar.pipeline.replay.scenarios import Scenario
+from sidecar.pipeline.silver.dim_topic import dim_topic
+from sidecar.pipeline.silver.quota_config import silver_quota_config, snapshot_rows
+from sidecar.pipeline.silver.requests import Requests
+from sidecar.pipeline.tables.schemas import SILVER_REQUEST
+from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, charges
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 
 _TURNS: Final = 3

@@ -2,5 +2,5 @@
 
 PySpark, on one machine or on a cluster; an optional extra, ``throttle-sidecar[pipeline]``, which
 the daemon never imports. Every stage is a function of DataFrames and of the times passed in; only
-``job`` reads and writes. Tables are in ``tables``.
+``batch.job`` and ``streaming`` read and write. What the tables are is in ``tables.schemas``.
 """

@@ -26,7 +26,7 @@ from pyarrow import fs
 
 from sidecar.demo.ports import Ports
 from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.tables import TABLES, Table
+from sidecar.pipeline.tables.schemas import TABLES, Table
 from tests.kafka.servers import raw_server
 from tests.pipeline.growing_logs import lines
 from tests.support.command import Done, command
@@ -331,8 +331,8 @@ async def test_tables_that_cant_be_had_are_reported_in_a_line(server: Server, wh
 RACE = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from sidecar.pipeline.files import HadoopFiles
-from sidecar.pipeline.spark import session
+from sidecar.pipeline.tables.files import HadoopFiles
+from sidecar.pipeline.runtime.session import session
 
 files = HadoopFiles(session("local[2]", {"spark.jars": sys.argv[1]}))
 with ThreadPoolExecutor(8) as threads:

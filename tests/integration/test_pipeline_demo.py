@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.demo.tenant_traffic import CREATOR, QUICK, READER
-from sidecar.pipeline.tables import GOLD_REPLAY, GOLD_USAGE_1S
+from sidecar.pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S
 
 _TOO_BUSY = "the machine is too busy"
 """A request came later than planned: not the traffic that can be compared."""

@@ -18,7 +18,7 @@ import pyspark
 import pytest
 
 from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.tables import TABLES, Table
+from sidecar.pipeline.tables.schemas import TABLES, Table
 from tests.support.waiting import seen
 
 pytestmark = pytest.mark.timeout(900)
@@ -142,7 +142,7 @@ import sys
 from pathlib import Path
 from typing import Final
 from pyspark import SparkContext
-from sidecar.pipeline.spark import class_archive, session
+from sidecar.pipeline.runtime.session import class_archive, session
 
 session("local[1]", classes=class_archive(Path(sys.argv[1]), whole=True), log=Path("/dev/null"))
 print(Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text())

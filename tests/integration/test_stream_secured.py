@@ -177,9 +177,9 @@ async def test_what_is_wrong_is_said_in_a_line_and_in_time(
 
 PLAN = """
 import sys
-from sidecar.pipeline.spark import session
-from sidecar.pipeline.stream_kafka import REDACTED, TopicOptions, topic_rows
-from sidecar.pipeline.tables import QUARANTINE
+from sidecar.pipeline.runtime.session import session
+from sidecar.pipeline.streaming.kafka_source import REDACTED, TopicOptions, topic_rows
+from sidecar.pipeline.tables.schemas import QUARANTINE
 
 spark = session("local[1]", {"spark.jars": sys.argv[1], **REDACTED})
 login = 'x.ScramLoginModule required username="a" credential="hidden";'

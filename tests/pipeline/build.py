@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from sidecar.pipeline.files import HadoopFiles
-from sidecar.pipeline.publish import Output
-from sidecar.pipeline.store import Store
-from sidecar.pipeline.tables import Table
+from sidecar.pipeline.tables.files import HadoopFiles
+from sidecar.pipeline.tables.publish import Output
+from sidecar.pipeline.tables.schemas import Table
+from sidecar.pipeline.tables.store import Store
 
 
 def frame_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> DataFrame:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from sidecar.pipeline.spark import session
+from sidecar.pipeline.runtime.session import session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sidecar.pipeline.growth import Floats
+from sidecar.pipeline.forecast.growth import Floats
 
 GB = 1e9
 

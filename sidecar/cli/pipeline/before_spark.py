@@ -16,17 +16,17 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from sidecar.errors import SettingsError, SidecarError
-from sidecar.pipeline.days import asked_days, no_requests
-from sidecar.pipeline.lock import refuse_locked
-from sidecar.pipeline.paths import Zones
-from sidecar.pipeline.tables import (
+from sidecar.pipeline.ingest.paths import Zones
+from sidecar.pipeline.tables.days import asked_days, no_requests
+from sidecar.pipeline.tables.lock import refuse_locked
+from sidecar.pipeline.tables.schemas import (
     GOLD_REPLAY,
     GOLD_USAGE_1S,
     SILVER_REQUEST,
     SILVER_VOLUME,
     Table,
 )
-from sidecar.pipeline.writers import refuse_batch, refuse_stream
+from sidecar.pipeline.tables.writers import refuse_batch, refuse_stream
 
 _MASTER: Final = re.compile(
     r"local|local\[(?:\*|[1-9]\d*)(?:,\s*[1-9]\d*)?\]|local-cluster\[.+\]|yarn|(?:spark|k8s)://\S+"
@@ -126,7 +126,7 @@ def check_logs(path: str, zones: Iterable[str], broker_pattern: str | None) -> N
     Raises:
         SidecarError: they aren't, or it is.
     """
-    from sidecar.pipeline.stored_logs import log_files  # noqa: PLC0415 - of the extra
+    from sidecar.pipeline.ingest.stored_logs import log_files  # noqa: PLC0415 - of the extra
 
     log_files(path, Zones.of(zones), broker_pattern)
 

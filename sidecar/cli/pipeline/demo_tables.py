@@ -18,16 +18,16 @@ from sidecar.cli.pipeline.demo_checks import (
 )
 from sidecar.cli.pipeline.demo_cluster import Round
 from sidecar.cli.quotas.output import read_quota_file
-from sidecar.pipeline.events import CONTROLLER_MUTATION, FETCH, PRODUCE, charges
-from sidecar.pipeline.job import run
-from sidecar.pipeline.replay import replay_events
+from sidecar.pipeline.batch.job import run
+from sidecar.pipeline.batch.run import Inputs, Options, Snapshot
+from sidecar.pipeline.batch.stages import Stage
+from sidecar.pipeline.replay.replay_table import replay_events
+from sidecar.pipeline.replay.scenarios import scenario
 from sidecar.pipeline.report.document import report
 from sidecar.pipeline.report.reading import read_tables
-from sidecar.pipeline.run import Inputs, Options, Snapshot
-from sidecar.pipeline.silver_request import RequestLogs
-from sidecar.pipeline.spark import session
-from sidecar.pipeline.stages import Stage
-from sidecar.pipeline.sweep import scenario
+from sidecar.pipeline.runtime.session import session
+from sidecar.pipeline.silver.request_table import RequestLogs
+from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, FETCH, PRODUCE, charges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

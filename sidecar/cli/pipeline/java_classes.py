@@ -12,7 +12,7 @@ import click
 from sidecar.demo.cache import cache_folder
 
 if TYPE_CHECKING:
-    from sidecar.pipeline.class_archive import ClassArchive
+    from sidecar.pipeline.runtime.class_archive import ClassArchive
 
 
 def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
@@ -25,8 +25,8 @@ def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
     Returns:
         None where the JVM is another's, or there is no folder for it.
     """
-    from sidecar.pipeline.embedded import is_embedded  # noqa: PLC0415 - the extra
-    from sidecar.pipeline.spark import class_archive  # noqa: PLC0415 - the extra
+    from sidecar.pipeline.runtime.embedded import is_embedded  # noqa: PLC0415 - the extra
+    from sidecar.pipeline.runtime.session import class_archive  # noqa: PLC0415 - the extra
 
     url = master or os.environ.get("MASTER") or "local[*]"
     if "PYSPARK_GATEWAY_PORT" in os.environ or not is_embedded(url):
@@ -43,8 +43,8 @@ def keep_java_classes(classes: "ClassArchive | None") -> None:
 
     A failure is printed and is no error: the run is done.
     """
-    from sidecar.pipeline.class_archive import NotKeptError  # noqa: PLC0415 - the extra
-    from sidecar.pipeline.spark import keep_classes  # noqa: PLC0415 - the extra
+    from sidecar.pipeline.runtime.class_archive import NotKeptError  # noqa: PLC0415 - the extra
+    from sidecar.pipeline.runtime.session import keep_classes  # noqa: PLC0415 - the extra
 
     if classes is None or classes.partial is None:
         return

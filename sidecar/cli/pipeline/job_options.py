@@ -20,8 +20,8 @@ import click
 
 from sidecar.cli.options import gathered, shown
 from sidecar.cli.pipeline.spark_options import CONF, JARS
-from sidecar.pipeline.addresses import address_of
-from sidecar.pipeline.recommended import FLOORS, TermsError, floor
+from sidecar.pipeline.recommend.terms import FLOORS, TermsError, floor
+from sidecar.pipeline.runtime.addresses import address_of
 
 _R = TypeVar("_R")
 

@@ -41,9 +41,9 @@ from sidecar.errors import SettingsError, SidecarError
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no Spark.
-    from sidecar.pipeline.class_archive import ClassArchive
-    from sidecar.pipeline.job import Outcome
-    from sidecar.pipeline.run import Inputs, Options
+    from sidecar.pipeline.batch.job import Outcome
+    from sidecar.pipeline.batch.run import Inputs, Options
+    from sidecar.pipeline.runtime.class_archive import ClassArchive
 
 _NO_QUOTAS: Final = (
     "without --quotas, no quota is known but those in the logs:"
@@ -92,9 +92,9 @@ def run_job(
     _check(job, stages, inputs, replayed, plan)
     if "silver" in stages and sources.request_logs is not None and sources.quotas is None:
         click.echo(_NO_QUOTAS, err=True)
-    from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
-    from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
-    from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
+    from sidecar.pipeline.batch.job import run  # noqa: PLC0415 - the extra, and slow to import
+    from sidecar.pipeline.batch.stages import Stage  # noqa: PLC0415 - as above
+    from sidecar.pipeline.runtime.session import session  # noqa: PLC0415 - as above
 
     read = inputs_of(sources)
     options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions())
@@ -206,9 +206,9 @@ def inputs_of(options: InputOptions) -> "Inputs":
     Raises:
         SidecarError: a file or a time zone can't be used.
     """
-    from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
-    from sidecar.pipeline.run import Inputs, Snapshot  # noqa: PLC0415 - as above
-    from sidecar.pipeline.silver_request import RequestLogs  # noqa: PLC0415 - as above
+    from sidecar.pipeline.batch.run import Inputs, Snapshot  # noqa: PLC0415 - as above
+    from sidecar.pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
+    from sidecar.pipeline.silver.request_table import RequestLogs  # noqa: PLC0415 - as above
 
     logs = None
     if options.request_logs is not None:
@@ -228,10 +228,10 @@ def options_of(
     Raises:
         SidecarError: a scenario or a file can't be used.
     """
-    from sidecar.pipeline.recommended import FLOORS, Terms, capacity_of  # noqa: PLC0415 - as above
-    from sidecar.pipeline.run import Options  # noqa: PLC0415 - as above
-    from sidecar.pipeline.sweep import scenario  # noqa: PLC0415 - as above
-    from sidecar.pipeline.volume_forecast import Forecasting  # noqa: PLC0415 - as above
+    from sidecar.pipeline.batch.run import Options  # noqa: PLC0415 - as above
+    from sidecar.pipeline.forecast.volume_forecast import Forecasting  # noqa: PLC0415 - as above
+    from sidecar.pipeline.recommend.terms import FLOORS, Terms, capacity_of  # noqa: PLC0415 - as above
+    from sidecar.pipeline.replay.scenarios import scenario  # noqa: PLC0415 - as above
 
     document = None if terms.capacity is None else _capacity_document(terms.capacity)
     return Options(
@@ -273,7 +273,7 @@ def _capacity_document(path: Path) -> dict[str, object]:
 
 def _write_plan(path: Path, outcome: "Outcome") -> int:
     """Returns of how many entities it has quotas."""
-    from sidecar.pipeline.recommended import recommended_quotas  # noqa: PLC0415 - as above
+    from sidecar.pipeline.recommend.terms import recommended_quotas  # noqa: PLC0415 - as above
 
     quotas = recommended_quotas(outcome.recommended)["quotas"]
     write_file(path, json.dumps({"quotas": quotas}, indent=2) + "\n")

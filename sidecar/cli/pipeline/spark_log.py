@@ -43,8 +43,8 @@ def spark_log() -> Iterator[Path]:
     Raises:
         SparkFailedError: in place of an error of Spark's or its client's.
     """
-    from sidecar.pipeline.spark import NoSparkError  # noqa: PLC0415 - the extra
-    from sidecar.pipeline.stream import StreamError  # noqa: PLC0415 - the extra
+    from sidecar.pipeline.runtime.session import NoSparkError  # noqa: PLC0415 - the extra
+    from sidecar.pipeline.streaming.stream import StreamError  # noqa: PLC0415 - the extra
 
     with tempfile.TemporaryFile() as file:
         log = Path(f"/proc/self/fd/{file.fileno()}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     # Not at run time: a command's help needs no Spark.
     from pyspark.sql import SparkSession
 
-    from sidecar.pipeline.stream import Progress, Source, StreamSettings
+    from sidecar.pipeline.streaming.stream import Progress, Source, StreamSettings
 
 _TABLES: Final = ("gold_usage_1s", "silver_request", "quarantine")
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -176,7 +176,7 @@ def command(
             from_start=not from_now,
             client={} if command_config is None else client_properties(command_config),
         )
-    from sidecar.pipeline.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
+    from sidecar.pipeline.streaming.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
 
     settings = StreamSettings(
         out, checkpoint or f"{out.rstrip('/')}/_checkpoint", watermark_s, trigger_s, until_read
@@ -205,8 +205,8 @@ def _jars(folder: Path) -> list[str]:
 def _session(
     master: str | None, partitions: int, options: Mapping[str, str], log: Path
 ) -> "SparkSession":
-    from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
-    from sidecar.pipeline.stream_kafka import REDACTED  # noqa: PLC0415 - as above
+    from sidecar.pipeline.runtime.session import session  # noqa: PLC0415 - as above
+    from sidecar.pipeline.streaming.kafka_source import REDACTED  # noqa: PLC0415 - as above
 
     settings = {
         "spark.sql.shuffle.partitions": str(partitions),
@@ -218,8 +218,8 @@ def _session(
 
 
 def _files(*, zone: tuple[str, ...], **own_options: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions
-    from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
-    from sidecar.pipeline.stream_source import (  # noqa: PLC0415 - as above
+    from sidecar.pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
+    from sidecar.pipeline.streaming.log_source import (  # noqa: PLC0415 - as above
         StreamOptions,
         check_followed,
         file_rows,
@@ -236,9 +236,9 @@ def _topics(
     **own_options: Any,  # noqa: ANN401 - the fields of TopicOptions
 ) -> "tuple[Callable[[SparkSession], Source], AbstractContextManager[None]]":
     """The rows, and what reports why they have ended."""
-    from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
-    from sidecar.pipeline.stream_kafka import TopicOptions, topic_rows  # noqa: PLC0415 - as above
-    from sidecar.pipeline.topic_failures import topic_failures  # noqa: PLC0415 - as above
+    from sidecar.pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
+    from sidecar.pipeline.streaming.kafka_source import TopicOptions, topic_rows  # noqa: PLC0415 - as above
+    from sidecar.pipeline.streaming.topic_failures import topic_failures  # noqa: PLC0415 - as above
 
     options = TopicOptions(zones=Zones.of(zone), **own_options)
     return lambda spark: functools.partial(topic_rows, spark, options), topic_failures(options)
@@ -247,9 +247,9 @@ def _topics(
 def _run(
     spark: "SparkSession", source: "Source", tables: tuple[str, ...], settings: "StreamSettings"
 ) -> None:
-    from sidecar.pipeline.files import HadoopFiles  # noqa: PLC0415 - as above
-    from sidecar.pipeline.lock import locked  # noqa: PLC0415 - as above
-    from sidecar.pipeline.stream import STREAMED, stream  # noqa: PLC0415 - as above
+    from sidecar.pipeline.streaming.stream import STREAMED, stream  # noqa: PLC0415 - as above
+    from sidecar.pipeline.tables.files import HadoopFiles  # noqa: PLC0415 - as above
+    from sidecar.pipeline.tables.lock import locked  # noqa: PLC0415 - as above
 
     files = HadoopFiles(spark)
     local = files.local(settings.out)

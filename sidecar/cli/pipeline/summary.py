@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no Spark.
-    from sidecar.pipeline.job import Outcome
-    from sidecar.pipeline.sweep import Scenario
+    from sidecar.pipeline.batch.job import Outcome
+    from sidecar.pipeline.replay.scenarios import Scenario
 
 _NAMES: Final = 3
 """That are named, at most."""

@@ -30,8 +30,8 @@ CHARGE: Final = np.dtype(
         ("told_ms", np.int64),
     ]
 )
-"""``columns`` says what they are; the charge's position among its request's, and the wait in the
-request's line, milliseconds."""
+"""``replay.columns`` says what they are; the charge's position among its request's, and the wait in
+the request's line, milliseconds."""
 PACKED: Final = "shard int, records binary"
 """Of Spark's rows."""
 GATHERED: Final = 1 << 20

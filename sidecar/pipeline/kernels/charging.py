@@ -1,4 +1,4 @@
-"""What requests are charged with, for many at once: ``sidecar.pipeline.events`` for Arrow batches.
+"""What requests are charged with, for many at once: ``usage.events`` for Arrow batches.
 
 Requests about topics are charged with mutations too; those are few. Where the sizes of topics are
 known Spark lays them out, since amounts need them; else their lines' own numbers are what there is.
@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidecar.pipeline.events import TOPIC_APIS
 from sidecar.pipeline.kernels.numbered import coded
 from sidecar.pipeline.kernels.values import Doubles, Flags, Longs
-from sidecar.pipeline.sweep import QUOTA_TYPES
+from sidecar.pipeline.tables.apis import TOPIC_APIS
+from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 from sidecar.requestlog.mutation_counts import QUOTA_EXCEEDED
 
 NEEDED: Final = (

@@ -23,7 +23,6 @@ from sidecar.pipeline.kernels.line_fields import NONE, UNSET, Slot
 from sidecar.pipeline.kernels.line_json import read_json
 from sidecar.pipeline.kernels.line_sizes import fill_sizes
 from sidecar.pipeline.kernels.values import Bytes, Doubles, Longs
-from sidecar.pipeline.rows import LONGEST_QUEUED_MS
 
 _START: Final = b"[0000-00-00 00:00:00,000] DEBUG Completed request:"
 _END: Final = b" (kafka.request.logger)"
@@ -35,6 +34,8 @@ SHORTEST: Final = (
     len(_START) + len(_END) + len('{"requestHeader":{},"principal":"","localTimeMs":0}')
 )
 """Bytes of a line that is read, at least."""
+LONGEST_QUEUED_MS: Final = 1e12
+"""In the queue of answers and of sending: with more, a time of charge is not to be had."""
 _LARGEST_INT: Final = 1 << 31
 _DAYS_TO_MONTH: Final = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal() - 1

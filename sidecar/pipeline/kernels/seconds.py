@@ -18,9 +18,9 @@ import pyarrow as pa
 from sidecar.pipeline.kernels import charging
 from sidecar.pipeline.kernels.charge import GATHERED, Records, by_shard, joined, shard_of
 from sidecar.pipeline.kernels.charging import Charged, charged, longs, micros
-from sidecar.pipeline.kernels.columns import BROKER_BITS, broker_of, day_of
 from sidecar.pipeline.kernels.numbered import clients_of
-from sidecar.pipeline.sweep import QUOTA_TYPES
+from sidecar.pipeline.kernels.places import BROKER_BITS, broker_of, day_of
+from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 SECOND: Final = np.dtype(
     [

@@ -19,8 +19,8 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime) -> str:
     """The page.
 
     Args:
-        tables: rows by their table's name, with the columns of ``sidecar.pipeline.tables``. The
-            windows of gold_usage_1s may be longer than a second: sum them up where there are many.
+        tables: rows by their table's name, with the columns of ``tables.schemas``. The windows of
+            gold_usage_1s may be longer than a second: sum them up where there are many.
         now: when it is made, with a time zone.
 
     Raises:

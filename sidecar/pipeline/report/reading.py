@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 
 from sidecar.pipeline.report.rows import ReportError, Row
 from sidecar.pipeline.report.times import bucket_s
-from sidecar.pipeline.tables import (
+from sidecar.pipeline.tables.schemas import (
     GOLD_DISK_FORECAST,
     GOLD_RECOMMENDATION,
     GOLD_REPLAY,

@@ -17,9 +17,9 @@ from sidecar.cli.pipeline.before_spark import (
     check_volumes,
 )
 from sidecar.errors import SettingsError
-from sidecar.pipeline.files import Files
-from sidecar.pipeline.lock import LockedError, locked
-from sidecar.pipeline.writers import MARK, OtherWriterError
+from sidecar.pipeline.tables.files import Files
+from sidecar.pipeline.tables.lock import LockedError, locked
+from sidecar.pipeline.tables.writers import MARK, OtherWriterError
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 
 from sidecar.cli.pipeline import java_classes as module
 from sidecar.cli.pipeline.java_classes import java_classes, keep_java_classes
-from sidecar.pipeline.class_archive import ClassArchive, NotKeptError
+from sidecar.pipeline.runtime.class_archive import ClassArchive, NotKeptError
 
 
 def test_they_are_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_what_goes_wrong_is_reported_and_is_no_error(
     def fails(_: ClassArchive) -> None:
         raise error
 
-    monkeypatch.setattr("sidecar.pipeline.spark.keep_classes", fails)
+    monkeypatch.setattr("sidecar.pipeline.runtime.session.keep_classes", fails)
     keep_java_classes(ClassArchive(Path("classes.jsa"), None))
     keep_java_classes(None)
     assert not capsys.readouterr().err

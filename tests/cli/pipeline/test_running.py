@@ -24,7 +24,7 @@ from sidecar.cli.pipeline.job_options import (
 )
 from sidecar.cli.pipeline.running import inputs_of, options_of, write_file
 from sidecar.errors import SidecarError
-from sidecar.pipeline.recommended import FLOORS
+from sidecar.pipeline.recommend.terms import FLOORS
 from sidecar.quotas.entities import Entity
 
 
@@ -163,7 +163,7 @@ def test_ctrl_c_ends_a_run_without_a_traceback(
             raise
 
     monkeypatch.setattr("sidecar.pipeline.spark.session", made)
-    monkeypatch.setattr("sidecar.pipeline.job.run", interrupted)
+    monkeypatch.setattr("sidecar.pipeline.batch.job.run", interrupted)
     logged = logging.StreamHandler(stream := io.StringIO())
     logging.getLogger().addHandler(logged)
     before = signal.getsignal(signal.SIGINT)

@@ -70,7 +70,8 @@ def test_what_our_own_code_says_in_a_worker_is_reported_as_it_is() -> None:
     trace = (
         "pyspark.errors.exceptions.captured.PythonException: An exception was thrown\n"
         'Traceback (most recent call last):\n  File "x.py", line 1, in y\n'
-        "sidecar.pipeline.followed.LostLinesError: what was the log /l is gone: put it back\n\n"
+        "sidecar.pipeline.streaming.source_offsets.LostLinesError: what was the log /l is gone: put"
+        " it back\n\n"
     )
     assert "what was the log /l is gone: put it back" == trouble(trace).cause
 

@@ -13,8 +13,8 @@ from pyspark.errors import AnalysisException
 
 from sidecar.cli.pipeline.spark_log import SparkFailedError, spark_log
 from sidecar.errors import SidecarError
-from sidecar.pipeline.spark import NoSparkError
-from sidecar.pipeline.stream import StreamError
+from sidecar.pipeline.runtime.session import NoSparkError
+from sidecar.pipeline.streaming.stream import StreamError
 
 FULL = os.strerror(errno.ENOSPC)
 

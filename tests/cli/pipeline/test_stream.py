@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from sidecar.cli import group
 from sidecar.cli.pipeline.stream import Reporter
-from sidecar.pipeline.files import HadoopFiles
-from sidecar.pipeline.stream import Progress
+from sidecar.pipeline.streaming.stream import Progress
+from sidecar.pipeline.tables.files import HadoopFiles
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_that_nothing_is_new_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr("sidecar.pipeline.stream.stream", streamed)
     elsewhere = Mock(spec=HadoopFiles)
     elsewhere.local.return_value = None
-    monkeypatch.setattr("sidecar.pipeline.files.HadoopFiles", lambda _: elsewhere)
+    monkeypatch.setattr("sidecar.pipeline.tables.files.HadoopFiles", lambda _: elsewhere)
     words = ["--request-logs", str(tmp_path), "--out", str(tmp_path / "live"), "--until-read"]
     printed = [
         CliRunner().invoke(group, ["pipeline", "stream", *words]).stderr.splitlines()[-1]

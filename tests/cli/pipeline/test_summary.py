@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sidecar.cli.pipeline.summary import plan_line, scenarios_of_nobody, text
-from sidecar.pipeline.job import Outcome
-from sidecar.pipeline.sweep import scenario
+from sidecar.pipeline.batch.job import Outcome
+from sidecar.pipeline.replay.scenarios import scenario
 
 REPLAYED = frozenset(
     {

@@ -74,7 +74,7 @@ def test_the_archive_has_packages_by_name(packed: tuple[Path, str]) -> None:
     with tarfile.open(packed[0]) as archive:
         names = archive.getnames()
     assert {"numba", "sidecar"} == {name.partition("/")[0] for name in names}
-    assert {"numba/nb.py", "sidecar/pipeline/job.py"} <= set(names)
+    assert {"numba/nb.py", "sidecar/pipeline/batch/job.py"} <= set(names)
     assert [] == [name for name in names if "__pycache__" in name]
 
 

@@ -1,0 +1,1 @@
+"""The batch job, and its stages."""

@@ -1,0 +1,127 @@
+"""What a run of the batch job gets, and what its stages pass on.
+
+Example: ``Run(spark, store, Inputs(volumes="history"), Options(now))`` makes the disks' tables.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sidecar.errors import SidecarError
+from sidecar.pipeline.forecast.volume_forecast import Forecasting
+from sidecar.pipeline.recommend.terms import Terms
+from sidecar.pipeline.replay.scenarios import Scenario
+from sidecar.pipeline.silver.request_table import RequestLogs
+from sidecar.pipeline.silver.requests import Requests
+from sidecar.pipeline.tables.schemas import SILVER_REQUEST, Table
+from sidecar.pipeline.tables.store import Store
+from sidecar.quotas.entities import ClientQuotas
+
+
+class InputsError(SidecarError):
+    """A stage lacks what it reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The quotas that were set at a time, UTC."""
+
+    quotas: ClientQuotas
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the job reads besides its own tables; None is not read.
+
+    Without quotas only those are known that the logs have.
+    """
+
+    request_logs: RequestLogs | None = None
+    volumes: str | None = None
+    quotas: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How it is run.
+
+    Attributes:
+        now: when the run began, UTC.
+        as_of: when forecasts begin, UTC; None: with the newest reading of a volume.
+        since: requests that were answered before are not read; None: from the first.
+        until: requests that were answered then or later are not read; None: to the last.
+        allow_fewer: whether a day may be replaced by fewer requests than it has.
+        candidates: how many quotas are tried for each who share one; 0 for none.
+        scenarios: to be replayed besides those and the quotas in force.
+        terms: on which quotas are recommended.
+        capacity: of the smallest broker, by quota type.
+        forecasting: how disks are forecast.
+    """
+
+    now: datetime
+    as_of: datetime | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    allow_fewer: bool = False
+    candidates: int = 20
+    scenarios: tuple[Scenario, ...] = ()
+    terms: Terms = field(default_factory=Terms)
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    forecasting: Forecasting = field(default_factory=Forecasting)
+
+
+@dataclass(slots=True)
+class Run:
+    """A run of stages.
+
+    Attributes:
+        spark: its time zone is UTC.
+        store: of the tables.
+        inputs: what is read.
+        options: how.
+        files: of request logs, that were read.
+        bytes: of them, as they are stored.
+        quarantined: lines that can't be read.
+        unknown: requests whose bytes or partitions no line has.
+        of_admins: their lines (``Requests.of_admins``), of these days at least; None: not yet
+            read.
+        requests: that the gold tables are made of; None: not yet read.
+        replaces: the table no day of which may lose rows.
+    """
+
+    spark: SparkSession
+    store: Store
+    inputs: Inputs
+    options: Options
+    files: int = field(default=0, init=False)
+    bytes: int = field(default=0, init=False)
+    quarantined: int = field(default=0, init=False)
+    unknown: int = field(default=0, init=False)
+    of_admins: DataFrame | None = field(default=None, init=False)
+    requests: Requests | None = field(default=None, init=False)
+    replaces: Table = field(default=SILVER_REQUEST, init=False)
+
+    def all_requests(self) -> Requests:
+        """Of all days that the table will have."""
+        files = self.store.files(SILVER_REQUEST, self.store.days_of(SILVER_REQUEST))
+        return Requests(self.store.read(SILVER_REQUEST), files)
+
+    def keep_of_admins(self, requests: Requests) -> DataFrame:
+        """Finds admins' lines once, and retains them until the run ends."""
+        self.release()
+        self.of_admins = requests.of_admins().persist()
+        return self.of_admins
+
+    def release(self) -> None:
+        """Frees what Spark retains for the run."""
+        if self.of_admins is not None:
+            self.of_admins.unpersist()
+
+
+def time_of(us: int | None) -> datetime | None:
+    """A time of Spark's, from microseconds since 1970."""
+    # From a number: a time that Spark gives back is of this process's zone, and does not say so.
+    return None if us is None else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us)

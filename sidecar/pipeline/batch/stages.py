@@ -1,0 +1,179 @@
+"""The stages of the batch job: what each reads, and the tables that it writes.
+
+Stages read what those before them wrote, in this run or an earlier one, through the run's store.
+
+A day is replaced whole. A request that was answered after midnight and charged before it belongs to
+the day before in the gold tables, so that day is made anew too.
+
+Example: of logs of 21 November, ``usage`` replaces that day in gold_usage_1s, and 20 November too
+if a line of 00:00:00.020 was charged at 23:59:59.990.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from sidecar.pipeline.batch.logs_stage import usage_of_logs
+from sidecar.pipeline.batch.run import InputsError, Run, time_of
+from sidecar.pipeline.batch.silver_stage import silver
+from sidecar.pipeline.forecast.forecast_table import disk_forecast
+from sidecar.pipeline.recommend.recommendation_table import gold_recommendation
+from sidecar.pipeline.replay.peaks import peaks
+from sidecar.pipeline.replay.replay_table import replay
+from sidecar.pipeline.replay.scenarios import IN_FORCE, sweep
+from sidecar.pipeline.silver.requests import Requests
+from sidecar.pipeline.tables.days import asked_days, no_requests
+from sidecar.pipeline.tables.schemas import (
+    DIM_TOPIC,
+    GOLD_DISK_FORECAST,
+    GOLD_RECOMMENDATION,
+    GOLD_REPLAY,
+    GOLD_USAGE_1S,
+    SILVER_QUOTA_CONFIG,
+    SILVER_REQUEST,
+    SILVER_VOLUME,
+)
+from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, charges
+from sidecar.pipeline.usage.usage_reader import UsageRows
+from sidecar.pipeline.usage.usage_table import mutations_of_days, usage_of_days
+from sidecar.pipeline.usage.usage_writer import write_usage
+
+_DAY: Final = timedelta(days=1)
+
+
+class Stage(StrEnum):
+    """A part of the job, in the order in which they are run."""
+
+    SILVER = "silver"
+    """Request logs, volume history and quotas as tables."""
+    USAGE = "usage"
+    """gold_usage_1s."""
+    REPLAY = "replay"
+    """gold_replay."""
+    RECOMMEND = "recommend"
+    """gold_recommendation."""
+    FORECAST = "forecast"
+    """gold_disk_forecast."""
+
+
+def _usage(run: Run) -> None:
+    logs = run.inputs.request_logs
+    if logs is not None and SILVER_REQUEST not in run.store.written():
+        usage_of_logs(run, logs)
+        return
+    days = _gold_days(run)
+    requests, topics = _charged(run, days), run.store.read(DIM_TOPIC)
+    target = run.store.local(GOLD_USAGE_1S)
+    if target is None:
+        run.store.write(GOLD_USAGE_1S, usage_of_days(requests, topics), days)
+        return
+    run.store.write(GOLD_USAGE_1S, mutations_of_days(_of_admins(run, requests), topics), days)
+    write_usage(requests, target)
+
+
+def _replay(run: Run) -> None:
+    days = _gold_days(run)
+    config = run.store.read(SILVER_QUOTA_CONFIG)
+    scenarios = [IN_FORCE, *run.options.scenarios]
+    if run.options.candidates:
+        usage = UsageRows(run.store.read(GOLD_USAGE_1S, days), run.store.files(GOLD_USAGE_1S, days))
+        found = peaks(usage, config).collect()
+        rows = sorted((row["quota_type"], row["shared_by"], row["peak"]) for row in found)
+        scenarios += sweep(rows, run.options.candidates)
+    requests = _charged(run, days)
+    of_admins, topics = _of_admins(run, requests), run.store.read(DIM_TOPIC)
+    mutations = charges(of_admins, topics, [CONTROLLER_MUTATION])
+    run.store.write(GOLD_REPLAY, replay(mutations, config, scenarios, requests=requests), days)
+
+
+def _recommend(run: Run) -> None:
+    options, store = run.options, run.store
+    usage = UsageRows(
+        store.read(GOLD_USAGE_1S),
+        store.files(GOLD_USAGE_1S, store.days_of(GOLD_USAGE_1S)),
+        options.since,
+        options.until,
+    )
+    brokers = _any_requests(run).dimensions.cluster_users
+    found = gold_recommendation(
+        usage,
+        store.read(GOLD_REPLAY),
+        replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
+        options.capacity,
+    )
+    run.store.write(GOLD_RECOMMENDATION, found)
+
+
+def _forecast(run: Run) -> None:
+    volumes = run.store.read(SILVER_VOLUME)
+    newest = sql.max(sql.unix_micros("observed_ts"))
+    as_of = run.options.as_of or time_of(volumes.agg(newest).collect()[0][0])
+    if as_of is None:
+        raise InputsError(
+            "there is no volume history in the tables:"
+            " make it with `throttle-sidecar pipeline silver --volumes PATH`"
+        )
+    made = disk_forecast(volumes, as_of, run.options.forecasting)
+    run.store.write(GOLD_DISK_FORECAST, made)
+
+
+STAGES: Final[Mapping[Stage, Callable[[Run], None]]] = {
+    Stage.SILVER: silver,
+    Stage.USAGE: _usage,
+    Stage.REPLAY: _replay,
+    Stage.RECOMMEND: _recommend,
+    Stage.FORECAST: _forecast,
+}
+"""What each does; raises ``SidecarError`` when it can't."""
+
+
+def _gold_days(run: Run) -> tuple[date, ...]:
+    """The days that gold tables are made for: those of the requests, by when they were charged.
+
+    Raises:
+        InputsError: there are none.
+    """
+    days = run.store.written_days(SILVER_REQUEST) or _asked_days(run)
+    if not days:
+        raise InputsError(no_requests(run.store.days_of(SILVER_REQUEST)))
+    before = {day - _DAY for day in days} - set(days)
+    first = run.store.read(SILVER_REQUEST, [day + _DAY for day in before]).where("hour = 0")
+    charged = first.select(sql.to_date("quota_ts").alias("day")).distinct()
+    late = {row["day"] for row in charged.collect()}
+    return tuple(sorted({*days, *(before & late)}))
+
+
+def _asked_days(run: Run) -> tuple[date, ...]:
+    days = run.store.days_of(SILVER_REQUEST)
+    return asked_days(days, run.options.since, run.options.until)
+
+
+def _charged(run: Run, days: Iterable[date]) -> Requests:
+    """The requests that were charged in these days, some answered in the first hour after."""
+    days = frozenset(days)
+    if run.requests is not None and run.requests.days == days:
+        return run.requests
+    answered = {*days, *(day + _DAY for day in days)}
+    silver = run.store.read(SILVER_REQUEST, sorted(answered))
+    in_time = sql.col("dt").isin(*days) | (sql.col("hour") == 0)
+    charged = silver.where(in_time & sql.to_date("quota_ts").isin(*days))
+    run.requests = Requests(charged, run.store.files(SILVER_REQUEST, answered), days)
+    return run.requests
+
+
+def _any_requests(run: Run) -> Requests:
+    """Those that gold tables are made of in this run; else all that there are."""
+    if run.requests is None:
+        run.requests = run.all_requests()
+    return run.requests
+
+
+def _of_admins(run: Run, requests: Requests) -> DataFrame:
+    """Those of the requests that ``Requests.of_admins`` finds; silver may have found them."""
+    of_admins = run.keep_of_admins(requests) if run.of_admins is None else run.of_admins
+    return of_admins.where(sql.to_date("quota_ts").isin(*requests.days or ()))

@@ -1,0 +1,1 @@
+"""When volumes are full: gold_disk_forecast."""

@@ -1,0 +1,1 @@
+"""Request logs: found, opened, and read into columns."""

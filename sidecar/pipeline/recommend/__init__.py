@@ -1,0 +1,1 @@
+"""Which quotas to set: gold_recommendation."""

@@ -1,0 +1,1 @@
+"""What quotas would have done: gold_replay."""

@@ -1,0 +1,1 @@
+"""Spark and its workers, and what paths and stores say."""

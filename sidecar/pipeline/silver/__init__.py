@@ -1,0 +1,1 @@
+"""The tables of what was logged and observed: requests, volumes, quotas, topics."""

@@ -1,0 +1,95 @@
+"""Rows of silver_request as a worker reads them from Parquet: some columns, of some days.
+
+Example: ``rows(files, ("user", "quota_ts"), frozenset({date(2026, 11, 21)}))`` gives batches of
+both columns, of the requests that were charged on that day.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from sidecar.pipeline.ingest.source import ROW_COLUMNS
+from sidecar.pipeline.kernels.charging import flags, micros
+from sidecar.pipeline.kernels.numbered import coded
+from sidecar.pipeline.runtime.by_workers import Batches
+from sidecar.pipeline.tables.apis import QUOTA_APIS, TOPIC_APIS
+
+ADMINS_APIS: Final = frozenset({*TOPIC_APIS, *QUOTA_APIS})
+_ROWS: Final = 1 << 17
+"""Of a batch: some 15 MB."""
+_WHOLE: Final = tuple(column.name for column in ROW_COLUMNS)
+_NAMES: Final = ("user", "client_id", "api", "src_file")
+"""Columns of few values, that are read as numbers of them."""
+_PLAIN: Final = dict.fromkeys(_NAMES, pa.string())
+_US_PER_DAY: Final = 86_400_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
+
+
+def rows(files: Iterable[Path], columns: Sequence[str], days: frozenset[date] | None) -> Batches:
+    """What was charged on some days, or on all; ``quota_ts`` is among the columns."""
+    for group in _groups(files, _ROWS):
+        for batch in group.batches(columns):
+            of_admins = _is_charged_on(batch, days)
+            yield batch if of_admins.all() else batch.filter(pa.array(of_admins))
+
+
+def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int = _ROWS) -> Batches:
+    """The controllers' lines about topics and quotas, whole.
+
+    Args:
+        files: of the table.
+        days: on which they were charged; None: all.
+        size: of one group in memory, rows.
+    """
+    for group in _groups(files, size):
+        # Most groups have none, which three columns show; a line has thirty.
+        of_api = group.batches(("api", "is_forwarded", "quota_ts"))
+        of_admins = [_is_of_admins(batch) & _is_charged_on(batch, days) for batch in of_api]
+        if not any(each.any() for each in of_admins):
+            continue
+        is_of_admins, begin = np.concatenate(of_admins), 0
+        for batch in group.batches(_WHOLE):
+            found = batch.filter(pa.array(is_of_admins[begin : begin + batch.num_rows]))
+            begin += batch.num_rows
+            plain = [found[name].cast(_PLAIN.get(name, found[name].type)) for name in _WHOLE]
+            yield pa.RecordBatch.from_arrays(plain, list(_WHOLE))
+
+
+def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
+    names, api = coded(batch["api"])
+    of_admins = np.array([name in ADMINS_APIS for name in names], np.bool_)[api]
+    return of_admins & flags(batch, "is_forwarded", missing=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A row group of a file."""
+
+    file: parquet.ParquetFile
+    number: int
+    size: int
+
+    def batches(self, columns: Sequence[str]) -> Batches:
+        yield from self.file.iter_batches(
+            self.size, row_groups=[self.number], columns=list(columns), use_threads=False
+        )
+
+
+def _groups(files: Iterable[Path], size: int) -> Iterator[_Group]:
+    for file in files:
+        with parquet.ParquetFile(file, read_dictionary=list(_NAMES)) as opened:
+            for number in range(opened.num_row_groups):
+                yield _Group(opened, number, size)
+
+
+def _is_charged_on(batch: pa.RecordBatch, days: frozenset[date] | None) -> np.ndarray:
+    if days is None:
+        return np.ones(batch.num_rows, np.bool_)
+    numbers = np.array([(day - _EPOCH).days for day in days], np.int64)
+    return np.isin(micros(batch, "quota_ts") // _US_PER_DAY, numbers)

@@ -1,0 +1,1 @@
+"""The first tables as a stream, while logs grow."""

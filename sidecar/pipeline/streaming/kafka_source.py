@@ -1,0 +1,233 @@
+"""Request logs from a Kafka topic: a line for each message, as a log shipper sends it.
+
+Spark's connector reads the topic (deploy/spark/kafka-connector/pom.xml); the lines are parsed as
+those of files are. A line's broker is in its key or in a header: "3", "broker-3" or what else ends
+so; a host's name is none. A message without it is in the quarantine. In the tables the file is
+``kafka:<topic>/<partition>`` and the offset the message's. In the hour that a broker's clock goes
+through twice, a line is of the second pass if its message was sent when that had come.
+
+Example: the message at offset 42 of partition 1 of ``request-log`` with the key "3" is a row with
+broker 3, src_file "kafka:request-log/1", src_offset 42.
+
+The connector shares a batch's messages among partitions by how many are waiting in each. So they
+advance in step only as far as their rates are steady, and a stream that has days to catch up with
+needs a longer watermark than one of files, or as many messages a batch as there are in some
+minutes. What is late all the same is an error (``stream``).
+
+Passwords and keys are options of Spark's reader, since its tasks need them. ``REDACTED`` keeps them
+out of plans and of Spark's page; no checkpoint has them. A cluster that can't be reached or refuses
+ends the stream within about a minute and a half (``topic_failures``).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from sidecar.errors import SidecarError
+from sidecar.pipeline.ingest.log_clock import ahead_ms
+from sidecar.pipeline.ingest.paths import NAMED, Zones
+from sidecar.pipeline.ingest.records import REJECTED, ROWS, parse_block
+from sidecar.pipeline.kernels.values import Flags, Longs
+from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST, Table
+from sidecar.requestlog.line import RejectedKind
+
+FORMAT: Final = "kafka"
+REDACTED: Final[Mapping[str, str]] = {
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key",
+}
+"""A setting of a session that reads topics: what is never shown."""
+_BROKER: Final = rf"^(?:.*{NAMED})?(\d{{1,9}})$"
+_CLOCKS_DIFFER_MS: Final = 60_000
+_ANSWER_MS: Final = 20_000
+_TIMEOUTS: Final[Mapping[str, str]] = {
+    "request.timeout.ms": str(_ANSWER_MS),
+    "default.api.timeout.ms": str(_ANSWER_MS),
+}
+
+
+class ConnectorError(SidecarError):
+    """Spark can't read topics as it was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """Which topics, and what their messages are.
+
+    Attributes:
+        bootstrap_servers: host:port, separated by commas.
+        topics: their names, separated by commas.
+        header: which says whose log a line is; None: the message's key.
+        zones: of the brokers' clocks.
+        max_messages: of a batch, > 0.
+        from_start: whether what is there at the first start is read; else only what comes.
+        client: other settings of the Kafka client, by Kafka's names; some are secrets, so they are
+            in no repr.
+    """
+
+    bootstrap_servers: str
+    topics: str
+    header: str | None = None
+    zones: Zones = field(default_factory=Zones)
+    max_messages: int = 1_000_000
+    from_start: bool = True
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def spark_options(self) -> dict[str, str]:
+        """As options of Spark's reader."""
+        client = dict(self.client)
+        if not _TIMEOUTS.keys() & client.keys():
+            client |= _TIMEOUTS
+        return {f"kafka.{name}": value for name, value in client.items()} | {
+            "kafka.bootstrap.servers": self.bootstrap_servers,
+            "subscribe": self.topics,
+            "includeHeaders": str(self.header is not None).lower(),
+            "maxOffsetsPerTrigger": str(self.max_messages),
+            "startingOffsets": "earliest" if self.from_start else "latest",
+        }
+
+
+def topic_rows(
+    spark: SparkSession,
+    options: TopicOptions,
+    table: Table,
+    columns: Iterable[str] | None = None,
+) -> DataFrame:
+    """The rows of topics, as a stream.
+
+    Args:
+        spark: with the connector's jars.
+        options: which.
+        table: SILVER_REQUEST, whose rows are without what they are partitioned by; or QUARANTINE.
+        columns: only these; None for all.
+
+    Raises:
+        ConnectorError: there are no such jars.
+    """
+    reader = spark.readStream.format(FORMAT).options(**options.spark_options())
+    try:
+        messages = reader.load()
+    except Exception as error:
+        if "kafka" not in str(error).lower() or "Failed to find" not in str(error):
+            raise
+        raise ConnectorError(
+            "Spark has no Kafka connector: `mvn -f deploy/spark/kafka-connector/pom.xml package`,"
+            " then name its folder target/jars with --kafka-jars"
+        ) from error
+    return rows_of_messages(messages, options, table, columns)
+
+
+def rows_of_messages(
+    messages: DataFrame,
+    options: TopicOptions,
+    table: Table,
+    columns: Iterable[str] | None = None,
+) -> DataFrame:
+    """The rows of messages, of a stream or not.
+
+    Args:
+        messages: with the connector's columns.
+        options: as they were read with.
+        table: as of ``topic_rows``.
+        columns: as of ``topic_rows``.
+    """
+    source = sql.col("key")
+    name = options.header
+    if name is not None:
+        named = sql.filter("headers", lambda header: header["key"].eqNullSafe(name))
+        source = sql.get(named, 0)["value"]
+    broker = sql.regexp_extract(source.cast("string"), _BROKER, 1)
+    lines = messages.select(
+        sql.when(broker != "", broker.cast("int")).alias("broker"),
+        "value",
+        "timestamp",
+        sql.format_string("kafka:%s/%d", "topic", "partition").alias("place"),
+        "offset",
+    )
+    wanted = set(columns or table.names)
+    chosen = [
+        column
+        for column in table.columns
+        if column.name in wanted and column.name not in table.partitions
+    ]
+    schema = ", ".join(f"`{column.name}` {column.type}" for column in chosen)
+    parse = _parser(str(options.zones), table.name, [column.name for column in chosen])
+    return lines.mapInArrow(parse, schema)
+
+
+def _parser(
+    zones: str, table: str, names: list[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known = Zones.of(zones.split(","))
+        for batch in batches:
+            for broker in pc.unique(batch["broker"]).to_pylist():
+                yield _rows(batch, broker, known, table).select(names)
+
+    return parse
+
+
+def _rows(batch: pa.RecordBatch, broker: int | None, zones: Zones, table: str) -> pa.RecordBatch:
+    if broker is None:
+        nobodys = batch.filter(pc.is_null(batch["broker"]))
+        if table == QUARANTINE.name:
+            return _nobodys(nobodys)
+        return pa.RecordBatch.from_pylist([], schema=ROWS)
+    if batch["broker"].null_count or pc.count_distinct(batch["broker"]).as_py() > 1:
+        batch = batch.filter(pc.equal(batch["broker"], broker))
+    lines = [(value or b"").rstrip(b"\r\n") for value in batch["value"].to_pylist()]
+    begins = np.concatenate(([0], np.cumsum([len(line) + 1 for line in lines])[:-1]))
+    zone = ZoneInfo(zones.name_of(broker))
+
+    def is_second(offsets: Longs, seconds: Longs) -> Flags:
+        sent = batch["timestamp"].take(pa.array(_messages(begins, offsets)))
+        sent_ms = sent.cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
+        logged_ms = seconds * 1000 - ahead_ms(seconds, zone, 1)
+        return np.asarray(sent_ms >= logged_ms - _CLOCKS_DIFFER_MS)
+
+    parsed = parse_block(
+        b"\n".join(lines) + b"\n",
+        broker=broker,
+        zone=zone,
+        src_file="",
+        offset=0,
+        is_second=is_second,
+    )
+    rows = parsed.rows if table == SILVER_REQUEST.name else parsed.rejected
+    return _placed(rows, batch, begins)
+
+
+def _messages(begins: Longs, offsets: Longs) -> Longs:
+    """Which messages lines are of, by where these begin in the block."""
+    return np.asarray(np.searchsorted(begins, offsets, side="right") - 1)
+
+
+def _placed(rows: pa.RecordBatch, batch: pa.RecordBatch, begins: Longs) -> pa.RecordBatch:
+    """With the messages' places instead of those in the block."""
+    message = pa.array(_messages(begins, rows["src_offset"].to_numpy()))
+    columns = {
+        "src_file": batch["place"].take(message),
+        "src_offset": batch["offset"].take(message),
+    }
+    return pa.RecordBatch.from_arrays(
+        [columns.get(name, rows[name]) for name in rows.schema.names], schema=rows.schema
+    )
+
+
+def _nobodys(batch: pa.RecordBatch) -> pa.RecordBatch:
+    rows = batch.num_rows
+    columns = {
+        "broker": pa.nulls(rows, pa.int32()),
+        "src_file": batch["place"],
+        "src_offset": batch["offset"],
+        "kind": pa.array([str(RejectedKind.UNEXPECTED)] * rows, pa.string()),
+        "reason": pa.array(["the message doesn't name its broker"] * rows, pa.string()),
+        "bytes": pc.binary_length(batch["value"]).cast(pa.int64()),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in REJECTED.names], schema=REJECTED)

@@ -1,0 +1,16 @@
+"""How requests are called that change topics or quotas: by name, or by number.
+
+A line of a broker that does not know the name has the number.
+
+Example: ``CREATE_TOPICS`` is "CREATE_TOPICS" and "19".
+"""
+
+from typing import Final
+
+CREATE_TOPICS: Final = ("CREATE_TOPICS", "19")
+DELETE_TOPICS: Final = ("DELETE_TOPICS", "20")
+CREATE_PARTITIONS: Final = ("CREATE_PARTITIONS", "37")
+TOPIC_APIS: Final = (*CREATE_TOPICS, *DELETE_TOPICS, *CREATE_PARTITIONS)
+"""Requests that change topics."""
+QUOTA_APIS: Final = ("ALTER_CLIENT_QUOTAS", "49")
+"""Requests that change quotas."""

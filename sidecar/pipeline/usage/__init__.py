@@ -1,0 +1,1 @@
+"""What clients used, second by second: gold_usage_1s."""

@@ -1,0 +1,153 @@
+"""The batch job: what it makes of logs, and what it leaves of tables when it fails."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sidecar.pipeline.batch.job import Outcome, run
+from sidecar.pipeline.batch.run import Inputs, InputsError, Options
+from sidecar.pipeline.batch.stages import Stage
+from sidecar.pipeline.ingest.paths import RequestLogsError
+from sidecar.pipeline.replay.scenarios import scenario
+from sidecar.pipeline.silver.request_table import RequestLogs
+from sidecar.pipeline.tables.files import HadoopFiles
+from sidecar.pipeline.tables.lock import LockedError, locked
+from sidecar.pipeline.tables.schemas import (
+    DIM_TOPIC,
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_REQUEST,
+    SILVER_VOLUME,
+)
+from sidecar.pipeline.tables.store import FewerRowsError
+from sidecar.pipeline.tables.writers import MARK, OtherWriterError
+from tests.pipeline.build import stored
+from tests.pipeline.small_logs import log, metadata
+
+# Whole runs of the job, several in a test: a minute on a machine that does other things too.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+STAGES = (Stage.SILVER, Stage.USAGE)
+TABLES = (SILVER_REQUEST, QUARANTINE, DIM_TOPIC, GOLD_USAGE_1S)
+
+
+def made(
+    spark: SparkSession, out: Path, logs: Path, stages: Sequence[Stage] = STAGES, **options: object
+) -> Outcome:
+    return run(
+        spark,
+        str(out),
+        Inputs(RequestLogs(str(logs))),
+        Options(NOW, **options),  # type: ignore[arg-type]  # each test names what it sets
+        stages=stages,
+    )
+
+
+def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Path) -> None:
+    """The same rows come twice; later days are added, with what was charged before midnight.
+
+    Lines that can't be read are reported with their place; those of other files are retained.
+    """
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(
+        logs / "20",
+        1,
+        metadata("2026-11-20 10:00:00,100"),
+        "torn\n",
+        metadata("2026-11-20 10:00:00,200"),
+    )
+    log(logs / "20", 2, metadata("2026-11-20 23:59:59,900"))
+    first = made(spark, out, logs / "20")
+    before = {table: stored(spark, out, table) for table in TABLES}
+    assert (3, 1, 2) == (first.rows["silver_request"], first.quarantined, first.files)
+    assert first == made(spark, out, logs / "20")
+    assert before == {table: stored(spark, out, table) for table in TABLES}
+
+    log(logs / "21", 2, metadata("2026-11-21 00:00:00,020", send_ms=30.0), "bad\n")
+    second = made(spark, out, logs / "21")
+    assert (date(2026, 11, 20), date(2026, 11, 21)) == second.days
+    quarantined = stored(spark, out, QUARANTINE)
+    assert ["20", "21"] == [Path(each.src_file).parts[-3] for each in quarantined]
+    assert 4 == len(stored(spark, out, SILVER_REQUEST))
+    assert {(20, 1, 36000): 2, (20, 2, 86399): 2} == {
+        (each.dt.day, each.broker, int(each.window_start.timestamp()) % 86400): each.events
+        for each in stored(spark, out, GOLD_USAGE_1S)
+    }
+
+
+def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: Path) -> None:
+    """A job dies halfway, a day would lose rows, a second run starts, or there are no files."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"), metadata("2026-11-20 10:00:01,100"))
+    made(spark, out, logs)
+    before = {table: stored(spark, out, table) for table in TABLES}
+
+    def die(stage: Stage) -> None:
+        if stage is Stage.USAGE:
+            raise KeyboardInterrupt
+
+    log(logs, 1, *(metadata(f"2026-11-20 10:00:0{second},100") for second in range(5)))
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            spark, str(out), Inputs(RequestLogs(str(logs))), Options(NOW), stages=STAGES, report=die
+        )
+    with pytest.raises(RequestLogsError, match="there are no files"):
+        made(spark, out, tmp_path / "none")
+    files = HadoopFiles(spark)
+    with locked(str(out), files, out, "process 1"), pytest.raises(LockedError, match="process 1"):
+        made(spark, out, logs)
+    (out / MARK).touch()
+    with pytest.raises(OtherWriterError):
+        made(spark, out, logs)
+    (out / MARK).unlink()
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"))
+    with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
+        made(spark, out, logs)
+    assert not (out / "_staging").exists()
+    assert before == {table: stored(spark, out, table) for table in TABLES}
+    made(spark, out, logs, allow_fewer=True)
+    assert 1 == len(stored(spark, out, SILVER_REQUEST))
+
+
+def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """The time decides; volumes' history has its own days. The outcome says who was replayed."""
+    logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
+    log(logs, 1, *(metadata(f"2026-11-{day} 10:00:00,000") for day in (19, 20, 21)))
+    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
+    reading = {"time": "2026-11-18T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
+    history.mkdir()
+    (history / "volumes-a-20261118T10.jsonl").write_text(json.dumps(reading) + '\n{"torn')
+    outcome = run(
+        spark,
+        str(out),
+        Inputs(RequestLogs(str(logs)), str(history)),
+        Options(
+            NOW,
+            since=datetime(2026, 11, 20, tzinfo=UTC),
+            until=datetime(2026, 11, 21, tzinfo=UTC),
+            candidates=0,
+            scenarios=(scenario("x2"),),
+        ),
+        stages=(*STAGES, Stage.REPLAY),
+    )
+    assert ("request", "user=alice") in outcome.replayed
+    assert [date(2026, 11, 18), date(2026, 11, 20)] == list(outcome.days)
+    assert [20] == [each.dt.day for each in stored(spark, out, SILVER_REQUEST)]
+    assert [4] == [each.available_bytes for each in stored(spark, out, SILVER_VOLUME)]
+
+
+def test_logs_of_another_time_are_refused_with_theirs(spark: SparkSession, tmp_path: Path) -> None:
+    """The message says why a log has no request; nothing is written then."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, metadata("2026-11-19 10:00:00,100"), "torn\n", metadata("2026-11-20 10:00:00,200"))
+    with pytest.raises(InputsError, match="2026-11-19T10:00:00Z to 2026-11-20T10:00:00Z, and none"):
+        made(spark, out, logs, since=datetime(2026, 11, 21, tzinfo=UTC))
+    log(logs, 1, "INFO started\n")
+    with pytest.raises(InputsError, match=r"no line of a request in it \(.*request.log: .+\)"):
+        made(spark, out, logs)
+    assert not out.exists()

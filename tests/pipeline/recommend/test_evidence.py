@@ -1,0 +1,50 @@
+"""The evidence of a recommendation."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sidecar.pipeline.recommend.evidence import evidence
+from sidecar.pipeline.recommend.terms import Terms
+from sidecar.pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S
+from sidecar.pipeline.usage.usage_reader import UsageRows
+from tests.pipeline.build import frame_of
+
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+
+
+@pytest.mark.spark
+def test_old_rates_count_less(spark: SparkSession) -> None:
+    """After seven half-lives a peak has no weight; the time between counts as not covered."""
+
+    def used(second: int, amount: float, **more: object) -> dict[str, object]:
+        at = START + timedelta(seconds=second)
+        who = {"broker": 0, "user": "alice", "client_id": "etl", "quota_type": "produce"}
+        return {"window_start": at, "amount": amount, "events": 10, "throttled": 1, **who, **more}
+
+    usage = frame_of(
+        spark,
+        GOLD_USAGE_1S,
+        *(used(second - 7 * 86_400, 5e6) for second in range(0, 400, 10)),
+        *(used(second, 1e6) for second in range(0, 3600, 10)),
+        used(3599, 9e9, user="bob", window_start=START + timedelta(hours=1)),
+    )
+    week, day = (
+        evidence(
+            UsageRows(usage, until=START + timedelta(hours=1)),
+            frame_of(spark, GOLD_REPLAY, {"quota_type": "fetch", "shared_by": "user=alice"}),
+            Terms(percentile=0.97, half_life_days=days),
+        ).collect()
+        for days in (7.0, 1.0)
+    )
+    assert [5e5] == [row.percentile_rate for row in week]
+    assert [1e5] == [row.percentile_rate for row in day]
+    [alice] = day
+    assert ("user=alice", 5e5, 4000, 400, 2) == (
+        *(alice.entity, alice.peak_seen, alice.events, alice.held, alice.hours),
+    )
+    newest = START + timedelta(seconds=3590)
+    assert int(newest.timestamp()) == alice.newest
+    # The 10 minutes of a week ago, and six of today.
+    assert pytest.approx(7 / (7 * 144 + 6)) == alice.coverage

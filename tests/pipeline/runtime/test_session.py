@@ -1,0 +1,48 @@
+"""The Spark session."""
+
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from sidecar.pipeline.runtime.session import NoJavaError, NoSparkError, session
+from sidecar.pipeline.tables.schemas import TABLES
+
+
+def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line with the command comes before Spark is loaded."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(NoJavaError, match="apt-get install openjdk-17-jre-headless"):
+        session("local[1]")
+
+
+@pytest.mark.parametrize("error", [Py4JError("no answer"), PySparkRuntimeError("exited")])
+def test_a_master_that_is_not_there_is_reported(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no traceback; Spark itself has said by then what is wrong."""
+
+    def refused(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("sidecar.pipeline.runtime.session.java_binary", lambda: Path("java"))
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", refused)
+    with pytest.raises(NoSparkError, match=r"can't be started on spark://nowhere:1: .*--master"):
+        session("spark://nowhere:1")
+
+
+@pytest.mark.spark
+def test_every_table_can_be_made(spark: SparkSession) -> None:
+    """Its types are Spark's, its partitions are its first columns, and select leaves it as it is.
+
+    Times are UTC, whatever the machine's zone is.
+    """
+    assert "UTC" == spark.conf.get("spark.sql.session.timeZone")
+    for table in TABLES:
+        frame = spark.createDataFrame([], table.schema)
+        assert frame.schema == table.select(frame).schema
+        assert list(table.names) == frame.columns
+        assert table.partitions == table.names[: len(table.partitions)]

@@ -1,0 +1,67 @@
+"""Rows of silver_request read from Parquet."""
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from sidecar.pipeline.ingest.records import ROWS
+from sidecar.pipeline.ingest.source import ROW_COLUMNS
+from sidecar.pipeline.silver.request_reader import admins_rows, rows
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+DAY = frozenset({NOON.date()})
+APIS = ("PRODUCE", "CREATE_TOPICS", "FETCH", "49", "CREATE_TOPICS", "METADATA", "20")
+
+
+def written(folder: Path, *fields: dict[str, Any]) -> list[Path]:
+    """Writes two files of the same rows, in groups of three."""
+    usual = {"user": "alice", "client_id": "", "src_file": "a.log", "is_forwarded": False}
+    table_rows = [
+        {**usual, "quota_ts": NOON, "src_offset": place, **row} for place, row in enumerate(fields)
+    ]
+    table = pa.Table.from_pylist(table_rows, ROWS).select([column.name for column in ROW_COLUMNS])
+    files = [folder / "a.parquet", folder / "b.parquet"]
+    for file in files:
+        parquet.write_table(table, file, row_group_size=3)
+    return files
+
+
+def offsets(batches: Any) -> list[int]:
+    return [offset for batch in batches for offset in batch["src_offset"].to_pylist()]
+
+
+def test_rows_of_some_days_are_read(tmp_path: Path) -> None:
+    """The time of the charge decides; without a day all are read."""
+    files = written(tmp_path, *({"quota_ts": NOON + timedelta(hours=6 * at)} for at in range(7)))
+    columns = ("src_offset", "quota_ts")
+    assert [0, 1, 0, 1] == offsets(rows(files, columns, DAY))
+    later = frozenset({date(2026, 11, 21), date(2026, 11, 22)})
+    assert [2, 3, 4, 5, 6] == offsets(rows(files[:1], columns, later))
+    assert [*range(7)] == offsets(rows(files[:1], columns, None))
+    (batch,) = list(rows(files[:1], ("user", "quota_ts"), None))[:1]
+    assert pa.types.is_dictionary(batch.schema.field("user").type)
+
+
+def test_admins_lines_are_whole(tmp_path: Path) -> None:
+    """Controllers' lines about topics and quotas are found in any group; names are plain."""
+    lines = [{"api": api, "is_forwarded": at != 4} for at, api in enumerate(APIS)]
+    files = written(tmp_path, *lines)
+    for size in (1, 2, 100):
+        found = list(admins_rows(files, None, size))
+        assert [1, 3, 6, 1, 3, 6] == offsets(found)
+        names = [name for batch in found for name in batch["api"].to_pylist()]
+        assert ["CREATE_TOPICS", "49", "20"] * 2 == names
+        assert {pa.string()} == {batch.schema.field("api").type for batch in found}
+        assert [column.name for column in ROW_COLUMNS] == found[0].schema.names
+
+
+def test_admins_lines_of_some_days(tmp_path: Path) -> None:
+    """The time of the charge decides; a day without any has none."""
+    times = [NOON + timedelta(hours=6 * at) for at in range(7)]
+    lines = [{"api": "20", "is_forwarded": True, "quota_ts": at} for at in times]
+    files = written(tmp_path, *lines)
+    assert [0, 1] == offsets(admins_rows(files[:1], DAY, 2))
+    assert [] == offsets(admins_rows(files, frozenset({date(2026, 1, 1)})))

@@ -1,0 +1,119 @@
+"""Request logs from messages."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from sidecar.pipeline.ingest.paths import Zones
+from sidecar.pipeline.streaming.kafka_source import (
+    ConnectorError,
+    TopicOptions,
+    rows_of_messages,
+    topic_rows,
+)
+from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST
+from tests.pipeline.growing_logs import line
+from tests.pipeline.small_logs import metadata
+
+SCHEMA = (
+    "key binary, value binary, topic string, partition int, offset bigint,"
+    " headers array<struct<key:string,value:binary>>, timestamp timestamp"
+)
+AUTUMN = datetime(2026, 10, 25, 0, tzinfo=UTC)
+SENT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+OPTIONS = TopicOptions("b1:9092", "request-log", zones=Zones("UTC", {4: "Europe/Berlin"}))
+
+
+def messages(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
+    return spark.createDataFrame([(*row, SENT)[:7] for row in rows], SCHEMA)
+
+
+def values(frame: DataFrame, columns: Iterable[str]) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in columns) for row in frame.collect())
+
+
+@pytest.mark.spark
+def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
+    """Key or header name the broker, with its own offsets and zone; the rest is quarantined."""
+    sent = messages(
+        spark,
+        (b"broker-3", line(0), "log", 1, 41, None),
+        (b"4", line(100).rstrip(b"\n"), "log", 1, 42, [("broker", b"3")]),
+        (b"3", b"torn", "log", 0, 7, [("other", b"9")]),
+        (None, line(200), "log", 1, 43, [("broker", b"5")]),
+        (b"3", None, "log", 0, 8, None),
+        (b"eu-kafka-3", line(300), "log", 0, 9, None),
+        (b"ip-10-0-0-17", line(400), "log", 0, 10, None),
+    )
+    columns = ("broker", "log_ts", "src_file", "src_offset")
+    found = rows_of_messages(sent, OPTIONS, SILVER_REQUEST, columns)
+    assert list(columns) == found.columns
+    assert [
+        (3, "10:00:00.000", "kafka:log/1", 41),
+        (3, "10:00:00.300", "kafka:log/0", 9),
+        (4, "09:00:00.100", "kafka:log/1", 42),
+    ] == [
+        (broker, f"{time:%H:%M:%S}.{time.microsecond // 1000:03}", file, offset)
+        for broker, time, file, offset in values(found, columns)
+    ]
+    refused = rows_of_messages(sent, OPTIONS, QUARANTINE)
+    assert [
+        ("kafka:log/0", 7, "other", 4),
+        ("kafka:log/0", 8, "other", 0),
+        ("kafka:log/0", 10, "unexpected", len(line(400))),
+        ("kafka:log/1", 43, "unexpected", len(line(200))),
+    ] == values(refused, ("src_file", "src_offset", "kind", "bytes"))
+
+    # Berlin's clock is put back at 01:00 UTC; one message of each pass, and one by a clock that
+    # is slow.
+    autumn = metadata("2026-10-25 02:30:00,000").encode()
+    minutes = {41: 31, 42: 91, 43: 89.5, 44: 88}
+    passed = messages(
+        spark,
+        *(
+            (b"4", autumn, "log", 1, offset, None, AUTUMN + timedelta(minutes=after))
+            for offset, after in minutes.items()
+        ),
+    )
+    rows = rows_of_messages(passed, OPTIONS, SILVER_REQUEST, ("src_offset", "log_ts"))
+    assert [(41, 0), (42, 1), (43, 1), (44, 0)] == [
+        (offset, time.hour) for offset, time in values(rows, ("src_offset", "log_ts"))
+    ]
+
+    by_header = TopicOptions("b1:9092", "request-log", header="broker")
+    named = rows_of_messages(sent, by_header, SILVER_REQUEST, ("broker", "src_offset"))
+    assert [(3, 42), (5, 43)] == values(named, ("broker", "src_offset"))
+    with pytest.raises(ConnectorError, match="mvn -f"):
+        topic_rows(spark, OPTIONS, SILVER_REQUEST)
+
+
+def test_the_connectors_options() -> None:
+    """They are Kafka's settings by their own names, and where to begin."""
+    options = TopicOptions(
+        "b1:9092", "a,b", from_start=False, client={"security.protocol": "SSL"}, max_messages=5
+    )
+    assert {
+        "kafka.bootstrap.servers": "b1:9092",
+        "kafka.security.protocol": "SSL",
+        "kafka.request.timeout.ms": "20000",
+        "kafka.default.api.timeout.ms": "20000",
+        "subscribe": "a,b",
+        "includeHeaders": "false",
+        "maxOffsetsPerTrigger": "5",
+        "startingOffsets": "latest",
+    } == options.spark_options()
+
+
+def test_a_timeout_that_the_user_sets_is_left_alone() -> None:
+    """Our value of the other timeout might not fit it."""
+    options = TopicOptions("b1:9092", "a", client={"request.timeout.ms": "60000"}).spark_options()
+    assert "60000" == options["kafka.request.timeout.ms"]
+    assert "kafka.default.api.timeout.ms" not in options
+
+
+def test_settings_of_the_client_are_in_no_repr() -> None:
+    """They may be secrets."""
+    assert "hidden" not in repr(TopicOptions("b1:9092", "a", client={"x": "hidden"}))
