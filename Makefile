@@ -24,7 +24,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -37,7 +37,7 @@ demo-pipeline: tools-demo $(INSTALLED)
 UNIT := not (broker or browser or demo or kustomize or package or spark)
 ON_BROKERS := broker and not (browser or demo or kustomize or package or spark)
 SPARK := spark and not (broker or demo)
-OTHERS := browser or demo or kustomize or package or (broker and spark)
+OTHERS := (browser or kustomize or package or (broker and spark)) and not demo
 # Unit tests need nothing of the integration tests, each of which has a mark.
 ALONE := $(BIN)/pytest -n auto --ignore=tests/integration
 # Two processes, each with three nodes at once, or four at most; a file's tests share their cluster.
@@ -48,7 +48,8 @@ test: tools-test $(INSTALLED) $(JAR)
 	$(ALONE) -m '$(UNIT)'
 	$(MAKE) --no-print-directory --output-sync=target --jobs brokers spark
 
-# The last two wait for other processes half of their time: side by side they take a third less.
+# Spark and the others wait for other processes half of their time: side by side they take a third
+# less. Demos have deadlines and compare times: they run alone.
 test-all: tools-test-all $(INSTALLED) $(JAR) $(KUSTOMIZE)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java-all
 	$(BIN)/coverage erase
@@ -57,6 +58,7 @@ test-all: tools-test-all $(INSTALLED) $(JAR) $(KUSTOMIZE)
 	$(MAKE) --no-print-directory simulate SEEDS=$$(shuf -i 10000-999999999 -n 1) HOURS=0.1 SPACING=30
 	REFUSAL_THROTTLES=100 $(BIN)/pytest -m '$(ON_BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(MAKE) --no-print-directory --output-sync=target --jobs spark-all others
+	$(MAKE) --no-print-directory demos
 	$(BIN)/coverage combine --append
 	$(BIN)/coverage report --fail-under=85
 	$(BIN)/coverage report --fail-under=95 \
@@ -86,6 +88,9 @@ spark-all: $(INSTALLED)
 
 others: $(INSTALLED) $(JAR)
 	COVERAGE_FILE=.coverage.others $(BIN)/pytest -m '$(OTHERS)' --cov --cov-report=
+
+demos: $(INSTALLED) $(JAR)
+	COVERAGE_FILE=.coverage.demos $(BIN)/pytest -m demo --cov --cov-report=
 
 # The quota callback's own tests, on the classes of the oldest Kafka that it runs in.
 java: $(JAVA_TESTED)

@@ -13,13 +13,14 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
-def test_the_layout_has_every_part() -> None:
-    """Each module and package of sidecar/ is in the picture of the layout, and no other."""
-    _, picture = CONTRIBUTING.split("```\nsidecar/\n")
+@pytest.mark.parametrize("folder", ["sidecar", "sidecar/pipeline"])
+def test_the_layout_has_every_part(folder: str) -> None:
+    """Each module and package of a folder is in its picture of the layout, and no other."""
+    _, picture = CONTRIBUTING.split(f"```\n{folder}/\n")
     reported = set(re.findall(r"(\w+(?:\.py|/))(?=[,\s])", picture.partition("```")[0]))
     ours = {
         f"{path.name}/" if path.is_dir() else path.name
-        for path in (ROOT / "sidecar").iterdir()
+        for path in (ROOT / folder).iterdir()
         # A folder that a switch of branches left has bytecode alone.
         if (path.suffix == ".py" and path.name[0] != "_") or (path / "__init__.py").exists()
     }

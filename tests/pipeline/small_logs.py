@@ -11,6 +11,14 @@ def metadata(time: str, client_id: str = "etl", send_ms: float = 0.0) -> str:
     return f"{text.decode()}\n"
 
 
+def created(time: str, topic: str, partitions: int) -> str:
+    """Returns a controller's line of a topic that was created."""
+    request = {"topics": [{"name": topic, "numPartitions": partitions, "replicationFactor": 1}]}
+    response = {"topics": [{"name": topic, "errorCode": 0, "numPartitions": partitions}]}
+    text = line(19, time=time, version=7, isForwarded=True, request=request, response=response)
+    return f"{text.decode()}\n"
+
+
 def log(root: Path, broker: int, *lines: str) -> None:
     """Writes a broker's log."""
     path = root / f"broker-{broker}" / "kafka-request.log"

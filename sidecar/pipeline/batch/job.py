@@ -84,8 +84,6 @@ def run(
             # What a kill leaves, the next run removes; this one may be the last.
             discard(output)
             raise
-        finally:
-            job.release()
 
 
 def _outcome(

@@ -3,11 +3,11 @@
 Example: ``Run(spark, store, Inputs(volumes="history"), Options(now))`` makes the disks' tables.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.forecast.volume_forecast import Forecasting
@@ -86,8 +86,6 @@ class Run:
         bytes: of them, as they are stored.
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions no line has.
-        of_admins: their lines (``Requests.of_admins``), of these days at least; None: not yet
-            read.
         requests: that the gold tables are made of; None: not yet read.
         replaces: the table no day of which may lose rows.
     """
@@ -100,25 +98,17 @@ class Run:
     bytes: int = field(default=0, init=False)
     quarantined: int = field(default=0, init=False)
     unknown: int = field(default=0, init=False)
-    of_admins: DataFrame | None = field(default=None, init=False)
     requests: Requests | None = field(default=None, init=False)
     replaces: Table = field(default=SILVER_REQUEST, init=False)
 
+    def requests_of(self, days: Sequence[date]) -> Requests:
+        """Those that were answered on some days."""
+        files = self.store.files(SILVER_REQUEST, days)
+        return Requests(self.store.read(SILVER_REQUEST, days), files)
+
     def all_requests(self) -> Requests:
         """Of all days that the table will have."""
-        files = self.store.files(SILVER_REQUEST, self.store.days_of(SILVER_REQUEST))
-        return Requests(self.store.read(SILVER_REQUEST), files)
-
-    def keep_of_admins(self, requests: Requests) -> DataFrame:
-        """Finds admins' lines once, and retains them until the run ends."""
-        self.release()
-        self.of_admins = requests.of_admins().persist()
-        return self.of_admins
-
-    def release(self) -> None:
-        """Frees what Spark retains for the run."""
-        if self.of_admins is not None:
-            self.of_admins.unpersist()
+        return self.requests_of(self.store.days_of(SILVER_REQUEST))
 
 
 def time_of(us: int | None) -> datetime | None:

@@ -30,6 +30,7 @@ from sidecar.pipeline.silver.volume_table import one_per_slot, silver_volume
 from sidecar.pipeline.tables.schemas import (
     DIM_TOPIC,
     QUARANTINE,
+    SILVER_CHANGE,
     SILVER_QUOTA_CONFIG,
     SILVER_REQUEST,
     SILVER_VOLUME,
@@ -53,15 +54,39 @@ def silver(run: Run) -> None:
         _silver_volume(run, inputs.volumes)
 
 
+def changes(run: Run) -> DataFrame:
+    """The requests about topics and quotas, of all days.
+
+    They are few, and what makes tables of them needs those of every day: so they have a table of
+    their own, in which the days that the run replaces are made anew. Where there is none yet all
+    requests are read for it.
+
+    Returns:
+        Of SILVER_CHANGE.
+    """
+    store = run.store
+    if SILVER_CHANGE in store.written():
+        return store.read(SILVER_CHANGE)
+    if not store.has(SILVER_CHANGE):
+        made = run.all_requests().of_admins()
+    elif days := store.written_days(SILVER_REQUEST):
+        others = store.read(SILVER_CHANGE).where(~sql.to_date("log_ts").isin(*days))
+        made = others.unionByName(SILVER_CHANGE.select(run.requests_of(days).of_admins()))
+    else:
+        return store.read(SILVER_CHANGE)
+    # One file: each task would write its own, of some rows or none.
+    store.write(SILVER_CHANGE, made.repartition(1))
+    return store.read(SILVER_CHANGE)
+
+
 def _topics_and_quotas(run: Run) -> None:
-    """Topics and quotas: of few lines, that are read once for both."""
     inputs, store = run.inputs, run.store
-    of_admins = run.keep_of_admins(run.all_requests())
+    found = changes(run)
     if inputs.request_logs is not None:
-        store.write(DIM_TOPIC, dim_topic(of_admins))
+        store.write(DIM_TOPIC, dim_topic(found))
     rows = () if inputs.quotas is None else snapshot_rows(inputs.quotas.quotas)
     as_of = None if inputs.quotas is None else inputs.quotas.as_of
-    store.write(SILVER_QUOTA_CONFIG, silver_quota_config(of_admins, rows, as_of))
+    store.write(SILVER_QUOTA_CONFIG, silver_quota_config(found, rows, as_of))
 
 
 def _silver_request(run: Run, logs: RequestLogs) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as sql
 
 from sidecar.pipeline.batch.logs_stage import usage_of_logs
 from sidecar.pipeline.batch.run import InputsError, Run, time_of
-from sidecar.pipeline.batch.silver_stage import silver
+from sidecar.pipeline.batch.silver_stage import changes, silver
 from sidecar.pipeline.forecast.forecast_table import disk_forecast
 from sidecar.pipeline.recommend.recommendation_table import gold_recommendation
 from sidecar.pipeline.replay.peaks import peaks
@@ -68,11 +68,12 @@ def _usage(run: Run) -> None:
         return
     days = _gold_days(run)
     requests, topics = _charged(run, days), run.store.read(DIM_TOPIC)
+    of_admins = _of_admins(run, days)
     target = run.store.local(GOLD_USAGE_1S)
     if target is None:
-        run.store.write(GOLD_USAGE_1S, usage_of_days(requests, topics), days)
+        run.store.write(GOLD_USAGE_1S, usage_of_days(requests, of_admins, topics), days)
         return
-    run.store.write(GOLD_USAGE_1S, mutations_of_days(_of_admins(run, requests), topics), days)
+    run.store.write(GOLD_USAGE_1S, mutations_of_days(of_admins, topics), days)
     write_usage(requests, target)
 
 
@@ -86,8 +87,7 @@ def _replay(run: Run) -> None:
         rows = sorted((row["quota_type"], row["shared_by"], row["peak"]) for row in found)
         scenarios += sweep(rows, run.options.candidates)
     requests = _charged(run, days)
-    of_admins, topics = _of_admins(run, requests), run.store.read(DIM_TOPIC)
-    mutations = charges(of_admins, topics, [CONTROLLER_MUTATION])
+    mutations = charges(_of_admins(run, days), run.store.read(DIM_TOPIC), [CONTROLLER_MUTATION])
     run.store.write(GOLD_REPLAY, replay(mutations, config, scenarios, requests=requests), days)
 
 
@@ -173,7 +173,6 @@ def _any_requests(run: Run) -> Requests:
     return run.requests
 
 
-def _of_admins(run: Run, requests: Requests) -> DataFrame:
-    """Those of the requests that ``Requests.of_admins`` finds; silver may have found them."""
-    of_admins = run.keep_of_admins(requests) if run.of_admins is None else run.of_admins
-    return of_admins.where(sql.to_date("quota_ts").isin(*requests.days or ()))
+def _of_admins(run: Run, days: Iterable[date]) -> DataFrame:
+    """The requests about topics or quotas that were charged in these days."""
+    return changes(run).where(sql.to_date("quota_ts").isin(*days))

@@ -35,22 +35,20 @@ def rows(files: Iterable[Path], columns: Sequence[str], days: frozenset[date] | 
     """What was charged on some days, or on all; ``quota_ts`` is among the columns."""
     for group in _groups(files, _ROWS):
         for batch in group.batches(columns):
-            of_admins = _is_charged_on(batch, days)
-            yield batch if of_admins.all() else batch.filter(pa.array(of_admins))
+            is_charged = _is_charged_on(batch, days)
+            yield batch if is_charged.all() else batch.filter(pa.array(is_charged))
 
 
-def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int = _ROWS) -> Batches:
+def admins_rows(files: Iterable[Path], size: int = _ROWS) -> Batches:
     """The controllers' lines about topics and quotas, whole.
 
     Args:
         files: of the table.
-        days: on which they were charged; None: all.
         size: of one group in memory, rows.
     """
     for group in _groups(files, size):
-        # Most groups have none, which three columns show; a line has thirty.
-        of_api = group.batches(("api", "is_forwarded", "quota_ts"))
-        of_admins = [_is_of_admins(batch) & _is_charged_on(batch, days) for batch in of_api]
+        # Most groups have none, which two columns show; a line has thirty.
+        of_admins = [_is_of_admins(batch) for batch in group.batches(("api", "is_forwarded"))]
         if not any(each.any() for each in of_admins):
             continue
         is_of_admins, begin = np.concatenate(of_admins), 0

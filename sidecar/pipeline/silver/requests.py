@@ -61,17 +61,13 @@ class Requests:
         return Dimensions.of(self.mapped(NEEDED, counted, COUNTED))
 
     def of_admins(self) -> DataFrame:
-        """The controllers' lines about topics and quotas, whole; they are few.
+        """The controllers' lines about topics and quotas in the files, whole; they are few.
 
         Returns:
             Of SILVER_REQUEST's columns but dt and hour.
         """
-        days = self.days
-
-        def made(files: Iterable[Path]) -> Batches:
-            return admins_rows(files, days)
-
         if self.files is None:
             is_asked = sf.col("is_forwarded") & sf.col("api").isin(*ADMINS_APIS)
             return self.frame.where(is_asked).select(*(column.name for column in ROW_COLUMNS))
-        return read_by_workers(self.frame.sparkSession, self.files, made, _SCHEMA, _TASKS_PER_CORE)
+        spark = self.frame.sparkSession
+        return read_by_workers(spark, self.files, admins_rows, _SCHEMA, _TASKS_PER_CORE)

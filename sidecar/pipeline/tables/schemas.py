@@ -146,6 +146,13 @@ SILVER_REQUEST: Final = Table(
     "a request, as its broker or controller logged it when it was answered",
 )
 
+SILVER_CHANGE: Final = Table(
+    "silver_change",
+    tuple(each for each in SILVER_REQUEST.columns if each.name not in SILVER_REQUEST.partitions),
+    (),
+    "a request about topics or quotas, as its controller logged it: a copy of silver_request's",
+)
+
 QUARANTINE: Final = Table(
     "quarantine",
     (
@@ -323,6 +330,7 @@ GOLD_DISK_FORECAST: Final = Table(
 
 TABLES: Final = (
     SILVER_REQUEST,
+    SILVER_CHANGE,
     QUARANTINE,
     SILVER_QUOTA_CONFIG,
     DIM_TOPIC,

@@ -104,6 +104,11 @@ class Store:
         paths = [path] if self._output.files.exists(path) else []
         return self._parquet(rows_of or table, self._root(table, staged=True), paths)
 
+    def has(self, table: Table) -> bool:
+        """Whether the table will be there once the run is published."""
+        root = self._root(table, staged=table in self._written)
+        return bool(self._output.files.names(root))
+
     def days_of(self, table: Table) -> tuple[date, ...]:
         """The days that a table will have once the run is published."""
         return tuple(sorted({*self._kept(table, staged=False), *self._kept(table, staged=True)}))

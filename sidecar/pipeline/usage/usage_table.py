@@ -122,26 +122,26 @@ def gold_usage_1s(
     )
 
 
-def usage_of_days(requests: Requests, dim_topic: DataFrame) -> DataFrame:
+def usage_of_days(requests: Requests, of_admins: DataFrame, dim_topic: DataFrame) -> DataFrame:
     """The same of whole days, not of a stream: workers sum in Arrow, and nothing is sorted.
 
     Args:
         requests: that were charged on those days.
+        of_admins: those of them that are about topics.
         dim_topic: of DIM_TOPIC, as in ``gold_usage_1s``.
 
     Returns:
         Of GOLD_USAGE_1S.
     """
     most = summed(requests, lambda _, rows: rows, USED)
-    mutations = mutations_of_days(requests.of_admins(), dim_topic)
-    return GOLD_USAGE_1S.select(most).unionByName(mutations)
+    return GOLD_USAGE_1S.select(most).unionByName(mutations_of_days(of_admins, dim_topic))
 
 
 def mutations_of_days(of_admins: DataFrame, dim_topic: DataFrame) -> DataFrame:
     """The part of ``usage_of_days`` that workers don't sum, since it needs the sizes of topics.
 
     Args:
-        of_admins: the requests that ``Requests.of_admins`` finds.
+        of_admins: the requests that are about topics.
         dim_topic: of DIM_TOPIC.
 
     Returns:

@@ -162,7 +162,7 @@ def test_ctrl_c_ends_a_run_without_a_traceback(
             logging.getLogger().exception("as py4j logs it")
             raise
 
-    monkeypatch.setattr("sidecar.pipeline.spark.session", made)
+    monkeypatch.setattr("sidecar.pipeline.runtime.session.session", made)
     monkeypatch.setattr("sidecar.pipeline.batch.job.run", interrupted)
     logged = logging.StreamHandler(stream := io.StringIO())
     logging.getLogger().addHandler(logged)

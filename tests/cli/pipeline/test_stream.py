@@ -40,8 +40,8 @@ def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> No
 def test_how_state_is_retained_is_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On disk, in as many partitions as asked for; what is set for Spark by its name comes last."""
     asked = Mock()
-    monkeypatch.setattr("sidecar.pipeline.spark.session", asked)
-    monkeypatch.setattr("sidecar.pipeline.stream.stream", Mock())
+    monkeypatch.setattr("sidecar.pipeline.runtime.session.session", asked)
+    monkeypatch.setattr("sidecar.pipeline.streaming.stream.stream", Mock())
     words = ["--topic", "t", "--bootstrap-server", "b:1", "--out", str(tmp_path / "live")]
     number, store = "spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass"
     for more, partitions in (
@@ -110,8 +110,8 @@ def test_that_nothing_is_new_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pa
         while batches:
             args[-1](batches.pop())
 
-    monkeypatch.setattr("sidecar.pipeline.spark.session", lambda *_, **__: Mock())
-    monkeypatch.setattr("sidecar.pipeline.stream.stream", streamed)
+    monkeypatch.setattr("sidecar.pipeline.runtime.session.session", lambda *_, **__: Mock())
+    monkeypatch.setattr("sidecar.pipeline.streaming.stream.stream", streamed)
     elsewhere = Mock(spec=HadoopFiles)
     elsewhere.local.return_value = None
     monkeypatch.setattr("sidecar.pipeline.tables.files.HadoopFiles", lambda _: elsewhere)

@@ -20,20 +20,21 @@ from sidecar.pipeline.tables.schemas import (
     DIM_TOPIC,
     GOLD_USAGE_1S,
     QUARANTINE,
+    SILVER_CHANGE,
     SILVER_REQUEST,
     SILVER_VOLUME,
 )
 from sidecar.pipeline.tables.store import FewerRowsError
 from sidecar.pipeline.tables.writers import MARK, OtherWriterError
 from tests.pipeline.build import stored
-from tests.pipeline.small_logs import log, metadata
+from tests.pipeline.small_logs import created, log, metadata
 
 # Whole runs of the job, several in a test: a minute on a machine that does other things too.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 STAGES = (Stage.SILVER, Stage.USAGE)
-TABLES = (SILVER_REQUEST, QUARANTINE, DIM_TOPIC, GOLD_USAGE_1S)
+TABLES = (SILVER_REQUEST, SILVER_CHANGE, QUARANTINE, DIM_TOPIC, GOLD_USAGE_1S)
 
 
 def made(
@@ -78,6 +79,21 @@ def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Pa
         (each.dt.day, each.broker, int(each.window_start.timestamp()) % 86400): each.events
         for each in stored(spark, out, GOLD_USAGE_1S)
     }
+
+
+def test_days_that_are_not_replaced_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Topics are known from every day; the requests of earlier ones may be a year of logs."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs / "20", 1, created("2026-11-20 10:00:00,100", "a", 3))
+    made(spark, out, logs / "20", [Stage.SILVER])
+    for file in (out / SILVER_REQUEST.name).rglob("*.parquet"):
+        file.write_bytes(b"not to be read")
+    log(logs / "21", 1, created("2026-11-21 10:00:00,100", "b", 5))
+    made(spark, out, logs / "21", [Stage.SILVER])
+    assert [("a", 3), ("b", 5)] == [
+        (each.topic, each.partitions) for each in stored(spark, out, DIM_TOPIC)
+    ]
+    assert 2 == len(stored(spark, out, SILVER_CHANGE))
 
 
 def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: Path) -> None:

@@ -50,18 +50,9 @@ def test_admins_lines_are_whole(tmp_path: Path) -> None:
     lines = [{"api": api, "is_forwarded": at != 4} for at, api in enumerate(APIS)]
     files = written(tmp_path, *lines)
     for size in (1, 2, 100):
-        found = list(admins_rows(files, None, size))
+        found = list(admins_rows(files, size))
         assert [1, 3, 6, 1, 3, 6] == offsets(found)
         names = [name for batch in found for name in batch["api"].to_pylist()]
         assert ["CREATE_TOPICS", "49", "20"] * 2 == names
         assert {pa.string()} == {batch.schema.field("api").type for batch in found}
         assert [column.name for column in ROW_COLUMNS] == found[0].schema.names
-
-
-def test_admins_lines_of_some_days(tmp_path: Path) -> None:
-    """The time of the charge decides; a day without any has none."""
-    times = [NOON + timedelta(hours=6 * at) for at in range(7)]
-    lines = [{"api": "20", "is_forwarded": True, "quota_ts": at} for at in times]
-    files = written(tmp_path, *lines)
-    assert [0, 1] == offsets(admins_rows(files[:1], DAY, 2))
-    assert [] == offsets(admins_rows(files, frozenset({date(2026, 1, 1)})))

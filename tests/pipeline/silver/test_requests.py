@@ -63,5 +63,5 @@ def test_workers_compute_what_spark_computes(spark: SparkSession, silver: Path) 
     assert 0 < by_rows.where("throttled > 0").count()
     for files in (tuple(silver.rglob("*.parquet")), None):
         requests = Requests(of_day, files, frozenset({FIRST}))
-        assert 0 == different(usage, usage_of_days(requests, topics))
+        assert 0 == different(usage, usage_of_days(requests, of_day, topics))
         assert 0 == different(by_rows, replay(mutations, config, scenarios, requests=requests))
