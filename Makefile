@@ -1,7 +1,7 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
 # make check   lint, types, unit tests, the jar's own: a minute and a half
 # make test    those, Spark's core, and brokers of one Kafka version: a quarter of an hour
-# make test-all    everything: all versions, containers, browsers, demos, coverage: an hour
+# make test-all    everything: all versions, containers, browsers, demos, coverage: an hour and a quarter
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
@@ -86,7 +86,7 @@ spark: $(INSTALLED)
 spark-all: $(INSTALLED)
 	COVERAGE_FILE=.coverage.spark $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
 
-others: $(INSTALLED) $(JAR)
+others: $(INSTALLED) $(JAR) $(KUSTOMIZE)
 	COVERAGE_FILE=.coverage.others $(BIN)/pytest -m '$(OTHERS)' --cov --cov-report=
 
 demos: $(INSTALLED) $(JAR)
