@@ -179,7 +179,10 @@ async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder:
 @pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_two_with_keep_run_until_they_are_ended(folder: Path) -> None:
-    """Each says what to try; one is killed, the other lives until Ctrl-C."""
+    """Each says what to try; one is killed, the other lives until Ctrl-C.
+
+    Six brokers at full speed may be more than the machine has: that all is seen is for one alone.
+    """
     async with AsyncExitStack() as stack:
         one = await stack.enter_async_context(demo(folder, "--keep"))
         other = await stack.enter_async_context(demo(folder, "--keep"))
@@ -187,7 +190,6 @@ async def test_two_with_keep_run_until_they_are_ended(folder: Path) -> None:
         for it in (one, other):
             await it.printed("Log of sidecar 2")
             urls.append(re.findall(r"curl -s (\S+/v1/throttle-factor)", it.said()))
-            assert "not seen" not in it.said()
         assert 2 == len(owned(folder))
         assert -signal.SIGKILL == await one.end(signal.SIGKILL)
         (url,) = urls[1]

@@ -31,6 +31,8 @@ def test_only_a_short_run_is_compiled_for_one() -> None:
         assert brief == ("-XX:TieredStopAtLevel=1" in options)
         assert brief == ("spark.sql.codegen.wholeStage" in settings)
         assert "-XX:ArchiveClassesAtExit=partial" in options
+        (log4j,) = [each for each in options if each.startswith("-Dlog4j2.configurationFile=")]
+        assert Path(log4j.partition("=")[2]).is_file()
 
 
 def test_what_is_set_stays() -> None:
