@@ -64,18 +64,16 @@ def changes(run: Run) -> DataFrame:
     Returns:
         Of SILVER_CHANGE.
     """
-    store = run.store
-    if SILVER_CHANGE in store.written():
-        return store.read(SILVER_CHANGE)
+    store, made = run.store, None
+    days = store.written_days(SILVER_REQUEST)
     if not store.has(SILVER_CHANGE):
         made = run.all_requests().of_admins()
-    elif days := store.written_days(SILVER_REQUEST):
+    elif days and SILVER_CHANGE not in store.written():
         others = store.read(SILVER_CHANGE).where(~sql.to_date("log_ts").isin(*days))
-        made = others.unionByName(SILVER_CHANGE.select(run.requests_of(days).of_admins()))
-    else:
-        return store.read(SILVER_CHANGE)
-    # One file: each task would write its own, of some rows or none.
-    store.write(SILVER_CHANGE, made.repartition(1))
+        made = others.unionByName(run.requests_of(days).of_admins())
+    if made is not None:
+        # One file: each task would write its own, of some rows or none.
+        store.write(SILVER_CHANGE, made.repartition(1))
     return store.read(SILVER_CHANGE)
 
 

@@ -34,9 +34,7 @@ from sidecar.pipeline.runtime.worker_memory import freeze_retained
 from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST
 
 FORMAT: Final = "requestlog"
-ROW_COLUMNS: Final = tuple(
-    column for column in SILVER_REQUEST.columns if column.name not in SILVER_REQUEST.partitions
-)
+ROW_COLUMNS: Final = SILVER_REQUEST.in_files
 """What a row has of silver_request: dt and hour follow from log_ts."""
 _TABLES: Final = (SILVER_REQUEST.name, QUARANTINE.name, "both")
 _OUTCOME: Final = {"rejected_kind": "kind", "rejected_reason": "reason", "rejected_bytes": "bytes"}

@@ -24,8 +24,9 @@ from sidecar.pipeline.report.recommendation import (
     cell_of_tenants,
     newest_of_tenants,
 )
-from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, count, text, value, values
+from sidecar.pipeline.report.rows import Row, count, text, value, values
 from sidecar.pipeline.report.usage import span_s, sums
+from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 _MOST_USED: Final = ("produce", "fetch", "request")
 _OF_TYPE: Final = 3

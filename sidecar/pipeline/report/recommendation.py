@@ -11,7 +11,8 @@ from sidecar.pipeline.report import figures
 from sidecar.pipeline.report.grid import Cell, named, table
 from sidecar.pipeline.report.page import few, figure, said, section
 from sidecar.pipeline.report.plots import Mark, bars
-from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, count, text, value, values
+from sidecar.pipeline.report.rows import Row, count, text, value, values
+from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 _MOST_ROWS: Final = 1000
 _FEWEST_TOGETHER: Final = 3

@@ -14,7 +14,8 @@ from sidecar.pipeline.report import figures
 from sidecar.pipeline.report.grid import Cell, named, table
 from sidecar.pipeline.report.page import few, figure, said, section
 from sidecar.pipeline.report.plots import Axis, Mark, Plot, Series, Tick, round_ticks, svg
-from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, text, value
+from sidecar.pipeline.report.rows import Row, text, value
+from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 _MOST_PLOTS: Final = 12
 _MOST_ROWS: Final = 500

@@ -6,15 +6,11 @@ Example: ``value({"quota": 5}, "quota")`` is 5.0, and None when there is none.
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.report.figures import utc
 
 Row = Mapping[str, object]
-
-QUOTA_TYPES: Final = ("produce", "fetch", "request", "controller_mutation", "producer_ids")
-"""In the order in which they are shown."""
 
 
 class ReportError(SidecarError):

@@ -15,8 +15,9 @@ from sidecar.pipeline.report import figures
 from sidecar.pipeline.report.grid import Cell, named, table
 from sidecar.pipeline.report.page import figure, said, section
 from sidecar.pipeline.report.plots import Axis, Plot, Series, Tick, round_ticks, svg
-from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, count, seconds, text, value
+from sidecar.pipeline.report.rows import Row, count, seconds, text, value
 from sidecar.pipeline.report.times import bucket_s, time_axis
+from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 _LINES: Final = 5
 _MOST_ROWS: Final = 500

@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from sidecar.pipeline.ingest.source import ROW_COLUMNS
 from sidecar.pipeline.kernels.charging import flags, micros
 from sidecar.pipeline.kernels.numbered import coded
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.tables.apis import QUOTA_APIS, TOPIC_APIS
+from sidecar.pipeline.tables.schemas import SILVER_CHANGE
 
 ADMINS_APIS: Final = frozenset({*TOPIC_APIS, *QUOTA_APIS})
 _ROWS: Final = 1 << 17
 """Of a batch: some 15 MB."""
-_WHOLE: Final = tuple(column.name for column in ROW_COLUMNS)
+_WHOLE: Final = SILVER_CHANGE.names
 _NAMES: Final = ("user", "client_id", "api", "src_file")
 """Columns of few values, that are read as numbers of them."""
 _PLAIN: Final = dict.fromkeys(_NAMES, pa.string())

@@ -13,13 +13,12 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from sidecar.pipeline.ingest.source import ROW_COLUMNS
 from sidecar.pipeline.runtime.by_workers import Batches, read_by_workers
 from sidecar.pipeline.silver.dimensions import COUNTED, NEEDED, Dimensions, counted
 from sidecar.pipeline.silver.request_reader import ADMINS_APIS, admins_rows, rows
+from sidecar.pipeline.tables.schemas import SILVER_CHANGE
 
 _TASKS_PER_CORE: Final = 4
-_SCHEMA: Final = ", ".join(f"`{column.name}` {column.type}" for column in ROW_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,12 @@ class Requests:
         """The controllers' lines about topics and quotas in the files, whole; they are few.
 
         Returns:
-            Of SILVER_REQUEST's columns but dt and hour.
+            Of SILVER_CHANGE.
         """
         if self.files is None:
             is_asked = sf.col("is_forwarded") & sf.col("api").isin(*ADMINS_APIS)
-            return self.frame.where(is_asked).select(*(column.name for column in ROW_COLUMNS))
+            return self.frame.where(is_asked).select(*SILVER_CHANGE.names)
         spark = self.frame.sparkSession
-        return read_by_workers(spark, self.files, admins_rows, _SCHEMA, _TASKS_PER_CORE)
+        return read_by_workers(
+            spark, self.files, admins_rows, SILVER_CHANGE.schema, _TASKS_PER_CORE
+        )

@@ -59,6 +59,11 @@ class Table:
         """Of its columns."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def in_files(self) -> tuple[Column, ...]:
+        """The columns that its files have: those that it is not partitioned by."""
+        return tuple(column for column in self.columns if column.name not in self.partitions)
+
     def select(self, frame: "DataFrame") -> "DataFrame":
         """The frame with this table's columns and types, in its order.
 
@@ -148,7 +153,7 @@ SILVER_REQUEST: Final = Table(
 
 SILVER_CHANGE: Final = Table(
     "silver_change",
-    tuple(each for each in SILVER_REQUEST.columns if each.name not in SILVER_REQUEST.partitions),
+    SILVER_REQUEST.in_files,
     (),
     "a request about topics or quotas, as its controller logged it: a copy of silver_request's",
 )
