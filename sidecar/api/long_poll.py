@@ -10,6 +10,7 @@ Example: valid for another 240 s, ``Prefer: wait=300`` is answered after 120 s w
 """
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -22,7 +23,9 @@ from sidecar.api.preferences import matches, preferred_wait_s
 from sidecar.api.reader_reports import parse_broker, parse_report
 from sidecar.api.views import observed_at
 from sidecar.control.board import Board
-from sidecar.throttle.readers import Reader
+from sidecar.throttle.readers import Reader, Report
+
+_log: Final = logging.getLogger(__name__)
 
 LONGEST_WAIT_S: Final = 300.0
 """Proxies and NATs forget connections that are silent for longer."""
@@ -58,6 +61,7 @@ class LongPoll:
         if report is not None:
             broker_id = report.broker_id
             seen = generation if has_it else None
+            self._say_blind(report)
             reader = self._board.readers.record(report, seen, self._board.now())
         if has_it:
             preferred_s = preferred_wait_s(sent.get("prefer", ""))
@@ -78,6 +82,19 @@ class LongPoll:
         if has_it and generation == snapshot.generation:
             return Response(status_code=304, headers=headers)
         return document.answer(snapshot, now, sent.get("accept", "*/*"), headers)
+
+    def _say_blind(self, report: Report) -> None:
+        """Says of a broker, once, that it can't throttle by volume as the settings want it."""
+        if not self._board.snapshot.decision.is_of_volumes or report.refusals is not None:
+            return
+        before = self._board.readers.report_of(report.broker_id)
+        if before is None or before.refusals is not None:
+            _log.warning(
+                "broker %d has no authorizer, so SIDECAR_THROTTLE_SCOPE=volume is refused there:"
+                " for a full volume it throttles all clients. Set"
+                " authorizer.class.name=throttlesidecar.SidecarAuthorizer on it",
+                report.broker_id,
+            )
 
     def _age(self, now: float) -> dict[str, str]:
         """How old what the decision rests on is; a broker's last reading makes it older."""

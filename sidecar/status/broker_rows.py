@@ -176,8 +176,11 @@ def _does(reader: Reader, snapshot: Snapshot) -> str:
     sentences.extend(_refuses(reader.refusal_rates()))
     if reader.report.refusals and reader.report.refusals.logged:
         sentences.append("logs an error for each request that it refuses")
-    if snapshot.decision.topics is not None and reader.report.refusals is None:
-        sentences.append("throttles all clients, since it has no authorizer that sees their topics")
+    if snapshot.decision.is_of_volumes and reader.report.refusals is None:
+        sentences.append(
+            "would throttle all clients for a full volume, since it has no authorizer that sees"
+            " their topics"
+        )
     if reader.generation != snapshot.generation:
         sentences.append("has not taken the present decision yet")
     elif not reader.waiting:

@@ -220,6 +220,11 @@ class Readers:
             del self._known[next(iter(self._known))]
         return reader
 
+    def report_of(self, broker_id: int) -> Report | None:
+        """The last report of a broker; None when there is none."""
+        reader = self._known.get(broker_id)
+        return None if reader is None else reader.report
+
     def known(self, now: float) -> list[Reader]:
         """Those remembered at ``now`` (steady seconds), by broker id; the others are forgotten."""
         self._known = {

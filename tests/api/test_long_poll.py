@@ -1,12 +1,13 @@
 """Reading what changes with the decision, and waiting for it: the same for every page."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.api.build import FakeSidecar, read_until
+from tests.api.build import FACTORS, FakeSidecar, read_until
 from tests.throttle.build import reading, whole
 
 
@@ -168,3 +169,22 @@ async def test_readers_beyond_a_thousand_do_not_wait(url: str) -> None:
         assert {200} == {response.status_code for response in answers}
         room = await client.get(url, headers=headers)
     assert room.headers["preference-applied"] == "wait=100"
+
+
+async def test_a_broker_that_cant_throttle_by_volume_is_told_of_once(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is as soon as it follows, with what to do; and again once it has lost its authorizer."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, is_of_volumes=True))
+    sees = {"throttle-refused": "new_connection=0; stop_line=0; release=0"}
+    for broker, more in ((1, {}), (1, {}), (2, sees), (2, sees), (2, {}), (2, {})):
+        reader = f"broker={broker}; emergency=false; throttled_clients=0"
+        await sidecar.get(url, throttle_reader=reader, **more)
+    refused = "no authorizer, so SIDECAR_THROTTLE_SCOPE=volume is refused there"
+    assert ["broker 1 has", "broker 2 has"] == [
+        message.partition(f" {refused}")[0] for message in caplog.messages if refused in message
+    ]
+    assert all("authorizer.class.name=throttle" in message for message in caplog.messages)
+    caplog.clear()
+    await FakeSidecar().get(url, throttle_reader="broker=1; emergency=false; throttled_clients=0")
+    assert [] == caplog.messages

@@ -187,8 +187,16 @@ async def test_brokers_that_refuse() -> None:
 
 
 async def test_clients_in_scope() -> None:
-    """Those of each broker, that land most first; a broker that sees no topics throttles all."""
+    """Those of each broker, that land most first; a broker that sees no topics throttles all.
+
+    That is said before a volume is full, and not where all are to be throttled.
+    """
     sidecar = FakeSidecar(factors=replace(FACTORS, is_of_volumes=True), ask=_nobody)
+    refused = "would throttle all clients for a full volume, since it has no authorizer"
+    for early, count in ((sidecar, 1), (FakeSidecar(ask=_nobody), 0)):
+        early.see(whole(0.0, [reading(1, 0.0, {"/d1": 50})]))
+        early.board.readers.record(Report(2, False, 0), None, 0.0)
+        assert count == (await outline(early)).words.count(refused)
     topics = {(1, "/d1"): Contents(frozenset({"orders"}), 0.0)}
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})]))
     sidecar.board.update(lambda memory: replace(memory, contents=topics))
@@ -199,8 +207,8 @@ async def test_clients_in_scope() -> None:
     sidecar.board.readers.record(Report(2, False, 1), None, 10.0)
     words = (await outline(sidecar)).words
     assert "BrokerUserClient-idLands now 1etl20.0 kB/s 1bob<app>0 B/s" in words
-    assert 1 == words.count("throttles all clients, since it has no authorizer")
-    assert "broker 2 throttles 1 client, throttles all clients" in words
+    assert 1 == words.count(refused)
+    assert f"broker 2 throttles 1 client, {refused}" in words
 
 
 async def test_no_broker_follows() -> None:
