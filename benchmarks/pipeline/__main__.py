@@ -48,7 +48,7 @@ def _measure(folder: Path, size: float) -> Iterator[Figure]:
     spark = session(f"local[{_CORES}]", {"spark.sql.shuffle.partitions": str(2 * _CORES)})
     try:
         yield from reading.measure(spark, sample / "request-logs", part / "request-logs", _CORES)
-        yield from replaying.measure(spark, folder / "tables" / "silver_request", folder)
+        yield from replaying.measure(spark, folder / "tables", folder)
     finally:
         spark.stop()
     days = []

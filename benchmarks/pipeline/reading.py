@@ -7,24 +7,32 @@ what else the machine does meets all of them alike. Usage is written as Parquet,
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from benchmarks.pipeline import peers
 from benchmarks.pipeline.figures import Figure
-from sidecar.pipeline.ingest.log_parts import SPLIT_BYTES, parts_of
+from sidecar.pipeline.batch.run import Inputs, Options, Run
+from sidecar.pipeline.batch.stages import STAGES, Stage
+from sidecar.pipeline.ingest.log_parts import SPLIT_BYTES, Part, in_tasks, parse_part, parts_of
 from sidecar.pipeline.ingest.paths import ALL_UTC
 from sidecar.pipeline.ingest.stored_logs import log_files
-from sidecar.pipeline.silver.request_table import RequestLogs, requests_of
+from sidecar.pipeline.runtime.by_workers import Batches, by_workers
+from sidecar.pipeline.silver.request_table import RequestLogs
 from sidecar.pipeline.silver.request_writer import Span, write_requests
-from sidecar.pipeline.usage.usage_of_logs import write_usage_of_logs
-from sidecar.pipeline.usage.usage_table import NEEDED, gold_usage_1s
+from sidecar.pipeline.tables.commits import begin, pinned
+from sidecar.pipeline.tables.folder import Folder
+from sidecar.pipeline.tables.parquet_files import TableFile, files_of
+from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST
+from sidecar.pipeline.tables.store import Store
 
 _TURNS: Final = 3
 _PARSE: Final = 0.25
@@ -46,12 +54,9 @@ def measure(spark: SparkSession, logs: Path, part: Path, cores: int) -> Iterator
         out, by_duckdb = Path(folder) / "tables", Path(folder) / "duckdb.parquet"
         works: dict[str, Callable[[], object]] = {
             "S": lambda: _scan(spark, logs),
-            "parse": lambda: _noop(requests_of(spark, RequestLogs(str(logs)))),
+            "parse": lambda: _parsed(spark, logs),
             "silver": lambda: written(spark, logs, out),
             "usage": lambda: _usage(spark, logs, out),
-            "as a stream": lambda: _noop(
-                gold_usage_1s(requests_of(spark, RequestLogs(str(logs)), NEEDED))
-            ),
             "DuckDB": lambda: peers.by_duckdb(files, cores, by_duckdb),
         }
         speeds = _speeds(works, megabytes)
@@ -64,7 +69,6 @@ def measure(spark: SparkSession, logs: Path, part: Path, cores: int) -> Iterator
     yield _share("logs to gold_usage_1s", speeds["usage"], s, _USAGE)
     usage = median(speeds["usage"])
     yield Figure("the same, beside DuckDB, which does less", usage / duckdb, "times", 1.0)
-    yield _share("the same by what the stream runs", speeds["as a stream"], s, _USAGE)
     yield Figure("peer: DuckDB", duckdb, "MB/s", None, _spread(speeds["DuckDB"], f"{cores} cores"))
     yield from _slow_peers(part, cores)
 
@@ -93,22 +97,42 @@ def _scan(spark: SparkSession, logs: Path) -> None:
     read.text(str(logs)).select(sql.sum(sql.octet_length("value"))).collect()
 
 
-def written(spark: SparkSession, logs: Path, out: Path) -> None:
-    """The table as the job writes it on a disk, anew each time."""
+def written(spark: SparkSession, logs: Path, out: Path) -> tuple[TableFile, ...]:
+    """The table as the job writes and commits it, anew each time."""
     shutil.rmtree(out, ignore_errors=True)
-    parts = parts_of(log_files(str(logs), ALL_UTC, None), SPLIT_BYTES)
-    write_requests(spark, parts, out, Span())
+    store, requests = _store(spark, out), RequestLogs(str(logs))
+    parts = parts_of(log_files(requests.path, ALL_UTC), SPLIT_BYTES)
+    rejected = store.target(QUARANTINE)
+    reports = write_requests(spark, parts, store.target(SILVER_REQUEST), rejected, Span())
+    store.add(SILVER_REQUEST, files_of(reports, SILVER_REQUEST))
+    store.commit("a benchmark", datetime.now(UTC))
+    return _store(spark, out).files(SILVER_REQUEST)
 
 
 def _usage(spark: SparkSession, logs: Path, out: Path) -> None:
-    """As ``pipeline usage --request-logs`` writes it."""
+    """As ``pipeline usage --request-logs`` writes and commits it."""
     shutil.rmtree(out, ignore_errors=True)
+    store, now = _store(spark, out), datetime.now(UTC)
+    STAGES[Stage.USAGE](Run(spark, store, Inputs(RequestLogs(str(logs))), Options(now)))
+    store.commit("a benchmark", now)
+
+
+def _store(spark: SparkSession, out: Path) -> Store:
+    tables = pinned(Folder.of(str(out)))
+    begin(tables)
+    return Store(spark, tables)
+
+
+def _parsed(spark: SparkSession, logs: Path) -> None:
+    """Parses all lines in the tasks that read them, and writes nothing."""
     parts = parts_of(log_files(str(logs), ALL_UTC, None), SPLIT_BYTES)
-    write_usage_of_logs(spark, parts, Span(), out)
 
+    def parse(_: int, some: Sequence[Part]) -> Batches:
+        rows = sum(parsed.rows.num_rows for part in some for parsed in parse_part(part))
+        yield pa.RecordBatch.from_arrays([pa.array([rows])], ["rows"])
 
-def _noop(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("overwrite").save()
+    tasks = in_tasks(parts, spark.sparkContext.defaultParallelism)
+    by_workers(spark, tasks, parse, "rows bigint").collect()
 
 
 def _speeds(works: dict[str, Callable[[], object]], megabytes: float) -> dict[str, list[float]]:

@@ -22,7 +22,10 @@ from sidecar.pipeline.replay.scenarios import Scenario
 from sidecar.pipeline.silver.dim_topic import dim_topic
 from sidecar.pipeline.silver.quota_config import silver_quota_config, snapshot_rows
 from sidecar.pipeline.silver.requests import Requests
+from sidecar.pipeline.tables.commits import pinned
+from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import SILVER_REQUEST
+from sidecar.pipeline.tables.store import Store
 from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, charges
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 
@@ -36,18 +39,19 @@ _QUOTAS: Final[ClientQuotas] = {
 }
 
 
-def measure(spark: SparkSession, silver: Path, work: Path) -> Iterator[Figure]:
+def measure(spark: SparkSession, tables: Path, work: Path) -> Iterator[Figure]:
     """One quota, a sweep, and half of the events in one entity.
 
     Args:
         spark: of the cores that count.
-        silver: a folder of SILVER_REQUEST.
+        tables: a folder of tables.
         work: a folder for what is made.
     """
-    rows = spark.read.schema(SILVER_REQUEST.schema).parquet(str(silver))
+    store = _store(spark, tables)
+    rows = store.read(SILVER_REQUEST)
     found = rows.select(sql.to_date("quota_ts").alias("day")).distinct().collect()
     days = frozenset(row["day"] for row in found)
-    requests = partial(Requests, rows, tuple(silver.rglob("*.parquet")), days)
+    requests = partial(Requests, spark, store.files(SILVER_REQUEST), days)
     snapshot = snapshot_rows(_QUOTAS)
     config = _table(
         work / "config", silver_quota_config(rows, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
@@ -63,13 +67,16 @@ def measure(spark: SparkSession, silver: Path, work: Path) -> Iterator[Figure]:
     times = median(swept) / median(one)
     yield Figure("the sweep beside one", times, "times the events/s", 10.0)
     busy = sql.when(sql.col("src_offset") % 2 == 0, "busy").otherwise(sql.col("user"))
-    skewed_silver = work / "skewed"
-    rows.withColumn("user", busy).write.parquet(str(skewed_silver))
-    skewed_rows = spark.read.schema(SILVER_REQUEST.schema).parquet(str(skewed_silver))
-    skewed_requests = partial(Requests, skewed_rows, tuple(skewed_silver.rglob("*.parquet")), days)
+    skewed_store = _store(spark, work / "skewed")
+    skewed_store.write(SILVER_REQUEST, rows.withColumn("user", busy))
+    skewed_requests = partial(Requests, spark, skewed_store.files(SILVER_REQUEST), days)
     skewed = _rates(skewed_requests, topics, config, [Scenario("x1", factor=1.0)], count)
     cost = median(one) / median(skewed)
     yield Figure("half of the events in one entity", cost, "times the cost", _SKEW, most=True)
+
+
+def _store(spark: SparkSession, folder: Path) -> Store:
+    return Store(spark, pinned(Folder.of(str(folder))))
 
 
 def _table(folder: Path, rows: DataFrame) -> DataFrame:

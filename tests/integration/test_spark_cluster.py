@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import pyarrow.dataset as ds
 import pyspark
 import pytest
 
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.tables.schemas import TABLES, Table
+from tests.pipeline.build import rows_in
 from tests.support.waiting import seen
 
 pytestmark = pytest.mark.timeout(900)
@@ -158,8 +158,8 @@ def test_a_later_run_takes_the_classes_of_the_first(local: Made) -> None:
 
 
 def rows(out: Path, table: Table) -> list[dict[str, object]]:
-    found = ds.dataset(out / table.name, partitioning="hive").to_table(list(table.names))
-    return sorted(found.to_pylist(), key=lambda row: [str(row[name]) for name in table.names])
+    found = [{name: row[name] for name in table.names} for row in rows_in(out, table)]
+    return sorted(found, key=lambda row: [str(row[name]) for name in table.names])
 
 
 def same(one: Sequence[dict[str, object]], other: Sequence[dict[str, object]]) -> bool:

@@ -18,6 +18,7 @@ from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
 from tests.support.maven import jars_of
+from tests.support.tables import files_of, of_duckdb
 from tests.support.waiting import seen
 
 _POM = Path(__file__).parents[2] / "deploy/spark/kafka-connector/pom.xml"
@@ -58,12 +59,10 @@ async def streamed(out: Path, *words: str) -> None:
 
 def counted(out: Path, table: str, column: str) -> Counter[str]:
     """How often each value of a column is in a table."""
-    query = f"SELECT {column}, count(*) FROM '{out}/{table}/**/*.parquet' GROUP BY ALL"
-    try:
-        return Counter(dict(duckdb.execute(query).fetchall()))
-    except duckdb.IOException:
-        # There are none yet, or one that was listed was replaced.
+    if not files_of(out, table):
         return Counter()
+    query = f"SELECT {column}, count(*) FROM {of_duckdb(out, table)} GROUP BY ALL"
+    return Counter(dict(duckdb.execute(query).fetchall()))
 
 
 @asynccontextmanager
@@ -159,9 +158,9 @@ async def test_a_killed_stream_of_a_topic_loses_and_doubles_nothing(
     places = counted(out, "silver_request", "src_file || '@' || src_offset")
     assert {1} == set(places.values())
     assert {"u1": 1000, "u2": 1000, "last": 1} == counted(out, "silver_request", '"user"')
+    usage = of_duckdb(out, "gold_usage_1s")
     events = duckdb.execute(
-        "SELECT broker, sum(events) FROM"
-        f" '{out}/gold_usage_1s/**/*.parquet' WHERE quota_type = 'produce' GROUP BY ALL"
+        f"SELECT broker, sum(events) FROM {usage} WHERE quota_type = 'produce' GROUP BY ALL"
     )
     assert {1: 1000, 2: 1000} == dict(events.fetchall())
     assert {"other": 1} == counted(out, "quarantine", "kind")

@@ -19,6 +19,7 @@ from tests.pipeline.growing_logs import lines
 from tests.support.command import Done, command
 from tests.support.maven import jars_of
 from tests.support.secured import SecureKafka, pkcs8
+from tests.support.tables import of_duckdb
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -121,8 +122,8 @@ async def test_a_secured_topic_is_read_and_no_secret_is_reported(stream: Stream)
     ]
     done = await stream.run(client, *conf)
     assert 0 == done.code, done.said
-    table = f"{stream.folder}/live/silver_request/**/*.parquet"
-    rows = duckdb.execute(f"SELECT broker, count(*) FROM '{table}' GROUP BY 1")
+    table = of_duckdb(stream.folder / "live", "silver_request")
+    rows = duckdb.execute(f"SELECT broker, count(*) FROM {table} GROUP BY 1")
     assert [(1, 50)] == rows.fetchall()
     assert [] != stream.files_with(b"(redacted)")
     lines_of_key = key.read_bytes().splitlines()

@@ -1,13 +1,22 @@
-"""Frames of the tables with what a test cares about, and nothing else."""
+"""Frames and files of the tables with what a test cares about, and nothing else."""
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from sidecar.pipeline.tables.files import HadoopFiles
-from sidecar.pipeline.tables.publish import Output
-from sidecar.pipeline.tables.schemas import Table
+from sidecar.pipeline.tables.arrow import arrow_schema
+from sidecar.pipeline.tables.commits import Change, Pinned, begin, commit, newest, recovered
+from sidecar.pipeline.tables.folder import Folder
+from sidecar.pipeline.tables.parquet_files import TableFile, Target, day_of
+from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, Table
 from sidecar.pipeline.tables.store import Store
+from sidecar.pipeline.usage.usage_reader import UsageRows
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def frame_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> DataFrame:
@@ -18,5 +27,49 @@ def frame_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> Dat
 
 def stored(spark: SparkSession, out: Path, table: Table) -> list[Row]:
     """Returns the rows of a table in a folder of tables, in an order."""
-    store = Store(spark, Output(HadoopFiles(spark), str(out)))
+    store = Store(spark, newest(Folder.of(str(out))))
     return sorted(store.read(table).collect(), key=str)
+
+
+def rows_in(out: Path | str, table: Table) -> list[dict[str, Any]]:
+    """Returns the same without Spark, in no order."""
+    folder = Folder.of(str(out))
+    found = []
+    for written in newest(folder).files(table):
+        values = dict(zip(table.partitions, written.values, strict=True))
+        with TableFile(folder, table, written).open() as opened:
+            found += [values | row for row in opened.read().to_pylist()]
+    return found
+
+
+def files_of(
+    out: Path, table: Table, rows: Iterable[dict[str, Any]], run: str = "test"
+) -> tuple[TableFile, ...]:
+    """Writes rows as a task does; columns that a row leaves out are null; they are in no table."""
+    folder = Folder.of(str(out))
+    writer = Target(folder, table, run).writer(0)
+    writer.write(pa.Table.from_pylist(list(rows), arrow_schema(table.columns)))
+    written = writer.close()[table.name]
+    assert writer.problem is None
+    return tuple(TableFile(folder, table, file) for file in written)
+
+
+def usage_rows(
+    spark: SparkSession,
+    out: Path,
+    rows: Iterable[dict[str, Any]],
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> UsageRows:
+    """Writes rows of GOLD_USAGE_1S, each with the day of its second."""
+    dated = ({"dt": row["window_start"].date(), **row} for row in rows)
+    return UsageRows(spark, files_of(out, GOLD_USAGE_1S, dated), since, until)
+
+
+def committed(out: Path, table: Table, *rows: dict[str, Any], run: str = "test") -> Pinned:
+    """Puts rows into a table in place of those of the same days."""
+    before, _ = recovered(Folder.of(str(out)))
+    begin(before)
+    files = [file.written for file in files_of(out, table, rows, run)]
+    days = sorted({str(day) for file in files for day in [day_of(table, file)] if day})
+    return commit(before, [Change(table.name, files, days or None)], "a test", NOW)

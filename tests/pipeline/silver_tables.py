@@ -29,7 +29,6 @@ def row(**fields: Any) -> dict[str, Any]:
     charged = fields.get("quota_ts", logged)
     return {
         "dt": logged.date(),
-        "hour": logged.hour,
         "broker": 1,
         "log_ts": logged,
         "quota_ts": charged,

@@ -1,7 +1,7 @@
 """``throttle-sidecar pipeline``: from request logs and volume history to usage, replays and quotas.
 
 Each subcommand is in a file of its own and imported when it is called, as the commands are. All but
-``report`` and ``sample`` need Spark, so the optional extra and Java.
+``report``, ``files`` and ``sample`` need Spark, so Java; all but ``sample`` the optional extra.
 
 Example: ``throttle-sidecar pipeline usage`` imports ``sidecar.cli.pipeline.usage`` and calls its
 ``command``.
@@ -19,6 +19,7 @@ SUBCOMMANDS = {
     "recommend": "The smallest quotas that keep throttling under a target.",
     "forecast": "When each volume will be at its limit.",
     "report": "Write one HTML page of the tables, with plots.",
+    "files": "Print where the files of a table are, for any engine.",
     "stream": "The same tables from logs as they grow, or from a Kafka topic.",
     "sample": "Write made-up logs, history and snapshots of any size, from a seed.",
     "demo": "Check it all against a real cluster with known traffic.",
@@ -44,5 +45,5 @@ def command() -> None:
     """Who used what, what quotas would have done, what to set, and when disks will be full.
 
     It reads the brokers' request logs and the volume history that sidecars write, with Spark: on
-    this machine, or on a cluster with --master. Tables are folders of Parquet files.
+    this machine, or on a cluster with --master. Tables are Delta tables, for any engine to read.
     """

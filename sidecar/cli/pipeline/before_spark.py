@@ -9,16 +9,14 @@ Example: ``pipeline usage --out nowhere`` says in half a second that there are n
 import os
 import re
 import socket
-from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Final
 
 from sidecar.errors import SettingsError, SidecarError
 from sidecar.pipeline.ingest.paths import Zones
 from sidecar.pipeline.tables.days import asked_days, no_requests
-from sidecar.pipeline.tables.lock import refuse_locked
 from sidecar.pipeline.tables.schemas import (
     GOLD_REPLAY,
     GOLD_USAGE_1S,
@@ -26,17 +24,17 @@ from sidecar.pipeline.tables.schemas import (
     SILVER_VOLUME,
     Table,
 )
-from sidecar.pipeline.tables.writers import refuse_batch, refuse_stream
+
+if TYPE_CHECKING:
+    # Not at run time: a command's help needs none of the extra.
+    from sidecar.pipeline.tables.commits import Pinned
+    from sidecar.pipeline.tables.folder import Folder
 
 _MASTER: Final = re.compile(
     r"local|local\[(?:\*|[1-9]\d*)(?:,\s*[1-9]\d*)?\]|local-cluster\[.+\]|yarn|(?:spark|k8s)://\S+"
 )
 _STANDALONE: Final = "spark://"
 _ANSWER_S: Final = 5.0
-_OF_HADOOP: Final = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
-"""With one of these a path without a scheme may be of HDFS."""
-_DAY: Final = "dt="
-_WILDCARDS: Final = re.compile(r"[*?\[]")
 
 
 class NotThereError(SidecarError):
@@ -72,7 +70,9 @@ def check_batch(out: str) -> None:
     Raises:
         SidecarError: it does.
     """
-    _check_folder(out, refuse_batch)
+    from sidecar.pipeline.tables.writers import refuse_batch  # noqa: PLC0415 - of the extra
+
+    refuse_batch(_free(out))
 
 
 def check_stream(out: str) -> None:
@@ -81,7 +81,9 @@ def check_stream(out: str) -> None:
     Raises:
         SidecarError: they do.
     """
-    _check_folder(out, refuse_stream)
+    from sidecar.pipeline.tables.writers import refuse_stream  # noqa: PLC0415 - of the extra
+
+    refuse_stream(_free(out))
 
 
 def check_tables(
@@ -104,20 +106,29 @@ def check_tables(
     Raises:
         NotThereError: a table is missing, or has nothing of the requested time.
     """
-    folder = tables_here(out)
-    if folder is None or "silver" in stages:
+    if "silver" in stages:
         return
+    from sidecar.pipeline.tables.commits import pinned  # noqa: PLC0415 - of the extra
+    from sidecar.pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
+    from sidecar.pipeline.tables.parquet_files import day_of  # noqa: PLC0415 - as above
+
+    # What a killed run has decided, the job finishes: its days are not looked at here.
+    folder = Folder.of(out)
+    folder.check_store()
+    tables = pinned(folder)
     if {"usage", "replay"} & set(stages):
-        days = _days(folder / SILVER_REQUEST.name)
+        files = tables.files(SILVER_REQUEST)
+        of_files = (day_of(SILVER_REQUEST, file) for file in files)
+        days = sorted({day for day in of_files if day is not None})
         if not asked_days(days, since, until):
             raise NotThereError(no_requests(days))
     if "replay" in stages and candidates:
-        _need(folder, GOLD_USAGE_1S, f"pipeline usage --out {out}`, or say `--candidates 0")
+        _need(tables, GOLD_USAGE_1S, f"pipeline usage --out {out}`, or say `--candidates 0")
     if "recommend" in stages:
-        _need(folder, GOLD_USAGE_1S, f"pipeline usage --out {out}")
-        _need(folder, GOLD_REPLAY, f"pipeline replay --out {out}")
+        _need(tables, GOLD_USAGE_1S, f"pipeline usage --out {out}")
+        _need(tables, GOLD_REPLAY, f"pipeline replay --out {out}")
     if "forecast" in stages:
-        _need(folder, SILVER_VOLUME, f"pipeline silver --volumes PATH --out {out}")
+        _need(tables, SILVER_VOLUME, f"pipeline silver --volumes PATH --out {out}")
 
 
 def check_logs(path: str, zones: Iterable[str], broker_pattern: str | None) -> None:
@@ -135,35 +146,31 @@ def check_volumes(path: str) -> None:
     """Refuses a volume history that is not there.
 
     Raises:
-        NotThereError: it isn't.
+        SidecarError: it isn't.
     """
-    here = tables_here(path)
-    if here is None or _WILDCARDS.search(str(here.parent)) or "{" in path:
-        return
-    found = here.parent.glob(here.name) if _WILDCARDS.search(here.name) else (here,)
-    if not any(_has_file(one) for one in found):
+    from sidecar.pipeline.ingest.stored_logs import files_of  # noqa: PLC0415 - of the extra
+
+    if not files_of(path):
         raise NotThereError(f"{path}: there is no volume history; name its folder")
 
 
-def tables_here(path: str) -> Path | None:
-    """Where it is on this machine's disk; None when only Spark knows."""
-    if path.startswith("file:"):
-        return Path(urlsplit(path).path)
-    if "://" in path or any(name in os.environ for name in _OF_HADOOP):
-        return None
-    return Path(path)
+def _free(out: str) -> "Folder":
+    """The folder, which can be written to, and to which nobody writes now."""
+    from sidecar.pipeline.tables.commits import pinned  # noqa: PLC0415 - of the extra
+    from sidecar.pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
+    from sidecar.pipeline.tables.lease import refuse_leased  # noqa: PLC0415 - as above
+
+    folder = Folder.of(out)
+    if folder.here is not None:
+        _refuse_unwritable(out, folder.here)
+    folder.check_store()
+    refuse_leased(folder)
+    pinned(folder)
+    return folder
 
 
-def _check_folder(out: str, refuse: Callable[[str, list[str]], None]) -> None:
-    folder = tables_here(out)
-    if folder is not None:
-        _check_writable(out, folder)
-        refuse_locked(out, folder)
-        refuse(out, _names(folder))
-
-
-def _check_writable(out: str, folder: Path) -> None:
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+def _refuse_unwritable(out: str, folder: Path) -> None:
+    there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir():
         raise SettingsError((f"--out {out}: {there} is a file; name a folder",))
     if not os.access(there, os.W_OK | os.X_OK):
@@ -181,27 +188,9 @@ def _listens(address: str) -> bool:
         return False
 
 
-def _names(folder: Path) -> list[str]:
-    return [one.name for one in folder.iterdir()] if folder.is_dir() else []
-
-
-def _days(table: Path) -> list[date]:
-    return sorted(
-        date.fromisoformat(name.removeprefix(_DAY))
-        for name in _names(table)
-        if re.fullmatch(_DAY + r"\d{4}-\d\d-\d\d", name)
-    )
-
-
-def _need(folder: Path, table: Table, command: str) -> None:
-    if not _names(folder / table.name):
+def _need(tables: "Pinned", table: Table, command: str) -> None:
+    if table.name not in tables.versions:
         raise NotThereError(
-            f"there is no table {table.name} in {folder}: make it with `throttle-sidecar {command}`"
+            f"there is no table {table.name} in {tables.folder}: make it with"
+            f" `throttle-sidecar {command}`"
         )
-
-
-def _has_file(path: Path) -> bool:
-    # Hadoop leaves these out too.
-    return path.is_file() or any(
-        one.is_file() and not one.name.startswith((".", "_")) for one in path.rglob("*")
-    )

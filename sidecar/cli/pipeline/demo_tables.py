@@ -27,6 +27,10 @@ from sidecar.pipeline.report.document import report
 from sidecar.pipeline.report.reading import read_tables
 from sidecar.pipeline.runtime.session import session
 from sidecar.pipeline.silver.request_table import RequestLogs
+from sidecar.pipeline.tables.commits import pinned
+from sidecar.pipeline.tables.folder import Folder
+from sidecar.pipeline.tables.schemas import TABLES
+from sidecar.pipeline.tables.store import Store
 from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, FETCH, PRODUCE, charges
 
 if TYPE_CHECKING:
@@ -60,8 +64,9 @@ def _run(spark: "SparkSession", one: Round, stages: Sequence[Stage]) -> "dict[st
     quotas = Snapshot(read_quota_file(one.folder / "quotas.json"), one.began)
     inputs = Inputs(RequestLogs(str(one.folder / "logs")), None, quotas)
     options = Options(datetime.now(UTC), scenarios=(scenario(_DOUBLED),))
-    made = run(spark, _out(one), inputs, options, stages=stages)
-    return {name: spark.read.parquet(f"{_out(one)}/{name}") for name in made.rows}
+    run(spark, _out(one), inputs, options, stages=stages)
+    store = Store(spark, pinned(Folder.of(_out(one))))
+    return {table.name: store.read(table) for table in TABLES if store.has(table)}
 
 
 def _out(one: Round) -> str:

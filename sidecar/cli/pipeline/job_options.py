@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 import click
 
 from sidecar.cli.options import gathered, shown
-from sidecar.cli.pipeline.spark_options import CONF, JARS
+from sidecar.cli.pipeline.spark_options import CONF
 from sidecar.pipeline.recommend.terms import FLOORS, TermsError, floor
 from sidecar.pipeline.runtime.addresses import address_of
 
@@ -100,8 +100,8 @@ class JobOptions:
     since: datetime | None = None
     until: datetime | None = None
     allow_fewer: bool = False
+    retained_days: float = 7.0
     as_json: bool = False
-    jars: tuple[str, ...] = ()
     conf: tuple[tuple[str, str], ...] = ()
 
 
@@ -191,7 +191,7 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
             required=True,
             metavar="DIR",
             callback=_place,
-            help="The folder of the tables; s3:// and hdfs:// too.",
+            help="The folder of the tables; s3:// and gs:// too.",
         ),
         click.option(
             "--master",
@@ -206,8 +206,13 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
             is_flag=True,
             help="Replace a day even by fewer requests than it has.",
         ),
+        shown(
+            "--retained-days",
+            click.FloatRange(0),
+            7.0,
+            "For which files are retained that a later run has replaced, for those who read them.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
-        JARS,
         CONF,
     )
 

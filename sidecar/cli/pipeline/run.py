@@ -1,7 +1,5 @@
 """``throttle-sidecar pipeline run``: all of it, from logs to every table."""
 
-from pathlib import Path
-
 import click
 
 from sidecar.cli.pipeline.java_classes import keep_java_classes
@@ -50,7 +48,7 @@ def command(
     of_volumes = ["forecast"] if inputs.volumes is not None else []
     stages = ["silver", *of_requests, *of_volumes]
     classes = run_job(job, stages, inputs=inputs, tried=tried, terms=terms, disks=disks)
-    if "://" not in job.out:
-        page = write_report(Path(job.out))
+    page = write_report(job.out)
+    if page is not None:
         click.echo(f"report: {page}", err=job.as_json)
     keep_java_classes(classes)

@@ -9,7 +9,7 @@ import logging
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,6 @@ from sidecar.cli.pipeline.before_spark import (
     check_master,
     check_tables,
     check_volumes,
-    tables_here,
 )
 from sidecar.cli.pipeline.java_classes import java_classes
 from sidecar.cli.pipeline.job_options import (
@@ -49,7 +48,7 @@ _NO_QUOTAS: Final = (
     "without --quotas, no quota is known but those in the logs:"
     " `throttle-sidecar quotas show --json` prints them"
 )
-_EXTRA: Final = ("pyspark", "pyarrow", "pandas", "numba", "google.protobuf")
+_EXTRA: Final = ("pyspark", "pyarrow", "pandas", "numba", "deltalake", "obstore")
 
 
 class MissingExtraError(SidecarError):
@@ -98,12 +97,11 @@ def run_job(
 
     read = inputs_of(sources)
     options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions())
-    settings = spark_settings(job.jars, job.conf)
+    settings = spark_settings((), job.conf)
     classes = java_classes(job.master, whole=set(stages) == set(Stage))
     with _interruptible(), spark_log() as log, Progress() as progress:
         progress.step("Spark")
-        brief = tables_here(job.out) is not None
-        spark = session(job.master, settings, log=log, brief=brief, classes=classes)
+        spark = session(job.master, settings, log=log, brief=True, classes=classes)
         signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
         progress.watch(spark)
         outcome = run(
@@ -171,13 +169,24 @@ def _interruptible() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def write_report(out: Path) -> Path:
-    """Writes the page of the tables, beside them."""
+def write_report(out: str, page: Path | None = None) -> Path | None:
+    """Writes the page of the tables.
+
+    Args:
+        out: the folder of the tables.
+        page: where; None: beside them.
+
+    Returns:
+        Where it is; None where nothing was written, since the tables are in object storage.
+    """
     from sidecar.pipeline.report import report  # noqa: PLC0415 - as above
     from sidecar.pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
+    from sidecar.pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
 
-    page = out / "report.html"
-    write_file(page, report(read_tables(str(out)), datetime.now(UTC)))
+    here = Folder.of(out).here
+    page = page or (None if here is None else here / "report.html")
+    if page is not None:
+        write_file(page, report(read_tables(out), datetime.now(UTC)))
     return page
 
 
@@ -258,6 +267,7 @@ def options_of(
             horizon_hours=disks.horizon_days * 24,
             history_days=disks.history_days,
         ),
+        retained=timedelta(days=job.retained_days),
     )
 
 

@@ -1,7 +1,6 @@
-"""What the pipeline's commands take for Spark: jars besides its own, and settings.
+"""What the pipeline's commands take for Spark: settings, and for streams jars besides its own.
 
-Example: ``--jars deploy/spark/s3-connector/target/jars`` and
-``--conf spark.hadoop.fs.s3a.path.style.access=true`` are what tables in a bucket need.
+Example: ``--conf spark.driver.memory=2g`` gives the JVM more memory.
 """
 
 from collections.abc import Iterable
@@ -41,8 +40,8 @@ JARS: Final = click.option(
     multiple=True,
     metavar="DIR",
     callback=_jars,
-    help="A folder of jars that Spark needs besides its own: for tables in S3 the one that"
-    " `mvn -f deploy/spark/s3-connector/pom.xml package` fills, target/jars; may be repeated.",
+    help="A folder of jars that Spark needs besides its own, such as those of the file system that"
+    " the checkpoint is in; may be repeated.",
 )
 """The jars' paths."""
 CONF: Final = click.option(

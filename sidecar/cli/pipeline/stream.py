@@ -5,7 +5,6 @@ writes each second's usage once a minute has passed, until Ctrl-C; the next call
 """
 
 import functools
-import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -187,7 +186,7 @@ def command(
         end = "until all is read" if until_read else "until Ctrl-C"
         click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
         with failures:
-            _run(spark, rows_of(spark), tables, settings)
+            _run(rows_of(spark), tables, settings)
 
 
 def _jars(folder: Path) -> list[str]:
@@ -244,23 +243,13 @@ def _topics(
     return lambda spark: functools.partial(topic_rows, spark, options), topic_failures(options)
 
 
-def _run(
-    spark: "SparkSession", source: "Source", tables: tuple[str, ...], settings: "StreamSettings"
-) -> None:
+def _run(source: "Source", tables: tuple[str, ...], settings: "StreamSettings") -> None:
     from sidecar.pipeline.streaming.stream import STREAMED, stream  # noqa: PLC0415 - as above
-    from sidecar.pipeline.tables.files import HadoopFiles  # noqa: PLC0415 - as above
-    from sidecar.pipeline.tables.lock import locked  # noqa: PLC0415 - as above
 
-    files = HadoopFiles(spark)
-    local = files.local(settings.out)
-    holder = f"a stream (process {os.getpid()})"
-    # Elsewhere a lock would outlive a killed stream, which is to be started again by no one's hand.
-    lock = nullcontext() if local is None else locked(settings.out, files, local, holder)
     wanted = [table for table in STREAMED if table.name in tables]
     reporter = Reporter()
     try:
-        with lock:
-            stream(spark, source, wanted, settings, reporter)
+        stream(source, wanted, settings, reporter)
     except KeyboardInterrupt:
         click.echo("Stopped; the next call resumes here.", err=True)
         return

@@ -1,7 +1,7 @@
 """The batch job: the one place where the pipeline's tables are read and written.
 
-Stages write their tables beside the last good ones; at the end all that was written is put in their
-place, or nothing is (``tables.publish``). Two runs never write to one folder at a time.
+Stages write files that are in no table yet; at the end all that was written is put in place of what
+was, or nothing is (``tables.commits``). Two runs never write to one folder at a time.
 
 Example: ``run(spark, "tables", inputs, options, stages=[Stage.SILVER, Stage.USAGE])`` of logs of
 21 November replaces that day in silver_request and gold_usage_1s. Killed before its end, it has
@@ -21,9 +21,9 @@ from sidecar.errors import SidecarError
 from sidecar.pipeline.batch.run import Inputs, Options, Run
 from sidecar.pipeline.batch.stages import STAGES, Stage
 from sidecar.pipeline.runtime.object_storage import storage_failures
-from sidecar.pipeline.tables.files import HadoopFiles
-from sidecar.pipeline.tables.lock import locked
-from sidecar.pipeline.tables.publish import Output, discard, recover
+from sidecar.pipeline.tables.commits import Pinned, begin, recovered, upkeep, withdraw
+from sidecar.pipeline.tables.folder import Folder
+from sidecar.pipeline.tables.lease import leased
 from sidecar.pipeline.tables.schemas import GOLD_RECOMMENDATION, GOLD_REPLAY
 from sidecar.pipeline.tables.store import Store
 from sidecar.pipeline.tables.writers import refuse_batch
@@ -71,34 +71,44 @@ def run(
     Raises:
         SidecarError: it can't be done, and says what to do; the tables are as they were.
     """
-    files = HadoopFiles(spark)
-    output = Output(files, out)
+    folder = Folder.of(out)
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {options.now:%FT%TZ},"
-    with storage_failures(), locked(out, files, files.local(out), holder):
-        refuse_batch(out, files.names(out))
-        rolled_forward = recover(output)
-        job = Run(spark, Store(spark, output), inputs, options)
+    with storage_failures(), leased(folder, holder):
+        refuse_batch(folder)
+        before, was_finished = recovered(folder)
+        is_new = begin(before)
+        job = Run(spark, Store(spark, before), inputs, options)
         try:
-            return _outcome(job, stages, report, rolled_forward=rolled_forward)
+            outcome, after = _outcome(job, stages, report, holder, was_finished=was_finished)
         except SidecarError:
-            # What a kill leaves, the next run removes; this one may be the last.
-            discard(output)
+            # What a kill leaves, upkeep removes in time; this run may be the last.
+            job.store.discard()
+            if is_new:
+                withdraw(before)
             raise
+        upkeep(after, outcome.rows, options.retained)
+        return outcome
 
 
 def _outcome(
-    job: Run, stages: Iterable[Stage], report: Callable[[Stage], None], *, rolled_forward: bool
-) -> Outcome:
+    job: Run,
+    stages: Iterable[Stage],
+    report: Callable[[Stage], None],
+    holder: str,
+    *,
+    was_finished: bool,
+) -> tuple[Outcome, Pinned]:
     store = job.store
     for stage in stages:
         report(stage)
         STAGES[stage](job)
-    rows = {table.name: store.rows_of(table) for table in store.written()}
+    rows = {table.name: store.rows(table) for table in store.written()}
     days = store.written_days()
     recommended = _recommended(store)
     replayed = _replayed(store) if job.options.scenarios else frozenset()
-    store.publish(None if job.options.allow_fewer else job.replaces)
-    return Outcome(
+    keeps_rows = None if job.options.allow_fewer else job.replaces
+    after = store.commit(holder, job.options.now, keeps_rows)
+    outcome = Outcome(
         days=days,
         rows=rows,
         files=job.files,
@@ -107,8 +117,9 @@ def _outcome(
         unknown=job.unknown,
         recommended=recommended,
         replayed=replayed,
-        rolled_forward=rolled_forward,
+        rolled_forward=was_finished,
     )
+    return outcome, after
 
 
 def _recommended(store: Store) -> tuple[Mapping[str, object], ...]:

@@ -59,6 +59,7 @@ class Options:
         terms: on which quotas are recommended.
         capacity: of the smallest broker, by quota type.
         forecasting: how disks are forecast.
+        retained: how long files are retained that a later run has replaced.
     """
 
     now: datetime
@@ -71,6 +72,7 @@ class Options:
     terms: Terms = field(default_factory=Terms)
     capacity: Mapping[str, float] = field(default_factory=dict)
     forecasting: Forecasting = field(default_factory=Forecasting)
+    retained: timedelta = timedelta(days=7)
 
 
 @dataclass(slots=True)
@@ -103,8 +105,7 @@ class Run:
 
     def requests_of(self, days: Sequence[date]) -> Requests:
         """Those that were answered on some days."""
-        files = self.store.files(SILVER_REQUEST, days)
-        return Requests(self.store.read(SILVER_REQUEST, days), files)
+        return Requests(self.spark, self.store.files(SILVER_REQUEST, days))
 
     def all_requests(self) -> Requests:
         """Of all days that the table will have."""

@@ -4,29 +4,21 @@ Example: of logs of 21 November, silver_request's day is replaced; volumes are a
 are there.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from sidecar.pipeline.batch.run import InputsError, Options, Run, time_of
+from sidecar.pipeline.batch.run import InputsError, Run, time_of
 from sidecar.pipeline.ingest.log_parts import Part, parts_of
 from sidecar.pipeline.ingest.stored_logs import log_files
 from sidecar.pipeline.silver.dim_topic import dim_topic
 from sidecar.pipeline.silver.quota_config import silver_quota_config, snapshot_rows
-from sidecar.pipeline.silver.request_table import (
-    RequestLogs,
-    both_of,
-    quarantine_of,
-    requests_of,
-    silver_request,
-)
-from sidecar.pipeline.silver.request_writer import OUTCOME, Span, write_requests
-from sidecar.pipeline.silver.volume_table import one_per_slot, silver_volume
+from sidecar.pipeline.silver.request_table import RequestLogs
+from sidecar.pipeline.silver.request_writer import Span, write_requests
+from sidecar.pipeline.silver.volume_table import history_lines, one_per_slot, silver_volume
+from sidecar.pipeline.tables.parquet_files import Report, files_of
 from sidecar.pipeline.tables.schemas import (
     DIM_TOPIC,
     QUARANTINE,
@@ -72,8 +64,7 @@ def changes(run: Run) -> DataFrame:
         others = store.read(SILVER_CHANGE).where(~sql.to_date("log_ts").isin(*days))
         made = others.unionByName(run.requests_of(days).of_admins())
     if made is not None:
-        # One file: each task would write its own, of some rows or none.
-        store.write(SILVER_CHANGE, made.repartition(1))
+        store.write(SILVER_CHANGE, made)
     return store.read(SILVER_CHANGE)
 
 
@@ -88,16 +79,15 @@ def _topics_and_quotas(run: Run) -> None:
 
 
 def _silver_request(run: Run, logs: RequestLogs) -> None:
+    store, span = run.store, Span(run.options.since, run.options.until)
     parts = found(run, logs)
-    target = run.store.local(SILVER_REQUEST)
-    if target is None:
-        _written_by_spark(run, logs)
-    else:
-        _written_by_tasks(run, parts, target)
-    if not run.store.written_days(SILVER_REQUEST):
-        raise InputsError(none_read(run, logs))
-    outcome = {name: outcome for outcome, name in OUTCOME.items()}
-    quarantine(run, run.store.without_day(SILVER_REQUEST).withColumnsRenamed(outcome))
+    requests, rejected = store.target(SILVER_REQUEST), store.target(QUARANTINE)
+    reports = write_requests(run.spark, parts, requests, rejected, span)
+    run.unknown = sum(report.unknown for report in reports)
+    store.add(SILVER_REQUEST, files_of(reports, SILVER_REQUEST))
+    quarantine(run, reports, parts)
+    if not store.written_days(SILVER_REQUEST):
+        raise InputsError(none_read(logs, reports))
 
 
 def found(run: Run, logs: RequestLogs) -> list[Part]:
@@ -111,84 +101,43 @@ def found(run: Run, logs: RequestLogs) -> list[Part]:
     return parts_of(files, logs.split_bytes)
 
 
-def _written_by_tasks(run: Run, parts: Sequence[Part], target: Path) -> None:
-    span = Span(run.options.since, run.options.until)
-    rows: Counter[date] = Counter()
-    for file in write_requests(run.spark, parts, target, span):
-        if file.day is None:
-            run.quarantined += file.rows
-        else:
-            rows[file.day] += file.rows
-            run.unknown += file.unknown
-    run.store.wrote(SILVER_REQUEST, rows)
-
-
-def _written_by_spark(run: Run, logs: RequestLogs) -> None:
-    """Where tasks see no disk that is everyone's: object storage, HDFS."""
-    both = both_of(run.spark, logs)
-    # Lines are read once for both tables: those that can't be read have no day, and so a place of
-    # their own, from where they are taken. Their outcome is in columns that are theirs anyhow.
-    is_read = sql.col("rejected_kind").isNull()
-    marked = both.where(~is_read | _selected(run.options)).withColumns(
-        {
-            name: sql.when(is_read, sql.col(name)).otherwise(sql.col(f"rejected_{outcome}"))
-            for outcome, name in OUTCOME.items()
-        }
-    )
-    run.store.write(SILVER_REQUEST, silver_request(marked))
-    unknown = ~sql.coalesce("bytes_known", sql.lit(True)) | ~sql.coalesce(
-        "mutations_known", sql.lit(True)
-    )
-    days = run.store.written_days(SILVER_REQUEST)
-    run.unknown = run.store.read(SILVER_REQUEST, days).where(unknown).count()
-    run.quarantined = run.store.without_day(SILVER_REQUEST).count()
-
-
-def none_read(run: Run, logs: RequestLogs) -> str:
-    """Why no request was read; the logs are read again for it."""
-    times = requests_of(run.spark, logs, ["log_ts"]).agg(
-        sql.min(sql.unix_micros("log_ts")), sql.max(sql.unix_micros("log_ts"))
-    )
-    first, last = (time_of(us) for us in times.collect()[0])
-    if first is None or last is None:
-        bad = quarantine_of(run.spark, logs).orderBy("src_file", "src_offset").limit(1).collect()
-        why = f" ({bad[0]['src_file']}: {bad[0]['reason']})" if bad else ""
+def none_read(logs: RequestLogs, reports: Sequence[Report]) -> str:
+    """Why no request was written."""
+    times = [report.times for report in reports if report.times is not None]
+    if not times:
+        examples = sorted(report.example for report in reports if report.example is not None)
+        why = f" ({examples[0]})" if examples else ""
         return f"{logs.path}: there is no line of a request in it{why}; name the request logs"
+    first, last = (
+        time_of(us) for us in (min(first for first, _ in times), max(last for _, last in times))
+    )
     return (
         f"{logs.path} has requests from {first:%FT%TZ} to {last:%FT%TZ}, and none of the"
         " requested time: see --since, --until and --zone"
     )
 
 
-def quarantine(run: Run, unread: DataFrame) -> None:
+def quarantine(run: Run, reports: Sequence[Report], parts: Sequence[Part]) -> None:
     """Writes the lines that can't be read, in place of those that their files had before."""
-    kept = run.store.read(QUARANTINE)
-    if not run.quarantined:
-        run.store.write(QUARANTINE, kept)
-        return
-    rejected = QUARANTINE.select(unread)
-    files = rejected.select("src_file").distinct()
-    others = kept.join(sql.broadcast(files), "src_file", how="left_anti")
-    run.store.write(QUARANTINE, QUARANTINE.select(others).unionByName(rejected))
+    store, files = run.store, files_of(reports, QUARANTINE)
+    run.quarantined = sum(file.rows for file in files)
+    if store.has(QUARANTINE):
+        names = pa.table({"src_file": sorted({part.file.path for part in parts})})
+        read = sql.broadcast(run.spark.createDataFrame(names))
+        others = store.read(QUARANTINE).join(read, "src_file", how="left_anti")
+        store.write(QUARANTINE, others)
+    store.add(QUARANTINE, files)
 
 
 def _silver_volume(run: Run, path: str) -> None:
     """What is read is added to the days that are there: the oldest history goes by the hour."""
-    there = run.store.days_of(SILVER_VOLUME)
+    readings = silver_volume(history_lines(run.spark, path))
+    there = set(run.store.days_of(SILVER_VOLUME))
+    if there:
+        readings = readings.persist()
     try:
-        readings = silver_volume(run.spark.read.text(path, recursiveFileLookup=True))
-        found = readings.select("dt").distinct().collect() if there else ()
-        days = [row["dt"] for row in found]
-    except AnalysisException as error:
-        raise InputsError(f"{path}: there is no volume history; name its folder") from error
-    kept = run.store.read(SILVER_VOLUME, days).unionByName(readings)
-    run.store.write(SILVER_VOLUME, one_per_slot(kept))
-
-
-def _selected(options: Options) -> Column:
-    selected = sql.lit(True)
-    if options.since is not None:
-        selected &= sql.col("log_ts") >= sql.lit(options.since)
-    if options.until is not None:
-        selected &= sql.col("log_ts") < sql.lit(options.until)
-    return selected
+        days = {row["dt"] for row in readings.select("dt").distinct().collect()} if there else ()
+        kept = run.store.read(SILVER_VOLUME, there.intersection(days))
+        run.store.write(SILVER_VOLUME, one_per_slot(kept.unionByName(readings)))
+    finally:
+        readings.unpersist()

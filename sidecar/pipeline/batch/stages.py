@@ -40,7 +40,7 @@ from sidecar.pipeline.tables.schemas import (
 )
 from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, charges
 from sidecar.pipeline.usage.usage_reader import UsageRows
-from sidecar.pipeline.usage.usage_table import mutations_of_days, usage_of_days
+from sidecar.pipeline.usage.usage_table import mutations_of_days
 from sidecar.pipeline.usage.usage_writer import write_usage
 
 _DAY: Final = timedelta(days=1)
@@ -68,13 +68,9 @@ def _usage(run: Run) -> None:
         return
     days = _gold_days(run)
     requests, topics = _charged(run, days), run.store.read(DIM_TOPIC)
-    of_admins = _of_admins(run, days)
-    target = run.store.local(GOLD_USAGE_1S)
-    if target is None:
-        run.store.write(GOLD_USAGE_1S, usage_of_days(requests, of_admins, topics), days)
-        return
-    run.store.write(GOLD_USAGE_1S, mutations_of_days(of_admins, topics), days)
-    write_usage(requests, target)
+    mutations = mutations_of_days(_of_admins(run, days), topics)
+    run.store.write(GOLD_USAGE_1S, mutations, days)
+    run.store.add(GOLD_USAGE_1S, write_usage(requests, run.store.target(GOLD_USAGE_1S)))
 
 
 def _replay(run: Run) -> None:
@@ -82,7 +78,7 @@ def _replay(run: Run) -> None:
     config = run.store.read(SILVER_QUOTA_CONFIG)
     scenarios = [IN_FORCE, *run.options.scenarios]
     if run.options.candidates:
-        usage = UsageRows(run.store.read(GOLD_USAGE_1S, days), run.store.files(GOLD_USAGE_1S, days))
+        usage = UsageRows(run.spark, run.store.files(GOLD_USAGE_1S, days))
         found = peaks(usage, config).collect()
         rows = sorted((row["quota_type"], row["shared_by"], row["peak"]) for row in found)
         scenarios += sweep(rows, run.options.candidates)
@@ -93,12 +89,7 @@ def _replay(run: Run) -> None:
 
 def _recommend(run: Run) -> None:
     options, store = run.options, run.store
-    usage = UsageRows(
-        store.read(GOLD_USAGE_1S),
-        store.files(GOLD_USAGE_1S, store.days_of(GOLD_USAGE_1S)),
-        options.since,
-        options.until,
-    )
+    usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S), options.since, options.until)
     brokers = _any_requests(run).dimensions.cluster_users
     found = gold_recommendation(
         usage,
@@ -142,10 +133,9 @@ def _gold_days(run: Run) -> tuple[date, ...]:
     if not days:
         raise InputsError(no_requests(run.store.days_of(SILVER_REQUEST)))
     before = {day - _DAY for day in days} - set(days)
-    first = run.store.read(SILVER_REQUEST, [day + _DAY for day in before]).where("hour = 0")
-    charged = first.select(sql.to_date("quota_ts").alias("day")).distinct()
-    late = {row["day"] for row in charged.collect()}
-    return tuple(sorted({*days, *(before & late)}))
+    after = run.store.files(SILVER_REQUEST, [day + _DAY for day in before])
+    late = Requests(run.spark, after, frozenset(before)).charged_days() if after else set()
+    return tuple(sorted({*days, *late}))
 
 
 def _asked_days(run: Run) -> tuple[date, ...]:
@@ -154,15 +144,12 @@ def _asked_days(run: Run) -> tuple[date, ...]:
 
 
 def _charged(run: Run, days: Iterable[date]) -> Requests:
-    """The requests that were charged in these days, some answered in the first hour after."""
+    """The requests that were charged in these days, some answered on the day after."""
     days = frozenset(days)
     if run.requests is not None and run.requests.days == days:
         return run.requests
     answered = {*days, *(day + _DAY for day in days)}
-    silver = run.store.read(SILVER_REQUEST, sorted(answered))
-    in_time = sql.col("dt").isin(*days) | (sql.col("hour") == 0)
-    charged = silver.where(in_time & sql.to_date("quota_ts").isin(*days))
-    run.requests = Requests(charged, run.store.files(SILVER_REQUEST, answered), days)
+    run.requests = Requests(run.spark, run.store.files(SILVER_REQUEST, answered), days)
     return run.requests
 
 

@@ -1,7 +1,7 @@
 """Parts of request logs: which there are, which of them one task reads, and what is in one.
 
 Example: a file of 150 MB is 3 parts of at most 64 MiB; 96 files of 26 MB are read on two cores by
-20 tasks of at most 5 files.
+8 tasks of 12 files.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,9 +22,12 @@ from sidecar.pipeline.ingest.stored_logs import identified, open_log
 from sidecar.pipeline.kernels.values import Flags, Longs
 
 SPLIT_BYTES: Final = 1 << 26
-TASK_BYTES: Final = 1 << 27
-"""Of logs, that one task reads at most, unless a single part is larger."""
+TASK_BYTES: Final = 1 << 30
+"""Of lines, that one task reads at most, unless a single part is larger: they become files of some
+80 MB where they are of one hour."""
 _TASKS_OF_A_CORE: Final = 4
+_UNPACKED_TIMES: Final = 16
+"""How much longer a gzip file is unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class Part:
     file: LogFile
     start: int
     end: int
+
+    @property
+    def text_bytes(self) -> int:
+        """Of its lines; about, where they are packed."""
+        return (self.end - self.start) * (_UNPACKED_TIMES if self.file.packed else 1)
 
 
 def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
@@ -107,17 +115,16 @@ def in_tasks(parts: Sequence[Part], cores: int) -> list[list[Part]]:
     A task costs Spark tens of milliseconds, and a file of an hour that has a few rows costs whoever
     reads it as much; so there are only as many tasks as the cores need to end at the same time.
     """
-    total = sum(part.end - part.start for part in parts)
+    total = sum(part.text_bytes for part in parts)
     most = min(TASK_BYTES, total // (_TASKS_OF_A_CORE * cores))
     tasks: list[list[Part]] = []
     room = 0
     for part in parts:
-        size = part.end - part.start
-        if not tasks or size > room:
+        if not tasks or part.text_bytes > room:
             tasks.append([])
-            room = max(most, size)
+            room = max(most, part.text_bytes)
         tasks[-1].append(part)
-        room -= size
+        room -= part.text_bytes
     return tasks
 
 

@@ -17,42 +17,13 @@ from sidecar.pipeline.ingest.log_clock import is_doubled
 from sidecar.pipeline.ingest.rows import Row, local_us, row
 from sidecar.pipeline.kernels.log_lines import YEARS
 from sidecar.pipeline.kernels.values import Flags, Longs
-from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST, Table
+from sidecar.pipeline.tables.arrow import arrow_schema
+from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_CHANGE
 from sidecar.requestlog.line import Line, Rejected, parse
 
-_ARROW: Final = {
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
-
-
-def arrow_type(spark_type: str) -> pa.DataType:
-    """A column's type, of Spark's SQL, for Arrow."""
-    if spark_type.startswith("array<"):
-        return pa.list_(pa.field("element", arrow_type(spark_type[len("array<") : -1])))
-    if spark_type.startswith("struct<"):
-        fields = (field.split(":") for field in spark_type[len("struct<") : -1].split(","))
-        return pa.struct([pa.field(name, arrow_type(kind)) for name, kind in fields])
-    return _ARROW[spark_type]
-
-
-def _schema(table: Table) -> pa.Schema:
-    return pa.schema(
-        [
-            pa.field(column.name, arrow_type(column.type))
-            for column in table.columns
-            if column.name not in table.partitions
-        ]
-    )
-
-
-ROWS: Final = _schema(SILVER_REQUEST)
-"""SILVER_REQUEST without what it is partitioned by, which follows from log_ts."""
-REJECTED: Final = _schema(QUARANTINE)
+ROWS: Final = arrow_schema(SILVER_CHANGE.columns)
+"""SILVER_REQUEST without its day, which follows from log_ts."""
+REJECTED: Final = arrow_schema(QUARANTINE.columns)
 
 IsSecond = Callable[[Longs, Longs], Flags]
 """Bytes where lines begin, and their times, seconds that the clock showed since 1970 as if it were

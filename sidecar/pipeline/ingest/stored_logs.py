@@ -1,7 +1,5 @@
 """The request log's files, found and opened: on this machine, or in object storage, by Arrow.
 
-A store that doesn't answer times out after half a minute.
-
 Logs are rotated while they are read. A file of this machine is known by its beginning, as it was
 when it was ``identified`` (``growing_logs.Head``); one that has another name by then is read there.
 
@@ -15,8 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import parse_qs
 
 import pyarrow as pa
 from pyarrow import fs
@@ -33,18 +29,8 @@ from sidecar.pipeline.ingest.paths import (
     pattern_of,
 )
 from sidecar.pipeline.runtime.addresses import Address, address_of
+from sidecar.pipeline.runtime.filesystems import located, open_input
 from sidecar.pipeline.runtime.object_storage import storage_failures
-
-_CONNECT_S: Final = 5.0
-_ANSWER_S: Final = 10.0
-_ATTEMPTS: Final = 3
-_FLAGS: Final = {
-    "allow_bucket_creation",
-    "allow_bucket_deletion",
-    "check_directory_existence_before_creation",
-    "force_virtual_addressing",
-}
-_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tuple[LogFile, ...]:
@@ -62,7 +48,7 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
     """
     patterns = DEFAULT_PATTERNS if broker_pattern is None else (pattern_of(broker_pattern),)
     address = address_of(path)
-    found = sorted(_once(dict(_found(address))).items())
+    found = sorted(_once(files_of(path)).items())
     if not found:
         raise RequestLogsError(
             f"{address}: there are no files; name a file, a folder or a glob"
@@ -78,21 +64,17 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
     )
 
 
-def open_input(path: str, options: str = "") -> BufferedIOBase:
-    """Opens a file to read from any place of it; to be closed by the caller.
+def files_of(path: str) -> dict[str, fs.FileInfo]:
+    """The files of a path, by their paths, but those whose names begin with a dot or a line.
+
+    Args:
+        path: of a file, a folder or a glob.
 
     Raises:
-        OSError: it can't be opened.
+        RequestLogsError: they can't be listed.
+        SidecarError: the store can't be reached, or the path holds credentials.
     """
-    # Not of the whole: a file's name may have a "?" in it, and an "@".
-    store, separator, name = path.partition("://")
-    host, slash, name = name.partition("/")
-    at = (
-        Address(store + separator + host, slash + name, options) if separator else Address("", path)
-    )
-    system, inner = _located(at)
-    opened: BufferedIOBase = system.open_input_file(inner)
-    return opened
+    return dict(_found(address_of(path)))
 
 
 def identified(file: LogFile) -> LogFile:
@@ -134,34 +116,6 @@ def _beginning(path: Path, length: int = HEAD) -> tuple[int, Head] | None:
         return None
 
 
-def _located(at: Address) -> tuple[fs.FileSystem, str]:
-    if not at.store:
-        return fs.LocalFileSystem(), at.path
-    system, inner = fs.FileSystem.from_uri(at.uri)
-    if isinstance(system, fs.S3FileSystem):
-        return _impatient(system.region, at.options), inner
-    return system, inner
-
-
-def _impatient(region: str, options: str) -> fs.S3FileSystem:
-    """The same store with shorter waits than a URI can ask for: its own add up to 99 s."""
-    options_of_store: dict[str, Any] = {
-        name: values[-1] for name, values in parse_qs(options[1:]).items()
-    }
-    options_of_store.pop("region", None)
-    for name in _FLAGS & options_of_store.keys():
-        options_of_store[name] = options_of_store[name].lower() in {"1", "true"}
-    # Arrow reads it from the environment only with a URI.
-    endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), None)
-    return fs.S3FileSystem(
-        region=region,
-        connect_timeout=_CONNECT_S,
-        request_timeout=_ANSWER_S,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
-        **{"endpoint_override": endpoint, **options_of_store},
-    )
-
-
 def _found(path: Address) -> Iterable[tuple[str, fs.FileInfo]]:
     """Files by their paths."""
     if path.store:
@@ -173,7 +127,7 @@ def _found(path: Address) -> Iterable[tuple[str, fs.FileInfo]]:
         base = base[: base.rindex("/", 0, wildcard.start())] or ("" if path.store else "/")
     try:
         with storage_failures(str(path)):
-            system, inner = _located(replace(path, path=base))
+            system, inner = located(replace(path, path=base))
             infos = _infos(system, inner)
     except (OSError, pa.ArrowException) as error:
         raise RequestLogsError(f"{path}: {_first_line(error)}") from error

@@ -100,7 +100,7 @@ def replay(
         windows, sharing.slots, tuple(each for each in scenarios if each.entity is None), special
     )
     sharded = _sharded(
-        Layout(dimensions.numbers, sharing.slots, dimensions.shards), events, requests
+        Layout(dimensions.numbers, sharing.slots, dimensions.shards()), events, requests
     )
     return GOLD_REPLAY.select(sharded.applyInArrow(_function(sweep.rows), SUMMED))
 
@@ -119,7 +119,7 @@ def replay_events(events: DataFrame, config: DataFrame, windows: Windows = WINDO
     dimensions = Dimensions.of_events(events)
     slots = _Quotas.of(dimensions, config).slots
     comparison = Comparison(windows, slots, dimensions.files)
-    sharded = _sharded(Layout(dimensions.numbers, slots, dimensions.shards), events, None)
+    sharded = _sharded(Layout(dimensions.numbers, slots, dimensions.shards()), events, None)
     return REPLAY_EVENTS.select(sharded.applyInArrow(_function(comparison.rows), COMPARED))
 
 

@@ -9,7 +9,6 @@ Example: a day's gold_usage_1s of 40 tenants on 3 brokers, 10 million rows, come
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -18,6 +17,9 @@ import pyarrow.dataset as ds
 
 from sidecar.pipeline.report.rows import ReportError, Row
 from sidecar.pipeline.report.times import bucket_s
+from sidecar.pipeline.tables.arrow import arrow_schema
+from sidecar.pipeline.tables.commits import Pinned, newest
+from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import (
     GOLD_DISK_FORECAST,
     GOLD_RECOMMENDATION,
@@ -41,16 +43,18 @@ def read_tables(out: str) -> dict[str, list[Row]]:
 
     Raises:
         ReportError: there is no table at all, or one can't be read.
+        SidecarError: the store can't be reached, or the tables are of another version.
     """
-    root = Path(out)
+    folder = Folder.of(out)
+    tables = newest(folder)
     try:
         found: dict[str, list[Row]] = {
-            table.name: list(_rows(_dataset(root, table)))
+            table.name: list(_rows(_dataset(tables, table)))
             for table in _WHOLE
-            if (root / table.name).is_dir()
+            if table.name in tables.versions
         }
-        if (root / GOLD_USAGE_1S.name).is_dir():
-            found[GOLD_USAGE_1S.name] = _usage(_dataset(root, GOLD_USAGE_1S))
+        if GOLD_USAGE_1S.name in tables.versions:
+            found[GOLD_USAGE_1S.name] = _usage(_dataset(tables, GOLD_USAGE_1S))
     except (OSError, pa.ArrowException) as error:
         raise ReportError(f"the tables in {out} can't be read: {error}") from error
     if not found:
@@ -60,12 +64,19 @@ def read_tables(out: str) -> dict[str, list[Row]]:
     return found
 
 
-def _dataset(root: Path, table: Table) -> ds.Dataset:
-    partitioning = ds.partitioning(
-        pa.schema([(name, pa.string()) for name in table.partitions]), flavor="hive"
-    )
+def _dataset(tables: Pinned, table: Table) -> ds.Dataset:
+    system, root = tables.folder.inner(table.name)
+    schema = arrow_schema(table.columns)
+    fields = [schema.field(name) for name in table.partitions]
+    partitioning = ds.partitioning(pa.schema(fields), flavor="hive")
+    files = [f"{root}/{file.path}" for file in tables.files(table)]
     return ds.dataset(
-        root / table.name, format="parquet", partitioning=partitioning, exclude_invalid_files=False
+        files,
+        schema=schema,
+        format="parquet",
+        filesystem=system,
+        partitioning=partitioning,
+        partition_base_dir=root,
     )
 
 

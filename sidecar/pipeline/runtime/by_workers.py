@@ -1,15 +1,11 @@
-"""Parquet files read by Spark's workers themselves, where those lie on a disk that workers see.
+"""Work that Spark hands out to its workers, which do it in Python and Arrow.
 
-Spark's own scan hands rows to Python at some 5 us each, most of what a replay would cost; a worker
-that reads the columns it wants from Parquet itself needs a tenth of it. Where files are in object
-storage or HDFS, Spark's scan is what there is.
-
-Example: of 96 files on two cores, with four tasks for each core, eight tasks read twelve each.
+Example: 96 parts of logs in 20 tasks: each worker gets one task after the other, and sends it again
+where a worker has died.
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -38,30 +34,3 @@ def by_workers(
         freeze_retained()
 
     return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(of_tasks, schema)
-
-
-def read_by_workers(
-    spark: SparkSession,
-    files: Sequence[Path],
-    made: Callable[[Sequence[Path]], Batches],
-    schema: str,
-    tasks_per_core: int,
-) -> DataFrame:
-    """What workers make of files."""
-    tasks = shared_out(files, tasks_per_core * spark.sparkContext.defaultParallelism)
-
-    def of_task(_: int, some: Sequence[Path]) -> Batches:
-        return made(some)
-
-    return by_workers(spark, tasks, of_task, schema)
-
-
-def shared_out(files: Iterable[Path], tasks: int) -> list[list[Path]]:
-    """Files of each task, of about the same size together."""
-    shared: list[list[Path]] = [[] for _ in range(tasks)]
-    sizes = [0] * tasks
-    for size, file in sorted(((file.stat().st_size, file) for file in files), reverse=True):
-        least = sizes.index(min(sizes))
-        shared[least].append(file)
-        sizes[least] += size
-    return [files for files in shared if files]

@@ -1,13 +1,14 @@
 """What is wrong with object storage, in a line that says what to do.
 
-Arrow reads the request logs and Hadoop's S3A the tables; each says in words of its own what the
-store has answered, Hadoop in a hundred lines.
+Arrow reads and writes files, Rust's object_store commits them, and Spark's checkpoints go by
+Hadoop; each says in words of its own what the store has answered, Hadoop in a hundred lines.
 
 Example: "...AWS Error ACCESS_DENIED during HeadBucket operation..." of ``s3://logs`` is
 ``s3://logs: access was refused: ...``.
 
-Source: the messages of pyarrow 26 (arrow/filesystem/s3_internal.h) and of hadoop-aws 3.5
-(org.apache.hadoop.fs.s3a.S3AUtils.translateException), as a server gave cause for them.
+Source: the messages of pyarrow 26 (arrow/filesystem/s3_internal.h), of object_store 0.13 and of
+hadoop-aws 3.5 (org.apache.hadoop.fs.s3a.S3AUtils.translateException), as a server gave cause for
+them.
 """
 
 import re
@@ -35,13 +36,9 @@ _CAUSES: Final = tuple(
     _Cause(re.compile(sign), message)
     for sign, message in (
         (
-            r"S3AFileSystem not found",
-            "Spark has no jars for it: `mvn -f deploy/spark/s3-connector/pom.xml package`, then"
-            " --jars deploy/spark/s3-connector/target/jars",
-        ),
-        (
             r"No FileSystem for scheme|\bClass \S+FileSystem not found",
-            "Spark has no file system of this kind: give its jars with --jars DIR",
+            "Spark has no file system of this kind: give its jars with --jars DIR, or another"
+            " place",
         ),
         (
             r"NoSuchBucket|NO_SUCH_BUCKET|UnknownStoreException",

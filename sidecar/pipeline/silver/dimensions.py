@@ -94,10 +94,9 @@ class Dimensions:
             {file: number for number, file in enumerate(self.files)},
         )
 
-    @property
-    def shards(self) -> int:
-        """Into how many the rows are divided."""
-        return max(_SHARDS, self.rows // _IN_SHARD)
+    def shards(self, least: int = _SHARDS) -> int:
+        """Into how many the rows are divided, at least."""
+        return max(least, self.rows // _IN_SHARD)
 
 
 def counted(batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,6 @@ both columns, of the requests that were charged on that day.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from sidecar.pipeline.kernels.charging import flags, micros
 from sidecar.pipeline.kernels.numbered import coded
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.tables.apis import QUOTA_APIS, TOPIC_APIS
+from sidecar.pipeline.tables.parquet_files import TableFile
 from sidecar.pipeline.tables.schemas import SILVER_CHANGE
 
 ADMINS_APIS: Final = frozenset({*TOPIC_APIS, *QUOTA_APIS})
@@ -31,15 +31,18 @@ _US_PER_DAY: Final = 86_400_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 
 
-def rows(files: Iterable[Path], columns: Sequence[str], days: frozenset[date] | None) -> Batches:
+def rows(
+    files: Iterable[TableFile], columns: Sequence[str], days: frozenset[date] | None
+) -> Batches:
     """What was charged on some days, or on all; ``quota_ts`` is among the columns."""
     for group in _groups(files, _ROWS):
-        for batch in group.batches(columns):
-            is_charged = _is_charged_on(batch, days)
-            yield batch if is_charged.all() else batch.filter(pa.array(is_charged))
+        if days is None or group.may_be_of(days):
+            for batch in group.batches(columns):
+                is_charged = _is_charged_on(batch, days)
+                yield batch if is_charged.all() else batch.filter(pa.array(is_charged))
 
 
-def admins_rows(files: Iterable[Path], size: int = _ROWS) -> Batches:
+def admins_rows(files: Iterable[TableFile], size: int = _ROWS) -> Batches:
     """The controllers' lines about topics and quotas, whole.
 
     Args:
@@ -59,6 +62,13 @@ def admins_rows(files: Iterable[Path], size: int = _ROWS) -> Batches:
             yield pa.RecordBatch.from_arrays(plain, list(_WHOLE))
 
 
+def charged_days(batches: Batches) -> Batches:
+    """The days on which requests were charged, each as often as there are batches of it."""
+    for batch in batches:
+        days = np.unique(micros(batch, "quota_ts") // _US_PER_DAY).astype(np.int32)
+        yield pa.RecordBatch.from_arrays([pa.array(days).cast(pa.date32())], ["day"])
+
+
 def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
     names, api = coded(batch["api"])
     of_admins = np.array([name in ADMINS_APIS for name in names], np.bool_)[api]
@@ -69,21 +79,39 @@ def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
 class _Group:
     """A row group of a file."""
 
-    file: parquet.ParquetFile
+    file: TableFile
+    opened: parquet.ParquetFile
     number: int
     size: int
 
     def batches(self, columns: Sequence[str]) -> Batches:
-        yield from self.file.iter_batches(
-            self.size, row_groups=[self.number], columns=list(columns), use_threads=False
-        )
+        for batch in self.opened.iter_batches(
+            self.size,
+            row_groups=[self.number],
+            columns=self.file.in_file(columns),
+            use_threads=False,
+        ):
+            yield self.file.completed(batch, columns)
+
+    def may_be_of(self, days: frozenset[date]) -> bool:
+        """Whether it may have requests that were charged on some days, by what its end says of it.
+
+        The day after one that is asked for has some, all in its first groups or so.
+        """
+        group = self.opened.metadata.row_group(self.number)
+        columns = map(group.column, range(group.num_columns))
+        bounds = next(one.statistics for one in columns if one.path_in_schema == "quota_ts")
+        if bounds is None or not bounds.has_min_max:
+            return True
+        first, last = bounds.min.date(), bounds.max.date()
+        return any(first <= day <= last for day in days)
 
 
-def _groups(files: Iterable[Path], size: int) -> Iterator[_Group]:
+def _groups(files: Iterable[TableFile], size: int) -> Iterator[_Group]:
     for file in files:
-        with parquet.ParquetFile(file, read_dictionary=list(_NAMES)) as opened:
+        with file.open(_NAMES) as opened:
             for number in range(opened.num_row_groups):
-                yield _Group(opened, number, size)
+                yield _Group(file, opened, number, size)
 
 
 def _is_charged_on(batch: pa.RecordBatch, days: frozenset[date] | None) -> np.ndarray:

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame, SparkSession
 
-from sidecar.pipeline.runtime.by_workers import Batches, read_by_workers
+from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.silver.dimensions import COUNTED, NEEDED, Dimensions, counted
-from sidecar.pipeline.silver.request_reader import ADMINS_APIS, admins_rows, rows
+from sidecar.pipeline.silver.request_reader import admins_rows, charged_days, rows
+from sidecar.pipeline.tables.parquet_files import TableFile, read_by_workers
 from sidecar.pipeline.tables.schemas import SILVER_CHANGE
 
 _TASKS_PER_CORE: Final = 4
@@ -26,13 +25,13 @@ class Requests:
     """Rows of SILVER_REQUEST that were charged on some days.
 
     Attributes:
-        frame: of them.
-        files: Parquet files that have them, and others too; None: workers can't read them.
+        spark: whose workers read them.
+        files: that have them, and others too.
         days: when they were charged; None: at any time.
     """
 
-    frame: DataFrame
-    files: tuple[Path, ...] | None = None
+    spark: SparkSession
+    files: tuple[TableFile, ...]
     days: frozenset[date] | None = None
 
     def mapped(
@@ -47,12 +46,10 @@ class Requests:
         """
         days = self.days
 
-        def made(files: Iterable[Path]) -> Batches:
+        def made(files: Iterable[TableFile]) -> Batches:
             return function(rows(files, columns, days))
 
-        if self.files is None:
-            return self.frame.select(*columns).mapInArrow(function, schema)
-        return read_by_workers(self.frame.sparkSession, self.files, made, schema, _TASKS_PER_CORE)
+        return read_by_workers(self.spark, self.files, made, schema, _TASKS_PER_CORE)
 
     @cached_property
     def dimensions(self) -> Dimensions:
@@ -65,10 +62,11 @@ class Requests:
         Returns:
             Of SILVER_CHANGE.
         """
-        if self.files is None:
-            is_asked = sf.col("is_forwarded") & sf.col("api").isin(*ADMINS_APIS)
-            return self.frame.where(is_asked).select(*SILVER_CHANGE.names)
-        spark = self.frame.sparkSession
         return read_by_workers(
-            spark, self.files, admins_rows, SILVER_CHANGE.schema, _TASKS_PER_CORE
+            self.spark, self.files, admins_rows, SILVER_CHANGE.schema, _TASKS_PER_CORE
         )
+
+    def charged_days(self) -> set[date]:
+        """The days on which they were charged."""
+        found = self.mapped(("quota_ts",), charged_days, "day date")
+        return {row["day"] for row in found.distinct().collect()}

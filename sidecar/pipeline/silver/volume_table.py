@@ -10,11 +10,18 @@ line that a crash has torn is passed over.
 Example: three sidecars see broker 1's /d1 at 08:00:01, :04 and :11: two rows, of :04 and of :11.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from sidecar.errors import SidecarError
+from sidecar.pipeline.ingest.stored_logs import files_of
+from sidecar.pipeline.runtime.addresses import address_of
+from sidecar.pipeline.runtime.by_workers import Batches, by_workers
+from sidecar.pipeline.runtime.filesystems import open_input
 from sidecar.pipeline.tables.schemas import SILVER_VOLUME
 
 HISTORY_LINE: Final = (
@@ -44,11 +51,45 @@ _READINGS: Final = (
 )
 
 
+class NoHistoryError(SidecarError):
+    """There is no volume history."""
+
+
+def history_lines(spark: SparkSession, path: str) -> DataFrame:
+    """The lines of history files, packed or not, as ``value``.
+
+    Args:
+        spark: whose workers read them.
+        path: of a file, a folder or a glob.
+
+    Raises:
+        NoHistoryError: there are no files.
+    """
+    options = address_of(path).options
+    files = sorted(files_of(path))
+    if not files:
+        raise NoHistoryError(f"{path}: there is no volume history; name its folder")
+    cores = spark.sparkContext.defaultParallelism
+    tasks = [some for some in (files[task :: 2 * cores] for task in range(2 * cores)) if some]
+
+    def read(_: int, some: Sequence[str]) -> Batches:
+        for name in some:
+            # An hour's file at a time: some megabytes.
+            with open_input(name, options) as opened:
+                content = (
+                    pa.CompressedInputStream(opened, "gzip") if name.endswith(".gz") else opened
+                )
+                lines = content.read().decode(errors="replace").splitlines()
+            yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], ["value"])
+
+    return by_workers(spark, tasks, read, "value string")
+
+
 def silver_volume(lines: DataFrame) -> DataFrame:
     """SILVER_VOLUME.
 
     Args:
-        lines: of the history files: ``value``, as ``spark.read.text`` gives them.
+        lines: of the history files: ``value``.
     """
     return one_per_slot(_readings(lines))
 

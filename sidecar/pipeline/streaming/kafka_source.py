@@ -151,11 +151,7 @@ def rows_of_messages(
         "offset",
     )
     wanted = set(columns or table.names)
-    chosen = [
-        column
-        for column in table.columns
-        if column.name in wanted and column.name not in table.partitions
-    ]
+    chosen = [column for column in table.columns if column.name in wanted and column.name != "dt"]
     schema = ", ".join(f"`{column.name}` {column.type}" for column in chosen)
     parse = _parser(str(options.zones), table.name, [column.name for column in chosen])
     return lines.mapInArrow(parse, schema)

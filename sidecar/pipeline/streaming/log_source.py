@@ -108,7 +108,7 @@ class StreamOptions:
         return tuple(
             (column.name, column.type)
             for column in table.columns
-            if column.name in wanted and column.name not in table.partitions
+            if column.name in wanted and column.name != "dt"
         )
 
 

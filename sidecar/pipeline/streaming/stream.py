@@ -2,7 +2,7 @@
 
 The tables' code is the batch's. A table is a query of its own, with its checkpoint under
 ``<checkpoint>/<table>``: killed and restarted, it resumes where it was, and a batch that it was
-killed in is written again in place of what is left of it (``sink``).
+killed in is written again, and is in the table once (``sink``).
 
 gold_usage_1s is written when no more lines of a second are expected: its watermark is the latest
 time seen less ``watermark_s``. What comes later still would be dropped by Spark, and the second be
@@ -15,21 +15,25 @@ consumer that takes 70 s to take an answer in was charged 70 s before its line: 
 """
 
 import json
+import os
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.silver.request_table import silver_request
 from sidecar.pipeline.streaming.sink import BatchSink
-from sidecar.pipeline.tables.files import Files, HadoopFiles
+from sidecar.pipeline.tables.folder import Folder
+from sidecar.pipeline.tables.lease import leased
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
-from sidecar.pipeline.tables.writers import MARK, refuse_stream
+from sidecar.pipeline.tables.writers import refuse_stream
 from sidecar.pipeline.usage.usage_table import NEEDED, gold_usage_1s
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
 STREAMED: Final = (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
@@ -92,7 +96,6 @@ class Progress:
 
 
 def stream(
-    spark: "SparkSession",
     source: Source,
     tables: Sequence[Table],
     settings: StreamSettings,
@@ -104,21 +107,22 @@ def stream(
         LateLinesError: lines were dropped by the watermark, now or by an earlier run.
         OtherWriterError: the output has tables of batch runs.
         OtherStreamError: another stream has written to the output.
+        LockedError: another stream writes to it now.
         StreamError: a query failed.
     """
-    files = HadoopFiles(spark)
-    refuse_stream(settings.out, files.names(settings.out))
-    _refuse_late(files, settings)
-    files.create(f"{settings.out.rstrip('/')}/{MARK}", "by throttle-sidecar pipeline stream\n")
+    folder = Folder.of(settings.out)
     begun: list[tuple[Table, StreamingQuery]] = []
-    try:
-        for table in tables:
-            frame = rows_of(table, source, settings.watermark_s)
-            begun.append((table, _start(frame, table, files, settings)))
-        _follow(begun, files, settings, report)
-    finally:
-        for _, query in begun:
-            query.stop()
+    with leased(folder, f"a stream (process {os.getpid()} on {socket.gethostname()})"):
+        refuse_stream(folder)
+        _refuse_late(settings)
+        try:
+            for table in tables:
+                frame = rows_of(table, source, settings.watermark_s)
+                begun.append((table, _start(frame, table, folder, settings)))
+            _follow(begun, settings, report)
+        finally:
+            for _, query in begun:
+                query.stop()
 
 
 def rows_of(table: Table, source: Source, watermark_s: float) -> "DataFrame":
@@ -132,11 +136,11 @@ def rows_of(table: Table, source: Source, watermark_s: float) -> "DataFrame":
 
 
 def _start(
-    frame: "DataFrame", table: Table, files: Files, settings: StreamSettings
+    frame: "DataFrame", table: Table, folder: Folder, settings: StreamSettings
 ) -> "StreamingQuery":
     checkpoint = f"{settings.checkpoint.rstrip('/')}/{table.name}"
     parts = frame.sparkSession.sparkContext.defaultParallelism
-    sink = BatchSink(files, settings.out, table, _stream_id(files, checkpoint), parts)
+    sink = BatchSink(folder, table, _stream_id(checkpoint), parts)
     sink.check()
     writer = (
         frame.writeStream.queryName(table.name)
@@ -151,7 +155,6 @@ def _start(
 
 def _follow(
     begun: Sequence[tuple[Table, "StreamingQuery"]],
-    files: Files,
     settings: StreamSettings,
     report: Callable[[Progress], None],
 ) -> None:
@@ -165,7 +168,7 @@ def _follow(
                 seen: dict[str, Any] = json.loads(each.json)
                 if seen["batchId"] > reported[table]:
                     reported[table] = seen["batchId"]
-                    _check_late(seen, table, files, settings)
+                    _check_late(seen, table, settings)
                     report(_progress(seen, table))
             if not is_active:
                 error = query.exception()
@@ -185,18 +188,18 @@ def _progress(seen: dict[str, Any], table: Table) -> Progress:
     )
 
 
-def _check_late(seen: dict[str, Any], table: Table, files: Files, settings: StreamSettings) -> None:
+def _check_late(seen: dict[str, Any], table: Table, settings: StreamSettings) -> None:
     dropped = sum(int(each["numRowsDroppedByWatermark"]) for each in seen["stateOperators"])
     if dropped:
         text = f"{table.name}: {dropped} rows of batch {seen['batchId']} came too late"
-        files.create(f"{settings.checkpoint.rstrip('/')}/{_LATE}", text)
+        Folder.of(settings.checkpoint).create(_LATE, text.encode())
         raise LateLinesError(_late(text, settings))
 
 
-def _refuse_late(files: Files, settings: StreamSettings) -> None:
-    path = f"{settings.checkpoint.rstrip('/')}/{_LATE}"
-    if files.exists(path):
-        raise LateLinesError(_late(files.read(path), settings))
+def _refuse_late(settings: StreamSettings) -> None:
+    text = Folder.of(settings.checkpoint).read(_LATE)
+    if text is not None:
+        raise LateLinesError(_late(text.decode(), settings))
 
 
 def _late(what: str, settings: StreamSettings) -> str:
@@ -206,14 +209,11 @@ def _late(what: str, settings: StreamSettings) -> str:
     )
 
 
-def _stream_id(files: Files, checkpoint: str) -> str:
+def _stream_id(checkpoint: str) -> str:
     """The id that Spark gives to the checkpoint; the one it will have is written here."""
-    path = f"{checkpoint}/metadata"
-    if not files.exists(path):
-        import uuid  # noqa: PLC0415  once in a stream's life
-
-        files.create(path, json.dumps({"id": str(uuid.uuid4())}))
-    return str(json.loads(files.read(path))["id"])
+    folder = Folder.of(checkpoint)
+    folder.create("metadata", json.dumps({"id": str(uuid4())}).encode())
+    return str(json.loads(folder.read("metadata") or b"")["id"])
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,8 +1,8 @@
 """The tables: their columns, types and what each means.
 
 Every stage ends in ``Table.select``, which is its contract: these columns, in this order, of these
-types, and nothing else. A table is a folder of Parquet files of its name under the output,
-partitioned by its ``partitions``. This module needs no Spark, so that commands and documents can
+types, and nothing else. A table is a Delta table of its name under the output, partitioned by its
+``partitions``. This module needs no Spark, so that commands and documents can
 tell of the tables without it.
 
 Times are UTC. Requests are ordered by (time, file, offset) everywhere: ties in time change totals.
@@ -42,12 +42,15 @@ class Table:
         columns: in order.
         partitions: the columns that it is partitioned by, the first ones.
         meaning: what a row is.
+        few_values: columns that are written as numbers of values: of the others nearly each row has
+            its own; empty: the writer finds out.
     """
 
     name: str
     columns: tuple[Column, ...]
     partitions: tuple[str, ...]
     meaning: str
+    few_values: tuple[str, ...] = ()
 
     @property
     def schema(self) -> str:
@@ -100,7 +103,6 @@ SILVER_REQUEST: Final = Table(
     "silver_request",
     (
         Column("dt", "date", "the day of log_ts"),
-        Column("hour", "int", "its hour, 0 to 23"),
         Column("broker", "int", "whose log the line is in"),
         Column("log_ts", "timestamp", "when the answer was sent"),
         Column(
@@ -147,13 +149,17 @@ SILVER_REQUEST: Final = Table(
         Column("src_file", "string", "the file that the line is in"),
         Column("src_offset", "bigint", "of its first byte in it, unpacked"),
     ),
-    ("dt", "hour"),
+    ("dt", "broker"),
     "a request, as its broker or controller logged it when it was answered",
+    (
+        *("user", "client_id", "listener", "api", "api_version"),
+        *("acks", "throttle_ms", "src_file"),
+    ),
 )
 
 SILVER_CHANGE: Final = Table(
     "silver_change",
-    SILVER_REQUEST.in_files,
+    SILVER_REQUEST.columns[1:],
     (),
     "a request about topics or quotas, as its controller logged it: a copy of silver_request's",
 )
@@ -240,6 +246,7 @@ GOLD_USAGE_1S: Final = Table(
     ),
     ("dt",),
     "what a client used of a broker in a second",
+    ("broker", "user", "client_id", "quota_type"),
 )
 
 GOLD_REPLAY: Final = Table(

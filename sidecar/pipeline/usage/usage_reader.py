@@ -1,8 +1,8 @@
 """Rows of gold_usage_1s as workers read them, and brought together by who shares a quota.
 
-They are read from their files where workers see them (``by_workers``). Each worker packs what it
-has read (``kernels.packed``); what is sent between workers is a row for a name and a broker. All
-rows of a name are in one shard, and its seconds, 32 bytes each, in the memory of one worker.
+Each worker packs what it has read (``kernels.packed``); what is sent between workers is a row for a
+name and a broker. All rows of a name are in one shard, and its seconds, 32 bytes each, in the
+memory of one worker.
 
 Example: 2 million rows of usage of 40 tenants on 4 brokers, read in 4 parts, are some 1,000 rows.
 """
@@ -10,17 +10,16 @@ Example: 2 million rows of usage of 40 tenants on 4 brokers, read in 4 parts, ar
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
-from pyspark.sql import DataFrame, GroupedData
+from pyspark.sql import DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as sf
 
 from sidecar.pipeline.kernels.packed import PACKED, READ, NamesOf, packed
-from sidecar.pipeline.runtime.by_workers import Batches, read_by_workers
+from sidecar.pipeline.runtime.by_workers import Batches
+from sidecar.pipeline.tables.parquet_files import TableFile, read_by_workers
 
 _SHARDS: Final = 64
 """Groups of groups: enough to spread, few enough that each is worth a call."""
@@ -29,15 +28,7 @@ _TASKS_PER_CORE: Final = 1
 """What a worker packs of one name is in few rows then."""
 _NAMES: Final = ("quota_type", "user", "client_id")
 """Columns of few values, that are read as numbers of them."""
-_TYPES: Final = {
-    **dict.fromkeys(_NAMES, pa.dictionary(pa.int32(), pa.string())),
-    "broker": pa.int32(),
-    "window_start": pa.timestamp("us", "UTC"),
-    "amount": pa.float64(),
-    "events": pa.int64(),
-    "throttled": pa.int64(),
-}
-"""Files are by several writers, whose times and nulls differ."""
+_TYPES: Final = dict.fromkeys(_NAMES, pa.dictionary(pa.int32(), pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +36,14 @@ class UsageRows:
     """Rows of GOLD_USAGE_1S.
 
     Attributes:
-        frame: of them, and of other times.
-        files: Parquet files that have the same rows; None: workers can't read them.
+        spark: whose workers read them.
+        files: that have them, and those of other times.
         since: from when on, with a time zone; None: from the first row on.
         until: before when; None: up to the last row.
     """
 
-    frame: DataFrame
-    files: tuple[Path, ...] | None = None
+    spark: SparkSession
+    files: tuple[TableFile, ...]
     since: datetime | None = None
     until: datetime | None = None
 
@@ -66,22 +57,12 @@ class UsageRows:
             function: from batches to batches.
             schema: of what it gives.
         """
-        if self.files is None:
-            return self._asked().select(*columns).mapInArrow(function, schema)
         since, until = self.since, self.until
 
-        def made(files: Iterable[Path]) -> Batches:
+        def made(files: Iterable[TableFile]) -> Batches:
             return function(_read(files, columns, since, until))
 
-        return read_by_workers(self.frame.sparkSession, self.files, made, schema, _TASKS_PER_CORE)
-
-    def _asked(self) -> DataFrame:
-        kept = self.frame
-        if self.since is not None:
-            kept = kept.where(sf.col("window_start") >= sf.lit(self.since))
-        if self.until is not None:
-            kept = kept.where(sf.col("window_start") < sf.lit(self.until))
-        return kept
+        return read_by_workers(self.spark, self.files, made, schema, _TASKS_PER_CORE)
 
 
 def packed_by_name(usage: UsageRows, names_of: NamesOf) -> DataFrame:
@@ -112,14 +93,19 @@ def in_shards(used: DataFrame) -> GroupedData:
 
 
 def _read(
-    files: Iterable[Path], columns: Sequence[str], since: datetime | None, until: datetime | None
+    files: Iterable[TableFile],
+    columns: Sequence[str],
+    since: datetime | None,
+    until: datetime | None,
 ) -> Batches:
-    schema = pa.schema([(name, _TYPES[name]) for name in columns])
     for file in files:
-        with parquet.ParquetFile(file, read_dictionary=list(_NAMES)) as opened:
+        with file.open(_NAMES) as opened:
             for batch in opened.iter_batches(_ROWS, columns=list(columns), use_threads=False):
-                cast = [batch.column(name).cast(_TYPES[name]) for name in columns]
-                kept = pa.record_batch(cast, schema=schema)
+                # A part whose values are many is read as they are, not as numbers of them.
+                kept = pa.record_batch(
+                    [batch[name].cast(_TYPES.get(name, batch[name].type)) for name in columns],
+                    names=list(columns),
+                )
                 if since is not None:
                     kept = kept.filter(pc.field("window_start") >= pa.scalar(since))
                 if until is not None:

@@ -27,7 +27,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from sidecar.pipeline.kernels.seconds import NEEDED as SUMMED_OF
-from sidecar.pipeline.kernels.seconds import PACKED, USED, packed, used
+from sidecar.pipeline.kernels.seconds import PACKED, packed, used
 from sidecar.pipeline.silver.dim_topic import is_mutation_line
 from sidecar.pipeline.silver.requests import Requests
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUOTA_TYPES
@@ -59,6 +59,8 @@ NEEDED: Final = (
     "topic_changes",
 )
 """The columns of SILVER_REQUEST that usage is made of."""
+SHARDS_OF_A_CORE: Final = 4
+"""Groups of groups, each of which is a file: enough to spread, few enough that each is worth it."""
 OfShard = Callable[[int, pa.Table], pa.Table]
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_PERCENT: Final = 10_000_000.0
@@ -122,23 +124,8 @@ def gold_usage_1s(
     )
 
 
-def usage_of_days(requests: Requests, of_admins: DataFrame, dim_topic: DataFrame) -> DataFrame:
-    """The same of whole days, not of a stream: workers sum in Arrow, and nothing is sorted.
-
-    Args:
-        requests: that were charged on those days.
-        of_admins: those of them that are about topics.
-        dim_topic: of DIM_TOPIC, as in ``gold_usage_1s``.
-
-    Returns:
-        Of GOLD_USAGE_1S.
-    """
-    most = summed(requests, lambda _, rows: rows, USED)
-    return GOLD_USAGE_1S.select(most).unionByName(mutations_of_days(of_admins, dim_topic))
-
-
 def mutations_of_days(of_admins: DataFrame, dim_topic: DataFrame) -> DataFrame:
-    """The part of ``usage_of_days`` that workers don't sum, since it needs the sizes of topics.
+    """The part of usage that workers don't sum (``summed``), since it needs the sizes of topics.
 
     Args:
         of_admins: the requests that are about topics.
@@ -152,7 +139,8 @@ def mutations_of_days(of_admins: DataFrame, dim_topic: DataFrame) -> DataFrame:
 
 def summed(requests: Requests, function: OfShard, schema: str) -> DataFrame:
     """What becomes of usage, but mutations, that workers sum."""
-    shards = requests.dimensions.shards
+    least = SHARDS_OF_A_CORE * requests.spark.sparkContext.defaultParallelism
+    shards = requests.dimensions.shards(least)
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return packed(batches, shards)

@@ -1,65 +1,43 @@
-"""gold_usage_1s written by the workers that sum it up (``task_files``).
+"""gold_usage_1s written by the workers that sum it up.
 
-Example: two days of four brokers' requests, in 64 shards, are 128 files.
+Example: two days of four brokers' requests, in 64 shards, are 128 files, which a run brings
+together before it commits them.
 """
 
-from datetime import date
-from pathlib import Path
-from typing import Final
-
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sidecar.pipeline.silver.requests import Requests
-from sidecar.pipeline.tables.task_files import (
-    WRITTEN,
+from sidecar.pipeline.tables.parquet_files import (
+    REPORTS,
+    Report,
+    Target,
     Written,
-    as_batch,
-    attempt,
-    attempts_of,
-    committed,
-    write,
+    collected,
+    files_of,
 )
 from sidecar.pipeline.usage.usage_table import summed
 
-_FEW_VALUES: Final = ["broker", "user", "client_id", "quota_type"]
 
-
-def write_usage(requests: Requests, target: Path) -> tuple[Written, ...]:
+def write_usage(requests: Requests, target: Target) -> list[Written]:
     """Writes what clients used of brokers in each second, but mutations.
 
-    Returns:
-        The files, that are in their places.
-
     Raises:
-        NotWrittenError: one can't be written, or isn't there.
+        NotWrittenError: a file can't be written.
     """
-    attempts = attempts_of(target)
 
-    def write_shard(shard: int, used: pa.Table) -> pa.Table:
-        return written_by_day(shard, used, attempts)
+    def write(shard: int, used: pa.Table) -> pa.Table:
+        return written_shard(target, shard, used)
 
-    return committed(summed(requests, write_shard, WRITTEN), target)
+    return files_of(collected(summed(requests, write, REPORTS)), target.table)
 
 
-def written_by_day(shard: int, used: pa.Table, attempts: Path) -> pa.Table:
+def written_shard(target: Target, shard: int, used: pa.Table) -> pa.Table:
     """Writes the rows of a shard; a disk that fails is reported, not raised.
 
     Returns:
-        Of WRITTEN, a file for each day.
+        Of REPORTS.
     """
-    days = used.column("dt")
-    written = [
-        _written(
-            used.filter(pc.equal(days, day)).drop_columns(["dt"]),
-            attempts / f"{attempt(shard)}-{day}.parquet",
-            day.as_py(),
-        )
-        for day in days.unique()
-    ]
-    return pa.Table.from_batches([as_batch(written)])
-
-
-def _written(rows: pa.Table, file: Path, day: date) -> Written:
-    problem = write(rows, file, _FEW_VALUES)
-    return Written(file.name, day, None, rows.num_rows, problem=problem)
+    writer = target.writer(shard)
+    writer.write(used)
+    files = writer.close()
+    return pa.Table.from_batches([Report(files, writer.problem).as_batch()])

@@ -2,9 +2,8 @@
 
 import os
 import socket
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
@@ -17,9 +16,12 @@ from sidecar.cli.pipeline.before_spark import (
     check_volumes,
 )
 from sidecar.errors import SettingsError
-from sidecar.pipeline.tables.files import Files
-from sidecar.pipeline.tables.lock import LockedError, locked
-from sidecar.pipeline.tables.writers import MARK, OtherWriterError
+from sidecar.pipeline.tables.commits import OtherFormatError
+from sidecar.pipeline.tables.folder import Folder
+from sidecar.pipeline.tables.lease import LockedError, leased
+from sidecar.pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S, SILVER_REQUEST
+from sidecar.pipeline.tables.writers import OtherWriterError
+from tests.pipeline.build import committed
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +94,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(
 
 def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:
     """Batch runs and streams are refused."""
-    with locked("tables", Mock(spec=Files), tmp_path, "process 7"):
+    with leased(Folder.of(str(tmp_path)), "process 7", renewed_s=0.1):
         for check in (check_batch, check_stream):
             with pytest.raises(LockedError, match="process 7"):
                 check(str(tmp_path))
@@ -101,9 +103,8 @@ def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:
 def test_a_stream_and_batch_runs_refuse_the_others_folder(tmp_path: Path) -> None:
     """It does not matter which was first."""
     live, tables = tmp_path / "live", tmp_path / "tables"
-    (live / "silver_request").mkdir(parents=True)
-    (live / MARK).touch()
-    (tables / "silver_request").mkdir(parents=True)
+    Folder.of(str(live)).create("_streams/silver_request", b"id")
+    committed(tables, GOLD_REPLAY)
     with pytest.raises(OtherWriterError):
         check_batch(f"file://{live}")
     with pytest.raises(OtherWriterError):
@@ -112,15 +113,26 @@ def test_a_stream_and_batch_runs_refuse_the_others_folder(tmp_path: Path) -> Non
     check_stream(str(live))
 
 
+def test_tables_of_an_earlier_version_are_refused(tmp_path: Path) -> None:
+    """The message says how to make them again."""
+    (tmp_path / "silver_request" / "dt=2026-11-20").mkdir(parents=True)
+    for check in (check_batch, check_stream):
+        with pytest.raises(OtherFormatError, match="pipeline run --request-logs"):
+            check(str(tmp_path))
+
+
+DAY = date(2026, 11, 20)
+
+
 def test_a_stage_wants_the_tables_before_it(tmp_path: Path) -> None:
     """Candidates are chosen by usage; a run that reads logs makes what it wants."""
     out = str(tmp_path)
-    (tmp_path / "silver_request" / "dt=2026-11-20").mkdir(parents=True)
+    committed(tmp_path, SILVER_REQUEST, {"dt": DAY, "broker": 1})
     check_tables(out, ["usage"], None, None)
     check_tables(out, ["replay"], None, None, candidates=0)
     with pytest.raises(NotThereError, match=r"no table gold_usage_1s .*or say `--candidates 0`"):
         check_tables(out, ["replay"], None, None, candidates=2)
-    (tmp_path / "gold_usage_1s" / "dt=2026-11-20").mkdir(parents=True)
+    committed(tmp_path, GOLD_USAGE_1S, {"dt": DAY})
     check_tables(out, ["replay"], None, None, candidates=2)
     with pytest.raises(NotThereError, match="no table gold_replay"):
         check_tables(out, ["recommend"], None, None)
@@ -129,14 +141,14 @@ def test_a_stage_wants_the_tables_before_it(tmp_path: Path) -> None:
 
 def test_missing_days_are_reported_with_the_days_that_exist(tmp_path: Path) -> None:
     """The message does not say that there are no tables."""
-    for name in ("dt=2026-11-20", "dt=2026-11-21", "_SUCCESS"):
-        (tmp_path / "silver_request" / name).mkdir(parents=True)
+    days = (DAY, DAY + timedelta(days=1))
+    committed(tmp_path, SILVER_REQUEST, *({"dt": day, "broker": 1} for day in days))
     since = datetime(2026, 11, 22, tzinfo=UTC)
     with pytest.raises(NotThereError, match="requests of 2026-11-20 to 2026-11-21, and none of"):
         check_tables(str(tmp_path), ["usage"], since, None)
 
 
-def test_a_volume_history_is_found_as_spark_finds_it(tmp_path: Path) -> None:
+def test_a_volume_history_is_found(tmp_path: Path) -> None:
     """A file, a folder or a glob is found; hidden files do not count."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "_torn").touch()
@@ -146,13 +158,3 @@ def test_a_volume_history_is_found_as_spark_finds_it(tmp_path: Path) -> None:
     (tmp_path / "v.jsonl").touch()
     for path in (tmp_path, tmp_path / "v.jsonl", tmp_path / "*.jsonl"):
         check_volumes(str(path))
-
-
-def test_what_only_spark_knows_is_left_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """These are object storage, and a cluster whose own file system is HDFS."""
-    check_tables("s3a://bucket/tables", ["usage"], None, None)
-    check_volumes("hdfs://name/history")
-    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
-    check_tables(str(tmp_path / "none"), ["usage"], None, None)

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from click.testing import CliRunner, Result
 
 from sidecar.cli import group
+from sidecar.pipeline.tables.schemas import QUARANTINE
+from tests.pipeline.build import committed
 
 
 def run(*words: str) -> Result:
@@ -14,10 +14,8 @@ def run(*words: str) -> Result:
 
 
 def write_quarantine(out: Path) -> None:
-    folder = out / "quarantine"
-    folder.mkdir()
-    rows = {"src_file": ["broker-1.log"], "kind": ["torn"], "reason": ["it is torn off"]}
-    pq.write_table(pa.table(rows), folder / "part-0.parquet")
+    line = {"src_file": "broker-1.log", "kind": "torn", "reason": "it is torn off"}
+    committed(out, QUARANTINE, line)
 
 
 def test_the_page_is_beside_the_tables(tmp_path: Path) -> None:

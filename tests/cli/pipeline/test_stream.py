@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from sidecar.cli import group
 from sidecar.cli.pipeline.stream import Reporter
 from sidecar.pipeline.streaming.stream import Progress
-from sidecar.pipeline.tables.files import HadoopFiles
+from sidecar.pipeline.tables.schemas import DIM_TOPIC
+from tests.pipeline.build import committed
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_what_cannot_be_streamed_is_refused_before_spark_starts(
     monkeypatch.setenv("PATH", "/nowhere")
     (tmp_path / "logs" / "broker-1").mkdir(parents=True)
     (tmp_path / "logs" / "broker-1" / "kafka-request.log").touch()
-    (tmp_path / "tables" / "dim_topic").mkdir(parents=True)
+    committed(tmp_path / "tables", DIM_TOPIC)
     result = CliRunner().invoke(group, ["pipeline", "stream", "--out", "live", *words])
     assert (2, True) == (result.exit_code, said in result.output)
     assert ["logs", "tables"] == sorted(path.name for path in tmp_path.iterdir())
@@ -112,9 +113,6 @@ def test_that_nothing_is_new_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     monkeypatch.setattr("sidecar.pipeline.runtime.session.session", lambda *_, **__: Mock())
     monkeypatch.setattr("sidecar.pipeline.streaming.stream.stream", streamed)
-    elsewhere = Mock(spec=HadoopFiles)
-    elsewhere.local.return_value = None
-    monkeypatch.setattr("sidecar.pipeline.tables.files.HadoopFiles", lambda _: elsewhere)
     words = ["--request-logs", str(tmp_path), "--out", str(tmp_path / "live"), "--until-read"]
     printed = [
         CliRunner().invoke(group, ["pipeline", "stream", *words]).stderr.splitlines()[-1]

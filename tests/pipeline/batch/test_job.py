@@ -14,8 +14,8 @@ from sidecar.pipeline.batch.stages import Stage
 from sidecar.pipeline.ingest.paths import RequestLogsError
 from sidecar.pipeline.replay.scenarios import scenario
 from sidecar.pipeline.silver.request_table import RequestLogs
-from sidecar.pipeline.tables.files import HadoopFiles
-from sidecar.pipeline.tables.lock import LockedError, locked
+from sidecar.pipeline.tables.folder import Folder
+from sidecar.pipeline.tables.lease import LockedError, leased
 from sidecar.pipeline.tables.schemas import (
     DIM_TOPIC,
     GOLD_USAGE_1S,
@@ -25,7 +25,7 @@ from sidecar.pipeline.tables.schemas import (
     SILVER_VOLUME,
 )
 from sidecar.pipeline.tables.store import FewerRowsError
-from sidecar.pipeline.tables.writers import MARK, OtherWriterError
+from sidecar.pipeline.tables.writers import OtherWriterError
 from tests.pipeline.build import stored
 from tests.pipeline.small_logs import created, log, metadata
 
@@ -114,17 +114,20 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
         )
     with pytest.raises(RequestLogsError, match="there are no files"):
         made(spark, out, tmp_path / "none")
-    files = HadoopFiles(spark)
-    with locked(str(out), files, out, "process 1"), pytest.raises(LockedError, match="process 1"):
+    folder = Folder.of(str(out))
+    with (
+        leased(folder, "process 1", renewed_s=0.1),
+        pytest.raises(LockedError, match="process 1"),
+    ):
         made(spark, out, logs)
-    (out / MARK).touch()
+    folder.create("_streams/gold_usage_1s", b"id")
     with pytest.raises(OtherWriterError):
         made(spark, out, logs)
-    (out / MARK).unlink()
+    folder.remove("_streams/gold_usage_1s")
+    (out / "_streams").rmdir()
     log(logs, 1, metadata("2026-11-20 10:00:00,100"))
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
         made(spark, out, logs)
-    assert not (out / "_staging").exists()
     assert before == {table: stored(spark, out, table) for table in TABLES}
     made(spark, out, logs, allow_fewer=True)
     assert 1 == len(stored(spark, out, SILVER_REQUEST))
@@ -166,4 +169,4 @@ def test_logs_of_another_time_are_refused_with_theirs(spark: SparkSession, tmp_p
     log(logs, 1, "INFO started\n")
     with pytest.raises(InputsError, match=r"no line of a request in it \(.*request.log: .+\)"):
         made(spark, out, logs)
-    assert not out.exists()
+    assert [] == [path for path in out.rglob("*") if path.is_file()]

@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from sidecar.pipeline.ingest.source import ROW_COLUMNS
+from sidecar.pipeline.tables.schemas import SILVER_CHANGE
 
 _LINE: Final = (
     r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\] DEBUG Completed request:(.*)"
@@ -131,7 +131,7 @@ def native(lines: DataFrame, zone: str = "UTC") -> DataFrame:
         zone: of the brokers' clocks.
 
     Returns:
-        Of ``source.ROW_COLUMNS``, whose ``src_offset`` is null.
+        Of ``SILVER_CHANGE``, whose ``src_offset`` is null.
     """
     read = lines.select(
         "broker",
@@ -157,7 +157,10 @@ def native(lines: DataFrame, zone: str = "UTC") -> DataFrame:
         .withColumns(_of_some_apis())
     )
     return said.selectExpr(
-        *(f"CAST({column.name} AS {column.type}) AS {column.name}" for column in ROW_COLUMNS)
+        *(
+            f"CAST({column.name} AS {column.type}) AS {column.name}"
+            for column in SILVER_CHANGE.columns
+        )
     )
 
 

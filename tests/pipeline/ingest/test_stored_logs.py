@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sidecar.pipeline.ingest.paths import LogFile, RequestLogsError, Zones
-from sidecar.pipeline.ingest.stored_logs import identified, log_files, open_input, open_log
+from sidecar.pipeline.ingest.stored_logs import identified, log_files, open_log
+from sidecar.pipeline.runtime.filesystems import open_input
 
 UTC = Zones()
 

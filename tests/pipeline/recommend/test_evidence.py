@@ -1,21 +1,21 @@
 """The evidence of a recommendation."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from sidecar.pipeline.recommend.evidence import evidence
 from sidecar.pipeline.recommend.terms import Terms
-from sidecar.pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S
-from sidecar.pipeline.usage.usage_reader import UsageRows
-from tests.pipeline.build import frame_of
+from sidecar.pipeline.tables.schemas import GOLD_REPLAY
+from tests.pipeline.build import frame_of, usage_rows
 
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 @pytest.mark.spark
-def test_old_rates_count_less(spark: SparkSession) -> None:
+def test_old_rates_count_less(spark: SparkSession, tmp_path: Path) -> None:
     """After seven half-lives a peak has no weight; the time between counts as not covered."""
 
     def used(second: int, amount: float, **more: object) -> dict[str, object]:
@@ -23,16 +23,15 @@ def test_old_rates_count_less(spark: SparkSession) -> None:
         who = {"broker": 0, "user": "alice", "client_id": "etl", "quota_type": "produce"}
         return {"window_start": at, "amount": amount, "events": 10, "throttled": 1, **who, **more}
 
-    usage = frame_of(
-        spark,
-        GOLD_USAGE_1S,
+    rows = [
         *(used(second - 7 * 86_400, 5e6) for second in range(0, 400, 10)),
         *(used(second, 1e6) for second in range(0, 3600, 10)),
         used(3599, 9e9, user="bob", window_start=START + timedelta(hours=1)),
-    )
+    ]
+    usage = usage_rows(spark, tmp_path, rows, until=START + timedelta(hours=1))
     week, day = (
         evidence(
-            UsageRows(usage, until=START + timedelta(hours=1)),
+            usage,
             frame_of(spark, GOLD_REPLAY, {"quota_type": "fetch", "shared_by": "user=alice"}),
             Terms(percentile=0.97, half_life_days=days),
         ).collect()

@@ -1,15 +1,15 @@
 """Recommended quotas, from usage and from replayed candidates."""
 
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
 from sidecar.pipeline.recommend.recommendation_table import gold_recommendation
 from sidecar.pipeline.recommend.terms import Terms
-from sidecar.pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S
-from sidecar.pipeline.usage.usage_reader import UsageRows
-from tests.pipeline.build import frame_of
+from sidecar.pipeline.tables.schemas import GOLD_REPLAY
+from tests.pipeline.build import frame_of, usage_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -61,7 +61,7 @@ SWEEP = [
 ]
 
 
-def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
+def test_the_smallest_that_throttles_few(spark: SparkSession, tmp_path: Path) -> None:
     """Each tenant has a row: by the sweep, by the percentile, the floor, or why there is none."""
     usage = [
         *(used(second, 1e6) for second in range(0, HOUR_S, 10)),
@@ -94,7 +94,7 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     ]
     terms = Terms(cluster_users=frozenset({"broker"}))
     rows = gold_recommendation(
-        UsageRows(frame_of(spark, GOLD_USAGE_1S, *usage)),
+        usage_rows(spark, tmp_path, usage),
         frame_of(spark, GOLD_REPLAY, *replay),
         terms,
         {"produce": 1.1e7},
@@ -128,11 +128,13 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     assert pytest.approx((4e6 + 6.9e6 + 1e5 + 2e6) / 1.1e7) == alice.share_of_capacity
 
 
-def test_gaps_refuse(spark: SparkSession) -> None:
+def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
     """Logs of less than half of the time are too little, and then there is no number."""
     [gap] = gold_recommendation(
-        UsageRows(
-            frame_of(spark, GOLD_USAGE_1S, *(used(second, 1e6) for second in range(0, HOUR_S, 10))),
+        usage_rows(
+            spark,
+            tmp_path,
+            (used(second, 1e6) for second in range(0, HOUR_S, 10)),
             since=START - timedelta(hours=1, minutes=10),
             until=START + timedelta(hours=1),
         ),
@@ -144,7 +146,7 @@ def test_gaps_refuse(spark: SparkSession) -> None:
     assert (None, None, None) == (gap.quota, gap.throttled_share, gap.share_of_capacity)
 
 
-def test_confidence_is_from_the_evidence(spark: SparkSession) -> None:
+def test_confidence_is_from_the_evidence(spark: SparkSession, tmp_path: Path) -> None:
     """A week is high, a day medium; a week in which a tenth was throttled is low."""
     week, day = range(0, 168 * HOUR_S, 600), range(144 * HOUR_S, 168 * HOUR_S, 600)
     usage = [
@@ -154,7 +156,7 @@ def test_confidence_is_from_the_evidence(spark: SparkSession) -> None:
     ]
     replay = [replayed("=9000000", 9e6, 0, shared_by=f"user={who}") for who in _CONFIDENCE]
     found = gold_recommendation(
-        UsageRows(frame_of(spark, GOLD_USAGE_1S, *usage)),
+        usage_rows(spark, tmp_path, usage),
         frame_of(spark, GOLD_REPLAY, *replay),
         Terms(),
         {},

@@ -1,20 +1,22 @@
 """The highest rates of those who share a quota."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from sidecar.pipeline.replay.peaks import peaks
-from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, SILVER_QUOTA_CONFIG
-from sidecar.pipeline.usage.usage_reader import UsageRows
-from tests.pipeline.build import frame_of
+from sidecar.pipeline.tables.schemas import SILVER_QUOTA_CONFIG
+from tests.pipeline.build import frame_of, usage_rows
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 
 @pytest.mark.spark
-def test_the_peak_is_that_of_the_broker_where_it_is_highest(spark: SparkSession) -> None:
+def test_the_peak_is_that_of_the_broker_where_it_is_highest(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """It is over ten seconds and one, of all who share the quota; ids have ten hours and one."""
 
     def used(second: int, amount: float, broker: int = 1, **more: object) -> dict[str, object]:
@@ -22,9 +24,7 @@ def test_the_peak_is_that_of_the_broker_where_it_is_highest(spark: SparkSession)
         who = {"user": "alice", "client_id": "a", "quota_type": "produce", **more}
         return {"broker": broker, "window_start": at, "amount": amount, **who}
 
-    usage = frame_of(
-        spark,
-        GOLD_USAGE_1S,
+    rows = [
         used(0, 3000.0),
         used(10, 3000.0, client_id="b"),
         used(11, 500.0),
@@ -32,7 +32,7 @@ def test_the_peak_is_that_of_the_broker_where_it_is_highest(spark: SparkSession)
         used(0, 4.0, quota_type="producer_ids"),
         used(35_000, 3.0, quota_type="producer_ids"),
         used(0, 0.0, user="bob"),
-    )
+    ]
     quota = {"entity": "user=alice", "user": "alice", "value": 1000.0}
     config = frame_of(
         spark,
@@ -44,5 +44,5 @@ def test_the_peak_is_that_of_the_broker_where_it_is_highest(spark: SparkSession)
         ("producer_ids", "user=alice"): 0.7,
     } == {
         (each.quota_type, each.shared_by): each.peak
-        for each in peaks(UsageRows(usage), config).collect()
+        for each in peaks(usage_rows(spark, tmp_path, rows), config).collect()
     }

@@ -1,45 +1,43 @@
 """The tables' files as rows for the page."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from sidecar.pipeline.report import ReportError
 from sidecar.pipeline.report.reading import read_tables
+from sidecar.pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S, QUARANTINE
+from tests.pipeline.build import committed
 
 START = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
 
 
 def write_usage(out: Path, seconds: int) -> None:
-    """Writes a row a second as Spark does: a folder for each day."""
+    """Writes a row a second."""
     moments = [START + timedelta(seconds=second) for second in range(seconds)]
-    for day in sorted({moment.date() for moment in moments}):
-        mine = [moment for moment in moments if moment.date() == day]
-        count = len(mine)
-        columns = {
-            "broker": pa.array([0] * count, pa.int32()),
-            "user": ["alice"] * count,
-            "client_id": [""] * count,
-            "quota_type": ["produce"] * count,
-            "window_start": pa.array(mine, pa.timestamp("us", "UTC")),
-            "amount": [1.5] * count,
-            "events": [2] * count,
-            "throttled": [1] * count,
-            "throttle_ms": [10] * count,
-            "lower_bound": [moment == START for moment in mine],
+    rows = [
+        {
+            "dt": moment.date(),
+            "broker": 0,
+            "user": "alice",
+            "client_id": "",
+            "quota_type": "produce",
+            "window_start": moment,
+            "amount": 1.5,
+            "events": 2,
+            "throttled": 1,
+            "throttle_ms": 10,
+            "lower_bound": moment == START,
         }
-        folder = out / "gold_usage_1s" / f"dt={day}"
-        folder.mkdir(parents=True)
-        pq.write_table(pa.table(columns), folder / "part-0.parquet")
+        for moment in moments
+    ]
+    committed(out, GOLD_USAGE_1S, *rows)
 
 
 def test_usage_is_summed_up(tmp_path: Path) -> None:
     """An hour over midnight is read as windows of 10 s; sums stay, one lower bound is enough."""
     write_usage(tmp_path, 3600)
-    (tmp_path / "gold_usage_1s" / "_SUCCESS").touch()
     rows = sorted(
         read_tables(str(tmp_path))["gold_usage_1s"], key=lambda row: str(row["window_start"])
     )
@@ -62,25 +60,32 @@ def test_usage_is_summed_up(tmp_path: Path) -> None:
 
 def test_a_table_has_its_days(tmp_path: Path) -> None:
     """They are in the folders' names, not in the files."""
-    folder = tmp_path / "gold_replay" / "dt=2026-01-05"
-    folder.mkdir(parents=True)
-    pq.write_table(pa.table({"broker": [3], "quota": [None]}), folder / "part-0.parquet")
-    expected = {"gold_replay": [{"broker": 3, "quota": None, "dt": "2026-01-05"}]}
-    assert expected == read_tables(str(tmp_path))
+    day = date(2026, 1, 5)
+    committed(tmp_path, GOLD_REPLAY, {"dt": day, "broker": 3})
+    (row,) = read_tables(str(tmp_path))["gold_replay"]
+    assert (day, 3, None) == (row["dt"], row["broker"], row["quota"])
+
+
+def test_what_was_replaced_is_not_read(tmp_path: Path) -> None:
+    """Its files are still there, for who has pinned them."""
+    day = date(2026, 1, 5)
+    for run in ("first", "second"):
+        committed(tmp_path, GOLD_REPLAY, {"dt": day, "entity": run}, run=run)
+    assert ["second"] == [row["entity"] for row in read_tables(str(tmp_path))["gold_replay"]]
 
 
 def test_no_tables_are_refused(tmp_path: Path) -> None:
     """The message has the command that makes them; an empty table counts as none."""
     with pytest.raises(ReportError, match="pipeline run"):
         read_tables(str(tmp_path))
-    (tmp_path / "gold_usage_1s").mkdir()
-    assert {"gold_usage_1s": []} == read_tables(str(tmp_path))
+    committed(tmp_path, QUARANTINE)
+    assert {"quarantine": []} == read_tables(str(tmp_path))
 
 
 def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     """There is no traceback."""
-    folder = tmp_path / "gold_replay"
-    folder.mkdir()
-    (folder / "part-0.parquet").write_bytes(b"no Parquet at all")
+    committed(tmp_path, GOLD_REPLAY, {"dt": date(2026, 1, 5)})
+    for file in (tmp_path / "gold_replay").rglob("*.parquet"):
+        file.write_bytes(b"no Parquet at all")
     with pytest.raises(ReportError, match="can't be read"):
         read_tables(str(tmp_path))

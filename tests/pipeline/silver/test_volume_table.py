@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from sidecar.history import Folder
 from sidecar.history.volume_line import to_line
-from sidecar.pipeline.silver.volume_table import SLOT_S, silver_volume
+from sidecar.pipeline.silver.volume_table import SLOT_S, history_lines, silver_volume
 from sidecar.pipeline.tables.schemas import SILVER_VOLUME
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
 
@@ -29,7 +29,7 @@ def line(second: float, **more: object) -> str:
 
 
 def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
-    table = silver_volume(spark.read.text(str(path)))
+    table = silver_volume(history_lines(spark, str(path)))
     assert list(SILVER_VOLUME.names) == table.columns
     return [row.asDict() for row in table.orderBy("broker", "log_dir", "observed_ts").collect()]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from sidecar.pipeline.silver.request_table import RequestLogs, requests_of, silver_request
+from sidecar.pipeline.silver.request_table import RequestLogs, silver_request
 from sidecar.pipeline.streaming.log_source import StreamOptions, file_rows
 from sidecar.pipeline.streaming.sink import BatchSink, OtherStreamError
 from sidecar.pipeline.streaming.stream import (
@@ -16,11 +16,14 @@ from sidecar.pipeline.streaming.stream import (
     StreamSettings,
     stream,
 )
-from sidecar.pipeline.tables.files import HadoopFiles
+from sidecar.pipeline.tables.commits import newest
+from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
-from sidecar.pipeline.tables.writers import MARK, OtherWriterError
+from sidecar.pipeline.tables.store import Store
+from sidecar.pipeline.tables.writers import OtherWriterError
 from sidecar.pipeline.usage.usage_table import gold_usage_1s
 from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
+from tests.pipeline.parsed_logs import requests_of
 
 
 def streamed(
@@ -30,7 +33,6 @@ def streamed(
     options = StreamOptions(str(logs), max_bytes=max_bytes)
     reported: list[Progress] = []
     stream(
-        spark,
         lambda table, columns: file_rows(spark, options, table, columns),
         tables,
         settings,
@@ -64,35 +66,35 @@ def test_a_stream_of_logs_that_rotate_equals_the_batch_of_them(
     """It is killed in its second batch and started again; logs rotate in between."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     settings = StreamSettings(str(out), f"{out}/_checkpoint", watermark_s=5, until_read=True)
-    tables = (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
+    wanted = (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
     busy = GrowingLog(logs, 1, lines(200))
     idle = GrowingLog(logs, 2, lines(20, step_ms=1_000, user="bob") + b"torn\n")
 
     monkeypatch.setattr(BatchSink, "write", killed)
     with pytest.raises(StreamError):
-        streamed(spark, logs, settings, *tables, max_bytes=60_000)
+        streamed(spark, logs, settings, *wanted, max_bytes=60_000)
     monkeypatch.undo()
     pack(busy.rotate("1"))
     busy.write(lines(200, first=200))
     idle.copy_and_truncate("1")
     idle.write(lines(20, first=20, step_ms=1_000, user="bob") + line(3_600_000, 9, user="last"))
-    reported = streamed(spark, logs, settings, *tables, max_bytes=60_000)
-    assert {table.name for table in tables} == {progress.table for progress in reported}
+    reported = streamed(spark, logs, settings, *wanted, max_bytes=60_000)
+    assert {table.name for table in wanted} == {progress.table for progress in reported}
     assert any("2026-11-20T10:59" in progress.watermark for progress in reported)
 
     batch = silver_request(requests_of(spark, RequestLogs(str(logs))))
-    silver = spark.read.parquet(str(out / SILVER_REQUEST.name))
+    tables = Store(spark, newest(Folder.of(str(out))))
+    silver = tables.read(SILVER_REQUEST)
     assert 441 == silver.count() == silver.select("src_file", "src_offset").distinct().count()
-    assert rows(batch) == rows(SILVER_REQUEST.select(silver))
-    usage = GOLD_USAGE_1S.select(spark.read.parquet(str(out / GOLD_USAGE_1S.name)))
+    assert rows(batch) == rows(silver)
+    usage = tables.read(GOLD_USAGE_1S)
     assert rows(gold_usage_1s(batch.where("user <> 'last'"))) == rows(usage)
-    assert 1 == spark.read.parquet(str(out / QUARANTINE.name)).count()
+    assert 1 == tables.read(QUARANTINE).count()
 
     anew = StreamSettings(str(out), f"{tmp_path}/other", until_read=True)
     with pytest.raises(OtherStreamError):
         streamed(spark, logs, anew, SILVER_REQUEST, max_bytes=60_000)
-    # Without its mark the folder is one of batch runs.
-    (out / MARK).unlink()
+    Folder.of(str(out)).create("_commits/00000000000000000001.json", b"{}")
     with pytest.raises(OtherWriterError):
         streamed(spark, logs, settings, SILVER_REQUEST, max_bytes=60_000)
 
@@ -111,4 +113,4 @@ def test_lines_that_come_too_late_end_the_stream_and_the_next(
     for _ in range(2):
         with pytest.raises(LateLinesError, match="came too late for a watermark of 5 s"):
             streamed(spark, logs, settings, GOLD_USAGE_1S, max_bytes=1_000)
-    assert HadoopFiles(spark).exists(f"{out}/_checkpoint/_late")
+    assert (out / "_checkpoint" / "_late").exists()

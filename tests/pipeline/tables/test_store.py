@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from sidecar.pipeline.tables.files import HadoopFiles
-from sidecar.pipeline.tables.publish import Output, recover
+from sidecar.pipeline.tables.commits import recovered
+from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import DIM_TOPIC, SILVER_VOLUME
 from sidecar.pipeline.tables.store import FewerRowsError, Store
-from tests.pipeline.build import frame_of
+from tests.pipeline.build import NOW, frame_of
 
 
 def volumes(spark: SparkSession, *days: int, available: int = 1) -> DataFrame:
@@ -33,30 +33,47 @@ def days_and_bytes(frame: DataFrame) -> list[tuple[int, int]]:
 def test_a_run_reads_its_own_days_and_the_last_good_others(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """It does so before publishing and after; a killed run's days are never read, nor retained."""
-    output = Output(HadoopFiles(spark), str(tmp_path / "tables"))
-    first = Store(spark, output)
+    """It does so before it commits and after; a killed run's days are never read, nor retained."""
+    folder = Folder.of(str(tmp_path / "tables"))
+
+    def store() -> Store:
+        return Store(spark, recovered(folder)[0])
+
+    first = store()
     assert [] == days_and_bytes(first.read(SILVER_VOLUME))
+    assert not first.has(SILVER_VOLUME)
     first.write(SILVER_VOLUME, volumes(spark, 19, 20, 20))
     first.write(DIM_TOPIC, frame_of(spark, DIM_TOPIC, {"topic": "a"}))
-    first.publish(SILVER_VOLUME)
+    assert first.has(SILVER_VOLUME)
+    first.commit("first", NOW, SILVER_VOLUME)
 
-    killed = Store(spark, output)
+    killed = store()
     killed.write(SILVER_VOLUME, volumes(spark, 20, 20, available=2))
     killed.write(DIM_TOPIC, frame_of(spark, DIM_TOPIC, {"topic": "b"}))
     assert [(19, 1), (20, 2), (20, 2)] == days_and_bytes(killed.read(SILVER_VOLUME))
     assert [(20, 2), (20, 2)] == days_and_bytes(killed.read(SILVER_VOLUME, [date(2026, 11, 20)]))
     assert "b" == killed.read(DIM_TOPIC).collect()[0]["topic"]
 
-    recover(output)
-    again = Store(spark, output)
+    again = store()
     assert [(19, 1), (20, 1), (20, 1)] == days_and_bytes(again.read(SILVER_VOLUME))
     assert "a" == again.read(DIM_TOPIC).collect()[0]["topic"]
-    # The listing may still show what was removed.
-    killed.write(SILVER_VOLUME, volumes(spark, 21, available=2))
     again.write(SILVER_VOLUME, volumes(spark, 20, available=3))
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
-        again.publish(SILVER_VOLUME)
+        again.commit("again", NOW, SILVER_VOLUME)
     assert [(19, 1), (20, 3)] == days_and_bytes(again.read(SILVER_VOLUME))
-    again.publish()
-    assert [(19, 1), (20, 3)] == days_and_bytes(Store(spark, output).read(SILVER_VOLUME))
+    assert (1, (date(2026, 11, 20),)) == (again.rows(SILVER_VOLUME), again.written_days())
+    again.commit("again", NOW)
+    assert [(19, 1), (20, 3)] == days_and_bytes(store().read(SILVER_VOLUME))
+    assert (date(2026, 11, 19), date(2026, 11, 20)) == store().days_of(SILVER_VOLUME)
+
+
+@pytest.mark.spark
+def test_a_table_may_be_made_of_itself(spark: SparkSession, tmp_path: Path) -> None:
+    """What is written again takes the place of what the same run has written before."""
+    folder = Folder.of(str(tmp_path))
+    store = Store(spark, recovered(folder)[0])
+    store.write(SILVER_VOLUME, volumes(spark, 20))
+    store.write(SILVER_VOLUME, store.read(SILVER_VOLUME).unionByName(volumes(spark, 21)))
+    assert [(20, 1), (21, 1)] == days_and_bytes(store.read(SILVER_VOLUME))
+    store.discard()
+    assert [] == list((tmp_path / SILVER_VOLUME.name).rglob("*.parquet"))

@@ -11,11 +11,12 @@ from sidecar.pipeline.batch.job import Outcome, run
 from sidecar.pipeline.batch.run import Inputs, InputsError, Options
 from sidecar.pipeline.batch.stages import Stage
 from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.silver.request_table import RequestLogs, quarantine_of, requests_of
+from sidecar.pipeline.silver.request_table import RequestLogs
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE
-from sidecar.pipeline.tables.store import FewerRowsError, Store
+from sidecar.pipeline.tables.store import FewerRowsError
 from sidecar.pipeline.usage.usage_table import gold_usage_1s
 from tests.pipeline.build import stored
+from tests.pipeline.parsed_logs import quarantine_of, requests_of
 from tests.pipeline.small_logs import log, metadata
 from tests.requestlog.lines import BY_HAND, REAL
 
@@ -31,10 +32,7 @@ def made(spark: SparkSession, out: Path, logs: Path, **options: object) -> Outco
 
 
 def test_it_is_what_the_requests_give(spark: SparkSession, tmp_path: Path) -> None:
-    """Logs cross midnight, in parts, gzip and lines of every API, with what can't be read.
-
-    Where there is no disk that tasks see, Spark writes the same.
-    """
+    """Logs cross midnight, in parts, gzip and lines of every API, with what can't be read."""
     logs = tmp_path / "request-logs"
     begin = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
     write_sample(tmp_path, Sample(size_bytes=2_000_000, brokers=2, hours=1, start=begin))
@@ -45,19 +43,14 @@ def test_it_is_what_the_requests_give(spark: SparkSession, tmp_path: Path) -> No
     expected = gold_usage_1s(requests)
     assert {"controller_mutation", "producer_ids"} < {row.quota_type for row in expected.collect()}
     rejected = quarantine_of(spark, RequestLogs(str(logs)))
-    for by_tasks in (True, False):
-        out = tmp_path / f"tables-{by_tasks}"
-        with pytest.MonkeyPatch.context() as patch:
-            if not by_tasks:
-                patch.setattr(Store, "local", lambda *_: None)
-            outcome = made(spark, out, logs)
-            assert sorted(expected.collect(), key=str) == stored(spark, out, GOLD_USAGE_1S)
-            assert sorted(rejected.collect(), key=str) == stored(spark, out, QUARANTINE)
-        assert 1 == outcome.quarantined
-        assert outcome.rows == {"gold_usage_1s": expected.count(), "quarantine": 1}
-        if by_tasks:
-            unknown = "not bytes_known or not mutations_known"
-            assert 0 < outcome.unknown == requests.where(unknown).count()
+    out = tmp_path / "tables"
+    outcome = made(spark, out, logs)
+    assert sorted(expected.collect(), key=str) == stored(spark, out, GOLD_USAGE_1S)
+    assert sorted(rejected.collect(), key=str) == stored(spark, out, QUARANTINE)
+    assert 1 == outcome.quarantined
+    assert outcome.rows == {"gold_usage_1s": expected.count(), "quarantine": 1}
+    unknown = "not bytes_known or not mutations_known"
+    assert 0 < outcome.unknown == requests.where(unknown).count()
 
 
 def test_a_day_is_replaced_by_logs_of_that_day_alone(spark: SparkSession, tmp_path: Path) -> None:
@@ -89,14 +82,10 @@ def test_the_time_that_is_asked_for_is_that_of_charges(spark: SparkSession, tmp_
     logs, midnight = tmp_path / "logs", datetime(2026, 11, 21, tzinfo=UTC)
     late = metadata("2026-11-21 00:00:00,020", send_ms=30.0)
     log(logs, 1, metadata("2026-11-20 10:00:00,100"), late, metadata("2026-11-21 10:00:00,100"))
-    for by_tasks in (True, False):
-        out = tmp_path / f"until-{by_tasks}"
-        with pytest.MonkeyPatch.context() as patch:
-            if not by_tasks:
-                patch.setattr(Store, "local", lambda *_: None)
-            assert (date(2026, 11, 20),) == made(spark, out, logs, until=midnight).days
-            assert 2 == len(stored(spark, out, GOLD_USAGE_1S))
-            made(spark, out, logs, since=midnight)
-            assert 3 == len(stored(spark, out, GOLD_USAGE_1S))
+    out = tmp_path / "until"
+    assert (date(2026, 11, 20),) == made(spark, out, logs, until=midnight).days
+    assert 2 == len(stored(spark, out, GOLD_USAGE_1S))
+    made(spark, out, logs, since=midnight)
+    assert 3 == len(stored(spark, out, GOLD_USAGE_1S))
     with pytest.raises(InputsError, match="and none of the requested time"):
         made(spark, tmp_path / "none", logs, since=NOW)

@@ -1,0 +1,109 @@
+"""The file systems that paths are in, for Arrow, with short deadlines and their options.
+
+A store that doesn't answer times out after half a minute. Workers open files here too, so what is
+opened is kept by its store.
+
+Example: ``located(address_of("s3://logs/kafka"))`` is Arrow's S3 and ``logs/kafka``.
+"""
+
+import os
+from functools import lru_cache
+from io import BufferedIOBase
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from pyarrow import fs
+
+from sidecar.pipeline.runtime.addresses import Address
+
+CONNECT_S: Final = 5.0
+ANSWER_S: Final = 10.0
+ATTEMPTS: Final = 3
+_FLAGS: Final = {
+    "allow_bucket_creation",
+    "allow_bucket_deletion",
+    "check_directory_existence_before_creation",
+    "force_virtual_addressing",
+}
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+
+
+def located(at: Address) -> tuple[fs.FileSystem, str]:
+    """The file system of an address, and its path there."""
+    if not at.store:
+        return fs.LocalFileSystem(), at.path
+    system, root = _system(at.store, at.options, _from_environment())
+    return system, root.rstrip("/") + at.path
+
+
+def open_input(path: str, options: str = "") -> BufferedIOBase:
+    """Opens a file to read from any place of it; to be closed by the caller.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    # Not of the whole: a file's name may have a "?" in it, and an "@".
+    store, separator, name = path.partition("://")
+    host, slash, name = name.partition("/")
+    at = (
+        Address(store + separator + host, slash + name, options) if separator else Address("", path)
+    )
+    system, inner = located(at)
+    opened: BufferedIOBase = system.open_input_file(inner)
+    return opened
+
+
+def options_of(at: Address) -> dict[str, str]:
+    """The same options and deadlines for what is built on Rust's object_store: deltalake, obstore.
+
+    What they are not given they take from the environment, as Arrow does.
+    """
+    if not at.store:
+        return {}
+    given = _given(at.options)
+    endpoint = _endpoint(given)
+    found = {
+        "connect_timeout": f"{CONNECT_S:g}s",
+        "timeout": f"{ANSWER_S:g}s",
+        "aws_region": given.get("region"),
+        "aws_endpoint": endpoint,
+        "allow_http": "true" if endpoint is not None and endpoint.startswith("http:") else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+@lru_cache(maxsize=16)
+def _system(store: str, options: str, endpoint: str | None) -> tuple[fs.FileSystem, str]:
+    """A store's file system, and its root there."""
+    system, root = fs.FileSystem.from_uri(Address(store, "/", options).uri)
+    if not isinstance(system, fs.S3FileSystem):
+        return system, root
+    # The same store with shorter waits than a URI can ask for: its own add up to 99 s.
+    given: dict[str, Any] = _given(options)
+    given.pop("region", None)
+    for name in _FLAGS & given.keys():
+        given[name] = given[name].lower() in {"1", "true"}
+    impatient = fs.S3FileSystem(
+        region=system.region,
+        connect_timeout=CONNECT_S,
+        request_timeout=ANSWER_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        # Arrow reads it from the environment only with a URI.
+        **{"endpoint_override": endpoint, **given},
+    )
+    return impatient, root
+
+
+def _given(options: str) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(options[1:]).items()}
+
+
+def _endpoint(given: dict[str, str]) -> str | None:
+    endpoint = given.get("endpoint_override")
+    if endpoint is None:
+        return _from_environment()
+    return endpoint if "://" in endpoint else f"{given.get('scheme', 'https')}://{endpoint}"
+
+
+def _from_environment() -> str | None:
+    return next(filter(None, map(os.environ.get, _ENDPOINTS)), None)

@@ -1,0 +1,29 @@
+"""Request logs as rows of a frame, parsed in the test's own process."""
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from sidecar.pipeline.ingest.log_parts import parse_part, parts_of
+from sidecar.pipeline.ingest.records import REJECTED, ROWS
+from sidecar.pipeline.ingest.stored_logs import log_files
+from sidecar.pipeline.silver.request_table import RequestLogs
+
+
+def requests_of(spark: SparkSession, logs: RequestLogs) -> DataFrame:
+    """Returns the rows, of silver_request without what it is partitioned by."""
+    return spark.createDataFrame(parsed(logs)[0])
+
+
+def quarantine_of(spark: SparkSession, logs: RequestLogs) -> DataFrame:
+    """Returns the lines that can't be read."""
+    return spark.createDataFrame(parsed(logs)[1])
+
+
+def parsed(logs: RequestLogs) -> tuple[pa.Table, pa.Table]:
+    """Returns rows, and lines that can't be read."""
+    files = log_files(logs.path, logs.zones, logs.broker_pattern)
+    both = [one for part in parts_of(files, logs.split_bytes) for one in parse_part(part)]
+    return (
+        pa.Table.from_batches([one.rows for one in both], ROWS).combine_chunks(),
+        pa.Table.from_batches([one.rejected for one in both], REJECTED).combine_chunks(),
+    )
