@@ -299,9 +299,13 @@ def test_upkeep_removes_what_is_nobodys(tmp_path: Path) -> None:
         tmp_path, SILVER_VOLUME
     )
     assert AFTER == seen(tmp_path)
-    # It is looked after also where a reader has a version pinned that is not the newest.
     committed(tmp_path, SILVER_VOLUME, *volumes(20, available=5), run="third")
     assert [1, 2, 5] == sorted(row["available_bytes"] for row in rows_in(tmp_path, SILVER_VOLUME))
+    # What is pinned stays, also where it is not the newest any more.
+    upkeep(after, ["silver_volume"], timedelta(0))
+    assert {file.path for file in after.files(SILVER_VOLUME)} < parquet_files(
+        tmp_path, SILVER_VOLUME
+    )
 
 
 def test_tables_of_another_version_are_refused(tmp_path: Path) -> None:
