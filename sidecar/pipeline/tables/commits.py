@@ -60,6 +60,10 @@ class OutdatedError(SidecarError):
     """Another run has committed since this one began."""
 
 
+class BesideError(SidecarError):
+    """Somebody else has committed to a table in the same moment."""
+
+
 class OtherFormatError(SidecarError):
     """The tables were written by another version of this program."""
 
@@ -189,6 +193,8 @@ def commit(before: Pinned, changes: Sequence[Change], by: str, at: datetime) -> 
 
     Raises:
         OutdatedError: another run has committed since; nothing is changed.
+        BesideError: somebody who is no run of this program has committed to a table; the next run
+            finishes this one.
         NotWrittenError: a file is not there; nothing is changed.
     """
     folder = before.folder
@@ -317,6 +323,7 @@ def _commit(folder: Folder, opened: "DeltaTable | None", made: _Commit) -> "Delt
         Schema,
         Transaction,
     )
+    from deltalake.exceptions import CommitFailedError  # noqa: PLC0415 - as above
     from deltalake.transaction import (  # noqa: PLC0415 - as above
         AddAction,
         create_table_with_add_actions,
@@ -351,14 +358,20 @@ def _commit(folder: Folder, opened: "DeltaTable | None", made: _Commit) -> "Delt
             commit_properties=properties,
         )
         return DeltaTable(folder.uri(table.name), storage_options=folder.options)
-    opened.create_write_transaction(
-        [*actions],
-        "append" if made.days is None else "overwrite",
-        schema,
-        list(table.partitions),
-        partition_filters=[("dt", "in", list(made.days))] if made.days else None,
-        commit_properties=properties,
-    )
+    try:
+        opened.create_write_transaction(
+            [*actions],
+            "append" if made.days is None else "overwrite",
+            schema,
+            list(table.partitions),
+            partition_filters=[("dt", "in", list(made.days))] if made.days else None,
+            commit_properties=properties,
+        )
+    except CommitFailedError as error:
+        raise BesideError(
+            f"{folder.uri(table.name)}: somebody else has committed to it at this moment: run the"
+            " command again, which finishes what this one has begun"
+        ) from error
     opened.update_incremental()
     return opened
 
