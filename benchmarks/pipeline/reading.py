@@ -24,9 +24,9 @@ from sidecar.pipeline.batch.run import Inputs, Options, Run
 from sidecar.pipeline.batch.stages import STAGES, Stage
 from sidecar.pipeline.ingest.log_parts import SPLIT_BYTES, Part, in_tasks, parse_part, parts_of
 from sidecar.pipeline.ingest.paths import ALL_UTC
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.ingest.stored_logs import log_files
 from sidecar.pipeline.runtime.by_workers import Batches, by_workers
-from sidecar.pipeline.silver.request_table import RequestLogs
 from sidecar.pipeline.silver.request_writer import Span, write_requests
 from sidecar.pipeline.tables.commits import begin, pinned
 from sidecar.pipeline.tables.folder import Folder

@@ -21,7 +21,7 @@ _COLD_S: Final = 60.0
 _COLD_BYTES: Final = 2.5e9
 _MEMORY_BYTES: Final = 2e9
 _STREAM: Final = 60.0
-_BATCH: Final = re.compile(r"batch \d+, ([\d,]+) lines, ([\d,]+) a second")
+_BATCH: Final = re.compile(r"batch \d+: ([\d,]+) files?, ([\d,.]+) a second")
 
 
 def measure(sample: Path, work: Path, cores: int) -> Iterator[Figure]:
@@ -57,12 +57,12 @@ def measure(sample: Path, work: Path, cores: int) -> Iterator[Figure]:
         "stream, 1-s usage, cold", size / 1e6 / seconds, "MB/s", None, "Spark's start in it"
     )
     batches = [
-        (int(lines.replace(",", "")), int(speed.replace(",", "")))
-        for lines, speed in _BATCH.findall(log.read_text())
+        (int(files.replace(",", "")), float(speed.replace(",", "")))
+        for files, speed in _BATCH.findall(log.read_text())
     ]
-    per_line = size / 1e6 / sum(lines for lines, _ in batches)
+    per_file = size / 1e6 / sum(files for files, _ in batches)
     remark = f"the last of {len(batches)} batches"
-    yield Figure("stream, 1-s usage, warm", batches[-1][1] * per_line, "MB/s", _STREAM, remark)
+    yield Figure("stream, 1-s usage, warm", batches[-1][1] * per_file, "MB/s", _STREAM, remark)
 
 
 def linear(work: Path, parts: list[tuple[int, Path]]) -> Iterator[Figure]:

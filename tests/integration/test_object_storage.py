@@ -33,7 +33,7 @@ from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import TABLES, Table
 from tests.kafka.servers import raw_server
 from tests.pipeline.build import rows_in
-from tests.pipeline.growing_logs import lines
+from tests.pipeline.logs import lines
 from tests.support.command import Done, command
 from tests.support.gate import Gate
 from tests.support.maven import jars_of

@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
-from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
+from tests.pipeline.logs import line, lines, pack, write
 from tests.support.maven import jars_of
 from tests.support.tables import files_of, of_duckdb
 from tests.support.waiting import seen
@@ -87,37 +87,34 @@ async def killed_after(out: Path, column: str, rows: int, *words: str) -> AsyncI
 
 
 @pytest.mark.timeout(900)
-async def test_a_killed_stream_of_growing_logs_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """It is killed twice while two logs grow and rotate by any method; each line has its user."""
+async def test_a_killed_stream_of_rotated_logs_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """It is killed twice while two brokers rotate theirs, packed or not; each line has its user."""
     out, logs = tmp_path / "live", tmp_path / "logs"
-    growing = {broker: GrowingLog(logs, broker) for broker in (1, 2)}
-    words = ["--request-logs", str(logs), "--watermark", "30"]
+    words = ["--request-logs", f"{logs}/*/kafka-request.log.*"]
     words += ["--table", "silver_request", "--table", "gold_usage_1s"]
     written: list[str] = []
 
-    def write(count: int) -> None:
-        for _ in range(count):
-            number = len(written)
-            written.append(f"u{number}")
-            growing[1 + number % 2].write(line(number * 20, number, user=written[-1]))
-            if number % 150 == 149:
-                log = growing[1 + number // 150 % 2]
-                # Copying races with a writer, which here is this one.
-                copied = number // 150 % 3 == 0
-                old = log.copy_and_truncate(str(number)) if copied else log.rotate(str(number))
-                if number // 150 % 2 == 0:
-                    pack(old)
+    def rotate(count: int) -> None:
+        """Each file is complete once it has its name, as log4j's are."""
+        first = len(written)
+        written.extend(f"u{number}" for number in range(first, first + count))
+        text = b"".join(line(at * 20, at, user=f"u{at}") for at in range(first, first + count))
+        beside = write(tmp_path / "growing", 1 + first % 2, str(first), text)
+        target = logs / beside.parent.name / beside.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (pack(beside) if first % 3 == 0 else beside).rename(
+            target.with_name(target.name + ".gz" * (first % 3 == 0))
+        )
 
-    write(400)
+    for _ in range(8):
+        rotate(50)
     for more_than in (100, 400):
         async with killed_after(out, '"user"', more_than, *words, "--max-bytes", "100000"):
             for _ in range(20):
-                write(20)
+                rotate(21)
                 await asyncio.sleep(0.05)
-    # An hour later: all seconds before it can be written.
-    growing[1].write(line(3_600_000, 0, user="last"))
     await streamed(out, *words)
-    assert Counter([*written, "last"]) == counted(out, "silver_request", '"user"')
+    assert Counter(written) == counted(out, "silver_request", '"user"')
     # A produce and a request quota for each.
     assert Counter(written * 2) == counted(out, "gold_usage_1s", '"user"')
 
@@ -145,7 +142,7 @@ async def test_a_killed_stream_of_a_topic_loses_and_doubles_nothing(
         assert 0 == producer.flush(20)
 
     words = ["--topic", "request-log", "--bootstrap-server", kafka.bootstrap]
-    words += ["--kafka-jars", str(kafka_jars), "--watermark", "30"]
+    words += ["--kafka-jars", str(kafka_jars)]
     words += ["--table", "silver_request", "--table", "gold_usage_1s", "--table", "quarantine"]
     await asyncio.to_thread(produce, 0)
     async with killed_after(out, "src_offset", 100, *words, "--max-messages", "200"):
@@ -162,5 +159,5 @@ async def test_a_killed_stream_of_a_topic_loses_and_doubles_nothing(
     events = duckdb.execute(
         f"SELECT broker, sum(events) FROM {usage} WHERE quota_type = 'produce' GROUP BY ALL"
     )
-    assert {1: 1000, 2: 1000} == dict(events.fetchall())
+    assert {1: 1001, 2: 1000} == dict(events.fetchall())
     assert {"other": 1} == counted(out, "quarantine", "kind")

@@ -15,7 +15,7 @@ import trustme
 from confluent_kafka import Producer
 
 from sidecar.demo.admin import Admin
-from tests.pipeline.growing_logs import lines
+from tests.pipeline.logs import lines
 from tests.support.command import Done, command
 from tests.support.maven import jars_of
 from tests.support.secured import SecureKafka, pkcs8
@@ -179,13 +179,12 @@ async def test_what_is_wrong_is_said_in_a_line_and_in_time(
 PLAN = """
 import sys
 from sidecar.pipeline.runtime.session import session
-from sidecar.pipeline.streaming.kafka_source import REDACTED, TopicOptions, topic_rows
-from sidecar.pipeline.tables.schemas import QUARANTINE
+from sidecar.pipeline.streaming.kafka_source import REDACTED, TopicOptions, topic_messages
 
 spark = session("local[1]", {"spark.jars": sys.argv[1], **REDACTED})
 login = 'x.ScramLoginModule required username="a" credential="hidden";'
 client = {"ssl.keystore.key": "hidden", "ssl.key.password": "hidden", "sasl.jaas.config": login}
-topic_rows(spark, TopicOptions("b1:9093", "t", client=client), QUARANTINE).explain(True)
+topic_messages(spark, TopicOptions("b1:9093", "t", client=client)).explain(True)
 """
 """What Spark's page and its logs show of a query, where they show it."""
 

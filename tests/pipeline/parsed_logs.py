@@ -2,11 +2,13 @@
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from sidecar.pipeline.ingest.log_parts import parse_part, parts_of
 from sidecar.pipeline.ingest.records import REJECTED, ROWS
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.ingest.stored_logs import log_files
-from sidecar.pipeline.silver.request_table import RequestLogs
+from sidecar.pipeline.tables.schemas import SILVER_REQUEST
 
 
 def requests_of(spark: SparkSession, logs: RequestLogs) -> DataFrame:
@@ -17,6 +19,11 @@ def requests_of(spark: SparkSession, logs: RequestLogs) -> DataFrame:
 def quarantine_of(spark: SparkSession, logs: RequestLogs) -> DataFrame:
     """Returns the lines that can't be read."""
     return spark.createDataFrame(parsed(logs)[1])
+
+
+def silver_request(rows: DataFrame) -> DataFrame:
+    """Returns rows as the table has them, with their day."""
+    return SILVER_REQUEST.select(rows.withColumn("dt", sql.to_date("log_ts")))
 
 
 def parsed(logs: RequestLogs) -> tuple[pa.Table, pa.Table]:

@@ -21,12 +21,12 @@ from sidecar.cli.quotas.output import read_quota_file
 from sidecar.pipeline.batch.job import run
 from sidecar.pipeline.batch.run import Inputs, Options, Snapshot
 from sidecar.pipeline.batch.stages import Stage
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.replay.replay_table import replay_events
 from sidecar.pipeline.replay.scenarios import scenario
 from sidecar.pipeline.report.document import report
 from sidecar.pipeline.report.reading import read_tables
 from sidecar.pipeline.runtime.session import session
-from sidecar.pipeline.silver.request_table import RequestLogs
 from sidecar.pipeline.tables.commits import pinned
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import TABLES

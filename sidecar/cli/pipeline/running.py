@@ -217,7 +217,7 @@ def inputs_of(options: InputOptions) -> "Inputs":
     """
     from sidecar.pipeline.batch.run import Inputs, Snapshot  # noqa: PLC0415 - as above
     from sidecar.pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
-    from sidecar.pipeline.silver.request_table import RequestLogs  # noqa: PLC0415 - as above
+    from sidecar.pipeline.ingest.request_logs import RequestLogs  # noqa: PLC0415 - as above
 
     logs = None
     if options.request_logs is not None:

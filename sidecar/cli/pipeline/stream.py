@@ -1,7 +1,7 @@
-"""``throttle-sidecar pipeline stream``: tables from logs as they grow, or from a Kafka topic.
+"""``throttle-sidecar pipeline stream``: tables from a Kafka topic, or from logs once rotated.
 
-Example: ``throttle-sidecar pipeline stream --request-logs '/logs/*/kafka-request.log*' --out live``
-writes each second's usage once a minute has passed, until Ctrl-C; the next call resumes there.
+Example: ``throttle-sidecar pipeline stream --topic request-log --bootstrap-server b1:9092 --out
+live`` writes what has come every 10 s, until Ctrl-C; the next call resumes there.
 """
 
 import functools
@@ -31,26 +31,22 @@ if TYPE_CHECKING:
     from sidecar.pipeline.streaming.stream import Progress, Source, StreamSettings
 
 _TABLES: Final = ("gold_usage_1s", "silver_request", "quarantine")
-_STATE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-"""What is retained from batch to batch is on disk: there are millions of clients where each process
-has an id of its own. A checkpoint retains the store that it began with."""
 
 
 @click.command(
     "stream",
     epilog="""\b
 Examples:
-  throttle-sidecar pipeline stream --request-logs '/logs/*/kafka-request.log*' --out live
   throttle-sidecar pipeline stream --topic request-log --bootstrap-server b1:9092 \\
       --kafka-jars deploy/spark/kafka-connector/target/jars --out live
-  throttle-sidecar pipeline stream --request-logs /logs --out live --until-read
+  throttle-sidecar pipeline stream --request-logs '/logs/*/kafka-request.log.*' --out live
 """,
 )
 @click.option(
     "--request-logs",
     metavar="PATH",
-    help="Files of the brokers' request logs on this machine's disks: a folder or a glob that takes"
-    " in the rotated ones too, gzip or not.",
+    help="Rotated files of the brokers' request logs, gzip or not: a glob that takes each of them"
+    " once, and not the one that grows.",
 )
 @click.option("--topic", metavar="NAME[,...]", help="Topics with a line of a log in each message.")
 @click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Of the topics' cluster.")
@@ -83,15 +79,7 @@ Examples:
     multiple=True,
     default=("gold_usage_1s",),
     show_default=True,
-    help="Which to write; may be repeated. Each reads the logs for itself.",
-)
-@click.option(
-    "--watermark",
-    "watermark_s",
-    type=click.FloatRange(0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds that a line may be late. If one is later still, the stream ends with an error.",
+    help="Which to write; may be repeated.",
 )
 @click.option(
     "--trigger",
@@ -103,14 +91,7 @@ Examples:
 )
 @shown("--max-bytes", click.IntRange(1), 1 << 30, "Of files in a batch.")
 @shown("--max-messages", click.IntRange(1), 1_000_000, "Of topics in a batch.")
-@shown(
-    "--partitions",
-    click.IntRange(1),
-    4,
-    "Of what is retained from batch to batch, some for each core; a checkpoint retains the number"
-    " that it began with.",
-)
-@click.option("--from-now", is_flag=True, help="At the first start, leave out what is there.")
+@click.option("--from-now", is_flag=True, help="At the first start, leave out what topics have.")
 @click.option("--until-read", is_flag=True, help="End when what is there now has been read.")
 @ZONE
 @BROKER_PATTERN
@@ -128,11 +109,9 @@ def command(
     out: str,
     checkpoint: str | None,
     tables: tuple[str, ...],
-    watermark_s: float,
     trigger_s: float,
     max_bytes: int,
     max_messages: int,
-    partitions: int,
     from_now: bool,
     until_read: bool,
     zone: tuple[str, ...],
@@ -143,9 +122,9 @@ def command(
 ) -> None:
     """Write usage and requests as they come, until Ctrl-C.
 
-    A second's usage is written once no more lines of it are expected. Killed and started again, it
-    resumes where it was: nothing is lost and nothing doubled. Give it a folder of its own: a batch
-    run replaces days that a stream adds to.
+    A second's usage may be in several rows, which add up. Killed and started again, it resumes
+    where it was: nothing is lost and nothing doubled. Give it a folder of its own: a batch run
+    replaces days that a stream adds to.
     """
     if (request_logs is None) == (topic is None):
         raise click.UsageError("name either --request-logs or --topic")
@@ -155,18 +134,14 @@ def command(
     check_master(master)
     check_stream(out)
     kafka = [] if kafka_jars is None else _jars(kafka_jars)
-    rows_of: Callable[[SparkSession], Source]
+    source_of: Callable[[SparkSession], Source]
     failures: AbstractContextManager[None] = nullcontext()
     if request_logs is not None:
-        rows_of = _files(
-            path=request_logs,
-            broker_pattern=broker_pattern or "",
-            zone=zone,
-            max_bytes=max_bytes,
-            from_start=not from_now,
+        source_of = _files(
+            path=request_logs, broker_pattern=broker_pattern, zone=zone, max_bytes=max_bytes
         )
     else:
-        rows_of, failures = _topics(
+        source_of, failures = _topics(
             bootstrap_servers=bootstrap_server or "",
             topics=topic or "",
             header=broker_header,
@@ -178,15 +153,15 @@ def command(
     from sidecar.pipeline.streaming.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
 
     settings = StreamSettings(
-        out, checkpoint or f"{out.rstrip('/')}/_checkpoint", watermark_s, trigger_s, until_read
+        out, checkpoint or f"{out.rstrip('/')}/_checkpoint", trigger_s, until_read
     )
     click.echo("Spark starts", err=True)
     with spark_log() as log:
-        spark = _session(master, partitions, spark_settings([*kafka, *jars], conf), log)
+        spark = _session(master, spark_settings([*kafka, *jars], conf), log)
         end = "until all is read" if until_read else "until Ctrl-C"
         click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
         with failures:
-            _run(rows_of(spark), tables, settings)
+            _run(source_of(spark), tables, settings, "message" if topic else "file")
 
 
 def _jars(folder: Path) -> list[str]:
@@ -201,32 +176,36 @@ def _jars(folder: Path) -> list[str]:
     return found
 
 
-def _session(
-    master: str | None, partitions: int, options: Mapping[str, str], log: Path
-) -> "SparkSession":
+def _session(master: str | None, options: Mapping[str, str], log: Path) -> "SparkSession":
     from sidecar.pipeline.runtime.session import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.streaming.kafka_source import REDACTED  # noqa: PLC0415 - as above
 
-    settings = {
-        "spark.sql.shuffle.partitions": str(partitions),
-        "spark.sql.streaming.stateStore.providerClass": _STATE,
-        **REDACTED,
-        **options,
-    }
+    settings = {**REDACTED, **options}
     return session(master, settings, log, classes=java_classes(master, whole=False))
 
 
-def _files(*, zone: tuple[str, ...], **own_options: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions
+def _files(
+    *, zone: tuple[str, ...], path: str, broker_pattern: str | None, max_bytes: int
+) -> "Callable[[SparkSession], Source]":
     from sidecar.pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
-    from sidecar.pipeline.streaming.log_source import (  # noqa: PLC0415 - as above
-        StreamOptions,
-        check_followed,
-        file_rows,
+    from sidecar.pipeline.ingest.stored_logs import log_files  # noqa: PLC0415 - as above
+    from sidecar.pipeline.streaming.file_source import (  # noqa: PLC0415 - as above
+        FileOptions,
+        closed_files,
+        parsed_files,
     )
+    from sidecar.pipeline.streaming.stream import Source  # noqa: PLC0415 - as above
 
-    options = StreamOptions(zones=str(Zones.of(zone)), **own_options)
-    check_followed(options)
-    return lambda spark: functools.partial(file_rows, spark, options)
+    options = FileOptions(path, Zones.of(zone), broker_pattern, max_bytes)
+    # What is there already shows a wrong path or pattern before Spark starts.
+    log_files(path, options.zones, broker_pattern)
+
+    def source(spark: "SparkSession") -> "Source":
+        return Source(
+            closed_files(spark, options), functools.partial(parsed_files, options=options)
+        )
+
+    return source
 
 
 def _topics(
@@ -234,43 +213,53 @@ def _topics(
     zone: tuple[str, ...],
     **own_options: Any,  # noqa: ANN401 - the fields of TopicOptions
 ) -> "tuple[Callable[[SparkSession], Source], AbstractContextManager[None]]":
-    """The rows, and what reports why they have ended."""
+    """The source, and what reports why it has ended."""
     from sidecar.pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
-    from sidecar.pipeline.streaming.kafka_source import TopicOptions, topic_rows  # noqa: PLC0415 - as above
+    from sidecar.pipeline.streaming.kafka_source import (  # noqa: PLC0415 - as above
+        TopicOptions,
+        parsed_messages,
+        topic_messages,
+    )
+    from sidecar.pipeline.streaming.stream import Source  # noqa: PLC0415 - as above
     from sidecar.pipeline.streaming.topic_failures import topic_failures  # noqa: PLC0415 - as above
 
     options = TopicOptions(zones=Zones.of(zone), **own_options)
-    return lambda spark: functools.partial(topic_rows, spark, options), topic_failures(options)
+    parse = functools.partial(parsed_messages, zones=options.zones)
+
+    def source(spark: "SparkSession") -> "Source":
+        return Source(topic_messages(spark, options), parse)
+
+    return source, topic_failures(options)
 
 
-def _run(source: "Source", tables: tuple[str, ...], settings: "StreamSettings") -> None:
+def _run(source: "Source", tables: tuple[str, ...], settings: "StreamSettings", unit: str) -> None:
     from sidecar.pipeline.streaming.stream import STREAMED, stream  # noqa: PLC0415 - as above
 
     wanted = [table for table in STREAMED if table.name in tables]
-    reporter = Reporter()
+    reporter = Reporter(unit)
     try:
         stream(source, wanted, settings, reporter)
     except KeyboardInterrupt:
         click.echo("Stopped; the next call resumes here.", err=True)
         return
-    if not reporter.lines:
+    if not reporter.read:
         click.echo("Nothing new: all that is there was read before.", err=True)
 
 
 @dataclass(slots=True)
 class Reporter:
-    """Prints batches as they come, and counts their lines."""
+    """Prints batches as they come, and counts what is in them: messages, or files."""
 
-    lines: int = 0
+    unit: str
+    read: int = 0
 
     def __call__(self, progress: "Progress") -> None:
-        """In a line; nothing of a batch without lines."""
+        """In a line; nothing of a batch without any."""
         if not progress.rows:
             return
-        self.lines += progress.rows
-        upto = f", written up to {progress.watermark}" if progress.watermark else ""
+        self.read += progress.rows
         click.echo(
-            f"{progress.table}: batch {progress.batch}, {counted(progress.rows, 'line')},"
-            f" {progress.rows_per_s:,.0f} a second{upto}",
+            f"batch {progress.batch}: {counted(progress.rows, self.unit)},"
+            f" {progress.rows_per_s:,.1f} a second",
             err=True,
         )

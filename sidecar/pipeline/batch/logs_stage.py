@@ -11,7 +11,7 @@ from datetime import date
 
 from sidecar.pipeline.batch.run import InputsError, Run
 from sidecar.pipeline.batch.silver_stage import found, none_read, quarantine
-from sidecar.pipeline.silver.request_table import RequestLogs
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.silver.request_writer import Span
 from sidecar.pipeline.tables.parquet_files import Written, day_of, files_of
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.forecast.volume_forecast import Forecasting
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.recommend.terms import Terms
 from sidecar.pipeline.replay.scenarios import Scenario
-from sidecar.pipeline.silver.request_table import RequestLogs
 from sidecar.pipeline.silver.requests import Requests
 from sidecar.pipeline.tables.schemas import SILVER_REQUEST, Table
 from sidecar.pipeline.tables.store import Store

@@ -12,10 +12,10 @@ from pyspark.sql import functions as sql
 
 from sidecar.pipeline.batch.run import InputsError, Run, time_of
 from sidecar.pipeline.ingest.log_parts import Part, parts_of
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.ingest.stored_logs import log_files
 from sidecar.pipeline.silver.dim_topic import dim_topic
 from sidecar.pipeline.silver.quota_config import silver_quota_config, snapshot_rows
-from sidecar.pipeline.silver.request_table import RequestLogs
 from sidecar.pipeline.silver.request_writer import Span, write_requests
 from sidecar.pipeline.silver.volume_table import history_lines, one_per_slot, silver_volume
 from sidecar.pipeline.tables.parquet_files import Report, files_of

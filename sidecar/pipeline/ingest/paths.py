@@ -18,7 +18,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from sidecar.errors import SidecarError
-from sidecar.pipeline.ingest.growing_logs import Head
+from sidecar.pipeline.ingest.file_head import Head
 
 NAMED: Final = r"(?:broker|kafka|node|controller)(?:[-_]?|(?:_id)?=)"
 """What is before a broker's id in a name: ``broker-``, ``kafka_``, Hive's ``broker=``."""

@@ -16,18 +16,18 @@ step, and each line of 02:00 to 03:00 from that byte on is an hour later than it
 """
 
 import gzip
+import re
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BufferedIOBase
 from itertools import pairwise
 from typing import Final
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from sidecar.pipeline.ingest.growing_logs import line_time_ms
 from sidecar.pipeline.ingest.log_clock import Doubled
 from sidecar.pipeline.kernels.values import Flags, Longs
 
@@ -46,7 +46,7 @@ _PIECE: Final = 1 << 14
 _LOOKED_FOR_TIME: Final = 1 << 22
 """Bytes in which a line with a time is searched."""
 _LONGEST_TIME: Final = 40
-_AS_UTC: Final = ZoneInfo("UTC")
+_TIME: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,5 +193,12 @@ def _next_line(file: BufferedIOBase, at: int, size: int) -> int:
 
 
 def _time_of(line: bytes) -> int | None:
-    time_ms = line_time_ms(line, _AS_UTC)
-    return None if time_ms is None else time_ms // 1000
+    """What the clock showed when a line was logged; None where it doesn't begin with a time."""
+    found = _TIME.match(line)
+    if found is None:
+        return None
+    try:
+        time = datetime.fromisoformat(found[1].decode())
+    except ValueError:
+        return None
+    return int(time.replace(tzinfo=UTC).timestamp())

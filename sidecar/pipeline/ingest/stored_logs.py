@@ -1,7 +1,7 @@
 """The request log's files, found and opened: on this machine, or in object storage, by Arrow.
 
 Logs are rotated while they are read. A file of this machine is known by its beginning, as it was
-when it was ``identified`` (``growing_logs.Head``); one that has another name by then is read there.
+when it was ``identified`` (``file_head.Head``); one that has another name by then is read there.
 
 Example: ``s3://logs/*/kafka-request.log*`` lists what is below ``s3://logs`` and takes those files
 that the glob means; ``paths`` finds the broker of each.
@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
-from sidecar.pipeline.ingest.growing_logs import HEAD, Head
+from sidecar.pipeline.ingest.file_head import HEAD, Head
 from sidecar.pipeline.ingest.paths import (
     DEFAULT_PATTERNS,
     WILDCARDS,

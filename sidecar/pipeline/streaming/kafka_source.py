@@ -9,17 +9,12 @@ through twice, a line is of the second pass if its message was sent when that ha
 Example: the message at offset 42 of partition 1 of ``request-log`` with the key "3" is a row with
 broker 3, src_file "kafka:request-log/1", src_offset 42.
 
-The connector shares a batch's messages among partitions by how many are waiting in each. So they
-advance in step only as far as their rates are steady, and a stream that has days to catch up with
-needs a longer watermark than one of files, or as many messages a batch as there are in some
-minutes. What is late all the same is an error (``stream``).
-
 Passwords and keys are options of Spark's reader, since its tasks need them. ``REDACTED`` keeps them
 out of plans and of Spark's page; no checkpoint has them. A cluster that can't be reached or refuses
 ends the stream within about a minute and a half (``topic_failures``).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -33,9 +28,9 @@ from pyspark.sql import functions as sql
 from sidecar.errors import SidecarError
 from sidecar.pipeline.ingest.log_clock import ahead_ms
 from sidecar.pipeline.ingest.paths import NAMED, Zones
-from sidecar.pipeline.ingest.records import REJECTED, ROWS, parse_block
+from sidecar.pipeline.ingest.records import REJECTED, ROWS, Parsed, parse_block
 from sidecar.pipeline.kernels.values import Flags, Longs
-from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST, Table
+from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.requestlog.line import RejectedKind
 
 FORMAT: Final = "kafka"
@@ -93,26 +88,19 @@ class TopicOptions:
         }
 
 
-def topic_rows(
-    spark: SparkSession,
-    options: TopicOptions,
-    table: Table,
-    columns: Iterable[str] | None = None,
-) -> DataFrame:
-    """The rows of topics, as a stream.
+def topic_messages(spark: SparkSession, options: TopicOptions) -> DataFrame:
+    """The messages of topics, as a stream.
 
     Args:
         spark: with the connector's jars.
         options: which.
-        table: SILVER_REQUEST, whose rows are without what they are partitioned by; or QUARANTINE.
-        columns: only these; None for all.
 
     Raises:
         ConnectorError: there are no such jars.
     """
     reader = spark.readStream.format(FORMAT).options(**options.spark_options())
     try:
-        messages = reader.load()
+        return lines_of(reader.load(), options.header)
     except Exception as error:
         if "kafka" not in str(error).lower() or "Failed to find" not in str(error):
             raise
@@ -120,61 +108,40 @@ def topic_rows(
             "Spark has no Kafka connector: `mvn -f deploy/spark/kafka-connector/pom.xml package`,"
             " then name its folder target/jars with --kafka-jars"
         ) from error
-    return rows_of_messages(messages, options, table, columns)
 
 
-def rows_of_messages(
-    messages: DataFrame,
-    options: TopicOptions,
-    table: Table,
-    columns: Iterable[str] | None = None,
-) -> DataFrame:
-    """The rows of messages, of a stream or not.
+def lines_of(messages: DataFrame, header: str | None) -> DataFrame:
+    """What of messages is parsed, of a stream or not: broker, value, timestamp, place, offset.
 
     Args:
         messages: with the connector's columns.
-        options: as they were read with.
-        table: as of ``topic_rows``.
-        columns: as of ``topic_rows``.
+        header: which says whose log a line is; None: the message's key.
     """
     source = sql.col("key")
-    name = options.header
-    if name is not None:
-        named = sql.filter("headers", lambda header: header["key"].eqNullSafe(name))
+    if header is not None:
+        named = sql.filter("headers", lambda each: each["key"].eqNullSafe(header))
         source = sql.get(named, 0)["value"]
     broker = sql.regexp_extract(source.cast("string"), _BROKER, 1)
-    lines = messages.select(
+    return messages.select(
         sql.when(broker != "", broker.cast("int")).alias("broker"),
         "value",
         "timestamp",
         sql.format_string("kafka:%s/%d", "topic", "partition").alias("place"),
         "offset",
     )
-    wanted = set(columns or table.names)
-    chosen = [column for column in table.columns if column.name in wanted and column.name != "dt"]
-    schema = ", ".join(f"`{column.name}` {column.type}" for column in chosen)
-    parse = _parser(str(options.zones), table.name, [column.name for column in chosen])
-    return lines.mapInArrow(parse, schema)
 
 
-def _parser(
-    zones: str, table: str, names: list[str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = Zones.of(zones.split(","))
-        for batch in batches:
-            for broker in pc.unique(batch["broker"]).to_pylist():
-                yield _rows(batch, broker, known, table).select(names)
-
-    return parse
+def parsed_messages(batches: Batches, zones: Zones) -> Iterator[Parsed]:
+    """Their lines, in the task that gets the messages."""
+    for batch in batches:
+        for broker in pc.unique(batch["broker"]).to_pylist():
+            yield _parsed(batch, broker, zones)
 
 
-def _rows(batch: pa.RecordBatch, broker: int | None, zones: Zones, table: str) -> pa.RecordBatch:
+def _parsed(batch: pa.RecordBatch, broker: int | None, zones: Zones) -> Parsed:
     if broker is None:
-        nobodys = batch.filter(pc.is_null(batch["broker"]))
-        if table == QUARANTINE.name:
-            return _nobodys(nobodys)
-        return pa.RecordBatch.from_pylist([], schema=ROWS)
+        nobodys = _nobodys(batch.filter(pc.is_null(batch["broker"])))
+        return Parsed(pa.RecordBatch.from_pylist([], schema=ROWS), nobodys)
     if batch["broker"].null_count or pc.count_distinct(batch["broker"]).as_py() > 1:
         batch = batch.filter(pc.equal(batch["broker"], broker))
     lines = [(value or b"").rstrip(b"\r\n") for value in batch["value"].to_pylist()]
@@ -195,8 +162,7 @@ def _rows(batch: pa.RecordBatch, broker: int | None, zones: Zones, table: str) -
         offset=0,
         is_second=is_second,
     )
-    rows = parsed.rows if table == SILVER_REQUEST.name else parsed.rejected
-    return _placed(rows, batch, begins)
+    return Parsed(_placed(parsed.rows, batch, begins), _placed(parsed.rejected, batch, begins))
 
 
 def _messages(begins: Longs, offsets: Longs) -> Longs:

@@ -1,30 +1,49 @@
-"""Batches of a stream into a table: each once, however often it is written.
+"""Batches of a stream into tables: each once, however often it is written.
 
-Spark does a batch again when it was killed in it. So each is one commit, whose transaction is the
-stream's id and the batch's number; one that is there already is passed over, and its files are
-nobody's.
+The tasks that get a batch's lines parse them and write the rows of every table at once; usage is
+summed up within a task, so that a second may have several rows, which add up. Nothing is retained
+from batch to batch, so nothing is too late.
 
-The id is the checkpoint's: a stream with a new checkpoint would read everything again, so it is
-refused where another one has written. Which one that was is in ``_streams/<table>``.
+Spark does a batch again when it was killed in it. So each is one commit of each table, whose
+transaction is the stream's id and the batch's number; one that is there already is passed over,
+and its files are nobody's. The id is the checkpoint's: a stream with a new checkpoint would read
+everything again, so it is refused where another one has written (``_streams/<table>``).
 
-Example: batch 7 of the stream 3f2a9c01 was committed and the checkpoint did not know when the
-stream was killed: it is written again, and not committed.
+Example: batch 7 of the stream 3f2a9c01 has committed silver_request, and not yet gold_usage_1s,
+when it is killed: it is written again, and committed to gold_usage_1s alone.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from sidecar.errors import SidecarError
+from sidecar.pipeline.ingest.records import Parsed
+from sidecar.pipeline.kernels.charging import charged_with_mutations
+from sidecar.pipeline.kernels.seconds import packed, used
+from sidecar.pipeline.runtime.by_workers import Batches
+from sidecar.pipeline.silver.request_writer import with_day
 from sidecar.pipeline.tables.commits import STREAMS, append, compact, newest, upkeep
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.parquet_files import Target, written_by_tasks
-from sidecar.pipeline.tables.schemas import Table
+from sidecar.pipeline.tables.parquet_files import (
+    REPORTS,
+    Report,
+    Target,
+    Writer,
+    collected,
+    files_of,
+    task_number,
+)
+from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
+Parse = Callable[[Batches], Iterator[Parsed]]
+"""What a task makes of what the source gives it."""
 _TIDIED_BATCHES: Final = 200
 """Half an hour of them, and more."""
 _RETAINED: Final = timedelta(days=7)
@@ -36,46 +55,82 @@ class OtherStreamError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class BatchSink:
-    """Writes a stream's batches to a table.
+    """Writes a stream's batches.
 
     Attributes:
         folder: with the tables.
-        table: that is written.
+        tables: that are written.
         stream: the stream's id.
-        parts: how many files a batch has for each partition, at most, > 0.
+        parse: of what the source gives.
     """
 
     folder: Folder
-    table: Table
+    tables: Sequence[Table]
     stream: str
-    parts: int = 1
+    parse: Parse
 
     def check(self) -> None:
-        """Refuses a table that another stream has written to.
+        """Refuses tables that another stream has written to.
 
         Raises:
             OtherStreamError: it has.
         """
-        name = f"{STREAMS}/{self.table.name}"
-        if self.folder.create(name, self.stream.encode()):
-            return
-        if self.folder.read(name) != self.stream.encode():
-            raise OtherStreamError(
-                f"{self.folder.uri(self.table.name)} has what a stream with another checkpoint"
-                " wrote, and this one would write it again: name that checkpoint, or another output"
-            )
+        for table in self.tables:
+            name = f"{STREAMS}/{table.name}"
+            is_new = self.folder.create(name, self.stream.encode())
+            if not is_new and self.folder.read(name) != self.stream.encode():
+                raise OtherStreamError(
+                    f"{self.folder.uri(table.name)} has what a stream with another checkpoint"
+                    " wrote, and this one would write it again: name that checkpoint, or another"
+                    " output"
+                )
 
     def write(self, frame: "DataFrame", batch_id: int) -> None:
-        """Writes a batch, unless an earlier attempt has committed it."""
-        target = Target(self.folder, self.table, f"{self.stream[:8]}-{batch_id:010}")
-        files = written_by_tasks(frame.coalesce(self.parts), target)
-        if files:
-            now = datetime.now(UTC)
-            append(self.folder, self.table, files, (self.stream, batch_id), now)
+        """Writes a batch, but to tables where an earlier attempt has committed it."""
+        run, parse = f"{self.stream[:8]}-{batch_id:010}", self.parse
+        targets = [Target(self.folder, table, run) for table in self.tables]
+
+        def of_batches(batches: Batches) -> Batches:
+            number = task_number()
+            writers = {target.table: target.writer(number) for target in targets}
+            yield _written(parse(batches), writers).as_batch()
+
+        reports = collected(frame.mapInArrow(of_batches, REPORTS))
+        for table in self.tables:
+            files = files_of(reports, table)
+            if files:
+                now = datetime.now(UTC)
+                append(self.folder, table, files, (self.stream, batch_id), now)
         if batch_id % _TIDIED_BATCHES == _TIDIED_BATCHES - 1:
             self.tidy()
 
     def tidy(self) -> None:
         """Brings small files together, and removes those that were replaced a week ago."""
-        compact(self.folder, self.table)
-        upkeep(newest(self.folder), [self.table.name], _RETAINED)
+        for table in self.tables:
+            compact(self.folder, table)
+        upkeep(newest(self.folder), [table.name for table in self.tables], _RETAINED)
+
+
+def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:
+    """Writes the rows of a task."""
+    requests, lines = writers.get(SILVER_REQUEST), writers.get(QUARANTINE)
+    usage = writers.get(GOLD_USAGE_1S)
+
+    def rows() -> Batches:
+        for one in parsed:
+            if requests is not None:
+                requests.write(with_day(one.rows))
+            if lines is not None:
+                lines.write(one.rejected)
+            yield one.rows
+
+    if usage is None:
+        for _ in rows():
+            pass
+    else:
+        sums = list(packed(rows(), 1, charged_with_mutations))
+        if sums:
+            usage.write(used(pa.Table.from_batches(sums)))
+    files = {name: found for writer in writers.values() for name, found in writer.close().items()}
+    problems = [writer.problem for writer in writers.values() if writer.problem is not None]
+    return Report(files, problems[0] if problems else None)

@@ -293,7 +293,7 @@ def written_by_tasks(frame: "DataFrame", target: Target) -> list[Written]:
     """
 
     def of_batches(batches: Batches) -> Batches:
-        writer = target.writer(_partition())
+        writer = target.writer(task_number())
         for batch in batches:
             writer.write(batch)
         files = writer.close()
@@ -407,7 +407,8 @@ def _by_partition(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Values
         yield values, rest if keys.num_rows == 1 else rest.filter(reduce(pc.and_, equal))
 
 
-def _partition() -> int:
+def task_number() -> int:
+    """Of the task that calls it, among those of its stage."""
     from pyspark import TaskContext  # noqa: PLC0415 - of a worker
 
     context = TaskContext.get()

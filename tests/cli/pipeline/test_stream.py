@@ -28,7 +28,7 @@ from tests.pipeline.build import committed
             "--topic and --bootstrap-server go together",
         ),
         (["--request-logs", "logs", "--table", "gold_replay"], "'gold_replay'"),
-        (["--request-logs", "logs", "--watermark", "0"], "--watermark"),
+        (["--request-logs", "logs", "--trigger", "0"], "--trigger"),
     ],
 )
 def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> None:
@@ -38,35 +38,17 @@ def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> No
     assert said in result.output
 
 
-def test_how_state_is_retained_is_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """On disk, in as many partitions as asked for; what is set for Spark by its name comes last."""
-    asked = Mock()
-    monkeypatch.setattr("sidecar.pipeline.runtime.session.session", asked)
-    monkeypatch.setattr("sidecar.pipeline.streaming.stream.stream", Mock())
-    words = ["--topic", "t", "--bootstrap-server", "b:1", "--out", str(tmp_path / "live")]
-    number, store = "spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass"
-    for more, partitions in (
-        ([], "4"),
-        (["--partitions", "7"], "7"),
-        (["--partitions", "7", "--conf", f"{number}=9"], "9"),
-    ):
-        CliRunner().invoke(group, ["pipeline", "stream", *words, *more])
-        settings = asked.call_args.args[1]
-        assert partitions == settings[number]
-        assert settings[store].endswith(".RocksDBStateStoreProvider")
-
-
 def test_a_batch_is_reported_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """A batch without lines has none; lines are counted."""
-    reporter = Reporter()
-    reporter(Progress("silver_request", 3, 1_500, 750.4, ""))
-    reporter(Progress("gold_usage_1s", 4, 0, 0.0, "2026-11-20T10:00:00.000Z"))
-    reporter(Progress("gold_usage_1s", 5, 1, 5.0, "2026-11-20T10:00:00.000Z"))
+    """A batch without messages has none; they are counted."""
+    reporter = Reporter("message")
+    reporter(Progress(3, 1_500, 750.4))
+    reporter(Progress(4, 0, 0.0))
+    reporter(Progress(5, 1, 5.0))
     assert [
-        "silver_request: batch 3, 1,500 lines, 750 a second",
-        "gold_usage_1s: batch 5, 1 line, 5 a second, written up to 2026-11-20T10:00:00.000Z",
+        "batch 3: 1,500 messages, 750.4 a second",
+        "batch 5: 1 message, 5.0 a second",
     ] == capsys.readouterr().err.splitlines()
-    assert 1_501 == reporter.lines
+    assert 1_501 == reporter.read
 
 
 @pytest.mark.parametrize(
@@ -105,7 +87,7 @@ def test_that_nothing_is_new_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pa
     log.parent.mkdir()
     log.touch()
     monkeypatch.chdir(tmp_path)
-    batches = [Progress("gold_usage_1s", 0, 7, 5.0, "")]
+    batches = [Progress(0, 7, 5.0)]
 
     def streamed(*args: Any) -> None:
         while batches:
@@ -119,6 +101,6 @@ def test_that_nothing_is_new_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pa
         for _ in range(2)
     ]
     assert [
-        "gold_usage_1s: batch 0, 7 lines, 5 a second",
+        "batch 0: 7 files, 5.0 a second",
         "Nothing new: all that is there was read before.",
     ] == printed

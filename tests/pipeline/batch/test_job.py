@@ -12,8 +12,8 @@ from sidecar.pipeline.batch.job import Outcome, run
 from sidecar.pipeline.batch.run import Inputs, InputsError, Options
 from sidecar.pipeline.batch.stages import Stage
 from sidecar.pipeline.ingest.paths import RequestLogsError
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.replay.scenarios import scenario
-from sidecar.pipeline.silver.request_table import RequestLogs
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.lease import LockedError, leased
 from sidecar.pipeline.tables.schemas import (

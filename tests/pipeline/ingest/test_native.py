@@ -11,7 +11,7 @@ from pyspark.sql import functions as sql
 
 from sidecar.pipeline.ingest.paths import Zones
 from sidecar.pipeline.ingest.records import parse_block
-from sidecar.pipeline.silver.request_table import RequestLogs
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from tests.pipeline.ingest.native import native
 from tests.pipeline.parsed_logs import parsed, requests_of
 from tests.requestlog.lines import BY_HAND, REAL

@@ -15,15 +15,15 @@ from sidecar.pipeline.batch.stages import STAGES, Stage
 from sidecar.pipeline.ingest.log_parts import Part, in_tasks, parse_part, parts_of
 from sidecar.pipeline.ingest.paths import ALL_UTC, Zones
 from sidecar.pipeline.ingest.records import ROWS
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.ingest.stored_logs import log_files
-from sidecar.pipeline.silver.request_table import RequestLogs, silver_request
 from sidecar.pipeline.silver.request_writer import Span, write_parts
 from sidecar.pipeline.tables.commits import recovered
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import Report, TableFile, Target, files_of
 from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST, Table
 from sidecar.pipeline.tables.store import Store
-from tests.pipeline.parsed_logs import quarantine_of, requests_of
+from tests.pipeline.parsed_logs import quarantine_of, requests_of, silver_request
 from tests.pipeline.small_logs import metadata
 from tests.requestlog.lines import BY_HAND, REAL
 from tests.requestlog.lines import line as request_line

@@ -7,12 +7,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.replay.replay_table import replay
 from sidecar.pipeline.replay.scenarios import IN_FORCE, Scenario
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.silver.dim_topic import dim_topic
 from sidecar.pipeline.silver.quota_config import silver_quota_config, snapshot_rows
-from sidecar.pipeline.silver.request_table import RequestLogs, silver_request
 from sidecar.pipeline.silver.requests import Requests
 from sidecar.pipeline.tables.commits import recovered
 from sidecar.pipeline.tables.folder import Folder
@@ -22,7 +22,7 @@ from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, charges
 from sidecar.pipeline.usage.usage_table import gold_usage_1s, mutations_of_days
 from sidecar.pipeline.usage.usage_writer import write_usage
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
-from tests.pipeline.parsed_logs import requests_of
+from tests.pipeline.parsed_logs import requests_of, silver_request
 
 FIRST = date(2026, 1, 5)
 QUOTAS: ClientQuotas = {

@@ -1,21 +1,22 @@
 """Request logs from messages."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sidecar.pipeline.ingest.paths import Zones
+from sidecar.pipeline.ingest.records import REJECTED, ROWS
 from sidecar.pipeline.streaming.kafka_source import (
     ConnectorError,
     TopicOptions,
-    rows_of_messages,
-    topic_rows,
+    lines_of,
+    parsed_messages,
+    topic_messages,
 )
-from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST
-from tests.pipeline.growing_logs import line
+from tests.pipeline.logs import line
 from tests.pipeline.small_logs import metadata
 
 SCHEMA = (
@@ -24,15 +25,25 @@ SCHEMA = (
 )
 AUTUMN = datetime(2026, 10, 25, 0, tzinfo=UTC)
 SENT = datetime(2026, 11, 20, 12, tzinfo=UTC)
-OPTIONS = TopicOptions("b1:9092", "request-log", zones=Zones("UTC", {4: "Europe/Berlin"}))
+ZONES = Zones("UTC", {4: "Europe/Berlin"})
 
 
 def messages(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame([(*row, SENT)[:7] for row in rows], SCHEMA)
 
 
-def values(frame: DataFrame, columns: Iterable[str]) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row[name] for name in columns) for row in frame.collect())
+def parsed(frame: DataFrame, header: str | None = None) -> tuple[pa.Table, pa.Table]:
+    """Returns the rows of messages, and the lines that can't be read, as a task parses them."""
+    batches = lines_of(frame, header).toArrow().to_batches()
+    both = list(parsed_messages(iter(batches), ZONES))
+    return (
+        pa.Table.from_batches([one.rows for one in both], ROWS),
+        pa.Table.from_batches([one.rejected for one in both], REJECTED),
+    )
+
+
+def values(rows: pa.Table, *columns: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in columns) for row in rows.to_pylist())
 
 
 @pytest.mark.spark
@@ -48,24 +59,23 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
         (b"eu-kafka-3", line(300), "log", 0, 9, None),
         (b"ip-10-0-0-17", line(400), "log", 0, 10, None),
     )
-    columns = ("broker", "log_ts", "src_file", "src_offset")
-    found = rows_of_messages(sent, OPTIONS, SILVER_REQUEST, columns)
-    assert list(columns) == found.columns
+    found, refused = parsed(sent)
     assert [
         (3, "10:00:00.000", "kafka:log/1", 41),
         (3, "10:00:00.300", "kafka:log/0", 9),
         (4, "09:00:00.100", "kafka:log/1", 42),
     ] == [
         (broker, f"{time:%H:%M:%S}.{time.microsecond // 1000:03}", file, offset)
-        for broker, time, file, offset in values(found, columns)
+        for broker, time, file, offset in values(
+            found, "broker", "log_ts", "src_file", "src_offset"
+        )
     ]
-    refused = rows_of_messages(sent, OPTIONS, QUARANTINE)
     assert [
         ("kafka:log/0", 7, "other", 4),
         ("kafka:log/0", 8, "other", 0),
         ("kafka:log/0", 10, "unexpected", len(line(400))),
         ("kafka:log/1", 43, "unexpected", len(line(200))),
-    ] == values(refused, ("src_file", "src_offset", "kind", "bytes"))
+    ] == values(refused, "src_file", "src_offset", "kind", "bytes")
 
     # Berlin's clock is put back at 01:00 UTC; one message of each pass, and one by a clock that
     # is slow.
@@ -78,16 +88,14 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
             for offset, after in minutes.items()
         ),
     )
-    rows = rows_of_messages(passed, OPTIONS, SILVER_REQUEST, ("src_offset", "log_ts"))
+    rows, _ = parsed(passed)
     assert [(41, 0), (42, 1), (43, 1), (44, 0)] == [
-        (offset, time.hour) for offset, time in values(rows, ("src_offset", "log_ts"))
+        (offset, time.hour) for offset, time in values(rows, "src_offset", "log_ts")
     ]
 
-    by_header = TopicOptions("b1:9092", "request-log", header="broker")
-    named = rows_of_messages(sent, by_header, SILVER_REQUEST, ("broker", "src_offset"))
-    assert [(3, 42), (5, 43)] == values(named, ("broker", "src_offset"))
+    assert [(3, 42), (5, 43)] == values(parsed(sent, "broker")[0], "broker", "src_offset")
     with pytest.raises(ConnectorError, match="mvn -f"):
-        topic_rows(spark, OPTIONS, SILVER_REQUEST)
+        topic_messages(spark, TopicOptions("b1:9092", "request-log"))
 
 
 def test_the_connectors_options() -> None:

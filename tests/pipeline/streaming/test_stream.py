@@ -1,116 +1,133 @@
 """The tables as a stream."""
 
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
-from sidecar.pipeline.silver.request_table import RequestLogs, silver_request
-from sidecar.pipeline.streaming.log_source import StreamOptions, file_rows
-from sidecar.pipeline.streaming.sink import BatchSink, OtherStreamError
+from sidecar.pipeline.ingest.request_logs import RequestLogs
+from sidecar.pipeline.streaming.file_source import FileOptions, closed_files, parsed_files
+from sidecar.pipeline.streaming.sink import OtherStreamError
 from sidecar.pipeline.streaming.stream import (
-    LateLinesError,
+    STREAMED,
     Progress,
+    Source,
     StreamError,
     StreamSettings,
     stream,
 )
+from sidecar.pipeline.tables import commits
 from sidecar.pipeline.tables.commits import newest
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
 from sidecar.pipeline.tables.store import Store
 from sidecar.pipeline.tables.writers import OtherWriterError
 from sidecar.pipeline.usage.usage_table import gold_usage_1s
-from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
-from tests.pipeline.parsed_logs import requests_of
+from tests.pipeline.logs import lines, pack, write
+from tests.pipeline.parsed_logs import quarantine_of, requests_of, silver_request
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+SUMS = ("amount", "events", "throttled", "throttle_ms")
 
 
 def streamed(
-    spark: SparkSession, logs: Path, settings: StreamSettings, *tables: Table, max_bytes: int
+    spark: SparkSession, logs: Path, settings: StreamSettings, tables: Sequence[Table] = STREAMED
 ) -> list[Progress]:
-    """Streams until all is read that is there."""
-    options = StreamOptions(str(logs), max_bytes=max_bytes)
+    """Streams until all is read that is there, a file a batch or so."""
+    options = FileOptions(f"{logs}/*/*", max_bytes=60_000)
+    source = Source(closed_files(spark, options), partial(parsed_files, options=options))
     reported: list[Progress] = []
-    stream(
-        lambda table, columns: file_rows(spark, options, table, columns),
-        tables,
-        settings,
-        reported.append,
-    )
+    stream(source, tables, settings, reported.append)
     return reported
 
 
-def rows(frame: DataFrame, *besides: str) -> list[tuple[Any, ...]]:
-    """Returns all rows in an order, without the names of files, which differ."""
-    compared = frame.drop("src_file", *besides)
-    return sorted(map(tuple, compared.collect()), key=repr)
+def rows(frame: DataFrame) -> Counter[tuple[Any, ...]]:
+    return Counter(map(tuple, frame.collect()))
 
 
-def killed(sink: BatchSink, frame: DataFrame, batch_id: int) -> None:
-    """Writes the batch, or half of it, and dies: the checkpoint doesn't know of it."""
-    write(sink, frame, batch_id)
-    if batch_id == 1:
-        raise RuntimeError("killed")
+def summed(usage: DataFrame) -> Counter[tuple[Any, ...]]:
+    """Returns usage with a row for each second and client, as a batch has it."""
+    keys = [name for name in GOLD_USAGE_1S.names if name not in (*SUMS, "lower_bound")]
+    sums = [sql.sum(name).alias(name) for name in SUMS]
+    found = usage.groupBy(*keys).agg(*sums, sql.max("lower_bound").alias("lower_bound"))
+    return rows(GOLD_USAGE_1S.select(found))
 
 
-write = BatchSink.write
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(180)
-@pytest.mark.slow
-def test_a_stream_of_logs_that_rotate_equals_the_batch_of_them(
+def test_a_stream_that_is_killed_equals_the_batch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is killed in its second batch and started again; logs rotate in between."""
+    """It is killed after a table of its second batch, and goes on with what has come since."""
     logs, out = tmp_path / "logs", tmp_path / "live"
-    settings = StreamSettings(str(out), f"{out}/_checkpoint", watermark_s=5, until_read=True)
-    wanted = (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
-    busy = GrowingLog(logs, 1, lines(200))
-    idle = GrowingLog(logs, 2, lines(20, step_ms=1_000, user="bob") + b"torn\n")
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    write(logs, 1, "a", lines(200))
+    write(logs, 2, "a", lines(20, step_ms=1_000, user="bob") + b"torn\n")
+    write(logs, 1, "b", lines(200, first=200))
+    append, appended = commits.append, 0
 
-    monkeypatch.setattr(BatchSink, "write", killed)
+    def killed(*args: Any) -> bool:
+        nonlocal appended
+        appended += 1
+        if appended == 5:
+            raise RuntimeError("killed")
+        return append(*args)
+
+    monkeypatch.setattr("sidecar.pipeline.streaming.sink.append", killed)
     with pytest.raises(StreamError):
-        streamed(spark, logs, settings, *wanted, max_bytes=60_000)
+        streamed(spark, logs, settings)
     monkeypatch.undo()
-    pack(busy.rotate("1"))
-    busy.write(lines(200, first=200))
-    idle.copy_and_truncate("1")
-    idle.write(lines(20, first=20, step_ms=1_000, user="bob") + line(3_600_000, 9, user="last"))
-    reported = streamed(spark, logs, settings, *wanted, max_bytes=60_000)
-    assert {table.name for table in wanted} == {progress.table for progress in reported}
-    assert any("2026-11-20T10:59" in progress.watermark for progress in reported)
+    # Lines that are older than all that was read are not too late.
+    pack(write(logs, 2, "b", lines(20, from_ms=-3_600_000, user="carol")))
+    assert 3 == sum(progress.rows for progress in streamed(spark, logs, settings))
+    assert 0 == sum(progress.rows for progress in streamed(spark, logs, settings))
 
-    batch = silver_request(requests_of(spark, RequestLogs(str(logs))))
-    tables = Store(spark, newest(Folder.of(str(out))))
-    silver = tables.read(SILVER_REQUEST)
-    assert 441 == silver.count() == silver.select("src_file", "src_offset").distinct().count()
-    assert rows(batch) == rows(silver)
-    usage = tables.read(GOLD_USAGE_1S)
-    assert rows(gold_usage_1s(batch.where("user <> 'last'"))) == rows(usage)
-    assert 1 == tables.read(QUARANTINE).count()
+    tables, asked = Store(spark, newest(Folder.of(str(out)))), RequestLogs(f"{logs}/*/*")
+    batch = silver_request(requests_of(spark, asked))
+    assert 440 == batch.count()
+    assert rows(batch) == rows(tables.read(SILVER_REQUEST))
+    assert summed(gold_usage_1s(batch)) == summed(tables.read(GOLD_USAGE_1S))
+    assert rows(quarantine_of(spark, asked)) == rows(tables.read(QUARANTINE))
 
     anew = StreamSettings(str(out), f"{tmp_path}/other", until_read=True)
     with pytest.raises(OtherStreamError):
-        streamed(spark, logs, anew, SILVER_REQUEST, max_bytes=60_000)
+        streamed(spark, logs, anew)
     Folder.of(str(out)).create("_commits/00000000000000000001.json", b"{}")
     with pytest.raises(OtherWriterError):
-        streamed(spark, logs, settings, SILVER_REQUEST, max_bytes=60_000)
+        streamed(spark, logs, settings)
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(120)
-def test_lines_that_come_too_late_end_the_stream_and_the_next(
+def test_only_the_tables_that_are_asked_for_are_written(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Spark alone would drop them and continue."""
+    """Small files are brought together at the next start."""
     logs, out = tmp_path / "logs", tmp_path / "live"
-    settings = StreamSettings(str(out), f"{out}/_checkpoint", watermark_s=5, until_read=True)
-    GrowingLog(logs, 1, lines(3, step_ms=20_000))
-    streamed(spark, logs, settings, GOLD_USAGE_1S, max_bytes=1_000)
-    GrowingLog(logs, 2, lines(2))
-    for _ in range(2):
-        with pytest.raises(LateLinesError, match="came too late for a watermark of 5 s"):
-            streamed(spark, logs, settings, GOLD_USAGE_1S, max_bytes=1_000)
-    assert (out / "_checkpoint" / "_late").exists()
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    for name in "abc":
+        write(logs, 1, name, lines(400, user=name))
+        streamed(spark, logs, settings, [GOLD_USAGE_1S])
+    tables = newest(Folder.of(str(out)))
+    assert {"gold_usage_1s"} == set(tables.versions)
+    assert 2 >= len(tables.files(GOLD_USAGE_1S))
+    usage = Store(spark, tables).read(GOLD_USAGE_1S).where("quota_type = 'produce'")
+    events = {
+        row["user"]: row["n"]
+        for row in usage.groupBy("user").agg(sql.sum("events").alias("n")).collect()
+    }
+    assert dict.fromkeys("abc", 400) == events
+
+
+def test_a_file_whose_broker_is_unknown_ends_the_stream(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The message has its path, and how to name its broker."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    (logs / "nobody").mkdir(parents=True)
+    (logs / "nobody" / "a.log").write_bytes(lines(1))
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    with pytest.raises(StreamError):
+        streamed(spark, logs, settings)

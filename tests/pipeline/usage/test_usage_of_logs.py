@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from sidecar.pipeline.batch.job import Outcome, run
 from sidecar.pipeline.batch.run import Inputs, InputsError, Options
 from sidecar.pipeline.batch.stages import Stage
+from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.silver.request_table import RequestLogs
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE
 from sidecar.pipeline.tables.store import FewerRowsError
 from sidecar.pipeline.usage.usage_table import gold_usage_1s

@@ -1,8 +1,7 @@
-"""Request logs that are written to while a test reads them."""
+"""Request logs of any length, with steady times."""
 
 import gzip
 import json
-import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -58,31 +57,12 @@ def lines(
     )
 
 
-class GrowingLog:
-    """A broker's log that is written to, and rotated by rename or by copy."""
-
-    def __init__(self, folder: Path, broker: int, text: bytes = b"") -> None:
-        self.path = folder / f"broker-{broker}" / "kafka-request.log"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.write(text)
-
-    def write(self, text: bytes) -> None:
-        with self.path.open("ab") as file:
-            file.write(text)
-
-    def rotate(self, name: str) -> Path:
-        """Rotates by rename, as log4j does."""
-        target = self.path.with_name(f"{self.path.name}.{name}")
-        self.path.rename(target)
-        self.path.touch()
-        return target
-
-    def copy_and_truncate(self, name: str) -> Path:
-        """Rotates as logrotate's copytruncate does."""
-        target = self.path.with_name(f"{self.path.name}.{name}")
-        shutil.copyfile(self.path, target)
-        self.path.write_bytes(b"")
-        return target
+def write(folder: Path, broker: int, name: str, text: bytes) -> Path:
+    """Writes a log of a broker that was rotated."""
+    path = folder / f"broker-{broker}" / f"kafka-request.log.{name}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text)
+    return path
 
 
 def pack(path: Path) -> Path:
