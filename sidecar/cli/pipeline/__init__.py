@@ -20,7 +20,7 @@ SUBCOMMANDS = {
     "forecast": "When each volume will be at its limit.",
     "report": "Write one HTML page of the tables, with plots.",
     "files": "Print where the files of a table are, for any engine.",
-    "stream": "The same tables from logs as they grow, or from a Kafka topic.",
+    "stream": "The same tables from a Kafka topic, or from logs as they are rotated.",
     "sample": "Write made-up logs, history and snapshots of any size, from a seed.",
     "demo": "Check it all against a real cluster with known traffic.",
 }
