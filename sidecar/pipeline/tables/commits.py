@@ -201,8 +201,10 @@ def commit(before: Pinned, changes: Sequence[Change], by: str, at: datetime) -> 
     for change in changes:
         _refuse_missing(folder, change)
     record = _Record(_FORMAT, before.number + 1, by, at, list(changes))
-    is_made = folder.create(_record(record.number), msgspec.json.encode(record))
-    # Older records are removed in time: a run that slept so long would make its own once more.
+    path, text = _record(record.number), msgspec.json.encode(record)
+    # A store whose answer was lost is asked once more, and then has it already: so what is there
+    # counts. Older records are removed in time: a run that slept so long would make its own again.
+    is_made = folder.create(path, text) or folder.read(path) == text
     if not is_made or _last(folder) != record.number:
         raise OutdatedError(
             f"{folder}: another run has committed since this one began, so this one has changed"

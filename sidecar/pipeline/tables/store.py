@@ -152,10 +152,13 @@ class Store:
             for table in TABLES
             if table in self._new and (not table.partitions or self._new[table].days)
         ]
+        # From here on a record may name the files, also where an error says that it was not made.
+        self._new.clear()
+        self._superseded.clear()
         return commit(self._before, changes, by, at)
 
     def discard(self) -> None:
-        """Removes what was written and is refused."""
+        """Removes what was written and is refused; nothing once the run has begun to commit."""
         self._remove(self._superseded)
         for table, new in self._new.items():
             self._remove(f"{table.name}/{file.path}" for file in new.files)

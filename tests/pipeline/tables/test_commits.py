@@ -178,6 +178,23 @@ def test_of_two_runs_that_began_with_the_same_tables_one_commits(tmp_path: Path)
     assert AFTER == seen(tmp_path)
 
 
+def test_a_record_whose_answer_was_lost_is_the_runs_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client asks once more, and the store says that the file is there: it is this run's."""
+    before = first(tmp_path)
+    create = Folder.create
+
+    def lost(self: Folder, path: str, content: bytes) -> bool:
+        create(self, path, content)
+        return create(self, path, content)
+
+    monkeypatch.setattr(Folder, "create", lost)
+    after = commit(before, written(tmp_path, "second", 20, 21, available=2), "b", NOW)
+    assert 2 == after.number
+    assert AFTER == seen(tmp_path)
+
+
 def test_a_run_that_slept_for_days_changes_nothing(tmp_path: Path) -> None:
     """The records that would refuse it have been removed by then."""
     before = first(tmp_path)

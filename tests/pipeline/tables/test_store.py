@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from sidecar.pipeline.tables.commits import recovered
+from sidecar.pipeline.tables import commits
+from sidecar.pipeline.tables.commits import BesideError, recovered
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import DIM_TOPIC, SILVER_VOLUME
 from sidecar.pipeline.tables.store import FewerRowsError, Store
@@ -77,3 +78,23 @@ def test_a_table_may_be_made_of_itself(spark: SparkSession, tmp_path: Path) -> N
     assert [(20, 1), (21, 1)] == days_and_bytes(store.read(SILVER_VOLUME))
     store.discard()
     assert [] == list((tmp_path / SILVER_VOLUME.name).rglob("*.parquet"))
+
+
+@pytest.mark.spark
+def test_what_a_record_names_is_never_removed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run ends with an error once it is decided; the next one needs its files."""
+    folder = Folder.of(str(tmp_path))
+    store = Store(spark, recovered(folder)[0])
+    store.write(SILVER_VOLUME, volumes(spark, 20))
+
+    def beaten(*_: object) -> None:
+        raise BesideError("somebody else")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commits, "_commit", beaten)
+        with pytest.raises(BesideError):
+            store.commit("run", NOW)
+    store.discard()
+    assert [(20, 1)] == days_and_bytes(Store(spark, recovered(folder)[0]).read(SILVER_VOLUME))
