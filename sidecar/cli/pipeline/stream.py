@@ -188,22 +188,18 @@ def _files(
     *, zone: tuple[str, ...], path: str, broker_pattern: str | None, max_bytes: int
 ) -> "Callable[[SparkSession], Source]":
     from sidecar.pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
+    from sidecar.pipeline.ingest.request_logs import RequestLogs  # noqa: PLC0415 - as above
     from sidecar.pipeline.ingest.stored_logs import log_files  # noqa: PLC0415 - as above
-    from sidecar.pipeline.streaming.file_source import (  # noqa: PLC0415 - as above
-        FileOptions,
-        closed_files,
-        parsed_files,
-    )
+    from sidecar.pipeline.streaming.file_source import closed_files, parsed_files  # noqa: PLC0415 - as above
     from sidecar.pipeline.streaming.stream import Source  # noqa: PLC0415 - as above
 
-    options = FileOptions(path, Zones.of(zone), broker_pattern, max_bytes)
+    logs = RequestLogs(path, Zones.of(zone), broker_pattern)
     # What is there already shows a wrong path or pattern before Spark starts.
-    log_files(path, options.zones, broker_pattern)
+    log_files(path, logs.zones, broker_pattern)
 
     def source(spark: "SparkSession") -> "Source":
-        return Source(
-            closed_files(spark, options), functools.partial(parsed_files, options=options)
-        )
+        files = closed_files(spark, path, max_bytes)
+        return Source(files, functools.partial(parsed_files, logs=logs))
 
     return source
 

@@ -13,7 +13,7 @@ from sidecar.pipeline.batch.run import InputsError, Run
 from sidecar.pipeline.batch.silver_stage import found, none_read, quarantine
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.silver.request_writer import Span
-from sidecar.pipeline.tables.parquet_files import Written, day_of, files_of
+from sidecar.pipeline.tables.parquet_files import day_of, files_of
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE
 from sidecar.pipeline.usage.usage_of_logs import write_usage_of_logs
 
@@ -33,11 +33,10 @@ def usage_of_logs(run: Run, logs: RequestLogs) -> None:
     # Of a day that is there, which these logs have no answered request of, they have the end alone.
     answered = {date.fromisoformat(day) for report in reports for day in report.days}
     left_out = set(store.days_of(GOLD_USAGE_1S)) - answered
-    by_part: dict[bool, list[Written]] = {True: [], False: []}
-    for file in files_of(reports, GOLD_USAGE_1S):
-        by_part[day_of(GOLD_USAGE_1S, file) in left_out].append(file)
-    store.add(GOLD_USAGE_1S, by_part[False])
-    store.leave_out(GOLD_USAGE_1S, by_part[True])
+    files = files_of(reports, GOLD_USAGE_1S)
+    ends = [file for file in files if day_of(GOLD_USAGE_1S, file) in left_out]
+    store.add(GOLD_USAGE_1S, [file for file in files if file not in ends])
+    store.leave_out(GOLD_USAGE_1S, ends)
     quarantine(run, reports, parts)
     if not store.written_days(GOLD_USAGE_1S):
         raise InputsError(none_read(logs, reports))

@@ -120,19 +120,21 @@ def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS)
     )
 
 
-def pattern_of(text: str) -> re.Pattern[str]:
-    """A pattern of the caller's.
+def patterns_of(text: str | None) -> tuple[re.Pattern[str], ...]:
+    """What finds a file's broker: a pattern of the caller's, or the usual ones.
 
     Raises:
         RequestLogsError: it is none, or has no group named ``broker``.
     """
+    if text is None:
+        return DEFAULT_PATTERNS
     try:
         pattern = re.compile(text)
     except re.error as error:
         raise RequestLogsError(f"the broker pattern {text!r}: {error}") from error
     if "broker" not in pattern.groupindex:
         raise RequestLogsError(f"the broker pattern {text!r} has no group (?P<broker>...)")
-    return pattern
+    return (pattern,)
 
 
 def _known_zone(zone: str) -> None:

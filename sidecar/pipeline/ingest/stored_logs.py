@@ -19,14 +19,13 @@ from pyarrow import fs
 
 from sidecar.pipeline.ingest.file_head import HEAD, Head
 from sidecar.pipeline.ingest.paths import (
-    DEFAULT_PATTERNS,
     WILDCARDS,
     LogFile,
     RequestLogsError,
     Zones,
     broker_of,
     glob,
-    pattern_of,
+    patterns_of,
 )
 from sidecar.pipeline.runtime.addresses import Address, address_of
 from sidecar.pipeline.runtime.filesystems import located, open_input
@@ -46,7 +45,7 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
         ObjectStorageError: the store can't be reached, or refuses.
         SecretInPathError: the path holds credentials.
     """
-    patterns = DEFAULT_PATTERNS if broker_pattern is None else (pattern_of(broker_pattern),)
+    patterns = patterns_of(broker_pattern)
     address = address_of(path)
     found = sorted(_once(files_of(path)).items())
     if not found:

@@ -1,7 +1,7 @@
 """Work that Spark hands out to its workers, which do it in Python and Arrow.
 
-Example: 96 parts of logs in 20 tasks: each worker gets one task after the other, and sends it again
-where a worker has died.
+Example: 96 parts of logs in 20 tasks: each worker does one after the other, and Spark gives the
+task of a worker that has died to another one.
 """
 
 import pickle

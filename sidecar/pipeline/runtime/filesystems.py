@@ -1,7 +1,7 @@
 """The file systems that paths are in, for Arrow, with short deadlines and their options.
 
-A store that doesn't answer times out after half a minute. Workers open files here too, so what is
-opened is kept by its store.
+A store that doesn't answer times out after half a minute. Workers open many files of one store, so
+its client is kept.
 
 Example: ``located(address_of("s3://logs/kafka"))`` is Arrow's S3 and ``logs/kafka``.
 """
@@ -61,7 +61,7 @@ def options_of(at: Address) -> dict[str, str]:
     if not at.store:
         return {}
     given = _given(at.options)
-    endpoint = _endpoint(given)
+    endpoint = _endpoint(given) if at.store.startswith("s3:") else None
     found = {
         "connect_timeout": f"{CONNECT_S:g}s",
         "timeout": f"{ANSWER_S:g}s",

@@ -70,15 +70,25 @@ class BatchSink:
     parse: Parse
 
     def check(self) -> None:
-        """Refuses tables that another stream has written to.
+        """Refuses tables that are another stream's, and others than this one has begun with.
 
         Raises:
-            OtherStreamError: it has.
+            OtherStreamError: they are.
         """
+        own = self.stream.encode()
+        begun = {
+            name
+            for name in self.folder.names(STREAMS)
+            if self.folder.read(f"{STREAMS}/{name}") == own
+        }
+        if begun and begun != {table.name for table in self.tables}:
+            raise OtherStreamError(
+                f"this stream writes {', '.join(sorted(begun))} to {self.folder}, and others would"
+                " lack what it has read: name the same tables, or another checkpoint and output"
+            )
         for table in self.tables:
             name = f"{STREAMS}/{table.name}"
-            is_new = self.folder.create(name, self.stream.encode())
-            if not is_new and self.folder.read(name) != self.stream.encode():
+            if not self.folder.create(name, own) and self.folder.read(name) != own:
                 raise OtherStreamError(
                     f"{self.folder.uri(table.name)} has what a stream with another checkpoint"
                     " wrote, and this one would write it again: name that checkpoint, or another"

@@ -55,7 +55,6 @@ def leased(folder: Folder, holder: str, renewed_s: float = RENEWED_S) -> Iterato
     """
     refuse_leased(folder)
     own = _Lease(holder, socket.gethostname(), os.getpid())
-    folder.remove(_NAME)
     if not folder.create(_NAME, msgspec.json.encode(own)):
         raise LockedError(f"another run on {folder} has begun this moment: wait until it has ended")
     ended = threading.Event()
@@ -72,21 +71,24 @@ def leased(folder: Folder, holder: str, renewed_s: float = RENEWED_S) -> Iterato
 def refuse_leased(folder: Folder, sleep: Callable[[float], None] = time.sleep) -> None:
     """Refuses a folder that another run writes to now; waits where that is not known yet.
 
-    A lease that is not renewed is removed.
+    The lease of a run that was killed is removed.
 
     Raises:
         LockedError: another run holds its lease.
     """
-    seen = _read(folder)
-    if seen is None or _is_dead(seen):
+    text = folder.read(_NAME)
+    if text is None:
         return
-    for _ in range(round(STALE_S / _STEP_S)):
-        sleep(_STEP_S)
-        now = _read(folder)
-        if now is None:
-            return
-        if now != seen:
-            raise LockedError(f"{now.holder} writes to {folder}: wait until it has ended")
+    seen = _decoded(text)
+    if seen is not None and not _is_dead(seen):
+        for _ in range(round(STALE_S / _STEP_S)):
+            sleep(_STEP_S)
+            now = folder.read(_NAME)
+            if now is None:
+                return
+            if now != text:
+                holder = (_decoded(now) or seen).holder
+                raise LockedError(f"{holder} writes to {folder}: wait until it has ended")
     folder.remove(_NAME)
 
 
@@ -100,10 +102,9 @@ def _renew(folder: Folder, own: _Lease, ended: threading.Event, renewed_s: float
             folder.replace(_NAME, msgspec.json.encode(renewed))
 
 
-def _read(folder: Folder) -> _Lease | None:
-    text = folder.read(_NAME)
+def _decoded(text: bytes) -> _Lease | None:
     try:
-        return None if text is None else msgspec.json.decode(text, type=_Lease)
+        return msgspec.json.decode(text, type=_Lease)
     except msgspec.MsgspecError:
         return None
 

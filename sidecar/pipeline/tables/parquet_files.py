@@ -108,10 +108,9 @@ class TableFile:
         Raises:
             OSError: it can't be read.
         """
-        return parquet.ParquetFile(
-            self.folder.open_input(f"{self.table.name}/{self.written.path}"),
-            read_dictionary=list(read_dictionary),
-        )
+        # Of a path: a file that is opened for it would not be closed with it.
+        system, path = self.folder.inner(f"{self.table.name}/{self.written.path}")
+        return parquet.ParquetFile(path, filesystem=system, read_dictionary=list(read_dictionary))
 
     def in_file(self, names: Iterable[str]) -> list[str]:
         """Those of some columns that the file has."""
@@ -383,13 +382,15 @@ def _bins(files: Iterable[Written]) -> Iterator[list[Written]]:
         if file.bytes < _SMALL_BYTES:
             partitions.setdefault(file.values, []).append(file)
     for some in partitions.values():
-        bin_of_files: list[Written] = []
+        together: list[Written] = []
+        size = 0
         for file in some:
-            if sum(one.bytes for one in bin_of_files) + file.bytes > _MERGED_BYTES:
-                yield bin_of_files
-                bin_of_files = []
-            bin_of_files.append(file)
-        yield bin_of_files
+            if size + file.bytes > _MERGED_BYTES:
+                yield together
+                together, size = [], 0
+            together.append(file)
+            size += file.bytes
+        yield together
 
 
 def _by_partition(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:

@@ -12,7 +12,7 @@ from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.streaming import sink as sinks
 from sidecar.pipeline.streaming.sink import BatchSink, OtherStreamError
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_VOLUME, Table
+from sidecar.pipeline.tables.schemas import GOLD_REPLAY, QUARANTINE, SILVER_VOLUME, Table
 from tests.pipeline.build import rows_in
 
 STREAM = "3f2a9c01-0000-0000-0000-000000000000"
@@ -63,3 +63,13 @@ def test_a_stream_with_another_checkpoint_is_refused(tmp_path: Path) -> None:
     sink(tmp_path).check()
     with pytest.raises(OtherStreamError, match="another checkpoint"):
         sink(tmp_path, SILVER_VOLUME, QUARANTINE, stream="0badcafe-0000").check()
+
+
+def test_other_tables_than_it_has_begun_with_are_refused(tmp_path: Path) -> None:
+    """They would lack what was read before, or what is read without them."""
+    sink(tmp_path, QUARANTINE, SILVER_VOLUME).check()
+    for tables in ((GOLD_REPLAY,), (QUARANTINE, SILVER_VOLUME, GOLD_REPLAY), (QUARANTINE,)):
+        with pytest.raises(OtherStreamError, match="this stream writes quarantine, silver_volume"):
+            sink(tmp_path, *tables).check()
+    assert ["quarantine", "silver_volume"] == Folder.of(str(tmp_path)).names("_streams")
+    sink(tmp_path, SILVER_VOLUME, QUARANTINE).check()

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from sidecar.cli.pipeline.spark_failures import trouble
 from sidecar.pipeline.ingest.request_logs import RequestLogs
-from sidecar.pipeline.streaming.file_source import FileOptions, closed_files, parsed_files
+from sidecar.pipeline.streaming.file_source import closed_files, parsed_files
 from sidecar.pipeline.streaming.sink import OtherStreamError
 from sidecar.pipeline.streaming.stream import (
     STREAMED,
@@ -40,8 +41,9 @@ def streamed(
     spark: SparkSession, logs: Path, settings: StreamSettings, tables: Sequence[Table] = STREAMED
 ) -> list[Progress]:
     """Streams until all is read that is there, a file a batch or so."""
-    options = FileOptions(f"{logs}/*/*", max_bytes=60_000)
-    source = Source(closed_files(spark, options), partial(parsed_files, options=options))
+    path = f"{logs}/*/*"
+    files = closed_files(spark, path, 60_000)
+    source = Source(files, partial(parsed_files, logs=RequestLogs(path)))
     reported: list[Progress] = []
     stream(source, tables, settings, reported.append)
     return reported
@@ -124,10 +126,14 @@ def test_only_the_tables_that_are_asked_for_are_written(
 def test_a_file_whose_broker_is_unknown_ends_the_stream(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The message has its path, and how to name its broker."""
+    """Its path, and how to name its broker, are what the command says (``spark_failures``)."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     (logs / "nobody").mkdir(parents=True)
     (logs / "nobody" / "a.log").write_bytes(lines(1))
     settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
-    with pytest.raises(StreamError):
+    with pytest.raises(StreamError) as ended:
         streamed(spark, logs, settings)
+    assert (
+        "nobody/a.log: its path does not name its broker"
+        in trouble(str(ended.value.__cause__)).cause
+    )
