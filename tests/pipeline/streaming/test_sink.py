@@ -11,6 +11,7 @@ from sidecar.pipeline.ingest.records import REJECTED, ROWS, Parsed
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.streaming import sink as sinks
 from sidecar.pipeline.streaming.sink import BatchSink, OtherStreamError
+from sidecar.pipeline.tables.commits import newest
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import GOLD_REPLAY, QUARANTINE, SILVER_VOLUME, Table
 from tests.pipeline.build import rows_in
@@ -55,6 +56,7 @@ def test_a_batch_that_is_written_again_is_there_once(
     assert [0, 1, 2, 3, 4] == offsets()
     again.write(spark.range(5, 6), 3)
     assert [0, 1, 2, 3, 4, 5] == offsets()
+    assert 1 == len(newest(again.folder).files(QUARANTINE))
 
 
 def test_a_stream_with_another_checkpoint_is_refused(tmp_path: Path) -> None:

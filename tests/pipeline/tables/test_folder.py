@@ -45,6 +45,8 @@ def test_workers_get_it_with_their_task(tmp_path: Path) -> None:
     folder.replace("used", b"")
     there = pickle.loads(pickle.dumps(folder))
     assert there == folder
+    # A connection may hold credentials.
+    assert {"address"} == set(vars(there)) < set(vars(folder))
     with there.open_output("x/dt=1/a.parquet") as output:
         output.write(b"rows")
     with there.open_input("x/dt=1/a.parquet") as opened:
