@@ -108,14 +108,16 @@ def check_tables(
     """
     if "silver" in stages:
         return
-    from sidecar.pipeline.tables.commits import pinned  # noqa: PLC0415 - of the extra
+    from sidecar.pipeline.tables.commits import is_finished, pinned  # noqa: PLC0415 - of the extra
     from sidecar.pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
     from sidecar.pipeline.tables.parquet_files import day_of  # noqa: PLC0415 - as above
 
-    # What a killed run has decided, the job finishes: its days are not looked at here.
     folder = Folder.of(out)
     folder.check_store()
     tables = pinned(folder)
+    if not is_finished(tables):
+        # The job finishes them first, and then there may be all that is wanted.
+        return
     if {"usage", "replay"} & set(stages):
         files = tables.files(SILVER_REQUEST)
         of_files = (day_of(SILVER_REQUEST, file) for file in files)

@@ -160,11 +160,16 @@ def recovered(folder: Folder) -> tuple[Pinned, bool]:
         OtherFormatError: they are of another version of this program.
     """
     now = pinned(folder)
-    last = _last(folder)
-    if last is None or last <= now.number:
+    last = _unfinished(now)
+    if last is None:
         return now, False
     text = folder.read(_record(last))
     return _finished(now, _decoded(folder, text or b"", _Record)), True
+
+
+def is_finished(tables: Pinned) -> bool:
+    """Whether these are all that was decided; else the next run finishes one that was killed."""
+    return _unfinished(tables) is None
 
 
 def begin(before: Pinned) -> bool:
@@ -456,6 +461,12 @@ def _last(folder: Folder) -> int | None:
     """The number of the last record; None for none."""
     names = [name for name in folder.names(RECORDS) if name.endswith(".json")]
     return int(names[-1].removesuffix(".json")) if names else None
+
+
+def _unfinished(tables: Pinned) -> int | None:
+    """The number of a record whose run was killed before all was committed; None for none."""
+    last = _last(tables.folder)
+    return last if last is not None and last > tables.number else None
 
 
 def _record(number: int) -> str:

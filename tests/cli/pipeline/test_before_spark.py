@@ -139,6 +139,16 @@ def test_a_stage_wants_the_tables_before_it(tmp_path: Path) -> None:
     check_tables(out, ["silver", "usage", "replay", "recommend", "forecast"], None, None)
 
 
+def test_what_a_killed_run_has_decided_is_left_to_the_job(tmp_path: Path) -> None:
+    """The next command finishes it, also where it was the first run of all."""
+    committed(tmp_path, SILVER_REQUEST, {"dt": DAY, "broker": 1})
+    (tmp_path / "_manifest.json").unlink()
+    check_tables(str(tmp_path), ["usage"], None, None)
+    (tmp_path / "_commits" / "00000000000000000001.json").unlink()
+    with pytest.raises(NotThereError, match="there are no requests in the tables"):
+        check_tables(str(tmp_path), ["usage"], None, None)
+
+
 def test_missing_days_are_reported_with_the_days_that_exist(tmp_path: Path) -> None:
     """The message does not say that there are no tables."""
     days = (DAY, DAY + timedelta(days=1))
