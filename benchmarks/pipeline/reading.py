@@ -32,7 +32,7 @@ from sidecar.pipeline.tables.commits import begin, pinned
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import TableFile, files_of
 from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST
-from sidecar.pipeline.tables.store import Store
+from sidecar.pipeline.tables.store import Store, commit_all
 
 _TURNS: Final = 3
 _PARSE: Final = 0.25
@@ -105,16 +105,16 @@ def written(spark: SparkSession, logs: Path, out: Path) -> tuple[TableFile, ...]
     rejected = store.target(QUARANTINE)
     reports = write_requests(spark, parts, store.target(SILVER_REQUEST), rejected, Span())
     store.add(SILVER_REQUEST, files_of(reports, SILVER_REQUEST))
-    store.commit("a benchmark", datetime.now(UTC))
+    commit_all([store], "a benchmark", datetime.now(UTC))
     return _store(spark, out).files(SILVER_REQUEST)
 
 
 def _usage(spark: SparkSession, logs: Path, out: Path) -> None:
     """As ``pipeline usage --request-logs`` writes and commits it."""
     shutil.rmtree(out, ignore_errors=True)
-    store, now = _store(spark, out), datetime.now(UTC)
-    STAGES[Stage.USAGE](Run(spark, store, Inputs(RequestLogs(str(logs))), Options(now)))
-    store.commit("a benchmark", now)
+    store, now, asked = _store(spark, out), datetime.now(UTC), RequestLogs(str(logs))
+    STAGES[Stage.USAGE](Run(spark, store, Inputs(asked), Options(now), asked.files()))
+    commit_all([store], "a benchmark", now)
 
 
 def _store(spark: SparkSession, out: Path) -> Store:

@@ -79,9 +79,12 @@ class History:
         self._untidy = _Trouble(f"the volume history in {folder.path} is not packed or bounded")
         self._is_bounded = False
         self._is_placed = False
+        self._cluster_id: str | None = None
 
     def record(self, observation: Observation) -> None:
-        """Queues an observation."""
+        """Queues an observation; one that is partial is of the cluster that was last named."""
+        if observation.membership is not None and observation.membership.cluster_id is not None:
+            self._cluster_id = observation.membership.cluster_id
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             self.counts.lost += 1
@@ -128,7 +131,8 @@ class History:
         if not self._is_placed:
             self._is_placed = True
             _warn_of_data_volume(self.folder, observation)
-        self.folder.append(to_line(observation, self.folder.origin, observed_s), observed_s)
+        line = to_line(observation, self.folder.origin, observed_s, self._cluster_id)
+        self.folder.append(line, observed_s)
 
     async def _tidy(self, observed_s: float) -> None:
         try:

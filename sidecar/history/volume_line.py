@@ -5,10 +5,11 @@ sidecar kafka-0-7070 at 0.5 s of 1970 (one line)::
 
     {"time":"1970-01-01T00:00:00.500Z","origin":"kafka-0-7070","brokers":[1],
      "volumes":[{"broker_id":1,"log_dir":"/d1","total_bytes":100,"available_bytes":25}],
-     "offline":[{"broker_id":1,"log_dir":"/d2"}]}
+     "offline":[{"broker_id":1,"log_dir":"/d2"}],"cluster_id":"MkU3OEVBNTcwNTJENDM2Qg"}
 
 The time is when the observation was complete: a broker may have answered sooner, by the poll's
 deadline (10 s) at most, or since an earlier poll if it is slow. ``brokers`` are those who answered.
+``cluster_id`` is Kafka's; it is left out while the brokers have not told it.
 """
 
 import time
@@ -25,7 +26,7 @@ class LogDirLine(msgspec.Struct, gc=False):
     log_dir: str
 
 
-class VolumeLine(msgspec.Struct, gc=False):
+class VolumeLine(msgspec.Struct, gc=False, omit_defaults=True):
     """A line."""
 
     time: str
@@ -33,9 +34,12 @@ class VolumeLine(msgspec.Struct, gc=False):
     brokers: list[int]
     volumes: list[Volume]
     offline: list[LogDirLine]
+    cluster_id: str | None = None
 
 
-def to_line(observation: Observation, origin: str, observed_s: float) -> bytes:
+def to_line(
+    observation: Observation, origin: str, observed_s: float, cluster_id: str | None = None
+) -> bytes:
     """An observation as JSON, with the newline; ``observed_s`` is in epoch seconds."""
     readings = [each for each in observation.answers.values() if isinstance(each, Reading)]
     readings.sort(key=lambda reading: reading.broker_id)
@@ -49,6 +53,7 @@ def to_line(observation: Observation, origin: str, observed_s: float) -> bytes:
             for reading in readings
             for each in reading.offline
         ],
+        cluster_id=cluster_id,
     )
     return msgspec.json.encode(line) + b"\n"
 

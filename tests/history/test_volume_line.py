@@ -22,9 +22,11 @@ def test_a_line_is_the_documented_one() -> None:
     expected = (
         b'{"time":"1970-01-01T00:00:00.500Z","origin":"kafka-0-7070","brokers":[1],'
         b'"volumes":[{"broker_id":1,"log_dir":"/d1","total_bytes":100,"available_bytes":25}],'
-        b'"offline":[{"broker_id":1,"log_dir":"/d2"}]}\n'
+        b'"offline":[{"broker_id":1,"log_dir":"/d2"}],"cluster_id":"MkU3OEVBNTcwNTJENDM2Qg"}\n'
     )
-    assert expected == to_line(Observation(0.0, "poll", None, {1: BROKER_1}), "kafka-0-7070", 0.5)
+    seen = Observation(0.0, "poll", None, {1: BROKER_1})
+    assert expected == to_line(seen, "kafka-0-7070", 0.5, "MkU3OEVBNTcwNTJENDM2Qg")
+    assert b"cluster_id" not in to_line(seen, "kafka-0-7070", 0.5)
 
 
 def test_brokers_are_in_order_and_those_without_an_answer_are_not_there() -> None:

@@ -12,7 +12,7 @@ from sidecar.pipeline.tables.arrow import arrow_schema
 from sidecar.pipeline.tables.commits import Change, Pinned, begin, commit, newest, recovered
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import TableFile, Target, day_of
-from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, Table
+from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, UNNAMED, Table
 from sidecar.pipeline.tables.store import Store
 from sidecar.pipeline.usage.usage_reader import UsageRows
 
@@ -36,18 +36,22 @@ def rows_in(out: Path | str, table: Table) -> list[dict[str, Any]]:
     folder = Folder.of(str(out))
     found = []
     for written in newest(folder).files(table):
-        values = dict(zip(table.partitions, written.values, strict=True))
+        values = dict(zip(table.folders, written.values, strict=True))
         with TableFile(folder, table, written).open() as opened:
             found += [values | row for row in opened.read().to_pylist()]
     return found
 
 
 def files_of(
-    out: Path, table: Table, rows: Iterable[dict[str, Any]], run: str = "test"
+    out: Path,
+    table: Table,
+    rows: Iterable[dict[str, Any]],
+    run: str = "test",
+    cluster: str = UNNAMED,
 ) -> tuple[TableFile, ...]:
     """Writes rows as a task does; columns that a row leaves out are null; they are in no table."""
     folder = Folder.of(str(out))
-    writer = Target(folder, table, run).writer(0)
+    writer = Target(folder, table, run, cluster).writer(0)
     writer.write(pa.Table.from_pylist(list(rows), arrow_schema(table.columns)))
     written = writer.close()[table.name]
     assert writer.problem is None
@@ -66,10 +70,12 @@ def usage_rows(
     return UsageRows(spark, files_of(out, GOLD_USAGE_1S, dated), since, until)
 
 
-def committed(out: Path, table: Table, *rows: dict[str, Any], run: str = "test") -> Pinned:
-    """Puts rows into a table in place of those of the same days."""
+def committed(
+    out: Path, table: Table, *rows: dict[str, Any], run: str = "test", cluster: str = UNNAMED
+) -> Pinned:
+    """Puts rows of a cluster into a table in place of its rows of the same days."""
     before, _ = recovered(Folder.of(str(out)))
     begin(before)
-    files = [file.written for file in files_of(out, table, rows, run)]
+    files = [file.written for file in files_of(out, table, rows, run, cluster)]
     days = sorted({str(day) for file in files for day in [day_of(table, file)] if day})
-    return commit(before, [Change(table.name, files, days or None)], "a test", NOW)
+    return commit(before, [Change(table.name, files, days or None, cluster)], "a test", NOW)

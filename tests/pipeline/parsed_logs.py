@@ -7,7 +7,6 @@ from pyspark.sql import functions as sql
 from sidecar.pipeline.ingest.log_parts import parse_part, parts_of
 from sidecar.pipeline.ingest.records import REJECTED, ROWS
 from sidecar.pipeline.ingest.request_logs import RequestLogs
-from sidecar.pipeline.ingest.stored_logs import log_files
 from sidecar.pipeline.tables.schemas import SILVER_REQUEST
 
 
@@ -28,8 +27,7 @@ def silver_request(rows: DataFrame) -> DataFrame:
 
 def parsed(logs: RequestLogs) -> tuple[pa.Table, pa.Table]:
     """Returns rows, and lines that can't be read."""
-    files = log_files(logs.path, logs.zones, logs.broker_pattern)
-    both = [one for part in parts_of(files, logs.split_bytes) for one in parse_part(part)]
+    both = [one for part in parts_of(logs.files(), logs.split_bytes) for one in parse_part(part)]
     return (
         pa.Table.from_batches([one.rows for one in both], ROWS).combine_chunks(),
         pa.Table.from_batches([one.rejected for one in both], REJECTED).combine_chunks(),

@@ -10,10 +10,10 @@ import os
 import re
 import socket
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sidecar.cli.pipeline.job_options import JobOptions
 from sidecar.errors import SettingsError, SidecarError
 from sidecar.pipeline.ingest.paths import Zones
 from sidecar.pipeline.tables.days import asked_days, no_requests
@@ -86,21 +86,12 @@ def check_stream(out: str) -> None:
     refuse_stream(_free(out))
 
 
-def check_tables(
-    out: str,
-    stages: Sequence[str],
-    since: datetime | None,
-    until: datetime | None,
-    *,
-    candidates: int = 0,
-) -> None:
+def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0) -> None:
     """Refuses stages that lack what those before them make.
 
     Args:
-        out: the folder of the tables.
+        job: where the tables are, and what is requested of them.
         stages: by name, in their order; if the first is "silver", there will be tables.
-        since: UTC; None for no bound.
-        until: UTC; None for no bound.
         candidates: how many quotas are to be tried in a replay.
 
     Raises:
@@ -112,6 +103,7 @@ def check_tables(
     from sidecar.pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
     from sidecar.pipeline.tables.parquet_files import day_of  # noqa: PLC0415 - as above
 
+    out = job.out
     folder = Folder.of(out)
     folder.check_store()
     tables = pinned(folder)
@@ -119,10 +111,13 @@ def check_tables(
         # The job finishes them first, and then there may be all that is wanted.
         return
     if {"usage", "replay"} & set(stages):
-        files = tables.files(SILVER_REQUEST)
-        of_files = (day_of(SILVER_REQUEST, file) for file in files)
+        of_files = (
+            day_of(SILVER_REQUEST, file)
+            for file in tables.files(SILVER_REQUEST)
+            if job.cluster_id in (None, file.cluster)
+        )
         days = sorted({day for day in of_files if day is not None})
-        if not asked_days(days, since, until):
+        if not asked_days(days, job.since, job.until):
             raise NotThereError(no_requests(days))
     if "replay" in stages and candidates:
         _need(tables, GOLD_USAGE_1S, f"pipeline usage --out {out}`, or say `--candidates 0")
@@ -133,15 +128,17 @@ def check_tables(
         _need(tables, SILVER_VOLUME, f"pipeline silver --volumes PATH --out {out}")
 
 
-def check_logs(path: str, zones: Iterable[str], broker_pattern: str | None) -> None:
-    """Refuses request logs that are not there, or whose broker is unknown.
+def check_logs(
+    path: str, zones: Iterable[str], broker_pattern: str | None, cluster: str | None = None
+) -> None:
+    """Refuses request logs that are not there, or whose broker or cluster is unknown.
 
     Raises:
         SidecarError: they aren't, or it is.
     """
     from sidecar.pipeline.ingest.stored_logs import log_files  # noqa: PLC0415 - of the extra
 
-    log_files(path, Zones.of(zones), broker_pattern)
+    log_files(path, Zones.of(zones), broker_pattern, cluster)
 
 
 def check_volumes(path: str) -> None:

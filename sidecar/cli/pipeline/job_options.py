@@ -20,6 +20,7 @@ import click
 
 from sidecar.cli.options import gathered, shown
 from sidecar.cli.pipeline.spark_options import CONF
+from sidecar.pipeline.ingest.clusters import ClusterError, cluster_name
 from sidecar.pipeline.recommend.terms import FLOORS, TermsError, floor
 from sidecar.pipeline.runtime.addresses import address_of
 
@@ -69,6 +70,13 @@ def _place(_: click.Context, __: click.Parameter, path: str | None) -> str | Non
     return path
 
 
+def _cluster(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    try:
+        return None if name is None else cluster_name(name)
+    except ClusterError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 def _candidates(_: click.Context, __: click.Parameter, count: int) -> int:
     # A sweep has two ends.
     if count == 1:
@@ -96,6 +104,7 @@ class JobOptions:
     """How the job is run, from the command line: see each option's help. Times are UTC."""
 
     out: str
+    cluster_id: str | None = None
     master: str | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -175,8 +184,15 @@ ZONE: Final = click.option(
 BROKER_PATTERN: Final = click.option(
     "--broker-pattern",
     metavar="REGEX",
-    help="Finds the broker's id in a file's path, with a group named broker; by default broker-3,"
-    " kafka-3, or a folder 3.",
+    help="Finds the broker's id in a file's path, with a group named broker, and the cluster's name"
+    " in one named cluster; by default broker-3, kafka-3, or a folder 3, and cluster_id=eu.",
+)
+CLUSTER_ID: Final = click.option(
+    "--cluster-id",
+    metavar="NAME",
+    callback=_cluster,
+    help="The cluster that it is about: the name of what no path names a cluster of; other"
+    " clusters' files and rows are left out. By default all, as paths and the volume history say.",
 )
 
 
@@ -193,6 +209,7 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
             callback=_place,
             help="The folder of the tables; s3:// and gs:// too.",
         ),
+        CLUSTER_ID,
         click.option(
             "--master",
             metavar="URL",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from sidecar.cli.pipeline.job_options import NEW_FILE
+from sidecar.cli.pipeline.job_options import CLUSTER_ID, NEW_FILE
 from sidecar.errors import SettingsError
 
 
@@ -27,15 +27,16 @@ Examples:
     type=NEW_FILE,
     help="The page; by default report.html in the folder of the tables.",
 )
-def command(out: str, html: Path | None) -> None:
+@CLUSTER_ID
+def command(out: str, html: Path | None, cluster_id: str | None) -> None:
     """Write one page that loads nothing: plots, and tables to sort.
 
-    Needs no Spark.
+    Of several clusters each has a page, and report.html leads to them. Needs no Spark.
     """
     from sidecar.cli.pipeline.running import need_extra, write_report  # noqa: PLC0415 - as its own imports
 
     need_extra()
-    page = write_report(out, html)
+    page = write_report(out, html, cluster_id)
     if page is None:
         raise SettingsError((f"{out} is in object storage: name the page with --html",))
     click.echo(f"{page}: {page.stat().st_size / 1e3:,.0f} kB")

@@ -139,9 +139,9 @@ def _check(
     check_master(job.master)
     check_batch(job.out)
     if inputs is None:
-        check_tables(job.out, stages, job.since, job.until, candidates=tried.candidates)
+        check_tables(job, stages, candidates=tried.candidates)
     if inputs is not None and inputs.request_logs is not None:
-        check_logs(inputs.request_logs, inputs.zone, inputs.broker_pattern)
+        check_logs(inputs.request_logs, inputs.zone, inputs.broker_pattern, job.cluster_id)
     if inputs is not None and inputs.volumes is not None:
         check_volumes(inputs.volumes)
 
@@ -169,24 +169,36 @@ def _interruptible() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def write_report(out: str, page: Path | None = None) -> Path | None:
-    """Writes the page of the tables.
+def write_report(out: str, page: Path | None = None, cluster: str | None = None) -> Path | None:
+    """Writes the page of the tables, or one of each cluster and one that leads to them.
 
     Args:
         out: the folder of the tables.
         page: where; None: beside them.
+        cluster: of whose rows; None: of all clusters'.
 
     Returns:
         Where it is; None where nothing was written, since the tables are in object storage.
     """
-    from sidecar.pipeline.report import report  # noqa: PLC0415 - as above
-    from sidecar.pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
+    from sidecar.pipeline.report import contents, report  # noqa: PLC0415 - as above
+    from sidecar.pipeline.report.reading import clusters_in, read_tables  # noqa: PLC0415 - as above
     from sidecar.pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
+    from sidecar.pipeline.tables.schemas import UNNAMED  # noqa: PLC0415 - as above
 
     here = Folder.of(out).here
     page = page or (None if here is None else here / "report.html")
-    if page is not None:
-        write_file(page, report(read_tables(out), datetime.now(UTC)))
+    if page is None:
+        return None
+    now = datetime.now(UTC)
+    clusters = [cluster] if cluster is not None else clusters_in(out) or [UNNAMED]
+    pages = {each: page.with_stem(f"{page.stem}-{each}") for each in clusters}
+    if len(clusters) == 1:
+        pages = dict.fromkeys(clusters, page)
+    for each, path in pages.items():
+        name = None if each == UNNAMED else each
+        write_file(path, report(read_tables(out, each), now, name))
+    if len(clusters) > 1:
+        write_file(page, contents({each: path.name for each, path in pages.items()}, now))
     return page
 
 
@@ -245,6 +257,8 @@ def options_of(
     document = None if terms.capacity is None else _capacity_document(terms.capacity)
     return Options(
         now=datetime.now(UTC),
+        cluster=job.cluster_id,
+        one_cluster=terms.plan is not None,
         as_of=disks.as_of,
         since=job.since,
         until=job.until,

@@ -33,6 +33,8 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
 def document(outcome: "Outcome") -> dict[str, object]:
     """For programs."""
     return {
+        "clusters": list(outcome.clusters),
+        "left_out": outcome.left_out,
         "days": [day.isoformat() for day in outcome.days],
         "rows": outcome.rows,
         "files": outcome.files,
@@ -48,6 +50,9 @@ def text(outcome: "Outcome") -> str:
     lines = []
     if outcome.rolled_forward:
         lines.append("an earlier run was killed while it replaced tables: finished first")
+    if len(outcome.clusters) > 1:
+        lines.append(f"clusters: {', '.join(outcome.clusters)}")
+    lines += [f"left out: {cluster}: {why}" for cluster, why in outcome.left_out.items()]
     if outcome.files:
         lines.append(f"{counted(outcome.files, 'request log')}, {outcome.bytes / 1e6:,.1f} MB")
     lines += [f"{name}: {counted(count, 'row')}" for name, count in outcome.rows.items()]

@@ -1,7 +1,8 @@
 """The batch job: the one place where the pipeline's tables are read and written.
 
 Stages write files that are in no table yet; at the end all that was written is put in place of what
-was, or nothing is (``tables.commits``). Two runs never write to one folder at a time.
+was, or nothing is (``tables.commits``). Two runs never write to one folder at a time. Each stage is
+run for one cluster after the other (``clusters``).
 
 Example: ``run(spark, "tables", inputs, options, stages=[Stage.SILVER, Stage.USAGE])`` of logs of
 21 November replaces that day in silver_request and gold_usage_1s. Killed before its end, it has
@@ -10,7 +11,8 @@ changed nothing.
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from operator import itemgetter
@@ -18,14 +20,15 @@ from operator import itemgetter
 from pyspark.sql import SparkSession
 
 from sidecar.errors import SidecarError
-from sidecar.pipeline.batch.run import Inputs, Options, Run
-from sidecar.pipeline.batch.stages import STAGES, Stage
+from sidecar.pipeline.batch.clusters import runs_of
+from sidecar.pipeline.batch.run import Inputs, NoneReadError, Options, Run
+from sidecar.pipeline.batch.stages import STAGES, Stage, has_inputs
 from sidecar.pipeline.runtime.object_storage import storage_failures
-from sidecar.pipeline.tables.commits import Pinned, begin, recovered, upkeep, withdraw
+from sidecar.pipeline.tables.commits import begin, recovered, upkeep, withdraw
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.lease import leased
 from sidecar.pipeline.tables.schemas import GOLD_RECOMMENDATION, GOLD_REPLAY
-from sidecar.pipeline.tables.store import Store
+from sidecar.pipeline.tables.store import Store, commit_all
 from sidecar.pipeline.tables.writers import refuse_batch
 
 
@@ -34,6 +37,8 @@ class Outcome:
     """What a run did.
 
     Attributes:
+        clusters: that it was about.
+        left_out: other clusters, whose tables are as they were, with the reason.
         days: that were replaced, in any table.
         rows: of each table that was written, in the days that were.
         files: of request logs, that were read.
@@ -46,6 +51,8 @@ class Outcome:
         rolled_forward: whether an earlier run, that was killed, was finished first.
     """
 
+    clusters: tuple[str, ...]
+    left_out: Mapping[str, str]
     days: tuple[date, ...]
     rows: Mapping[str, int]
     files: int
@@ -77,12 +84,12 @@ def run(
         refuse_batch(folder)
         before, was_finished = recovered(folder)
         is_new = begin(before)
-        job = Run(spark, Store(spark, before), inputs, options)
         try:
-            outcome, after = _outcome(job, stages, report, holder, was_finished=was_finished)
+            with runs_of(spark, before, inputs, options) as runs:
+                left_out = _run_stages(runs, stages, report)
+                outcome = _outcome(runs, left_out, was_finished=was_finished)
+                after = commit_all([one.store for one in runs], holder, options.now)
         except SidecarError:
-            # What a kill leaves, upkeep removes in time; this run may be the last.
-            job.store.discard()
             if is_new:
                 withdraw(before)
             raise
@@ -90,36 +97,51 @@ def run(
         return outcome
 
 
-def _outcome(
-    job: Run,
-    stages: Iterable[Stage],
-    report: Callable[[Stage], None],
-    holder: str,
-    *,
-    was_finished: bool,
-) -> tuple[Outcome, Pinned]:
-    store = job.store
+def _run_stages(
+    runs: list[Run], stages: Iterable[Stage], report: Callable[[Stage], None]
+) -> Mapping[str, str]:
+    """Runs stages, and removes the runs of clusters whose logs have nothing of the requested time.
+
+    Returns:
+        Why, by cluster. Where that is all of them it is raised.
+    """
+    left_out: dict[str, str] = {}
     for stage in stages:
         report(stage)
-        STAGES[stage](job)
-    rows = {table.name: store.rows(table) for table in store.written()}
-    days = store.written_days()
-    recommended = _recommended(store)
-    replayed = _replayed(store) if job.options.scenarios else frozenset()
-    keeps_rows = None if job.options.allow_fewer else job.replaces
-    after = store.commit(holder, job.options.now, keeps_rows)
-    outcome = Outcome(
-        days=days,
+        # Where no cluster has what it reads, the first one says what is missing.
+        for one in [one for one in runs if has_inputs(stage, one)] or runs[:1]:
+            try:
+                STAGES[stage](one)
+            except NoneReadError as error:
+                if len(runs) == 1:
+                    raise
+                one.store.discard()
+                runs.remove(one)
+                left_out[one.store.cluster] = str(error)
+    for one in runs:
+        if not one.options.allow_fewer:
+            one.store.refuse_fewer(one.replaces)
+    return left_out
+
+
+def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: bool) -> Outcome:
+    rows: Counter[str] = Counter()
+    for one in runs:
+        rows.update({table.name: one.store.rows(table) for table in one.store.written()})
+    replayed = [_replayed(one.store) for one in runs if one.options.scenarios]
+    return Outcome(
+        clusters=tuple(one.store.cluster for one in runs),
+        left_out=left_out,
+        days=tuple(sorted({day for one in runs for day in one.store.written_days()})),
         rows=rows,
-        files=job.files,
-        bytes=job.bytes,
-        quarantined=job.quarantined,
-        unknown=job.unknown,
-        recommended=recommended,
-        replayed=replayed,
+        files=sum(one.files for one in runs),
+        bytes=sum(one.bytes for one in runs),
+        quarantined=sum(one.quarantined for one in runs),
+        unknown=sum(one.unknown for one in runs),
+        recommended=tuple(row for one in runs for row in _recommended(one.store)),
+        replayed=frozenset[tuple[str, str]]().union(*replayed),
         rolled_forward=was_finished,
     )
-    return outcome, after
 
 
 def _recommended(store: Store) -> tuple[Mapping[str, object], ...]:

@@ -9,7 +9,7 @@ Example: logs of 21 November replace that day of gold_usage_1s; silver_request s
 
 from datetime import date
 
-from sidecar.pipeline.batch.run import InputsError, Run
+from sidecar.pipeline.batch.run import NoneReadError, Run
 from sidecar.pipeline.batch.silver_stage import found, none_read, quarantine
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.silver.request_writer import Span
@@ -39,4 +39,4 @@ def usage_of_logs(run: Run, logs: RequestLogs) -> None:
     store.leave_out(GOLD_USAGE_1S, ends)
     quarantine(run, reports, parts)
     if not store.written_days(GOLD_USAGE_1S):
-        raise InputsError(none_read(logs, reports))
+        raise NoneReadError(none_read(logs, reports))

@@ -1,6 +1,6 @@
 """What a run of the batch job gets, and what its stages pass on.
 
-Example: ``Run(spark, store, Inputs(volumes="history"), Options(now))`` makes the disks' tables.
+Example: logs of eu and of us are two runs of each stage, one with the store of eu's rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,12 @@ from pyspark.sql import SparkSession
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.forecast.volume_forecast import Forecasting
+from sidecar.pipeline.ingest.paths import LogFile
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.recommend.terms import Terms
 from sidecar.pipeline.replay.scenarios import Scenario
 from sidecar.pipeline.silver.requests import Requests
+from sidecar.pipeline.silver.volume_table import History
 from sidecar.pipeline.tables.schemas import SILVER_REQUEST, Table
 from sidecar.pipeline.tables.store import Store
 from sidecar.quotas.entities import ClientQuotas
@@ -22,6 +24,10 @@ from sidecar.quotas.entities import ClientQuotas
 
 class InputsError(SidecarError):
     """A stage lacks what it reads."""
+
+
+class NoneReadError(InputsError):
+    """The logs have no request of the requested time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,8 @@ class Options:
 
     Attributes:
         now: when the run began, UTC.
+        cluster: that it is about; None: all that are read, or that the tables have.
+        one_cluster: whether more than one is refused.
         as_of: when forecasts begin, UTC; None: with the newest reading of a volume.
         since: requests that were answered before are not read; None: from the first.
         until: requests that were answered then or later are not read; None: to the last.
@@ -63,6 +71,8 @@ class Options:
     """
 
     now: datetime
+    cluster: str | None = None
+    one_cluster: bool = False
     as_of: datetime | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -77,13 +87,15 @@ class Options:
 
 @dataclass(slots=True)
 class Run:
-    """A run of stages.
+    """A run of stages for a cluster.
 
     Attributes:
         spark: its time zone is UTC.
-        store: of the tables.
+        store: of the cluster's tables.
         inputs: what is read.
         options: how.
+        logs: the files of its request logs.
+        history: with its volumes; None: there are none of it.
         files: of request logs, that were read.
         bytes: of them, as they are stored.
         quarantined: lines that can't be read.
@@ -96,6 +108,8 @@ class Run:
     store: Store
     inputs: Inputs
     options: Options
+    logs: tuple[LogFile, ...] = ()
+    history: History | None = None
     files: int = field(default=0, init=False)
     bytes: int = field(default=0, init=False)
     quarantined: int = field(default=0, init=False)

@@ -10,14 +10,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from sidecar.pipeline.batch.run import InputsError, Run, time_of
+from sidecar.pipeline.batch.run import InputsError, NoneReadError, Run, time_of
 from sidecar.pipeline.ingest.log_parts import Part, parts_of
 from sidecar.pipeline.ingest.request_logs import RequestLogs
-from sidecar.pipeline.ingest.stored_logs import log_files
 from sidecar.pipeline.silver.dim_topic import dim_topic
 from sidecar.pipeline.silver.quota_config import silver_quota_config, snapshot_rows
 from sidecar.pipeline.silver.request_writer import Span, write_requests
-from sidecar.pipeline.silver.volume_table import history_lines, one_per_slot, silver_volume
+from sidecar.pipeline.silver.volume_table import History, one_per_slot
 from sidecar.pipeline.tables.parquet_files import Report, files_of
 from sidecar.pipeline.tables.schemas import (
     DIM_TOPIC,
@@ -38,12 +37,12 @@ def silver(run: Run) -> None:
     inputs = run.inputs
     if inputs.request_logs is None and inputs.volumes is None and inputs.quotas is None:
         raise InputsError("name what to read: --request-logs, --volumes, --quotas")
-    if inputs.request_logs is not None:
+    if inputs.request_logs is not None and run.logs:
         _silver_request(run, inputs.request_logs)
-    if inputs.request_logs is not None or inputs.quotas is not None:
+    if run.logs or inputs.quotas is not None:
         _topics_and_quotas(run)
-    if inputs.volumes is not None:
-        _silver_volume(run, inputs.volumes)
+    if run.history is not None:
+        _silver_volume(run, run.history)
 
 
 def changes(run: Run) -> DataFrame:
@@ -71,7 +70,7 @@ def changes(run: Run) -> DataFrame:
 def _topics_and_quotas(run: Run) -> None:
     inputs, store = run.inputs, run.store
     found = changes(run)
-    if inputs.request_logs is not None:
+    if run.logs:
         store.write(DIM_TOPIC, dim_topic(found))
     rows = () if inputs.quotas is None else snapshot_rows(inputs.quotas.quotas)
     as_of = None if inputs.quotas is None else inputs.quotas.as_of
@@ -87,18 +86,13 @@ def _silver_request(run: Run, logs: RequestLogs) -> None:
     store.add(SILVER_REQUEST, files_of(reports, SILVER_REQUEST))
     quarantine(run, reports, parts)
     if not store.written_days(SILVER_REQUEST):
-        raise InputsError(none_read(logs, reports))
+        raise NoneReadError(none_read(logs, reports))
 
 
 def found(run: Run, logs: RequestLogs) -> list[Part]:
-    """The parts of the logs, whose files the run takes note of.
-
-    Raises:
-        RequestLogsError: what is wrong with the path.
-    """
-    files = log_files(logs.path, logs.zones, logs.broker_pattern)
-    run.files, run.bytes = len(files), sum(file.size for file in files)
-    return parts_of(files, logs.split_bytes)
+    """The parts of the logs, whose files the run takes note of."""
+    run.files, run.bytes = len(run.logs), sum(file.size for file in run.logs)
+    return parts_of(run.logs, logs.split_bytes)
 
 
 def none_read(logs: RequestLogs, reports: Sequence[Report]) -> str:
@@ -129,15 +123,8 @@ def quarantine(run: Run, reports: Sequence[Report], parts: Sequence[Part]) -> No
     store.add(QUARANTINE, files)
 
 
-def _silver_volume(run: Run, path: str) -> None:
+def _silver_volume(run: Run, history: History) -> None:
     """What is read is added to the days that are there: the oldest history goes by the hour."""
-    readings = silver_volume(history_lines(run.spark, path))
-    there = set(run.store.days_of(SILVER_VOLUME))
-    if there:
-        readings = readings.persist()
-    try:
-        days = {row["dt"] for row in readings.select("dt").distinct().collect()} if there else ()
-        kept = run.store.read(SILVER_VOLUME, there.intersection(days))
-        run.store.write(SILVER_VOLUME, one_per_slot(kept.unionByName(readings)))
-    finally:
-        readings.unpersist()
+    cluster = run.store.cluster
+    kept = run.store.read(SILVER_VOLUME, history.days[cluster])
+    run.store.write(SILVER_VOLUME, one_per_slot(kept.unionByName(history.of(cluster))))

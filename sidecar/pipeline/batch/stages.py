@@ -63,7 +63,7 @@ class Stage(StrEnum):
 
 def _usage(run: Run) -> None:
     logs = run.inputs.request_logs
-    if logs is not None and SILVER_REQUEST not in run.store.written():
+    if logs is not None and run.logs and SILVER_REQUEST not in run.store.written():
         usage_of_logs(run, logs)
         return
     days = _gold_days(run)
@@ -121,6 +121,19 @@ STAGES: Final[Mapping[Stage, Callable[[Run], None]]] = {
     Stage.FORECAST: _forecast,
 }
 """What each does; raises ``SidecarError`` when it can't."""
+
+
+def has_inputs(stage: Stage, run: Run) -> bool:
+    """Whether a cluster has what a stage reads: one of several may have no logs, or no volumes."""
+    match stage:
+        case Stage.SILVER:
+            return True
+        case Stage.USAGE | Stage.REPLAY:
+            return bool(run.logs or _asked_days(run))
+        case Stage.RECOMMEND:
+            return bool(run.store.days_of(GOLD_REPLAY))
+        case Stage.FORECAST:
+            return bool(run.store.days_of(SILVER_VOLUME))
 
 
 def _gold_days(run: Run) -> tuple[date, ...]:

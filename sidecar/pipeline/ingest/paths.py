@@ -5,7 +5,7 @@ A path is a file, a folder (all files below it but hidden ones) or a glob (``*``
 ``gs://``, ``hdfs://``; a ``?`` there begins options, as in ``s3://bucket/logs?region=eu-west-1``,
 which are no part of a file's name); ``stored_logs`` finds them. A file's broker is in its path:
 ``broker-3``, ``kafka-3``, ``broker=3`` or a folder ``3``, the last one of them; or a pattern of the
-caller's, with a group named ``broker``.
+caller's, with a group named ``broker``. ``clusters`` finds its cluster.
 
 Example: ``/logs/my-cluster-kafka-3/kafka-request.log.2026-11-20-10.gz`` is broker 3's, packed; with
 the zones ``Europe/Berlin`` and ``3=UTC`` its clock is UTC's and all others' Berlin's.
@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.ingest.file_head import Head
+from sidecar.pipeline.tables.schemas import UNNAMED
 
 NAMED: Final = r"(?:broker|kafka|node|controller)(?:[-_]?|(?:_id)?=)"
 """What is before a broker's id in a name: ``broker-``, ``kafka_``, Hive's ``broker=``."""
@@ -88,6 +89,7 @@ class LogFile:
         changed_at: when it was changed last, seconds since 1970; None: it is not known.
         head: its beginning, which it is known by when it is opened; None in object storage, where
             nothing is appended or renamed.
+        cluster: whose broker it is.
     """
 
     path: str
@@ -97,6 +99,7 @@ class LogFile:
     options: str = ""
     changed_at: float | None = None
     head: Head | None = None
+    cluster: str = UNNAMED
 
     @property
     def packed(self) -> bool:
@@ -110,10 +113,17 @@ def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS)
     Raises:
         RequestLogsError: none does.
     """
+    return broker_and_place(path, patterns)[0]
+
+
+def broker_and_place(
+    path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS
+) -> tuple[int, int]:
+    """Whose file it is, and where in the path its id ends; raises as ``broker_of``."""
     for pattern in patterns:
-        found = [match["broker"] for match in pattern.finditer(path)]
-        if found and int(found[-1]) <= _LARGEST_ID:
-            return int(found[-1])
+        found = list(pattern.finditer(path))
+        if found and int(found[-1]["broker"]) <= _LARGEST_ID:
+            return int(found[-1]["broker"]), found[-1].end("broker")
     raise RequestLogsError(
         f"{path}: its path does not name its broker; give a pattern with a group"
         r" named broker: --broker-pattern '/node-(?P<broker>\d+)/'"

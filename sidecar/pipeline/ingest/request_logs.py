@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from sidecar.pipeline.ingest.log_parts import SPLIT_BYTES
-from sidecar.pipeline.ingest.paths import ALL_UTC, Zones
+from sidecar.pipeline.ingest.paths import ALL_UTC, LogFile, Zones
+from sidecar.pipeline.ingest.stored_logs import log_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,7 @@ class RequestLogs:
     zones: Zones = ALL_UTC
     broker_pattern: str | None = None
     split_bytes: int = SPLIT_BYTES
+
+    def files(self, cluster: str | None = None) -> tuple[LogFile, ...]:
+        """The files there are now, of a cluster or of all; raises as ``stored_logs.log_files``."""
+        return log_files(self.path, self.zones, self.broker_pattern, cluster)

@@ -9,6 +9,7 @@ that the glob means; ``paths`` finds the broker of each.
 
 import errno
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from io import BufferedIOBase
@@ -17,12 +18,14 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
+from sidecar.pipeline.ingest.clusters import ClusterError, cluster_of
 from sidecar.pipeline.ingest.file_head import HEAD, Head
 from sidecar.pipeline.ingest.paths import (
     WILDCARDS,
     LogFile,
     RequestLogsError,
     Zones,
+    broker_and_place,
     broker_of,
     glob,
     patterns_of,
@@ -30,18 +33,25 @@ from sidecar.pipeline.ingest.paths import (
 from sidecar.pipeline.runtime.addresses import Address, address_of
 from sidecar.pipeline.runtime.filesystems import located, open_input
 from sidecar.pipeline.runtime.object_storage import storage_failures
+from sidecar.pipeline.tables.schemas import UNNAMED
 
 
-def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tuple[LogFile, ...]:
+def log_files(
+    path: str, zones: Zones, broker_pattern: str | None = None, cluster: str | None = None
+) -> tuple[LogFile, ...]:
     """The files of a path, by path; of a log beside its own gzip the log alone.
 
     Args:
         path: of a file, a folder or a glob.
         zones: of the brokers' clocks.
         broker_pattern: a regular expression with a group named ``broker``, to find in the path.
+        cluster: whose files they are; those whose paths name another are left out; None: as the
+            paths say, else UNNAMED.
 
     Raises:
         RequestLogsError: there are none, or the broker of one is unknown.
+        ClusterError: there are none of the cluster, or nothing says whether the logs of two
+            brokers with one id are of one cluster.
         ObjectStorageError: the store can't be reached, or refuses.
         SecretInPathError: the path holds credentials.
     """
@@ -56,11 +66,48 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
                 * bool(address.store)
             )
         )
-    return tuple(
-        LogFile(where, broker, zones.name_of(broker), info.size, address.options, _changed_at(info))
-        for where, info in found
-        for broker in (broker_of(where, patterns),)
-    )
+    files = []
+    named = set()
+    for where, info in found:
+        broker, of_path = broker_of(where, patterns), cluster_of(where, patterns)
+        named.add(of_path)
+        if cluster is None or of_path in (None, cluster):
+            files.append(
+                LogFile(
+                    where,
+                    broker,
+                    zones.name_of(broker),
+                    info.size,
+                    address.options,
+                    _changed_at(info),
+                    cluster=of_path or cluster or UNNAMED,
+                )
+            )
+    if not files:
+        others = ", ".join(sorted(filter(None, named)))
+        raise ClusterError(f"{address}: the paths name the clusters {others}, and not {cluster}")
+    if cluster is None:
+        _refuse_alike(files, patterns)
+    return tuple(files)
+
+
+def _refuse_alike(files: Iterable[LogFile], patterns: Iterable[re.Pattern[str]]) -> None:
+    """Refuses what may well be two brokers of two clusters: a/broker-3/x.log and b/broker-3/x.log.
+
+    Folders of days look like it too; there ``--cluster-id`` says that it is one cluster.
+    """
+    seen: dict[tuple[int, str], str] = {}
+    for file in files:
+        if file.cluster == UNNAMED:
+            _, place = broker_and_place(file.path, patterns)
+            before = seen.setdefault((file.broker, file.path[place:]), file.path)
+            if before != file.path:
+                raise ClusterError(
+                    f"{before} and {file.path} are both of a broker {file.broker}: of one cluster,"
+                    " then name it with --cluster-id; or of two, then name them in the paths,"
+                    " cluster_id=eu/broker-3, or by a group in --broker-pattern,"
+                    r" '/(?P<cluster>\w+)/broker-(?P<broker>\d+)/'"
+                )
 
 
 def files_of(path: str) -> dict[str, fs.FileInfo]:

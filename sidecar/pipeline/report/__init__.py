@@ -6,7 +6,7 @@ Example: ``report({"gold_usage_1s": rows, ...}, now)`` is the page; a table that
 is said to be.
 """
 
-from sidecar.pipeline.report.document import report
+from sidecar.pipeline.report.document import contents, report
 from sidecar.pipeline.report.rows import ReportError, Row
 
-__all__ = ["ReportError", "Row", "report"]
+__all__ = ["ReportError", "Row", "contents", "report"]

@@ -15,13 +15,14 @@ from sidecar.pipeline.report.rows import Row, text
 from sidecar.pipeline.report.usage import summary, usage_section
 
 
-def report(tables: Mapping[str, Sequence[Row]], now: datetime) -> str:
-    """The page.
+def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | None = None) -> str:
+    """The page of a cluster.
 
     Args:
         tables: rows by their table's name, with the columns of ``tables.schemas``. The windows of
             gold_usage_1s may be longer than a second: sum them up where there are many.
         now: when it is made, with a time zone.
+        cluster: its name; None: it has none.
 
     Raises:
         ReportError: a column holds what it should not.
@@ -35,7 +36,25 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime) -> str:
         _quarantine(tables.get("quarantine", ())),
     ]
     parts = [_head(tables), answers(tables), searched(details)]
-    return page("Kafka quotas and disks", f"Made {figures.moment(now)} UTC.", parts)
+    return page(_title(cluster), f"Made {figures.moment(now)} UTC.", parts)
+
+
+def contents(pages: Mapping[str, str], now: datetime) -> str:
+    """The page that leads to those of clusters.
+
+    Args:
+        pages: of each cluster, relative to this one.
+        now: when it is made, with a time zone.
+    """
+    items = "".join(
+        f'<li><a href="{escape(path)}">{escape(cluster)}</a></li>'
+        for cluster, path in pages.items()
+    )
+    return page(_title(None), f"Made {figures.moment(now)} UTC.", [f"<ul>{items}</ul>"])
+
+
+def _title(cluster: str | None) -> str:
+    return "Kafka quotas and disks" + ("" if cluster is None else f" of {cluster}")
 
 
 def _head(tables: Mapping[str, Sequence[Row]]) -> str:

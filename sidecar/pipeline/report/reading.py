@@ -27,6 +27,7 @@ from sidecar.pipeline.tables.schemas import (
     GOLD_USAGE_1S,
     QUARANTINE,
     SILVER_VOLUME,
+    UNNAMED,
     Table,
 )
 
@@ -38,8 +39,17 @@ _AHEAD: Final = {"batch_readahead": 1, "fragment_readahead": 1}
 """Files are small, and all that Arrow reads ahead stays in memory."""
 
 
-def read_tables(out: str) -> dict[str, list[Row]]:
-    """Rows of each table that is there, as ``report`` takes them.
+def clusters_in(out: str) -> list[str]:
+    """The clusters that the tables have rows of.
+
+    Raises:
+        SidecarError: the store can't be reached, or the tables are of another version.
+    """
+    return newest(Folder.of(out)).clusters()
+
+
+def read_tables(out: str, cluster: str = UNNAMED) -> dict[str, list[Row]]:
+    """Rows of a cluster in each table that is there, as ``report`` takes them.
 
     Raises:
         ReportError: there is no table at all, or one can't be read.
@@ -49,12 +59,12 @@ def read_tables(out: str) -> dict[str, list[Row]]:
     tables = newest(folder)
     try:
         found: dict[str, list[Row]] = {
-            table.name: list(_rows(_dataset(tables, table)))
+            table.name: list(_rows(_dataset(tables, table, cluster)))
             for table in _WHOLE
             if table.name in tables.versions
         }
         if GOLD_USAGE_1S.name in tables.versions:
-            found[GOLD_USAGE_1S.name] = _usage(_dataset(tables, GOLD_USAGE_1S))
+            found[GOLD_USAGE_1S.name] = _usage(_dataset(tables, GOLD_USAGE_1S, cluster))
     except (OSError, pa.ArrowException) as error:
         raise ReportError(f"the tables in {out} can't be read: {error}") from error
     if not found:
@@ -64,12 +74,12 @@ def read_tables(out: str) -> dict[str, list[Row]]:
     return found
 
 
-def _dataset(tables: Pinned, table: Table) -> ds.Dataset:
+def _dataset(tables: Pinned, table: Table, cluster: str) -> ds.Dataset:
     system, root = tables.folder.inner(table.name)
-    schema = arrow_schema(table.columns)
-    fields = [schema.field(name) for name in table.partitions]
+    schema = arrow_schema(table.stored)
+    fields = [schema.field(name) for name in table.folders]
     partitioning = ds.partitioning(pa.schema(fields), flavor="hive")
-    files = [f"{root}/{file.path}" for file in tables.files(table)]
+    files = [f"{root}/{file.path}" for file in tables.files(table) if file.cluster == cluster]
     return ds.dataset(
         files,
         schema=schema,

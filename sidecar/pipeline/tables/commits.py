@@ -37,7 +37,7 @@ from sidecar.pipeline.runtime.object_storage import storage_failures
 from sidecar.pipeline.tables.arrow import arrow_schema
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import NotWrittenError, Written
-from sidecar.pipeline.tables.schemas import TABLES, Table
+from sidecar.pipeline.tables.schemas import CLUSTER_ID, TABLES, UNNAMED, Table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -47,9 +47,10 @@ RECORDS: Final = "_commits"
 """The folder of batch runs' records."""
 STREAMS: Final = "_streams"
 """The folder where streams say which table is whose."""
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """Of the record, the manifest and the tables' columns; another one is refused."""
-_APP: Final = "throttle-sidecar"
+_APP: Final = "throttle-sidecar/"
+"""Before a cluster's name: the transactions of a table are of each cluster for itself."""
 _CONFIGURATION: Final = {"delta.checkpointInterval": "20"}
 _COMPACTED_BYTES: Final = 1 << 27
 _BY_NAME: Final = {table.name: table for table in TABLES}
@@ -69,17 +70,19 @@ class OtherFormatError(SidecarError):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a run has written of a table.
+    """What a run has written of a cluster's rows of a table.
 
     Attributes:
         table: its name.
         files: that it has written.
-        days: that they replace, as 2026-11-21; None: the whole table.
+        days: that they replace, as 2026-11-21; None: all of the cluster's.
+        cluster: whose rows they are.
     """
 
     table: str
     files: list[Written]
     days: list[str] | None = None
+    cluster: str = UNNAMED
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -113,11 +116,22 @@ class Pinned:
     versions: Mapping[str, int]
 
     def files(self, table: Table) -> list[Written]:
-        """The files of a table; none where it isn't there."""
+        """The files of a table, of all clusters; none where it isn't there."""
         version = self.versions.get(table.name)
         if version is None:
             return []
         return _files(_opened(self.folder, table, version), table)
+
+    def clusters(self) -> list[str]:
+        """Whose rows there are, in any table."""
+        there = (table for table in TABLES if table.name in self.versions)
+        return sorted({file.cluster for table in there for file in self.files(table)})
+
+    def has_written(self, table: Table, cluster: str) -> bool:
+        """Whether a run has ever written a cluster's rows of a table, were there none."""
+        version = self.versions.get(table.name)
+        opened = None if version is None else _opened(self.folder, table, version)
+        return opened is not None and opened.transaction_version(_APP + cluster) is not None
 
 
 def pinned(folder: Folder) -> Pinned:
@@ -292,15 +306,28 @@ def _finished(before: Pinned, record: _Record) -> Pinned:
         for change in record.changes:
             table = _BY_NAME[change.table]
             opened = _opened(folder, table)
-            known = None if opened is None else opened.transaction_version(_APP)
+            app = _APP + change.cluster
+            known = None if opened is None else opened.transaction_version(app)
             if opened is None or known is None or known < record.number:
-                transaction = (_APP, record.number)
-                made = _Commit(table, change.files, change.days or [], transaction, record.at)
+                replaced = _Replaced(change.cluster, change.days)
+                made = _Commit(table, change.files, replaced, (app, record.number), record.at)
                 opened = _commit(folder, opened, made)
             versions[table.name] = opened.version()
     manifest = _Manifest(_FORMAT, record.number, record.by, record.at, versions)
     folder.replace(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
     return Pinned(folder, record.number, versions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """The rows of a table that a commit replaces: a cluster's, of some days; None: of all."""
+
+    cluster: str
+    days: Sequence[str] | None
+
+    def filters(self) -> list[tuple[str, str, str | list[str]]]:
+        of_cluster: tuple[str, str, str | list[str]] = (CLUSTER_ID.name, "=", self.cluster)
+        return [of_cluster] if self.days is None else [of_cluster, ("dt", "in", list(self.days))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,14 +337,14 @@ class _Commit:
     Attributes:
         table: that is committed to.
         files: that are added.
-        days: that they replace; empty: the whole table; None: nothing.
+        replaced: the rows that they replace; None: none.
         transaction: the number of an app's.
         at: when, UTC.
     """
 
     table: Table
     files: Sequence[Written]
-    days: Sequence[str] | None
+    replaced: _Replaced | None
     transaction: tuple[str, int]
     at: datetime
 
@@ -341,7 +368,7 @@ def _commit(folder: Folder, opened: "DeltaTable | None", made: _Commit) -> "Delt
         AddAction(
             path=file.path,
             size=file.bytes,
-            partition_values=dict(zip(table.partitions, file.values, strict=True)),
+            partition_values=dict(zip(table.folders, file.values, strict=True)),
             modification_time=int(made.at.timestamp() * 1000),
             data_change=True,
             stats=msgspec.json.encode({"numRecords": file.rows}).decode(),
@@ -351,14 +378,14 @@ def _commit(folder: Folder, opened: "DeltaTable | None", made: _Commit) -> "Delt
     properties = CommitProperties(
         app_transactions=[Transaction(*made.transaction)], max_commit_retries=0
     )
-    schema = Schema.from_arrow(arrow_schema(table.columns))
+    schema = Schema.from_arrow(arrow_schema(table.stored))
     if opened is None:
         create_table_with_add_actions(
             folder.uri(table.name),
             schema,
             actions,
             mode="error",
-            partition_by=list(table.partitions),
+            partition_by=list(table.folders),
             description=table.meaning,
             configuration=_CONFIGURATION,
             storage_options=folder.options,
@@ -368,10 +395,10 @@ def _commit(folder: Folder, opened: "DeltaTable | None", made: _Commit) -> "Delt
     try:
         opened.create_write_transaction(
             [*actions],
-            "append" if made.days is None else "overwrite",
+            "append" if made.replaced is None else "overwrite",
             schema,
-            list(table.partitions),
-            partition_filters=[("dt", "in", list(made.days))] if made.days else None,
+            list(table.folders),
+            partition_filters=None if made.replaced is None else made.replaced.filters(),
             commit_properties=properties,
         )
     except CommitFailedError as error:
@@ -390,11 +417,15 @@ def _opened(folder: Folder, table: Table, version: int | None = None) -> "DeltaT
 
     with storage_failures(str(folder)):
         try:
-            return DeltaTable(
+            opened = DeltaTable(
                 folder.uri(table.name), version=version, storage_options=folder.options
             )
         except TableNotFoundError:
             return None
+    # A stream's tables have no manifest that would say so.
+    if [field.name for field in opened.schema().fields] != [one.name for one in table.stored]:
+        raise _other_format(folder, f"{table.name} has other columns than this one's")
+    return opened
 
 
 def _files(opened: "DeltaTable | None", table: Table) -> list[Written]:
@@ -403,7 +434,7 @@ def _files(opened: "DeltaTable | None", table: Table) -> list[Written]:
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     actions = pa.table(opened.get_add_actions(flatten=True))
-    values = [actions[f"partition.{name}"].to_pylist() for name in table.partitions]
+    values = [actions[f"partition.{name}"].to_pylist() for name in table.folders]
     return [
         Written(path, tuple(map(str, of_partition)), rows, size)
         for path, rows, size, *of_partition in zip(
@@ -450,9 +481,13 @@ def _decoded(folder: Folder, text: bytes, kind: type[_T]) -> _T:
             return msgspec.convert(found, kind)
     except (msgspec.MsgspecError, AttributeError) as error:
         raise OtherFormatError(f"{folder}/{MANIFEST} can't be read: {error}") from error
-    raise OtherFormatError(
-        f"{folder} has tables of another version of this program (format {found.get('format')};"
-        f" this one has {_FORMAT}). Make them again from the logs, in a folder of their own:"
+    raise _other_format(folder, f"format {found.get('format')}; this one has {_FORMAT}")
+
+
+def _other_format(folder: Folder, how: str) -> OtherFormatError:
+    return OtherFormatError(
+        f"{folder} has tables of another version of this program ({how}). Make them again from the"
+        " logs, in a folder of their own:"
         " `throttle-sidecar pipeline run --request-logs PATH --out DIR`"
     )
 

@@ -5,7 +5,7 @@ What it has written is in a table only once the driver commits it (``commits``):
 failed, or was done twice, has left is nobody's, and upkeep removes it.
 
 Example: a task with requests of broker 3 on 20 and 21 November reports two files, of which one is
-``dt=2026-11-21/broker=3/part-00003-7-5f0c9d2e.parquet``.
+``cluster_id=eu/dt=2026-11-21/broker=3/part-00003-7-5f0c9d2e.parquet``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from sidecar.errors import SidecarError
 from sidecar.pipeline.runtime.by_workers import Batches, by_workers
 from sidecar.pipeline.tables.arrow import arrow_schema, arrow_type
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.schemas import Table
+from sidecar.pipeline.tables.schemas import UNNAMED, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,7 @@ _FEW: Final = 4
 _ROWS: Final = 1 << 17
 
 Values = tuple[str, ...]
-"""Of what a table is partitioned by."""
+"""Of a table's ``folders``."""
 
 
 class NotWrittenError(SidecarError):
@@ -52,7 +52,7 @@ class Written(msgspec.Struct, frozen=True):
 
     Attributes:
         path: below the table's folder.
-        values: of what the table is partitioned by; days as 2026-11-21.
+        values: of the table's ``folders``; days as 2026-11-21.
         rows: in it.
         bytes: of it.
     """
@@ -61,6 +61,11 @@ class Written(msgspec.Struct, frozen=True):
     values: Values
     rows: int
     bytes: int
+
+    @property
+    def cluster(self) -> str:
+        """Whose rows it has."""
+        return self.values[0]
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -118,8 +123,8 @@ class TableFile:
 
     def completed(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
         """Rows with some columns; some only the names of the file's folders have."""
-        values = dict(zip(self.table.partitions, self.written.values, strict=True))
-        types = {column.name: column.type for column in self.table.columns}
+        values = dict(zip(self.table.folders, self.written.values, strict=True))
+        types = {column.name: column.type for column in self.table.stored}
         columns = {
             name: pa.repeat(pa.scalar(values[name]).cast(arrow_type(types[name])), batch.num_rows)
             if name in values
@@ -131,17 +136,19 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the tasks of a run write a table.
+    """Where the tasks of a run write a cluster's rows of a table.
 
     Attributes:
         folder: with the tables.
         table: that is written.
         run: no other run's files have it in their names.
+        cluster: whose rows they are.
     """
 
     folder: Folder
     table: Table
     run: str
+    cluster: str = UNNAMED
 
     def writer(self, number: int) -> "Writer":
         """Of a task that has this number, or of one of its groups."""
@@ -175,10 +182,10 @@ class Writer:
         """Writes rows with all of the table's columns, in any order, of types that can be cast."""
         whole = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         for values, some in _by_partition(whole, self.target.table.partitions):
-            self.write_to(values, some)
+            self.write_to((self.target.cluster, *values), some)
 
     def write_to(self, values: Values, rows: pa.Table) -> None:
-        """Writes rows of a partition, without the columns that the table is partitioned by."""
+        """Writes rows of a folder, without the columns that its name has."""
         self._pending.setdefault(values, []).append(rows)
         self._pending_bytes += rows.nbytes
         if self._pending_bytes >= _GROUP_BYTES:
@@ -209,7 +216,7 @@ class Writer:
             self.problem = str(error)
 
     def _path(self, values: Values) -> str:
-        names = self.target.table.partitions
+        names = self.target.table.folders
         folders = (f"{name}={value}" for name, value in zip(names, values, strict=True))
         return "/".join([*folders, self.name])
 
@@ -277,7 +284,7 @@ def day_of(table: Table, file: Written) -> date | None:
     """Of a file's rows; None in a table without days."""
     if not table.partitions:
         return None
-    return date.fromisoformat(file.values[table.partitions.index("dt")])
+    return date.fromisoformat(file.values[table.folders.index("dt")])
 
 
 def written_by_tasks(frame: "DataFrame", target: Target) -> list[Written]:
@@ -336,24 +343,27 @@ def shared_out(files: Iterable[TableFile], tasks: int) -> list[list[TableFile]]:
 
 
 def merged(
-    spark: "SparkSession", targets: Iterable[tuple[Target, Sequence[Written]]]
-) -> dict[Table, list[Written]]:
-    """Brings small files of a partition together; they are nobody's yet, and are removed.
+    spark: "SparkSession", targets: Sequence[tuple[Target, Sequence[Written]]]
+) -> list[list[Written]]:
+    """Brings small files of a folder together; they are nobody's yet, and are removed.
 
     Args:
         spark: whose tasks do it.
-        targets: the tables, and what was written of each.
+        targets: tables of clusters, and what was written of each.
+
+    Returns:
+        What each target has then.
 
     Raises:
         NotWrittenError: a file can't be written.
     """
-    kept: dict[Table, list[Written]] = {}
+    kept: list[list[Written]] = []
     bins: list[tuple[Target, list[Written]]] = []
     for target, files in targets:
         of_table = [some for some in _bins(files) if len(some) > _FEW]
         bins += ((target, some) for some in of_table)
         gone = {file.path for some in of_table for file in some}
-        kept[target.table] = [file for file in files if file.path not in gone]
+        kept.append([file for file in files if file.path not in gone])
     if not bins:
         return kept
 
@@ -372,7 +382,10 @@ def merged(
     for target, some in bins:
         for file in some:
             target.folder.remove(f"{target.table.name}/{file.path}")
-    return {table: [*files, *files_of(reports, table)] for table, files in kept.items()}
+    for (target, _), own in zip(targets, kept, strict=True):
+        made = files_of(reports, target.table)
+        own.extend(file for file in made if file.cluster == target.cluster)
+    return kept
 
 
 def _bins(files: Iterable[Written]) -> Iterator[list[Written]]:

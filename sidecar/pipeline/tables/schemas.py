@@ -1,9 +1,10 @@
 """The tables: their columns, types and what each means.
 
 Every stage ends in ``Table.select``, which is its contract: these columns, in this order, of these
-types, and nothing else. A table is a Delta table of its name under the output, partitioned by its
-``partitions``. This module needs no Spark, so that commands and documents can
-tell of the tables without it.
+types, and nothing else. A table is a Delta table of its name under the output, partitioned by
+``cluster_id`` and by its ``partitions``. Stages handle one cluster at a time, so the frames that
+they make and read have no ``cluster_id``: it is in the folders of the files. This module needs no
+Spark, so that commands and documents can tell of the tables without it.
 
 Times are UTC. Requests are ordered by (time, file, offset) everywhere: ties in time change totals.
 
@@ -33,14 +34,24 @@ class Column:
     meaning: str
 
 
+CLUSTER_ID: Final = Column(
+    "cluster_id",
+    "string",
+    'whose rows they are: as paths, `--cluster-id` or the volume history name it, or "default"',
+)
+"""The first column of every table as it is stored."""
+UNNAMED: Final = "default"
+"""The cluster of whatever nothing names a cluster of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table.
 
     Attributes:
         name: of its folder.
-        columns: in order.
-        partitions: the columns that it is partitioned by, the first ones.
+        columns: in order, but the cluster's.
+        partitions: the columns that it is partitioned by besides the cluster's, the first ones.
         meaning: what a row is.
         few_values: columns that are written as numbers of values: of the others nearly each row has
             its own; empty: the writer finds out.
@@ -61,6 +72,16 @@ class Table:
     def names(self) -> tuple[str, ...]:
         """Of its columns."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """All columns that any engine sees."""
+        return (CLUSTER_ID, *self.columns)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The columns that the folders of its files name, in this order."""
+        return (CLUSTER_ID.name, *self.partitions)
 
     @property
     def in_files(self) -> tuple[Column, ...]:

@@ -1,4 +1,4 @@
-"""The tables of a folder as a run sees them: its own new days, and the last good others.
+"""A cluster's tables as a run sees them: its own new days, and the last good others.
 
 A stage reads what the stages before it wrote, committed or not; days that the run replaces are
 never read as they were. Only ``sidecar.pipeline.batch.job`` makes one.
@@ -26,7 +26,7 @@ from sidecar.pipeline.tables.parquet_files import (
     read_by_workers,
     written_by_tasks,
 )
-from sidecar.pipeline.tables.schemas import TABLES, Table
+from sidecar.pipeline.tables.schemas import TABLES, UNNAMED, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,24 +47,30 @@ class _New:
 
 
 class Store:
-    """Reads and writes the tables of one run."""
+    """Reads and writes a cluster's rows of the tables, in one run.
 
-    __slots__ = ("_before", "_kept", "_new", "_run", "_spark", "_superseded")
+    Attributes:
+        before: the tables with which the run began.
+        cluster: whose rows they are.
+    """
 
-    def __init__(self, spark: "SparkSession", before: Pinned) -> None:
+    __slots__ = ("_kept", "_new", "_run", "_spark", "_superseded", "before", "cluster")
+
+    def __init__(self, spark: "SparkSession", before: Pinned, cluster: str = UNNAMED) -> None:
+        self.cluster = cluster
         self._spark = spark
-        self._before = before
+        self.before = before
         self._run = uuid4().hex[:12]
         self._kept: dict[Table, list[Written]] = {}
         self._new: dict[Table, _New] = {}
         self._superseded: list[str] = []
 
     def __repr__(self) -> str:
-        return f"Store({self._before.folder}, {len(self._new)} tables written)"
+        return f"Store({self.before.folder}, {self.cluster}, {len(self._new)} tables written)"
 
     def target(self, table: Table) -> Target:
         """Where tasks write a table."""
-        return Target(self._before.folder, table, self._run)
+        return Target(self.before.folder, table, self._run, self.cluster)
 
     def write(self, table: Table, frame: "DataFrame", days: Iterable[date] = ()) -> None:
         """Writes a table, in place of what this run has written of it.
@@ -97,7 +103,7 @@ class Store:
         """
         requested = None if days is None else set(days)
         return tuple(
-            TableFile(self._before.folder, table, file)
+            TableFile(self.before.folder, table, file)
             for file in (*self._kept_files(table), *self._new.get(table, _New()).files)
             if requested is None or day_of(table, file) in requested
         )
@@ -112,8 +118,8 @@ class Store:
         return sum(file.rows for file in self._new[table].files)
 
     def has(self, table: Table) -> bool:
-        """Whether the table will be there once the run has committed."""
-        return table in self._new or table.name in self._before.versions
+        """Whether the cluster's rows of a table, or that there are none, will have been written."""
+        return table in self._new or self.before.has_written(table, self.cluster)
 
     def days_of(self, table: Table) -> tuple[date, ...]:
         """The days that a table will have once the run has committed."""
@@ -129,56 +135,14 @@ class Store:
         """The tables that this run has written."""
         return tuple(self._new)
 
-    def commit(self, by: str, at: datetime, keeps_rows: Table | None = None) -> Pinned:
-        """Puts what was written in place of what was, all or none.
-
-        Args:
-            by: who the run is, for a person.
-            at: when it began, UTC.
-            keeps_rows: no day of this table may have fewer rows than it has; None for no such one.
+    def refuse_fewer(self, table: Table) -> None:
+        """Refuses that a day of a table loses rows.
 
         Raises:
-            FewerRowsError: one would; nothing is replaced.
-            SidecarError: it can't be done; nothing is replaced.
+            FewerRowsError: one would.
         """
-        if keeps_rows is not None and keeps_rows in self._new:
-            self._refuse_fewer(keeps_rows)
-        self._remove(self._superseded)
-        files = merged(
-            self._spark, [(self.target(table), new.files) for table, new in self._new.items()]
-        )
-        changes = [
-            Change(table.name, files[table], _days(table, self._new[table]))
-            for table in TABLES
-            if table in self._new and (not table.partitions or self._new[table].days)
-        ]
-        # From here on a record may name the files, also where an error says that it was not made.
-        self._new.clear()
-        self._superseded.clear()
-        return commit(self._before, changes, by, at)
-
-    def discard(self) -> None:
-        """Removes what was written and is refused; nothing once the run has begun to commit."""
-        self._remove(self._superseded)
-        for table, new in self._new.items():
-            self._remove(f"{table.name}/{file.path}" for file in new.files)
-
-    def _remove(self, paths: Iterable[str]) -> None:
-        for path in paths:
-            self._before.folder.remove(path)
-
-    def _kept_files(self, table: Table) -> list[Written]:
-        """Those that the run doesn't replace."""
-        if table not in self._kept:
-            self._kept[table] = self._before.files(table)
-        new = self._new.get(table)
-        if new is None:
-            return self._kept[table]
-        if not table.partitions:
-            return []
-        return [file for file in self._kept[table] if day_of(table, file) not in new.days]
-
-    def _refuse_fewer(self, table: Table) -> None:
+        if table not in self._new:
+            return
         self._kept_files(table)
         replaced = self._new[table].days
         before = _by_day(table, self._kept[table], replaced)
@@ -189,10 +153,81 @@ class Store:
             if after.get(day, 0) < count
         ]
         if lost:
+            whose = "" if self.cluster == UNNAMED else f"{self.cluster}: "
             raise FewerRowsError(
-                f"{'; '.join(lost)}. A day is replaced whole: give all logs of it, leave it out"
-                " with --since or --until, or say --allow-fewer"
+                f"{whose}{'; '.join(lost)}. A day is replaced whole: give all logs of it, leave it"
+                " out with --since or --until, or say --allow-fewer"
             )
+
+    def written_files(self) -> list[tuple[Target, list[Written]]]:
+        """What is to be committed, in the order in which tables are made."""
+        self._remove(self._superseded)
+        self._superseded.clear()
+        return [
+            (self.target(table), self._new[table].files)
+            for table in TABLES
+            if table in self._new and (not table.partitions or self._new[table].days)
+        ]
+
+    def merged(self, written: Sequence[tuple[Target, list[Written]]]) -> list[list[Written]]:
+        """Small files brought together, of any cluster; raises as ``parquet_files.merged``."""
+        return merged(self._spark, written)
+
+    def change(self, table: Table, files: list[Written]) -> Change:
+        """What puts files in place of what was."""
+        days = [day.isoformat() for day in sorted(self._new[table].days)]
+        return Change(table.name, files, days if table.partitions else None, self.cluster)
+
+    def leave_to_commit(self) -> None:
+        """From here on a record may name the files, also where an error says that it wasn't made.
+
+        They are not removed any more.
+        """
+        self._new.clear()
+
+    def discard(self) -> None:
+        """Removes what was written and is refused; nothing once the run has begun to commit."""
+        self._remove(self._superseded)
+        for table, new in self._new.items():
+            self._remove(f"{table.name}/{file.path}" for file in new.files)
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.before.folder.remove(path)
+
+    def _kept_files(self, table: Table) -> list[Written]:
+        """Those that the run doesn't replace."""
+        if table not in self._kept:
+            files = self.before.files(table)
+            self._kept[table] = [file for file in files if file.cluster == self.cluster]
+        new = self._new.get(table)
+        if new is None:
+            return self._kept[table]
+        if not table.partitions:
+            return []
+        return [file for file in self._kept[table] if day_of(table, file) not in new.days]
+
+
+def commit_all(stores: Sequence[Store], by: str, at: datetime) -> Pinned:
+    """Puts what was written in place of what was, of all clusters, all or none.
+
+    Args:
+        stores: of a run, one for each cluster.
+        by: who the run is, for a person.
+        at: when it began, UTC.
+
+    Raises:
+        SidecarError: it can't be done; nothing is replaced.
+    """
+    written = [(store, *one) for store in stores for one in store.written_files()]
+    files = stores[0].merged([(target, some) for _, target, some in written])
+    changes = [
+        store.change(target.table, some)
+        for (store, target, _), some in zip(written, files, strict=True)
+    ]
+    for store in stores:
+        store.leave_to_commit()
+    return commit(stores[0].before, changes, by, at)
 
 
 def rows_of(spark: "SparkSession", table: Table, files: Sequence[TableFile]) -> "DataFrame":
@@ -206,10 +241,6 @@ def rows_of(spark: "SparkSession", table: Table, files: Sequence[TableFile]) -> 
                     yield file.completed(batch, names)
 
     return read_by_workers(spark, files, of_files, table.schema, 1)
-
-
-def _days(table: Table, new: _New) -> list[str] | None:
-    return [day.isoformat() for day in sorted(new.days)] if table.partitions else None
 
 
 def _by_day(table: Table, files: Iterable[Written], days: set[date]) -> Mapping[date, int]:

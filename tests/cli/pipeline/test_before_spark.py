@@ -15,6 +15,7 @@ from sidecar.cli.pipeline.before_spark import (
     check_tables,
     check_volumes,
 )
+from sidecar.cli.pipeline.job_options import JobOptions
 from sidecar.errors import SettingsError
 from sidecar.pipeline.tables.commits import OtherFormatError
 from sidecar.pipeline.tables.folder import Folder
@@ -128,25 +129,25 @@ def test_a_stage_wants_the_tables_before_it(tmp_path: Path) -> None:
     """Candidates are chosen by usage; a run that reads logs makes what it wants."""
     out = str(tmp_path)
     committed(tmp_path, SILVER_REQUEST, {"dt": DAY, "broker": 1})
-    check_tables(out, ["usage"], None, None)
-    check_tables(out, ["replay"], None, None, candidates=0)
+    check_tables(JobOptions(out), ["usage"])
+    check_tables(JobOptions(out), ["replay"], candidates=0)
     with pytest.raises(NotThereError, match=r"no table gold_usage_1s .*or say `--candidates 0`"):
-        check_tables(out, ["replay"], None, None, candidates=2)
+        check_tables(JobOptions(out), ["replay"], candidates=2)
     committed(tmp_path, GOLD_USAGE_1S, {"dt": DAY})
-    check_tables(out, ["replay"], None, None, candidates=2)
+    check_tables(JobOptions(out), ["replay"], candidates=2)
     with pytest.raises(NotThereError, match="no table gold_replay"):
-        check_tables(out, ["recommend"], None, None)
-    check_tables(out, ["silver", "usage", "replay", "recommend", "forecast"], None, None)
+        check_tables(JobOptions(out), ["recommend"])
+    check_tables(JobOptions(out), ["silver", "usage", "replay", "recommend", "forecast"])
 
 
 def test_what_a_killed_run_has_decided_is_left_to_the_job(tmp_path: Path) -> None:
     """The next command finishes it, also where it was the first run of all."""
     committed(tmp_path, SILVER_REQUEST, {"dt": DAY, "broker": 1})
     (tmp_path / "_manifest.json").unlink()
-    check_tables(str(tmp_path), ["usage"], None, None)
+    check_tables(JobOptions(str(tmp_path)), ["usage"])
     (tmp_path / "_commits" / "00000000000000000001.json").unlink()
     with pytest.raises(NotThereError, match="there are no requests in the tables"):
-        check_tables(str(tmp_path), ["usage"], None, None)
+        check_tables(JobOptions(str(tmp_path)), ["usage"])
 
 
 def test_missing_days_are_reported_with_the_days_that_exist(tmp_path: Path) -> None:
@@ -155,7 +156,7 @@ def test_missing_days_are_reported_with_the_days_that_exist(tmp_path: Path) -> N
     committed(tmp_path, SILVER_REQUEST, *({"dt": day, "broker": 1} for day in days))
     since = datetime(2026, 11, 22, tzinfo=UTC)
     with pytest.raises(NotThereError, match="requests of 2026-11-20 to 2026-11-21, and none of"):
-        check_tables(str(tmp_path), ["usage"], since, None)
+        check_tables(JobOptions(str(tmp_path), since=since), ["usage"])
 
 
 def test_a_volume_history_is_found(tmp_path: Path) -> None:

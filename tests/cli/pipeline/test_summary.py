@@ -23,7 +23,9 @@ REPLAYED = frozenset(
 def outcome(
     rows: Mapping[str, int], *, files: int = 0, quarantined: int = 0, unknown: int = 0
 ) -> Outcome:
-    return Outcome((), rows, files, 300_000, quarantined, unknown, (), frozenset(), False)
+    return Outcome(
+        ("default",), {}, (), rows, files, 300_000, quarantined, unknown, (), frozenset(), False
+    )
 
 
 def test_one_is_not_reported_as_many() -> None:

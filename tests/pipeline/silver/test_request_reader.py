@@ -12,7 +12,7 @@ from sidecar.pipeline.ingest.records import ROWS
 from sidecar.pipeline.silver.request_reader import admins_rows, rows
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import TableFile, Written
-from sidecar.pipeline.tables.schemas import SILVER_REQUEST
+from sidecar.pipeline.tables.schemas import SILVER_REQUEST, UNNAMED
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = frozenset({NOON.date()})
@@ -26,7 +26,7 @@ def written(folder: Path, *fields: dict[str, Any]) -> list[TableFile]:
         {**usual, "quota_ts": NOON, "src_offset": place, **row} for place, row in enumerate(fields)
     ]
     table = pa.Table.from_pylist(table_rows, ROWS).drop_columns(["broker"])
-    values = (str(NOON.date()), "3")
+    values = (UNNAMED, str(NOON.date()), "3")
     files = [Written(name, values, table.num_rows, 1) for name in ("a.parquet", "b.parquet")]
     (folder / "silver_request").mkdir()
     for file in files:

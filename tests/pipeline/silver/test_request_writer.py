@@ -57,7 +57,7 @@ def made(parts: Sequence[Part], out: Path, span: Span = ALL) -> Report:
     """Returns what a task has written."""
     folder = Folder.of(str(out))
     requests, rejected = (
-        Target(folder, one, "run").writer(7) for one in (SILVER_REQUEST, QUARANTINE)
+        Target(folder, one, "run", "eu").writer(7) for one in (SILVER_REQUEST, QUARANTINE)
     )
     return write_parts(parts, requests, rejected, span)
 
@@ -77,8 +77,12 @@ def test_each_day_has_a_file(log: Path, out: Path) -> None:
     part = part_of(log, "".join(map(metadata, times)).encode())
     report = made([part], out)
     assert [
-        ("dt=2026-11-15/broker=3/part-00007-0-run.parquet", ("2026-11-15", "3"), 1),
-        ("dt=2026-11-16/broker=3/part-00007-0-run.parquet", ("2026-11-16", "3"), 2),
+        (
+            f"cluster_id=eu/dt=2026-11-{day}/broker=3/part-00007-0-run.parquet",
+            ("eu", f"2026-11-{day}", "3"),
+            rows,
+        )
+        for day, rows in ((15, 1), (16, 2))
     ] == [(one.path, one.values, one.rows) for one in files_of([report], SILVER_REQUEST)]
     expected = pa.Table.from_batches(parsed.rows for parsed in parse_part(part))
     found = read(out, report).sort_by("src_offset")
@@ -126,7 +130,7 @@ def test_days_may_come_in_any_order(log: Path, out: Path) -> None:
     text = "".join(metadata(f"2026-11-{time}") for time in times)
     report = made([part_of(log, text.encode())], out)
     assert [0, 1, 0, 2] == [time.second for time in read(out, report)["log_ts"].to_pylist()]
-    days = [one.values[0] for one in files_of([report], SILVER_REQUEST)]
+    days = [one.values[1] for one in files_of([report], SILVER_REQUEST)]
     assert ["2026-11-16", "2026-11-15"] == days
 
 
@@ -206,7 +210,8 @@ def test_the_tables_have_what_the_parser_gives(spark: SparkSession, tmp_path: Pa
     asked = RequestLogs(str(logs), Zones.of(["4=Europe/Berlin"]), split_bytes=3_000)
     since = datetime(2026, 11, 20, 10, 0, 0, 124_000, tzinfo=UTC)
     store = Store(spark, recovered(Folder.of(str(tmp_path / "tables")))[0])
-    run = Run(spark, store, Inputs(asked), Options(datetime(2026, 11, 22, tzinfo=UTC), since=since))
+    options = Options(datetime(2026, 11, 22, tzinfo=UTC), since=since)
+    run = Run(spark, store, Inputs(asked), options, asked.files())
     STAGES[Stage.SILVER](run)
     expected = silver_request(requests_of(spark, asked)).where(
         "log_ts >= '2026-11-20 10:00:00.124'"

@@ -119,9 +119,7 @@ def test_days_are_replaced_whole_and_others_are_kept(tmp_path: Path) -> None:
     assert after == pinned(folder_of(tmp_path)) == recovered(folder_of(tmp_path))[0]
     assert (2, {"silver_volume": 1, "dim_topic": 1}) == (after.number, after.versions)
     # Who has pinned the versions before still reads them.
-    assert {("2026-11-19",), ("2026-11-20",)} == {
-        file.values for file in before.files(SILVER_VOLUME)
-    }
+    assert {"2026-11-19", "2026-11-20"} == {file.values[1] for file in before.files(SILVER_VOLUME)}
     assert [] == after.files(GOLD_DISK_FORECAST)
 
 
@@ -273,7 +271,7 @@ def test_a_streams_batch_is_added_once(tmp_path: Path) -> None:
     assert {"silver_volume": 1} == newest(folder).versions
     compact(folder, SILVER_VOLUME)
     (file,) = newest(folder).files(SILVER_VOLUME)
-    assert (("2026-11-20",), 2) == (file.values, file.rows)
+    assert (("default", "2026-11-20"), 2) == (file.values, file.rows)
     assert not append(folder, SILVER_VOLUME, batch(tmp_path, 7, 20), ("stream", 1), NOW)
 
 
@@ -367,8 +365,8 @@ def test_tables_of_another_version_are_refused(tmp_path: Path) -> None:
     first(later)
     folder = folder_of(later)
     manifest = folder.read("_manifest.json") or b""
-    folder.replace("_manifest.json", manifest.replace(b'"format": 1', b'"format": 99'))
-    with pytest.raises(OtherFormatError, match="format 99; this one has 1"):
+    folder.replace("_manifest.json", manifest.replace(b'"format": 2', b'"format": 99'))
+    with pytest.raises(OtherFormatError, match="format 99; this one has 2"):
         pinned(folder)
     folder.replace("_manifest.json", manifest[:-20])
     with pytest.raises(OtherFormatError, match="can't be read"):

@@ -25,12 +25,12 @@ from sidecar.pipeline.tables.parquet_files import (
     shared_out,
     written_by_tasks,
 )
-from sidecar.pipeline.tables.schemas import DIM_TOPIC, SILVER_VOLUME, Table
+from sidecar.pipeline.tables.schemas import DIM_TOPIC, SILVER_VOLUME, UNNAMED, Table
 from tests.pipeline.build import files_of, frame_of
 
 
-def target(folder: Path, table: Table = SILVER_VOLUME) -> Target:
-    return Target(Folder.of(str(folder)), table, "run")
+def target(folder: Path, table: Table = SILVER_VOLUME, cluster: str = UNNAMED) -> Target:
+    return Target(Folder.of(str(folder)), table, "run", cluster)
 
 
 def volumes(*days: int) -> pa.Table:
@@ -58,11 +58,15 @@ def test_each_partition_has_a_file(tmp_path: Path) -> None:
     writer.write(volumes())
     written = writer.close()["silver_volume"]
     assert writer.problem is None
-    assert [("2026-11-20",), ("2026-11-19",), ("2026-11-21",)] == [one.values for one in written]
+    assert [
+        ("default", "2026-11-20"),
+        ("default", "2026-11-19"),
+        ("default", "2026-11-21"),
+    ] == [one.values for one in written]
     assert [2, 1, 1] == [one.rows for one in written]
     assert [[0, 2], [1], [0]] == brokers(tmp_path, written)
     path = tmp_path / "silver_volume" / written[0].path
-    assert "dt=2026-11-20/part-00003-0-run.parquet" == written[0].path
+    assert "cluster_id=default/dt=2026-11-20/part-00003-0-run.parquet" == written[0].path
     assert path.stat().st_size == written[0].bytes
     assert arrow_schema(SILVER_VOLUME.in_files).equals(parquet.read_schema(path))
 
@@ -123,24 +127,33 @@ def test_a_frame_is_written_by_its_tasks(spark: SparkSession, tmp_path: Path) ->
 
 @pytest.mark.spark
 def test_small_files_of_a_partition_become_one(spark: SparkSession, tmp_path: Path) -> None:
-    """Those of other partitions and tables stay; what was brought together goes."""
-    files = []
+    """Those of other partitions, clusters and tables stay; what was brought together goes."""
+    targets = [target(tmp_path, cluster=cluster) for cluster in ("eu", "us")]
+    files: dict[str, list[Written]] = {"eu": [], "us": []}
     for number in range(7):
-        writer = target(tmp_path).writer(number)
-        writer.write(volumes(20, 21) if number else volumes(20, 22))
-        files += writer.close()["silver_volume"]
+        for one in targets:
+            writer = one.writer(number)
+            writer.write(volumes(20, 21) if number else volumes(20, 22))
+            files[one.cluster] += writer.close()["silver_volume"]
     topics = [one.written for one in files_of(tmp_path, DIM_TOPIC, [{"topic": "a"}])]
-    found = merged(spark, [(target(tmp_path), files), (target(tmp_path, DIM_TOPIC), topics)])
-    assert topics == found[DIM_TOPIC]
-    by_day = {one.values[0]: one for one in found[SILVER_VOLUME]}
+    tables = [
+        *((one, files[one.cluster]) for one in targets),
+        (target(tmp_path, DIM_TOPIC), topics),
+    ]
+    *of_clusters, of_topics = merged(spark, tables)
+    assert topics == of_topics
+    by_day = {one.values: one for one in (*of_clusters[0], *of_clusters[1])}
     rows = {"2026-11-20": 7, "2026-11-21": 6, "2026-11-22": 1}
-    assert rows == {day: one.rows for day, one in by_day.items()}
+    assert {(cluster, day): count for cluster in files for day, count in rows.items()} == {
+        values: one.rows for values, one in by_day.items()
+    }
+    assert [{"eu"}, {"us"}] == [{one.cluster for one in some} for some in of_clusters]
     there = {
         str(path.relative_to(tmp_path / "silver_volume"))
         for path in (tmp_path / "silver_volume").rglob("*.parquet")
     }
-    assert there == {one.path for one in found[SILVER_VOLUME]}
-    assert [0] * 7 == brokers(tmp_path, [by_day["2026-11-20"]])[0]
+    assert there == {one.path for one in by_day.values()}
+    assert [0] * 7 == brokers(tmp_path, [by_day["us", "2026-11-20"]])[0]
 
 
 def test_files_are_brought_together_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from sidecar.pipeline.tables import commits
 from sidecar.pipeline.tables.commits import BesideError, recovered
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import DIM_TOPIC, SILVER_VOLUME
-from sidecar.pipeline.tables.store import FewerRowsError, Store
+from sidecar.pipeline.tables.store import FewerRowsError, Store, commit_all
 from tests.pipeline.build import NOW, frame_of
 
 
@@ -46,7 +46,7 @@ def test_a_run_reads_its_own_days_and_the_last_good_others(
     first.write(SILVER_VOLUME, volumes(spark, 19, 20, 20))
     first.write(DIM_TOPIC, frame_of(spark, DIM_TOPIC, {"topic": "a"}))
     assert first.has(SILVER_VOLUME)
-    first.commit("first", NOW, SILVER_VOLUME)
+    commit_all([first], "first", NOW)
 
     killed = store()
     killed.write(SILVER_VOLUME, volumes(spark, 20, 20, available=2))
@@ -60,10 +60,10 @@ def test_a_run_reads_its_own_days_and_the_last_good_others(
     assert "a" == again.read(DIM_TOPIC).collect()[0]["topic"]
     again.write(SILVER_VOLUME, volumes(spark, 20, available=3))
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
-        again.commit("again", NOW, SILVER_VOLUME)
+        again.refuse_fewer(SILVER_VOLUME)
     assert [(19, 1), (20, 3)] == days_and_bytes(again.read(SILVER_VOLUME))
     assert (1, (date(2026, 11, 20),)) == (again.rows(SILVER_VOLUME), again.written_days())
-    again.commit("again", NOW)
+    commit_all([again], "again", NOW)
     assert [(19, 1), (20, 3)] == days_and_bytes(store().read(SILVER_VOLUME))
     assert (date(2026, 11, 19), date(2026, 11, 20)) == store().days_of(SILVER_VOLUME)
 
@@ -95,6 +95,6 @@ def test_what_a_record_names_is_never_removed(
     with monkeypatch.context() as patch:
         patch.setattr(commits, "_commit", beaten)
         with pytest.raises(BesideError):
-            store.commit("run", NOW)
+            commit_all([store], "run", NOW)
     store.discard()
     assert [(20, 1)] == days_and_bytes(Store(spark, recovered(folder)[0]).read(SILVER_VOLUME))
