@@ -147,7 +147,7 @@ def pipeline(_before: str) -> str:
         f"## {each.name}\n\n{_sentence(each)}\n\n"
         + table(
             ("column", "type", "meaning"),
-            ((column.name, f"`{column.type}`", column.meaning) for column in each.columns),
+            ((column.name, f"`{column.type}`", column.meaning) for column in each.stored),
         )
         for each in schemas.TABLES
     )
@@ -164,8 +164,9 @@ TABLES: Final[dict[str, Callable[[str], str]]] = {
 
 def _sentence(of: schemas.Table) -> str:
     """What a row is, and by what the table is partitioned."""
-    partitioned = f" Partitioned by {' and '.join(of.partitions)}." if of.partitions else ""
-    return f"{of.meaning[0].upper()}{of.meaning[1:]}.{partitioned}"
+    *first, last = of.folders
+    partitions = f"{', '.join(first)} and {last}" if first else last
+    return f"{of.meaning[0].upper()}{of.meaning[1:]}. Partitioned by {partitions}."
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from sidecar.errors import SidecarError
 
-_FOLDER: Final = re.compile(r"(?:^|/)cluster(?:_id)?=(?P<cluster>[^/]+)/")
+_FOLDER: Final = re.compile(r"(?:^|/)cluster(?:_id)?=(?P<cluster>[^/]+)(?=/)")
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 

@@ -10,7 +10,14 @@ from pyspark.sql import SparkSession
 
 from sidecar.history import Folder
 from sidecar.history.volume_line import to_line
-from sidecar.pipeline.silver.volume_table import SLOT_S, history_lines, silver_volume
+from sidecar.pipeline.ingest.clusters import ClusterError
+from sidecar.pipeline.silver.volume_table import (
+    SLOT_S,
+    clusters_of,
+    history_lines,
+    silver_volume,
+    volume_history,
+)
 from sidecar.pipeline.tables.schemas import SILVER_VOLUME
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
 
@@ -91,3 +98,48 @@ def test_torn_strange_and_repeated_lines(spark: SparkSession, tmp_path: Path) ->
         row["observed_ts"].replace(tzinfo=UTC).timestamp() - EIGHT_S
         for row in rows(spark, tmp_path)
     ]
+
+
+@pytest.mark.parametrize(
+    ("ids", "cluster", "expected"),
+    [
+        ({None}, None, {None: "default"}),
+        ({"a", None}, None, {"a": "a", None: "a"}),
+        ({"a", "b", None}, None, {"a": "a", "b": "b", None: "default"}),
+        ({"a", None}, "eu", {"a": "eu", None: "eu"}),
+        ({"a", "b", None}, "a", {"a": "a", None: "a"}),
+        (set(), "eu", {}),
+    ],
+)
+def test_whose_lines_are(
+    ids: set[str | None], cluster: str | None, expected: dict[str | None, str]
+) -> None:
+    """The only one that is named is nobody's too; a caller's name is of one cluster's lines."""
+    assert expected == clusters_of(ids, cluster)
+
+
+def test_lines_of_several_are_not_renamed() -> None:
+    """Their brokers' volumes would be one another's."""
+    with pytest.raises(ClusterError, match="the history is of a, b, and not of eu"):
+        clusters_of({"a", "b"}, "eu")
+
+
+def test_a_history_of_several_clusters(spark: SparkSession, tmp_path: Path) -> None:
+    """A path's name goes before Kafka's id; of one cluster another's files are left out."""
+    files = {
+        "cluster_id=eu/volumes-a-1.jsonl": line(1.0, cluster_id="MkU3"),
+        "cluster_id=us/volumes-a-1.jsonl": line(86_401.0),
+        "volumes-a-1.jsonl": line(3.0, cluster_id="asia"),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    history = volume_history(spark, str(tmp_path))
+    days = {"eu": {date(2026, 1, 5)}, "us": {date(2026, 1, 6)}, "asia": {date(2026, 1, 5)}}
+    assert days == history.days
+    assert dict.fromkeys(days, 1) == {each: history.of(each).count() for each in days}
+    history.readings.unpersist()
+    of_us = volume_history(spark, f"{tmp_path}/cluster_id=*/*", "us")
+    assert {"us": {date(2026, 1, 6)}} == of_us.days
+    assert 1 == of_us.of("us").count()
+    of_us.readings.unpersist()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -379,3 +380,74 @@ def test_nothing_is_made_by_a_look(tmp_path: Path) -> None:
     assert (Pinned(folder, 0, {}), False) == recovered(folder)
     assert Pinned(folder, 0, {}) == newest(folder)
     assert not (tmp_path / "none").exists()
+
+
+def test_clusters_rows_are_their_own(tmp_path: Path) -> None:
+    """A day, and a table without days, are replaced of one cluster; each has its transactions."""
+    for cluster, available in (("eu", 1), ("us", 2)):
+        committed(tmp_path, SILVER_VOLUME, *volumes(20, 21, available=available), cluster=cluster)
+        committed(tmp_path, DIM_TOPIC, {"topic": cluster}, cluster=cluster)
+    after = committed(tmp_path, SILVER_VOLUME, *volumes(21, available=3), run="b", cluster="eu")
+    committed(tmp_path, DIM_TOPIC, {"topic": "new"}, run="b", cluster="us")
+    assert [("eu", 20, 1), ("eu", 21, 3), ("us", 20, 2), ("us", 21, 2)] == sorted(
+        (row["cluster_id"], int(row["dt"][-2:]), row["available_bytes"])
+        for row in rows_in(tmp_path, SILVER_VOLUME)
+    )
+    assert ["eu", "new"] == sorted(row["topic"] for row in rows_in(tmp_path, DIM_TOPIC))
+    assert ["eu", "us"] == after.clusters()
+    assert after.has_written(SILVER_VOLUME, "us")
+    assert not after.has_written(SILVER_VOLUME, "asia")
+    assert not after.has_written(GOLD_DISK_FORECAST, "us")
+
+
+def test_a_run_of_two_clusters_that_is_killed_between_them_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have the same record's number, in one table; readers see neither before."""
+    before = first(tmp_path)
+    changes = [
+        Change(
+            "silver_volume",
+            [
+                one.written
+                for one in files_of(
+                    tmp_path, SILVER_VOLUME, volumes(22, available=7), "two", cluster
+                )
+            ],
+            ["2026-11-22"],
+            cluster,
+        )
+        for cluster in ("eu", "us")
+    ]
+    made = commits._commit
+    done: list[str] = []
+
+    def killed(folder: Folder, opened: DeltaTable | None, one: Any) -> DeltaTable:
+        if done:
+            raise KeyboardInterrupt
+        done.append(one.transaction[0])
+        return made(folder, opened, one)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commits, "_commit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            commit(before, changes, "two", NOW)
+    assert ["throttle-sidecar/eu"] == done
+    assert BEFORE == seen(tmp_path)
+    assert recovered(folder_of(tmp_path))[1]
+    found = sorted(
+        row["cluster_id"] for row in rows_in(tmp_path, SILVER_VOLUME) if row["available_bytes"] == 7
+    )
+    assert ["eu", "us"] == found
+
+
+def test_a_streams_tables_of_another_version_are_refused(tmp_path: Path) -> None:
+    """They have no manifest that says so: their columns do."""
+    folder = stream_folder(tmp_path)
+    table = replace(SILVER_VOLUME, columns=SILVER_VOLUME.columns[:-1])
+    rows = [{"dt": date(2026, 11, 20), "broker": 1}]
+    (file,) = (one.written for one in files_of(tmp_path, table, rows))
+    assert append(folder, table, [file], ("stream", 0), NOW)
+    for look in (newest, lambda at: append(at, SILVER_VOLUME, [file], ("stream", 1), NOW)):
+        with pytest.raises(OtherFormatError, match="silver_volume has other columns"):
+            look(folder)
