@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,13 @@ def seen(at_s: float, available: int = 5) -> Observation:
 
 def times(path: Path) -> list[str]:
     """The times of the lines in a folder."""
+    return fields(path, "time")
+
+
+def fields(path: Path, name: str) -> list[str]:
+    """What the lines in a folder have in a field."""
     return [
-        json.loads(line)["time"]
+        json.loads(line)[name]
         for file in sorted(path.glob("*.jsonl"))
         for line in file.read_bytes().splitlines()
     ]
@@ -228,3 +234,14 @@ class TestPlace:
             " SIDECAR_HISTORY_DIR belongs on another"
         )
         assert ([] if shift else [expected]) == [each.getMessage() for each in caplog.records]
+
+
+async def test_a_line_names_the_cluster_that_was_last_named(tmp_path: Path) -> None:
+    """A look at some brokers alone names none."""
+    own = history(tmp_path)
+    named = seen(0.5)
+    assert named.membership is not None
+    own.record(replace(named, membership=replace(named.membership, cluster_id="MkU3")))
+    own.record(replace(seen(1.5), membership=None))
+    await own.leave(PATIENCE_S)
+    assert ["MkU3", "MkU3"] == fields(tmp_path, "cluster_id")
