@@ -175,7 +175,7 @@ def _details(line: Line) -> _Details:
         )
     if isinstance(said, InitProducerIdAnswer):
         allocated = producer_id(line)
-        return _Details(producer_id=allocated and allocated.producer_id)
+        return _Details(producer_id=allocated.producer_id if allocated else None)
     return _quotas(said) if isinstance(said, QuotaChanges) else NO_DETAILS
 
 
