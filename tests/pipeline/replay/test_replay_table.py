@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from sidecar.pipeline.usage.events import EVENTS, KEYS
 
 from sidecar.pipeline.kernels.values import Span
 from sidecar.pipeline.replay.group import Windows
@@ -16,7 +17,6 @@ from sidecar.pipeline.replay.replay_table import replay, replay_events
 from sidecar.pipeline.replay.scenarios import IN_FORCE, Scenario
 from sidecar.pipeline.silver.quota_config import snapshot_rows
 from sidecar.pipeline.tables.schemas import SILVER_QUOTA_CONFIG
-from sidecar.pipeline.usage.events import EVENTS, KEYS
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.prediction import Charge, Prediction, Predictor
 from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
