@@ -29,12 +29,12 @@ from tests.pipeline.parsed_logs import requests_of, silver_request
 FIRST = date(2026, 1, 5)
 QUOTAS: ClientQuotas = {
     Entity(user=DEFAULT): {
-        QuotaKey.PRODUCE: 2e5,
-        QuotaKey.FETCH: 5e5,
-        QuotaKey.REQUEST: 1.0,
+        QuotaKey.PRODUCE: 2e4,
+        QuotaKey.FETCH: 5e4,
+        QuotaKey.REQUEST: 0.02,
         QuotaKey.CONTROLLER_MUTATION: 0.5,
     },
-    Entity(client_id="etl"): {QuotaKey.PRODUCE: 1e5},
+    Entity(client_id="etl"): {QuotaKey.PRODUCE: 1e4},
 }
 
 
@@ -109,7 +109,7 @@ def predicted(logs: RequestLogs) -> list[tuple[str, int, str, int, int, int]]:
     sizes, due = TopicSizes(), []
     for broker, file, offset, line in charged_lines.lines_of(logs):
         charged = charges(line, sizes).charges
-        if date.fromtimestamp(charged_ms(line) / 1000) == FIRST:
+        if datetime.fromtimestamp(charged_ms(line) / 1000, UTC).date() == FIRST:
             due += [(each.at_ms, file, offset, broker, line.throttle_ms, each) for each in charged]
     nodes: dict[int, Predictor] = {}
     found = []

@@ -45,7 +45,8 @@ def test_it_is_what_lines_are_charged_with(spark: SparkSession, tmp_path: Path) 
     rejected = quarantine_of(spark, RequestLogs(str(logs)))
     out = tmp_path / "tables"
     outcome = made(spark, out, logs)
-    assert expected == in_order(rows_in(out, GOLD_USAGE_1S))
+    found = ({**row, "dt": date.fromisoformat(row["dt"])} for row in rows_in(out, GOLD_USAGE_1S))
+    assert expected == in_order(found)
     assert sorted(rejected.collect(), key=str) == stored(spark, out, QUARANTINE)
     assert 1 == outcome.quarantined
     assert outcome.rows == {"gold_usage_1s": len(expected), "quarantine": 1}
