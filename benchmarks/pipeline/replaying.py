@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from benchmarks.pipeline.figures import Figure
-from sidecar.pipeline.replay.replay_table import replay
+from sidecar.pipeline.replay.replay_table import replay, replay_events
 from sidecar.pipeline.replay.scenarios import Scenario
 from sidecar.pipeline.silver.dim_topic import dim_topic
 from sidecar.pipeline.silver.quota_config import silver_quota_config, snapshot_rows
@@ -26,7 +26,7 @@ from sidecar.pipeline.tables.commits import pinned
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import SILVER_REQUEST
 from sidecar.pipeline.tables.store import Store
-from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, charges
+from sidecar.pipeline.usage.mutations import MutationRequests
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 
 _TURNS: Final = 3
@@ -57,7 +57,9 @@ def measure(spark: SparkSession, tables: Path, work: Path) -> Iterator[Figure]:
         work / "config", silver_quota_config(rows, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
     )
     topics = _table(work / "topics", dim_topic(rows))
-    count = charges(rows, topics).where("known").count()
+    all_requests = requests()
+    mutations = MutationRequests.of(all_requests.of_admins(), topics)
+    count = replay_events(all_requests, mutations, config).count()
     one = _rates(requests, topics, config, [Scenario("x1", factor=1.0)], count)
     many = [Scenario(f"x{number}", factor=number / 10) for number in range(1, _CANDIDATES + 1)]
     rates = _rates(requests, topics, config, many, count)
@@ -97,8 +99,8 @@ def _rates(
         begin = time.perf_counter()
         requests = asked()
         of_admins = requests.of_admins().persist()
-        mutations = charges(of_admins, topics, [CONTROLLER_MUTATION])
-        replayed = replay(mutations, config, scenarios, requests=requests)
+        mutations = MutationRequests.of(of_admins, topics)
+        replayed = replay(requests, mutations, config, scenarios)
         replayed.write.format("noop").mode("overwrite").save()
         of_admins.unpersist()
         if turn:

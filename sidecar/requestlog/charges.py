@@ -86,6 +86,16 @@ def charges(line: Line, sizes: TopicSizes) -> Charged:
     return Charged(known, len(amounts) - len(known))
 
 
+def is_strict(api_key: int, api_version: int) -> bool:
+    """Whether a request about topics is refused while its quota is used up, and not just delayed.
+
+    Args:
+        api_key: of ``ABOUT_TOPICS``.
+        api_version: that the client speaks.
+    """
+    return api_version >= _STRICT_SINCE[api_key]
+
+
 def _charge(line: Line, key: QuotaKey, amount: float) -> Charge:
     return Charge(charged_ms(line), key, line.user, line.client_id, amount)
 
@@ -98,7 +108,7 @@ def _mutation(line: Line, partitions: float) -> Charge:
         line.user,
         line.client_id,
         partitions,
-        strict=line.api_version >= _STRICT_SINCE[line.api_key],
+        strict=is_strict(line.api_key, line.api_version),
         waited_ms=waited_ms,
     )
 

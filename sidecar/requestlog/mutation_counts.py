@@ -47,6 +47,27 @@ class Mutations:
     refused: bool
 
 
+def mutations_of(api_key: int, change: TopicChange, size: int | None) -> Mutations | None:
+    """What one topic of a request is charged with; None when it failed for another reason.
+
+    Args:
+        api_key: of ``ABOUT_TOPICS``.
+        change: of the topic.
+        size: how many partitions it had; None: not known.
+    """
+    if change.error not in (0, None, QUOTA_EXCEEDED):
+        return None
+    return Mutations(_partitions(api_key, change, size), refused=change.error == QUOTA_EXCEEDED)
+
+
+def _partitions(api_key: int, change: TopicChange, size: int | None) -> int | None:
+    if api_key == CREATE_TOPICS:
+        return change.partitions
+    if api_key == DELETE_TOPICS or size is None or change.partitions is None:
+        return size if api_key == DELETE_TOPICS else None
+    return max(0, change.partitions - size)
+
+
 class TopicSizes:
     """How many partitions topics have, as far as the log had it."""
 
@@ -81,22 +102,14 @@ class TopicSizes:
             return None
         found = []
         for change in changes.changes:
-            partitions = self._count(line.api_key, change)
-            if change.error in (0, None):
-                found.append(Mutations(partitions, refused=False))
-                if not changes.validate_only:
-                    self._resize(change.topic, change.partitions)
-            elif change.error == QUOTA_EXCEEDED:
-                found.append(Mutations(partitions, refused=True))
+            size = self._sizes.get(change.topic[: self._longest_name])
+            one = mutations_of(line.api_key, change, size)
+            if one is None:
+                continue
+            found.append(one)
+            if not one.refused and not changes.validate_only:
+                self._resize(change.topic, change.partitions)
         return tuple(found)
-
-    def _count(self, api_key: int, change: TopicChange) -> int | None:
-        if api_key == CREATE_TOPICS:
-            return change.partitions
-        size = self._sizes.get(change.topic[: self._longest_name])
-        if api_key == DELETE_TOPICS or size is None or change.partitions is None:
-            return size if api_key == DELETE_TOPICS else None
-        return max(0, change.partitions - size)
 
     def _resize(self, topic: str, partitions: int | None) -> None:
         topic = topic[: self._longest_name]

@@ -150,7 +150,21 @@ _ANSWERS: Final = st.fixed_dictionaries(
         "entries": st.just([{"errorCode": 0, "entity": []}]) | ODD,
     },
 )
+_API_NAMES: Final = {
+    0: "PRODUCE",
+    1: "FETCH",
+    19: "CREATE_TOPICS",
+    20: "DELETE_TOPICS",
+    22: "INIT_PRODUCER_ID",
+    37: "CREATE_PARTITIONS",
+    49: "ALTER_CLIENT_QUOTAS",
+}
 _APIS: Final = st.sampled_from([0, 0, 0, 1, 1, 1, 3, 4, 19, 20, 22, 37, 49, 55, 999, -1])
+
+
+def api_name(key: int) -> str:
+    """Returns Kafka's name of an API that quotas are about, and another name of others."""
+    return _API_NAMES.get(key, f"API_{key}")
 
 
 @st.composite
@@ -163,7 +177,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
         "clientId": draw(st.none() | NAMES),
     }
     if draw(st.booleans()):
-        header["requestApiKeyName"] = f"API_{key}"
+        header["requestApiKeyName"] = api_name(key)
     body: dict[str, Any] = {
         "isForwarded": draw(st.booleans()),
         "requestHeader": header,
@@ -283,7 +297,7 @@ def lines_as_written(draw: st.DrawFn) -> bytes:
             "correlationId": 7,
             "clientId": draw(st.none() | NAMES_AS_WRITTEN),
         }
-        | draw(st.sampled_from([{}, {"requestApiKeyName": f"API_{key}"}])),
+        | draw(st.sampled_from([{}, {"requestApiKeyName": api_name(key)}])),
         "request": request,
         "response": draw(st.just(answer) | st.sampled_from(["", None])),
         "connection": "127.0.0.1:19091-127.0.0.1:36340-2-2",

@@ -27,11 +27,20 @@ from sidecar.pipeline.replay.scenarios import scenario
 from sidecar.pipeline.report.document import report
 from sidecar.pipeline.report.reading import read_tables
 from sidecar.pipeline.runtime.session import session
+from sidecar.pipeline.silver.requests import Requests
 from sidecar.pipeline.tables.commits import pinned
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.schemas import TABLES
+from sidecar.pipeline.tables.schemas import (
+    DIM_TOPIC,
+    GOLD_REPLAY,
+    GOLD_USAGE_1S,
+    SILVER_CHANGE,
+    SILVER_QUOTA_CONFIG,
+    SILVER_REQUEST,
+)
 from sidecar.pipeline.tables.store import Store
-from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, FETCH, PRODUCE, charges
+from sidecar.pipeline.usage.mutations import MutationRequests
+from sidecar.pipeline.usage.quota_types import CONTROLLER_MUTATION, FETCH, PRODUCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,9 +57,9 @@ def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
         first = _run(spark, once, (Stage.SILVER, Stage.USAGE, Stage.REPLAY, Stage.RECOMMEND))
         second = _run(spark, doubled, (Stage.SILVER,))
         checks = [
-            *usage_checks(_sent(once), _used(first["gold_usage_1s"])),
+            *usage_checks(_sent(once), _used(first.read(GOLD_USAGE_1S))),
             *replay_checks(_waits(first)),
-            *doubled_checks(_predicted(first["gold_replay"]), _reported(second)),
+            *doubled_checks(_predicted(first.read(GOLD_REPLAY)), _reported(second)),
         ]
     finally:
         spark.stop()
@@ -59,14 +68,13 @@ def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
     return checks
 
 
-def _run(spark: "SparkSession", one: Round, stages: Sequence[Stage]) -> "dict[str, DataFrame]":
+def _run(spark: "SparkSession", one: Round, stages: Sequence[Stage]) -> Store:
     """Returns the tables that were made."""
     quotas = Snapshot(read_quota_file(one.folder / "quotas.json"), one.began)
     inputs = Inputs(RequestLogs(str(one.folder / "logs")), None, quotas)
     options = Options(datetime.now(UTC), scenarios=(scenario(_DOUBLED),))
     run(spark, _out(one), inputs, options, stages=stages)
-    store = Store(spark, pinned(Folder.of(_out(one))))
-    return {table.name: store.read(table) for table in TABLES if store.has(table)}
+    return Store(spark, pinned(Folder.of(_out(one))))
 
 
 def _out(one: Round) -> str:
@@ -92,17 +100,19 @@ def _used(usage: "DataFrame") -> dict[Client, Amount]:
     }
 
 
-def _charged(tables: "dict[str, DataFrame]") -> "Iterable[tuple[tuple[str, int], str, int, int]]":
-    """Of each charge: its line, whose quota, the reported and the predicted wait."""
-    events = charges(
-        tables["silver_request"], tables["dim_topic"], [PRODUCE, FETCH, CONTROLLER_MUTATION]
-    )
-    for row in replay_events(events, tables["silver_quota_config"]).collect():
+def _charged(tables: Store) -> Iterable[tuple[tuple[str, int], str, int, int]]:
+    """Of charges but those of time: the line, whose quota, the reported and the predicted wait."""
+    changes = tables.read(SILVER_CHANGE)
+    requests = Requests(changes.sparkSession, tables.files(SILVER_REQUEST))
+    mutations = MutationRequests.of(changes, tables.read(DIM_TOPIC))
+    replayed = replay_events(requests, mutations, tables.read(SILVER_QUOTA_CONFIG))
+    compared = replayed.where(replayed["quota_type"].isin(PRODUCE, FETCH, CONTROLLER_MUTATION))
+    for row in compared.collect():
         line = (row["src_file"], row["src_offset"])
         yield line, row["entity"], row["told_ms"], row["throttle_ms"]
 
 
-def _waits(tables: "dict[str, DataFrame]") -> list[Wait]:
+def _waits(tables: Store) -> list[Wait]:
     """Of each request: a client waits for the greatest of its charges' times."""
     found: dict[tuple[str, int], Wait] = {}
     for line, _, told_ms, predicted_ms in _charged(tables):
@@ -111,7 +121,7 @@ def _waits(tables: "dict[str, DataFrame]") -> list[Wait]:
     return list(found.values())
 
 
-def _reported(tables: "dict[str, DataFrame]") -> dict[str, Waits]:
+def _reported(tables: Store) -> dict[str, Waits]:
     """What brokers reported, by whose quota it was."""
     reported: dict[tuple[str, tuple[str, int]], int] = {}
     for line, entity, told_ms, _ in _charged(tables):

@@ -15,7 +15,6 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import Final
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from sidecar.pipeline.batch.logs_stage import usage_of_logs
@@ -38,9 +37,8 @@ from sidecar.pipeline.tables.schemas import (
     SILVER_REQUEST,
     SILVER_VOLUME,
 )
-from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, charges
+from sidecar.pipeline.usage.mutations import MutationRequests, usage_of
 from sidecar.pipeline.usage.usage_reader import UsageRows
-from sidecar.pipeline.usage.usage_table import mutations_of_days
 from sidecar.pipeline.usage.usage_writer import write_usage
 
 _DAY: Final = timedelta(days=1)
@@ -67,9 +65,8 @@ def _usage(run: Run) -> None:
         usage_of_logs(run, logs)
         return
     days = _gold_days(run)
-    requests, topics = _charged(run, days), run.store.read(DIM_TOPIC)
-    mutations = mutations_of_days(_of_admins(run, days), topics)
-    run.store.write(GOLD_USAGE_1S, mutations, days)
+    run.store.write(GOLD_USAGE_1S, usage_of(_mutations(run, days)), days)
+    requests = _charged(run, days)
     run.store.add(GOLD_USAGE_1S, write_usage(requests, run.store.target(GOLD_USAGE_1S)))
 
 
@@ -83,8 +80,8 @@ def _replay(run: Run) -> None:
         rows = sorted((row["quota_type"], row["shared_by"], row["peak"]) for row in found)
         scenarios += sweep(rows, run.options.candidates)
     requests = _charged(run, days)
-    mutations = charges(_of_admins(run, days), run.store.read(DIM_TOPIC), [CONTROLLER_MUTATION])
-    run.store.write(GOLD_REPLAY, replay(mutations, config, scenarios, requests=requests), days)
+    replayed = replay(requests, _mutations(run, days), config, scenarios)
+    run.store.write(GOLD_REPLAY, replayed, days)
 
 
 def _recommend(run: Run) -> None:
@@ -173,6 +170,7 @@ def _any_requests(run: Run) -> Requests:
     return run.requests
 
 
-def _of_admins(run: Run, days: Iterable[date]) -> DataFrame:
-    """The requests about topics or quotas that were charged in these days."""
-    return changes(run).where(sql.to_date("quota_ts").isin(*days))
+def _mutations(run: Run, days: Iterable[date]) -> MutationRequests:
+    """The requests about topics that were charged in these days."""
+    of_days = changes(run).where(sql.to_date("quota_ts").isin(*days))
+    return MutationRequests.of(of_days, run.store.read(DIM_TOPIC))

@@ -19,26 +19,24 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-import msgspec
-
 from sidecar.pipeline.kernels.log_lines import LONGEST_QUEUED_MS
 from sidecar.pipeline.tables.schemas import SILVER_REQUEST
 from sidecar.quotas.entities import Default, Name
+from sidecar.requestlog.allocated_ids import producer_id
 from sidecar.requestlog.charges import charged_ms
 from sidecar.requestlog.exempt import is_exempt
 from sidecar.requestlog.fetch_size import FETCH, fetch_bytes, fetched
 from sidecar.requestlog.line import Line, Rejected, RejectedKind
-from sidecar.requestlog.mutation_counts import ABOUT_TOPICS
+from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, mutations_of
 from sidecar.requestlog.produce_size import produce_bytes
 from sidecar.requestlog.request_detail import (
-    CREATE_TOPICS,
     PRODUCE,
     QuotaChanges,
     TopicChange,
     TopicChanges,
     detail,
 )
-from sidecar.requestlog.wire import Fetch, InitProducerIdAnswer, Produce
+from sidecar.requestlog.wire import InitProducerIdAnswer, Produce
 
 TopicValue = tuple[str, str, int | None, int | None]
 """A change of topic_changes: topic, topic_id, partitions, error."""
@@ -92,7 +90,6 @@ class _Details(NamedTuple):
 
 NO_DETAILS: Final = _Details()
 
-_FETCH: Final = msgspec.json.Decoder(Fetch)
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local times are reckoned as if they were UTC
 _US: Final = timedelta(microseconds=1)
 _BELOW: Final = {
@@ -177,19 +174,16 @@ def _details(line: Line) -> _Details:
             else _Details(mutations_known=False)
         )
     if isinstance(said, InitProducerIdAnswer):
-        allocated = said.error == 0 and said.producer_id >= 0
-        return _Details(producer_id=said.producer_id if allocated else None)
+        allocated = producer_id(line)
+        return _Details(producer_id=allocated.producer_id if allocated else None)
     return _quotas(said) if isinstance(said, QuotaChanges) else NO_DETAILS
 
 
 def _fetch(line: Line) -> _Details:
-    try:
-        is_follower = _FETCH.decode(line.body.request).replica >= 0
-    except msgspec.MsgspecError:
-        is_follower = False
     answer = fetched(line)
     records = None if answer is None else answer.records_bytes
-    if is_follower:
+    # Of fetches the followers' are exempt, and no others.
+    if is_exempt(line):
         return _Details(is_follower=True, records_bytes=records)
     size = None if answer is None else fetch_bytes(answer, line.api_version)
     return _Details(records_bytes=records, quota_bytes=size, bytes_known=size is not None)
@@ -219,13 +213,15 @@ def _topics(line: Line, said: TopicChanges) -> _Details:
 
 
 def _mutations(api_key: int, changes: Iterable[TopicChange]) -> int | None:
+    """Those that were accepted, if the line has all of them: the sizes of topics are in others."""
     total = 0
     for change in changes:
-        if change.error not in (0, None):
+        found = mutations_of(api_key, change, size=None)
+        if found is None or found.refused:
             continue
-        if api_key != CREATE_TOPICS or change.partitions is None:
+        if found.partitions is None:
             return None
-        total += change.partitions
+        total += found.partitions
     return total
 
 

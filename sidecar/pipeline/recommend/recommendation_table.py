@@ -29,8 +29,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from sidecar.pipeline.recommend.evidence import TENANT, evidence
-from sidecar.pipeline.recommend.terms import KEYS, Terms
+from sidecar.pipeline.recommend.terms import Terms
 from sidecar.pipeline.tables.schemas import GOLD_RECOMMENDATION
+from sidecar.pipeline.usage.quota_types import KEYS
 from sidecar.pipeline.usage.usage_reader import UsageRows
 
 _HIGH: Final = (0.95, 168.0, 10_000)

@@ -13,16 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.errors import SidecarError
-from sidecar.quotas.entities import QuotaKey
-
-KEYS: Final[Mapping[str, str]] = {
-    "produce": QuotaKey.PRODUCE.value,
-    "fetch": QuotaKey.FETCH.value,
-    "request": QuotaKey.REQUEST.value,
-    "controller_mutation": QuotaKey.CONTROLLER_MUTATION.value,
-    "producer_ids": "producer_ids_rate",
-}
-"""A quota type to the quota's name; the last is KIP-936's, which Kafka lacks."""
+from sidecar.pipeline.usage.quota_types import KEYS
 
 FLOORS: Final[Mapping[str, float]] = {
     "produce": 100_000.0,

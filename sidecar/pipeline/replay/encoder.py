@@ -1,10 +1,13 @@
 """Batches of Spark's rows as the records of charges that are replayed.
 
+What is charged is ``kernels.charging``'s to say; of requests about topics, ``usage.mutations``'s.
+
 Example: 10,000 rows of silver_request are some 18,000 records: of bytes and of handlers' time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,25 +15,24 @@ import pyarrow as pa
 
 from sidecar.pipeline.kernels import charging
 from sidecar.pipeline.kernels.charge import CHARGE, Records, packed, shard_of
-from sidecar.pipeline.kernels.charging import charged, longs, micros
-from sidecar.pipeline.kernels.numbered import Numbers, coded
+from sidecar.pipeline.kernels.charging import charged, doubles, longs, micros
+from sidecar.pipeline.kernels.numbered import Numbers
 from sidecar.pipeline.kernels.places import BROKER_BITS, LINE_BITS
 from sidecar.pipeline.kernels.values import Doubles, Longs
 from sidecar.pipeline.replay.columns import Slots
 from sidecar.pipeline.tables.schemas import QUOTA_TYPES
+from sidecar.pipeline.usage import mutations
+from sidecar.quotas.request_time.request_percentage import percent
 
-OF_EVENTS: Final = (
-    *("dt", "broker", "quota_type", "user", "client_id", "at_ms", "amount", "extra", "told_ms"),
-    *("src_file", "src_offset", "position"),
-)
-"""The columns of EVENTS that are needed, and ``extra`` as CHARGE has it."""
 OF_REQUESTS: Final = (*charging.NEEDED, "src_file", "src_offset")
 """The columns of SILVER_REQUEST that are needed."""
 _REQUEST: Final = QUOTA_TYPES.index("request")
 _IDS: Final = QUOTA_TYPES.index("producer_ids")
-_PERCENT_PER_NS: Final = 100.0 / 1_000_000_000
+_PERCENT_PER_NS: Final = percent(1)
 _US_PER_MS: Final = 1000
 _MS_PER_DAY: Final = 86_400_000
+_MOST_MS: Final = float(1 << 52)
+"""Milliseconds that no request waits: what a damaged line says is still a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,11 @@ class Layout:
     slots: Slots
     shards: int
 
-    def of_events(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows of PACKED, from batches of OF_EVENTS."""
-        return packed(self._sharded(batches, self._events), self.shards)
+    def of_mutations(
+        self, batches: Iterable[pa.RecordBatch], sizes: mutations.Sizes
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of PACKED, from batches of ``mutations.NEEDED`` and the sizes of topics."""
+        return packed(self._sharded(batches, partial(self._mutations, sizes=sizes)), self.shards)
 
     def of_requests(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of PACKED, from batches of OF_REQUESTS: all charges but mutations."""
@@ -57,17 +61,19 @@ class Layout:
             shared = self.slots.shared[records["slot"]]
             yield records, shard_of((records["place"], shared), self.shards)
 
-    def _events(self, batch: pa.RecordBatch) -> Records:
-        names, at = coded(batch["quota_type"])
-        kind = np.array([QUOTA_TYPES.index(name) for name in names], np.int64)[at]
-        amount = batch["amount"].to_numpy(zero_copy_only=False).astype(np.float64)
-        day = np.asarray(batch["dt"].cast(pa.int32()).to_numpy(), np.int64)
-        records = self._records(batch, np.arange(kind.size), kind, longs(batch, "at_ms"), amount)
-        records["place"] = _place(day, longs(batch, "broker"))
-        records["position"] = longs(batch, "position")
-        records["line"] += records["position"]
-        records["extra"] = longs(batch, "extra")
-        records["told_ms"] = longs(batch, "told_ms")
+    def _mutations(self, batch: pa.RecordBatch, sizes: mutations.Sizes) -> Records:
+        found = mutations.charges(batch, sizes)
+        row = found.row
+        kind = np.full(row.size, mutations.KIND)
+        # Charged when the controller begins, before they are committed.
+        waited_ms = np.rint(doubles(batch, "remote_ms").clip(max=_MOST_MS)).astype(np.int64)
+        at_ms = micros(batch, "quota_ts") // _US_PER_MS
+        records = self._records(batch, row, kind, (at_ms - waited_ms)[row], found.amount)
+        records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[row]
+        records["position"] = found.position
+        records["line"] += found.position
+        records["extra"] = waited_ms[row] * 2 + found.strict
+        records["told_ms"] = longs(batch, "throttle_ms")[row]
         return records
 
     def _requests(self, batch: pa.RecordBatch) -> Records:

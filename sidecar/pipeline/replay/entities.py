@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sidecar.pipeline.silver.quota_config import DEFAULT
-from sidecar.pipeline.usage.events import KEYS, PRODUCER_IDS
+from sidecar.pipeline.usage.quota_types import KEYS, PRODUCER_IDS
 
 EVER: Final = 1 << 62
 """Milliseconds since 1970 that no log reaches."""

@@ -25,21 +25,20 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, GroupedData
-from pyspark.sql import functions as sf
 
 from sidecar.pipeline.kernels.charge import CHARGE, PACKED, Records, unpacked
 from sidecar.pipeline.replay.columns import Slots
-from sidecar.pipeline.replay.encoder import OF_EVENTS, OF_REQUESTS, Layout
+from sidecar.pipeline.replay.encoder import OF_REQUESTS, Layout
 from sidecar.pipeline.replay.entities import ClientQuota, quotas_of
 from sidecar.pipeline.replay.group import Windows
 from sidecar.pipeline.replay.scenarios import IN_FORCE, Scenario
 from sidecar.pipeline.replay.shard import COMPARED, SUMMED, Comparison, Sweep
+from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.silver.dimensions import Dimensions
 from sidecar.pipeline.silver.requests import Requests
 from sidecar.pipeline.tables.schemas import GOLD_REPLAY, QUOTA_TYPES, Column, Table
-from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, PRODUCER_IDS
+from sidecar.pipeline.usage.mutations import MutationRequests
 
 REPLAY_EVENTS: Final = Table(
     "replay_events",
@@ -68,28 +67,25 @@ WINDOWS: Final = Windows()
 
 
 def replay(
-    events: DataFrame,
+    requests: Requests,
+    mutations: MutationRequests,
     config: DataFrame,
     scenarios: Sequence[Scenario] = (IN_FORCE,),
     windows: Windows = WINDOWS,
-    *,
-    requests: Requests | None = None,
 ) -> DataFrame:
     """What quotas would have done to those who share them, on each broker in each day.
 
     Args:
-        events: of EVENTS; with ``requests``, only of mutations.
+        requests: all of them.
+        mutations: those of them that are about topics.
         config: of SILVER_QUOTA_CONFIG.
         scenarios: to try; ``IN_FORCE`` among them where that is wanted.
         windows: the brokers' quota.window.num and .size.seconds, and those of controllers and ids.
-        requests: all their charges but mutations are replayed too. This is quicker than to give
-            those as events.
 
     Returns:
         Of GOLD_REPLAY.
     """
-    dimensions = Dimensions.of_events(events) if requests is None else requests.dimensions
-    sharing = _Quotas.of(dimensions, config)
+    sharing = _Quotas.of(requests.dimensions, config)
     special: dict[int, tuple[Scenario, ...]] = {}
     for each in scenarios:
         if each.quota_type is not None and each.entity is not None:
@@ -99,27 +95,30 @@ def replay(
     sweep = Sweep(
         windows, sharing.slots, tuple(each for each in scenarios if each.entity is None), special
     )
-    sharded = _sharded(
-        Layout(dimensions.numbers, sharing.slots, dimensions.shards()), events, requests
-    )
+    sharded = _sharded(requests, mutations, sharing.slots)
     return GOLD_REPLAY.select(sharded.applyInArrow(_function(sweep.rows), SUMMED))
 
 
-def replay_events(events: DataFrame, config: DataFrame, windows: Windows = WINDOWS) -> DataFrame:
+def replay_events(
+    requests: Requests,
+    mutations: MutationRequests,
+    config: DataFrame,
+    windows: Windows = WINDOWS,
+) -> DataFrame:
     """What the quotas in force did with each charge, to be compared with the logged throttle times.
 
     Args:
-        events: of EVENTS.
+        requests: all of them.
+        mutations: those of them that are about topics.
         config: of SILVER_QUOTA_CONFIG.
         windows: as in ``replay``; mutations by the token bucket.
 
     Returns:
         Of REPLAY_EVENTS, in no order.
     """
-    dimensions = Dimensions.of_events(events)
-    slots = _Quotas.of(dimensions, config).slots
-    comparison = Comparison(windows, slots, dimensions.files)
-    sharded = _sharded(Layout(dimensions.numbers, slots, dimensions.shards()), events, None)
+    slots = _Quotas.of(requests.dimensions, config).slots
+    comparison = Comparison(windows, slots, requests.dimensions.files)
+    sharded = _sharded(requests, mutations, slots)
     return REPLAY_EVENTS.select(sharded.applyInArrow(_function(comparison.rows), COMPARED))
 
 
@@ -166,21 +165,13 @@ class _Quotas:
         return cls(slots, numbers)
 
 
-def _sharded(layout: Layout, events: DataFrame, requests: Requests | None) -> GroupedData:
+def _sharded(requests: Requests, mutations: MutationRequests, slots: Slots) -> GroupedData:
     """Packed charges; all of a group are in one shard."""
-    laid_out = events.withColumn("extra", _extra()).select(*OF_EVENTS)
-    rows = laid_out.mapInArrow(layout.of_events, PACKED)
-    if requests is not None:
-        rows = rows.unionByName(requests.mapped(OF_REQUESTS, layout.of_requests, PACKED))
-    return rows.groupBy("shard")
+    dimensions, sizes = requests.dimensions, mutations.sizes
+    layout = Layout(dimensions.numbers, slots, dimensions.shards())
 
+    def of_mutations(batches: Batches) -> Batches:
+        return layout.of_mutations(batches, sizes)
 
-def _extra() -> Expression:
-    """What only some kinds have: a mutation's wait and strictness, or an id."""
-    mutation = sf.col("waited_ms") * 2 + sf.col("strict").cast("bigint")
-    return (
-        sf.when(sf.col("quota_type") == CONTROLLER_MUTATION, mutation)
-        .when(sf.col("quota_type") == PRODUCER_IDS, sf.col("producer_id"))
-        .otherwise(0)
-        .cast("bigint")
-    )
+    rows = requests.mapped(OF_REQUESTS, layout.of_requests, PACKED)
+    return rows.unionByName(mutations.rows.mapInArrow(of_mutations, PACKED)).groupBy("shard")

@@ -44,9 +44,9 @@ class Dimensions:
     Attributes:
         clients: user and client-id; a client's number is its place.
         files: by name; a file's number is its place, so that numbers are in the names' order.
-        rows: how many there are, of requests or events.
+        rows: how many requests there are.
         cluster_users: brokers' own principals, as far as requests name them: of followers,
-            heartbeats and so on; events name none.
+            heartbeats and so on.
     """
 
     clients: Sequence[tuple[str, str]]
@@ -77,14 +77,6 @@ class Dimensions:
             sum(row["rows"] for row in clients.values()),
             frozenset(row["user"] for row in clients.values() if row["brokers"]),
         )
-
-    @classmethod
-    def of_events(cls, events: DataFrame) -> "Dimensions":
-        """Of EVENTS; reads them once."""
-        rows = events.groupBy(*KEYS).agg(sf.count(sf.lit(1)).alias("rows"))
-        sets = rows.groupingSets([["user", "client_id"], ["src_file"]], *KEYS)
-        counts = sf.sum("rows").alias("rows"), sf.lit(0).alias("brokers")
-        return cls.of_rows(sets.agg(*counts).collect())
 
     @property
     def numbers(self) -> Numbers:

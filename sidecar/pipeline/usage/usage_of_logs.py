@@ -4,7 +4,7 @@ The tasks that parse the logs sum them up at once (``kernels.seconds``); what th
 some rows of a megabyte. Lines that can't be read go to files of their own.
 
 Of mutations only what a request's own line has is counted, and ``lower_bound`` says so: the sizes
-of topics are in other lines, which takes the table of requests (``usage_table.mutations_of_days``).
+of topics are in other lines, which takes the table of requests (``mutations``).
 
 Example: 2.5 GB of logs, 2.2 million lines, are two thousand rows of 80 MB together.
 """
@@ -28,8 +28,7 @@ from sidecar.pipeline.kernels.seconds import PACKED, packed, used
 from sidecar.pipeline.runtime.by_workers import Batches, by_workers
 from sidecar.pipeline.silver.request_writer import Seen, Span, unknown
 from sidecar.pipeline.tables.parquet_files import REPORTS, Report, Target, Writer, collected
-from sidecar.pipeline.usage.usage_table import SHARDS_OF_A_CORE
-from sidecar.pipeline.usage.usage_writer import written_shard
+from sidecar.pipeline.usage.usage_writer import SHARDS_OF_A_CORE, written_shard
 
 _NEEDED: Final = frozenset({*NEEDED_WITH_MUTATIONS, "log_ts"})
 _SCHEMA: Final = pa.schema([field for field in ROWS if field.name in _NEEDED])

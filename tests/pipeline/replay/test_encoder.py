@@ -1,21 +1,25 @@
-"""Requests and events as records of charges."""
+"""Requests as records of charges."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
-from sidecar.pipeline.ingest.records import ROWS
 from sidecar.pipeline.kernels.charge import CHARGE, unpacked
-from sidecar.pipeline.kernels.charging import charged, charged_with_mutations
 from sidecar.pipeline.kernels.numbered import Numbers
 from sidecar.pipeline.kernels.places import BROKER_BITS, LINE_BITS
-from sidecar.pipeline.kernels.seconds import packed, used
 from sidecar.pipeline.replay.columns import Slots
 from sidecar.pipeline.replay.encoder import Layout
+from sidecar.pipeline.usage import mutations
+from sidecar.quotas.entities import QuotaKey
+from sidecar.requestlog.charges import charges
+from sidecar.requestlog.mutation_counts import TopicSizes
+from sidecar.requestlog.request_detail import CREATE_TOPICS
+from tests.pipeline.kernels.requests import requests
+from tests.pipeline.silver_tables import batch_of
+from tests.requestlog.lines import topics_line
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 TEN_MS = int(TEN.timestamp() * 1000)
@@ -33,27 +37,7 @@ SLOTS = Slots(
 )
 """Alice's produce quota changes at 10:00:00.010."""
 LAYOUT = Layout(NUMBERS, SLOTS, 4)
-REFUSED = {"topic": "a", "topic_id": "", "partitions": 12, "error": 89}
 DAY = TEN_MS // 86_400_000
-
-
-def requests(*rows: dict[str, Any]) -> pa.RecordBatch:
-    usual = {
-        "broker": 7,
-        "quota_ts": TEN,
-        "user": "alice",
-        "client_id": "etl",
-        "api": "PRODUCE",
-        "is_follower": False,
-        "exempt": True,
-        "bytes_known": True,
-        "quota_bytes": 100,
-        "local_ms": 0.258,
-        "throttle_ms": 0,
-        "src_file": "a.log",
-        "src_offset": 500,
-    }
-    return pa.RecordBatch.from_pylist([{**usual, **each} for each in rows], ROWS)
 
 
 def laid_out(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
@@ -101,88 +85,36 @@ def test_a_client_without_a_number_is_an_error() -> None:
         laid_out(requests({"user": "carol"}))
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"api": "0"}, [(0, 100, True)]),
-        ({"api": "FETCH"}, [(1, 100, True)]),
-        ({"api": "FETCH", "is_follower": True}, []),
-        ({"api": "1", "bytes_known": False, "quota_bytes": None}, [(1, 0, False)]),
-        ({"api": "METADATA", "bytes_known": None, "quota_bytes": None}, []),
-        ({"api": "METADATA", "exempt": False}, [(2, 258_000, True)]),
-        ({"api": "METADATA", "exempt": False, "local_ms": 1e300}, [(2, 1 << 52, True)]),
-        ({"api": "INIT_PRODUCER_ID", "producer_id": 4000, "bytes_known": None}, [(4, 1, True)]),
-    ],
-)
-def test_what_a_request_is_charged_with(
-    fields: dict[str, Any], expected: list[tuple[int, int, bool]]
-) -> None:
-    """The API decides; what no line has is charged with an unknown amount."""
-    found = charged(requests(fields))
-    assert expected == list(
-        zip(found.kind.tolist(), found.amount.tolist(), found.known.tolist(), strict=True)
-    )
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"mutations": 12, "mutations_known": True}, [(3, 12, True)]),
-        ({"api": "19", "mutations": 12, "mutations_known": True}, [(3, 12, True)]),
-        ({"mutations": 0, "mutations_known": True, "topic_changes": [REFUSED]}, [(3, 0, False)]),
-        ({"mutations": None, "mutations_known": False}, [(3, 0, False)]),
-        ({"is_forwarded": False, "mutations": 12, "mutations_known": True}, []),
-        ({"api": "ALTER_CLIENT_QUOTAS"}, []),
-    ],
-)
-def test_mutations_are_what_a_controllers_line_says(
-    fields: dict[str, Any], expected: list[tuple[int, int, bool]]
-) -> None:
-    """Refused ones were asked for, and no line counts them; brokers' lines are the same request."""
-    usual = {"api": "CREATE_TOPICS", "is_forwarded": True, "bytes_known": None}
-    batch = requests({**usual, **fields}, {"quota_bytes": 7})
-    found = charged_with_mutations(batch)
-    charges = zip(found.kind.tolist(), found.amount.tolist(), found.known.tolist(), strict=True)
-    assert [(0, 7, True), *expected] == list(charges)
-    assert [1, *[0] * len(expected)] == found.row.tolist()
-
-
-@pytest.mark.parametrize("workers", [[[0, 1]], [[1], [0]]], ids=["one", "two"])
-def test_seconds_are_summed_over_batches(workers: list[list[int]]) -> None:
-    """A sum has a place, client and kind; an amount that no line has makes it a lower bound."""
-    half = TEN + timedelta(milliseconds=999)
-    batches = [
-        requests({"exempt": False}, {"quota_ts": half, "throttle_ms": 70}),
-        requests(
-            {"quota_ts": TEN + timedelta(seconds=1), "quota_bytes": None, "bytes_known": False},
-            {"quota_ts": half},
-            {"user": "bob", "client_id": "", "broker": 8},
-        ),
+def test_a_mutation_is_charged_when_the_controller_begins() -> None:
+    """Times, amounts and strictness are the daemon's; the day is that of the answer."""
+    made = {"name": "a", "numPartitions": 12}, {"name": "b", "numPartitions": 7}
+    midnight: dict[str, Any] = {"time": "2026-11-21 00:00:00,001", "remoteTimeMs": 2.5}
+    lines = [
+        topics_line(CREATE_TOPICS, *made, version=6, remoteTimeMs=3.5, throttleTimeMs=70),
+        topics_line(CREATE_TOPICS, {"name": "c", "numPartitions": 3}, version=5, **midnight),
     ]
-    # Two workers meet the clients in another order.
-    packed_rows = [row for own in workers for row in packed([batches[at] for at in own], 1)]
-    rows = used(pa.Table.from_batches(packed_rows)).to_pylist()
-    later = TEN + timedelta(seconds=1)
-    assert [
-        (TEN.date(), 7, "alice", "etl", "produce", TEN, 300.0, 3, 1, 70, False),
-        (TEN.date(), 7, "alice", "etl", "produce", later, 0.0, 1, 0, 0, True),
-        (TEN.date(), 7, "alice", "etl", "request", TEN, pytest.approx(0.0258), 1, 0, 0, True),
-        (TEN.date(), 8, "bob", "", "produce", TEN, 100.0, 1, 0, 0, False),
-    ] == [tuple(each.values()) for each in rows]
-
-
-def test_what_a_client_used_of_a_broker_is_in_one_shard() -> None:
-    """It doesn't matter which worker read it, or how often that one packs what it has."""
-    clients = [{"user": f"user{at}", "broker": at % 3} for at in range(40)]
-    workers = [clients, clients[::-1], clients[5:9]]
-    packed_rows = [row for own in workers for row in packed([requests(*own)] * 2, 8, gathered=1)]
-    shards = pa.Table.from_batches(packed_rows)
-    found: dict[tuple[int, str], set[int]] = {}
-    for shard in sorted(set(shards.column("shard").to_pylist())):
-        of_shard = used(shards.filter(pc.equal(shards.column("shard"), shard))).to_pylist()
-        for row in of_shard:
-            found.setdefault((row["broker"], row["user"]), set()).add(shard)
-        assert {2 * 3, 2 * 2} >= {row["events"] for row in of_shard}
-    assert 40 == len(found)
-    assert {1} == set(map(len, found.values()))
-    assert 8 == len(set.union(*found.values()))
+    of_lines = batch_of(lines)
+    files = pa.array(["a.log"] * len(lines))
+    batch = of_lines.set_column(of_lines.schema.get_field_index("src_file"), "src_file", files)
+    shards = LAYOUT.of_mutations([batch.select(mutations.NEEDED)], mutations.Sizes({}))
+    records = np.sort(unpacked(pa.Table.from_batches(list(shards)), CHARGE), order="line")
+    expected = [
+        (offset, each.at_ms, each.amount, each.strict, each.waited_ms, line.throttle_ms)
+        for offset, line in enumerate(lines)
+        for each in charges(line, TopicSizes()).charges
+        if each.key is QuotaKey.CONTROLLER_MUTATION
+    ]
+    assert expected == [
+        (
+            r["line"] - r["position"],
+            r["at_ms"],
+            r["amount"],
+            r["extra"] % 2,
+            r["extra"] // 2,
+            r["told_ms"],
+        )
+        for r in records
+    ]
+    assert [2, 3, 2] == records["position"].tolist()
+    assert [DAY, DAY, DAY + 1] == (records["place"] >> BROKER_BITS).tolist()
+    assert {7} == set(records["slot"].tolist())

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from sidecar.pipeline.replay.entities import EVER, quotas_of
 from sidecar.pipeline.silver.quota_config import snapshot_rows
 from sidecar.pipeline.tables.schemas import SILVER_QUOTA_CONFIG
-from sidecar.pipeline.usage.events import KEYS
+from sidecar.pipeline.usage.quota_types import KEYS
 from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
 from sidecar.quotas.prediction import _shaped, _shapes
 from tests.pipeline.build import frame_of

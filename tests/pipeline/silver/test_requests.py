@@ -1,15 +1,12 @@
-"""Requests as workers read and lay them out, against Spark's own result."""
+"""Requests as workers read and lay them out, against what the daemon's rules make of each line."""
 
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import SparkSession
 
 from sidecar.pipeline.ingest.request_logs import RequestLogs
-from sidecar.pipeline.replay.replay_table import replay
-from sidecar.pipeline.replay.scenarios import IN_FORCE, Scenario
+from sidecar.pipeline.replay.replay_table import replay_events
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.silver.dim_topic import dim_topic
 from sidecar.pipeline.silver.quota_config import silver_quota_config, snapshot_rows
@@ -18,21 +15,26 @@ from sidecar.pipeline.tables.commits import recovered
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, SILVER_REQUEST
 from sidecar.pipeline.tables.store import Store
-from sidecar.pipeline.usage.events import CONTROLLER_MUTATION, charges
-from sidecar.pipeline.usage.usage_table import gold_usage_1s, mutations_of_days
+from sidecar.pipeline.usage.mutations import MutationRequests, usage_of
+from sidecar.pipeline.usage.quota_types import KEYS
 from sidecar.pipeline.usage.usage_writer import write_usage
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
+from sidecar.quotas.prediction import Predictor
+from sidecar.quotas.rate import QuotaWindow
+from sidecar.requestlog.charges import charged_ms, charges
+from sidecar.requestlog.mutation_counts import TopicSizes
+from tests.pipeline import charged_lines
 from tests.pipeline.parsed_logs import requests_of, silver_request
 
 FIRST = date(2026, 1, 5)
 QUOTAS: ClientQuotas = {
     Entity(user=DEFAULT): {
-        QuotaKey.PRODUCE: 2e5,
-        QuotaKey.FETCH: 5e5,
-        QuotaKey.REQUEST: 1.0,
+        QuotaKey.PRODUCE: 2e4,
+        QuotaKey.FETCH: 5e4,
+        QuotaKey.REQUEST: 0.02,
         QuotaKey.CONTROLLER_MUTATION: 0.5,
     },
-    Entity(client_id="etl"): {QuotaKey.PRODUCE: 1e5},
+    Entity(client_id="etl"): {QuotaKey.PRODUCE: 1e4},
 }
 
 
@@ -45,33 +47,84 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> RequestLogs:
     return RequestLogs(str(folder / "request-logs"))
 
 
-def different(one: DataFrame, other: DataFrame) -> int:
-    return one.exceptAll(other).count() + other.exceptAll(one).count()
+@pytest.fixture(scope="module")
+def store(
+    spark: SparkSession, logs: RequestLogs, tmp_path_factory: pytest.TempPathFactory
+) -> Store:
+    """The table of those requests."""
+    found, _ = recovered(Folder.of(str(tmp_path_factory.mktemp("tables"))))
+    store = Store(spark, found)
+    store.write(SILVER_REQUEST, silver_request(requests_of(spark, logs)))
+    return store
+
+
+@pytest.fixture
+def requests(spark: SparkSession, store: Store) -> Requests:
+    """Those that were charged on the first day; some of the files' are of the second."""
+    return Requests(spark, store.files(SILVER_REQUEST), frozenset({FIRST}))
+
+
+@pytest.fixture
+def mutations(store: Store) -> MutationRequests:
+    """Those of the first day that are about topics."""
+    rows = store.read(SILVER_REQUEST)
+    return MutationRequests.of(rows.where(f"to_date(quota_ts) = '{FIRST}'"), dim_topic(rows))
 
 
 @pytest.mark.spark
-def test_workers_compute_what_spark_computes(
-    spark: SparkSession, logs: RequestLogs, tmp_path: Path
+def test_usage_of_a_day_is_what_its_lines_are_charged_with(
+    logs: RequestLogs, store: Store, requests: Requests, mutations: MutationRequests
 ) -> None:
-    """Usage and replay of one of two days are computed from files and from a frame."""
-    rows = silver_request(requests_of(spark, logs))
-    of_day = rows.where(sql.to_date("quota_ts") == sql.lit(FIRST))
-    assert 0 < of_day.count() < rows.count()
-    topics = dim_topic(of_day)
-    usage = gold_usage_1s(of_day, topics)
-    config = silver_quota_config(of_day, snapshot_rows(QUOTAS), datetime(2026, 1, 1, tzinfo=UTC))
-    scenarios = [IN_FORCE, Scenario("x2", factor=2.0)]
-    mutations = charges(of_day, topics, [CONTROLLER_MUTATION])
-    by_rows = replay(charges(of_day, topics), config, scenarios)
-    assert 0 < by_rows.where("throttled > 0").count()
-
-    store = Store(spark, recovered(Folder.of(str(tmp_path)))[0])
-    store.write(SILVER_REQUEST, rows)
-    requests = Requests(spark, store.files(SILVER_REQUEST), frozenset({FIRST}))
-    store.write(GOLD_USAGE_1S, mutations_of_days(of_day, topics))
+    """Of both days' lines those of the one count, mutations by the sizes that topics had."""
+    usage = charged_lines.usage_of(logs, TopicSizes())
+    expected = [row for row in usage if row["dt"] == FIRST]
+    assert 0 < len(expected) < len(usage)
+    store.write(GOLD_USAGE_1S, usage_of(mutations))
     store.add(GOLD_USAGE_1S, write_usage(requests, store.target(GOLD_USAGE_1S)))
-    assert 0 == different(usage, store.read(GOLD_USAGE_1S))
-    assert 0 == different(by_rows, replay(mutations, config, scenarios, requests=requests))
-    late = store.files(SILVER_REQUEST, [FIRST + timedelta(days=1)])
-    assert {FIRST + timedelta(days=1)} == Requests(spark, late).charged_days()
+    found = store.read(GOLD_USAGE_1S).toArrow().to_pylist()
+    assert expected == charged_lines.in_order(found)
+
+
+@pytest.mark.spark
+def test_a_replay_of_a_day_is_what_the_daemon_predicts_of_its_lines(
+    logs: RequestLogs, store: Store, requests: Requests, mutations: MutationRequests
+) -> None:
+    """Each broker's charges wait as long as the daemon says; it predicts no fetches."""
+    none = store.read(SILVER_REQUEST).where("false")
+    config = silver_quota_config(none, snapshot_rows(QUOTAS), datetime(2026, 1, 1, tzinfo=UTC))
+    replayed = replay_events(requests, mutations, config).where("quota_type <> 'fetch'").collect()
+    expected = predicted(logs)
+    assert {QuotaKey.PRODUCE, QuotaKey.REQUEST, QuotaKey.CONTROLLER_MUTATION} == {
+        key for *_, key, _, wait_ms, _ in expected if wait_ms
+    }
+    assert expected == sorted(
+        (r.src_file, r.src_offset, KEYS[r.quota_type], r.at_ms, r.throttle_ms, r.told_ms)
+        for r in replayed
+        if r.quota_type != "producer_ids"
+    )
+
+
+def predicted(logs: RequestLogs) -> list[tuple[str, int, str, int, int, int]]:
+    """Returns each charge of the first day, with its wait and the one that its line has."""
+    sizes, due = TopicSizes(), []
+    for broker, file, offset, line in charged_lines.lines_of(logs):
+        charged = charges(line, sizes).charges
+        if datetime.fromtimestamp(charged_ms(line) / 1000, UTC).date() == FIRST:
+            due += [(each.at_ms, file, offset, broker, line.throttle_ms, each) for each in charged]
+    nodes: dict[int, Predictor] = {}
+    found = []
+    for at_ms, file, offset, broker, told_ms, charge in sorted(due, key=lambda one: one[:3]):
+        node = nodes.setdefault(broker, Predictor(QuotaWindow()))
+        node.set_quotas(QUOTAS)
+        wait_ms = node.charge(charge).throttle_ms
+        found.append((file, offset, charge.key, at_ms, wait_ms, told_ms))
+    return sorted(found)
+
+
+@pytest.mark.spark
+def test_the_days_on_which_requests_were_charged(spark: SparkSession, store: Store) -> None:
+    """Those of a day's files may be of another day."""
+    second = FIRST + timedelta(days=1)
+    late = store.files(SILVER_REQUEST, [second])
+    assert {second} == Requests(spark, late).charged_days()
     assert set() == Requests(spark, late, frozenset({FIRST})).charged_days()

@@ -28,7 +28,8 @@ from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
 from sidecar.pipeline.tables.store import Store
 from sidecar.pipeline.tables.writers import OtherWriterError
-from sidecar.pipeline.usage.usage_table import gold_usage_1s
+from tests.pipeline.build import frame_of
+from tests.pipeline.charged_lines import usage_of
 from tests.pipeline.logs import lines, pack, write
 from tests.pipeline.parsed_logs import quarantine_of, requests_of, silver_request
 
@@ -92,7 +93,8 @@ def test_a_stream_that_is_killed_equals_the_batch(
     batch = silver_request(requests_of(spark, asked))
     assert 440 == batch.count()
     assert rows(batch) == rows(tables.read(SILVER_REQUEST))
-    assert summed(gold_usage_1s(batch)) == summed(tables.read(GOLD_USAGE_1S))
+    usage = frame_of(spark, GOLD_USAGE_1S, *usage_of(asked))
+    assert summed(usage) == summed(tables.read(GOLD_USAGE_1S))
     assert rows(quarantine_of(spark, asked)) == rows(tables.read(QUARANTINE))
 
     anew = StreamSettings(str(out), f"{tmp_path}/other", until_read=True)

@@ -1,4 +1,4 @@
-"""Usage straight from request logs, against what the stream's code makes of them."""
+"""Usage straight from request logs, against what the daemon's rules make of each line."""
 
 import gzip
 from datetime import UTC, date, datetime
@@ -12,10 +12,10 @@ from sidecar.pipeline.batch.run import Inputs, InputsError, Options
 from sidecar.pipeline.batch.stages import Stage
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE
+from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, QUOTA_TYPES
 from sidecar.pipeline.tables.store import FewerRowsError
-from sidecar.pipeline.usage.usage_table import gold_usage_1s
-from tests.pipeline.build import stored
+from tests.pipeline.build import rows_in, stored
+from tests.pipeline.charged_lines import in_order, usage_of
 from tests.pipeline.parsed_logs import quarantine_of, requests_of
 from tests.pipeline.small_logs import log, metadata
 from tests.requestlog.lines import BY_HAND, REAL
@@ -31,7 +31,7 @@ def made(spark: SparkSession, out: Path, logs: Path, **options: object) -> Outco
     return run(spark, str(out), Inputs(source), asked, stages=[Stage.USAGE])
 
 
-def test_it_is_what_the_requests_give(spark: SparkSession, tmp_path: Path) -> None:
+def test_it_is_what_lines_are_charged_with(spark: SparkSession, tmp_path: Path) -> None:
     """Logs cross midnight, in parts, gzip and lines of every API, with what can't be read."""
     logs = tmp_path / "request-logs"
     begin = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
@@ -40,15 +40,16 @@ def test_it_is_what_the_requests_give(spark: SparkSession, tmp_path: Path) -> No
     (logs / "broker-7" / "by-hand.log").write_bytes(b"\n".join((*BY_HAND, b"torn\n")))
     (logs / "broker-7" / "real.log.gz").write_bytes(gzip.compress(b"\n".join(REAL)))
     requests = requests_of(spark, RequestLogs(str(logs)))
-    expected = gold_usage_1s(requests)
-    assert {"controller_mutation", "producer_ids"} < {row.quota_type for row in expected.collect()}
+    expected = usage_of(RequestLogs(str(logs)))
+    assert set(QUOTA_TYPES) == {row["quota_type"] for row in expected}
     rejected = quarantine_of(spark, RequestLogs(str(logs)))
     out = tmp_path / "tables"
     outcome = made(spark, out, logs)
-    assert sorted(expected.collect(), key=str) == stored(spark, out, GOLD_USAGE_1S)
+    found = ({**row, "dt": date.fromisoformat(row["dt"])} for row in rows_in(out, GOLD_USAGE_1S))
+    assert expected == in_order(found)
     assert sorted(rejected.collect(), key=str) == stored(spark, out, QUARANTINE)
     assert 1 == outcome.quarantined
-    assert outcome.rows == {"gold_usage_1s": expected.count(), "quarantine": 1}
+    assert outcome.rows == {"gold_usage_1s": len(expected), "quarantine": 1}
     unknown = "not bytes_known or not mutations_known"
     assert 0 < outcome.unknown == requests.where(unknown).count()
 
