@@ -258,7 +258,7 @@ def options_of(
     return Options(
         now=datetime.now(UTC),
         cluster=job.cluster_id,
-        one_cluster=terms.plan is not None,
+        has_plan=terms.plan is not None,
         as_of=disks.as_of,
         since=job.since,
         until=job.until,

@@ -88,7 +88,7 @@ def _refuse_mixed(
             f" names: name it with --cluster-id; {UNNAMED} is the name of what the tables have"
             " without one"
         )
-    if len(clusters) > 1 and (has_quotas or options.one_cluster):
+    if len(clusters) > 1 and (has_quotas or options.has_plan):
         what = "--quotas has those" if has_quotas else "--plan has quotas"
         raise InputsError(
             f"{what} of one cluster, and these are of {', '.join(clusters)}: name one with"

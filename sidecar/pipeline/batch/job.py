@@ -45,7 +45,7 @@ class Outcome:
         bytes: of them, as they are stored.
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions no line has.
-        recommended: the rows of gold_recommendation that were made.
+        recommended: the rows of gold_recommendation that were made, where there is a plan.
         replayed: quota types with whose quotas they were or who shared them, where scenarios were
             asked for.
         rolled_forward: whether an earlier run, that was killed, was finished first.
@@ -138,7 +138,7 @@ def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: 
         bytes=sum(one.bytes for one in runs),
         quarantined=sum(one.quarantined for one in runs),
         unknown=sum(one.unknown for one in runs),
-        recommended=tuple(row for one in runs for row in _recommended(one.store)),
+        recommended=_recommended(runs[0].store) if runs[0].options.has_plan else (),
         replayed=frozenset[tuple[str, str]]().union(*replayed),
         rolled_forward=was_finished,
     )

@@ -57,7 +57,7 @@ class Options:
     Attributes:
         now: when the run began, UTC.
         cluster: that it is about; None: all that are read, or that the tables have.
-        one_cluster: whether more than one is refused.
+        has_plan: whether a plan is made of what is recommended, which is of one cluster.
         as_of: when forecasts begin, UTC; None: with the newest reading of a volume.
         since: requests that were answered before are not read; None: from the first.
         until: requests that were answered then or later are not read; None: to the last.
@@ -72,7 +72,7 @@ class Options:
 
     now: datetime
     cluster: str | None = None
-    one_cluster: bool = False
+    has_plan: bool = False
     as_of: datetime | None = None
     since: datetime | None = None
     until: datetime | None = None

@@ -23,8 +23,8 @@ from sidecar.pipeline.batch.silver_stage import changes, silver
 from sidecar.pipeline.forecast.forecast_table import disk_forecast
 from sidecar.pipeline.recommend.recommendation_table import gold_recommendation
 from sidecar.pipeline.replay.peaks import peaks
-from sidecar.pipeline.replay.replay_table import replay
-from sidecar.pipeline.replay.scenarios import IN_FORCE, sweep
+from sidecar.pipeline.replay.replay_table import Candidates, replay
+from sidecar.pipeline.replay.scenarios import IN_FORCE
 from sidecar.pipeline.silver.requests import Requests
 from sidecar.pipeline.tables.days import asked_days, no_requests
 from sidecar.pipeline.tables.schemas import (
@@ -73,24 +73,24 @@ def _usage(run: Run) -> None:
 def _replay(run: Run) -> None:
     days = _gold_days(run)
     config = run.store.read(SILVER_QUOTA_CONFIG)
-    scenarios = [IN_FORCE, *run.options.scenarios]
+    candidates = None
     if run.options.candidates:
         usage = UsageRows(run.spark, run.store.files(GOLD_USAGE_1S, days))
-        found = peaks(usage, config).collect()
-        rows = sorted((row["quota_type"], row["shared_by"], row["peak"]) for row in found)
-        scenarios += sweep(rows, run.options.candidates)
+        candidates = Candidates(peaks(usage, config), run.options.candidates)
+    scenarios = [IN_FORCE, *run.options.scenarios]
     requests = _charged(run, days)
-    replayed = replay(requests, _mutations(run, days), config, scenarios)
+    replayed = replay(requests, _mutations(run, days), config, scenarios, candidates=candidates)
     run.store.write(GOLD_REPLAY, replayed, days)
 
 
 def _recommend(run: Run) -> None:
     options, store = run.options, run.store
     usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S), options.since, options.until)
-    brokers = _any_requests(run).dimensions.cluster_users
+    brokers = _any_requests(run).cluster_users()
     found = gold_recommendation(
         usage,
         store.read(GOLD_REPLAY),
+        store.read(SILVER_QUOTA_CONFIG),
         replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
         options.capacity,
     )

@@ -10,10 +10,25 @@ Source: Kafka's TokenBucket and ControllerMutationQuotaManager.
 """
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from sidecar.pipeline.kernels.compiled import compiled
-from sidecar.pipeline.kernels.values import ChargeResults, Charges, Doubles
+from sidecar.pipeline.kernels.values import ChargeResults, Charges, Doubles, Longs
 from sidecar.pipeline.kernels.wait import is_limit, rounded_ms
+
+
+class Bucket(NamedTuple):
+    """How many tokens there are, NaN before any limit, and when that was: an element each."""
+
+    tokens: Doubles
+    updated_ms: Longs
+
+    @classmethod
+    def full(cls) -> "Bucket":
+        """Nothing was taken yet."""
+        return cls(np.full(1, math.nan), np.zeros(1, np.int64))
 
 
 @compiled
@@ -29,19 +44,22 @@ def wait_for(tokens: float, rate: float) -> int:
 
 
 @compiled
-def bucket_waits(charges: Charges, limit: Doubles, burst_s: float, results: ChargeResults) -> None:
+def bucket_waits(
+    charges: Charges, limit: Doubles, burst_s: float, bucket: Bucket, results: ChargeResults
+) -> None:
     """What becomes of each charge.
 
     Args:
         charges: in their order.
         limit: tokens per second; NaN: none.
         burst_s: how long a bucket takes to fill, seconds.
+        bucket: before these, and then after them.
         results: filled, its rate aside; ``used`` is what is gone of the bucket, per second.
     """
     at_ms, amount, strict, counts = charges
     wait_ms, refused, used, _ = results
-    tokens = math.nan
-    updated_ms = 0
+    tokens = bucket.tokens[0]
+    updated_ms = bucket.updated_ms[0]
     for at in range(at_ms.size):
         wait_ms[at] = 0
         refused[at] = False
@@ -64,3 +82,5 @@ def bucket_waits(charges: Charges, limit: Doubles, burst_s: float, results: Char
         if refused[at] or not strict[at]:
             wait_ms[at] = wait_for(tokens, limit[at])
         used[at] = (burst - tokens) / burst_s
+    bucket.tokens[0] = tokens
+    bucket.updated_ms[0] = updated_ms

@@ -9,47 +9,58 @@ Source: KIP-936, section "ProducerIdQuotaManager".
 """
 
 import math
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from sidecar.pipeline.kernels.bucket import filled, wait_for
+from sidecar.pipeline.kernels.bucket import Bucket, filled, wait_for
 from sidecar.pipeline.kernels.compiled import compiled
 from sidecar.pipeline.kernels.values import ChargeResults, Doubles, Flags, Longs, Span
 from sidecar.pipeline.kernels.wait import is_limit
 
+NEVER: Final = -(1 << 61)
+"""Milliseconds since 1970: long before any window."""
+
+
+class Remembered(NamedTuple):
+    """Ids that were seen so far.
+
+    Attributes:
+        noted_ms: when the filter opened that an id was put into, by its number; NEVER for none.
+        clock: when the newest filter opened, and the latest time that was seen; NEVER for none.
+    """
+
+    noted_ms: Longs
+    clock: Longs
+
 
 @compiled
-def new_ids(at_ms: Longs, number: Longs, ids: int, window_ms: int, is_new: Flags) -> None:
+def new_ids(
+    at_ms: Longs, number: Longs, window_ms: int, remembered: Remembered, is_new: Flags
+) -> None:
     """Which ids are new.
 
     Args:
         at_ms: when each was allocated; time that runs backwards stands still.
-        number: of each id, 0 to ``ids`` - 1: the same for the same id.
-        ids: how many there are.
+        number: of each id: the same for the same id.
         window_ms: how long one is remembered at most.
+        remembered: before these, and then with them.
         is_new: filled.
     """
-    # When the filter opened that an id was put into.
-    noted_ms = np.zeros(ids, np.int64)
-    was_noted = np.zeros(ids, np.bool_)
-    opened_ms = 0
-    is_open = False
-    now_ms = 0
+    noted_ms, clock = remembered
+    opened_ms, now_ms = clock[0], clock[1]
     for at in range(at_ms.size):
-        now_ms = at_ms[at] if at == 0 else max(now_ms, at_ms[at])
+        now_ms = max(now_ms, at_ms[at])
         one = number[at]
-        is_new[at] = not (was_noted[one] and now_ms <= noted_ms[one] + window_ms)
+        is_new[at] = now_ms > noted_ms[one] + window_ms
         if is_new[at]:
-            if not is_open or now_ms > opened_ms + window_ms // 2:
+            if now_ms > opened_ms + window_ms // 2:
                 opened_ms = now_ms
-                is_open = True
             noted_ms[one] = opened_ms
-            was_noted[one] = True
+    clock[0], clock[1] = opened_ms, now_ms
 
 
 @compiled
-def id_waits(
-    at_ms: Longs, is_new: Flags, limit: Doubles, span: Span, results: ChargeResults
+def id_waits(  # noqa: PLR0917  kernels are called by position
+    at_ms: Longs, is_new: Flags, limit: Doubles, span: Span, bucket: Bucket, results: ChargeResults
 ) -> None:
     """How long the user must wait after each id.
 
@@ -58,16 +69,17 @@ def id_waits(
         is_new: which take a token.
         limit: ids per window; NaN: none.
         span: the bucket holds so many windows' worth.
+        bucket: before these, and then after them.
         results: filled, its rate aside; ``used`` is what is gone of the bucket, as ids per window.
     """
     wait_ms, _, used, _ = results
     window_s = span.window_ms / 1000
     burst_s = span.samples * window_s
-    tokens = math.nan
-    updated_ms = 0
-    now_ms = 0
+    tokens = bucket.tokens[0]
+    now_ms = bucket.updated_ms[0]
+    updated_ms = now_ms
     for at in range(at_ms.size):
-        now_ms = at_ms[at] if at == 0 else max(now_ms, at_ms[at])
+        now_ms = max(now_ms, at_ms[at])
         wait_ms[at] = 0
         used[at] = math.nan
         if not is_limit(limit[at]):
@@ -84,3 +96,5 @@ def id_waits(
             tokens = min(burst, tokens - 1)
         wait_ms[at] = wait_for(tokens, rate)
         used[at] = (burst - tokens) / burst_s * window_s
+    bucket.tokens[0] = tokens
+    bucket.updated_ms[0] = now_ms

@@ -13,6 +13,11 @@ LINE_BITS: Final = 44
 _EPOCH: Final = date(1970, 1, 1)
 
 
+def place_of(day: date, broker: int) -> int:
+    """A day and a broker."""
+    return ((day - _EPOCH).days << BROKER_BITS) | broker
+
+
 def broker_of(place: int) -> int:
     """Whose charges they are."""
     return place & ((1 << BROKER_BITS) - 1)

@@ -9,7 +9,7 @@ pass, 110 wait and are taken back, and so 95 pass again.
 Source: Kafka's Rate, SampledStat and WindowedSum; ClientQuotaManager.unrecordQuotaSensor.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,18 @@ _OLDEST_MS: Final = -2
 """When the first of them opened."""
 _UNUSED_MS: Final = -1
 """When the one that is unused longest was used, the used one aside: most looks ask only this."""
+
+
+class Samples(NamedTuple):
+    """What was recorded so far, so that charges may come in parts."""
+
+    total: Doubles
+    marks: Longs
+
+    @classmethod
+    def none(cls, span: Span) -> "Samples":
+        """Nothing yet."""
+        return cls(np.zeros(span.samples + 1), np.zeros(2 * span.samples + 6, np.int64))
 
 
 @compiled
@@ -135,20 +147,20 @@ def _over_ms(elapsed_ms: int, samples: int, window_ms: int) -> int:
 
 
 @compiled
-def rates(charges: Charges, drops: Flags, span: Span, seen: Rates) -> None:
+def rates(charges: Charges, drops: Flags, span: Span, samples: Samples, seen: Rates) -> None:
     """The rate after each charge.
 
     Args:
-        charges: in their order.
+        charges: in their order, after those that were recorded.
         drops: whether its rate is compared with a limit; else reading it leaves no trace.
         span: the quota window.
+        samples: what was recorded before, and then with these.
         seen: filled.
     """
     at_ms, amount, _, counts = charges
     rate, over_ms = seen
-    samples, window_ms = span
-    total = np.zeros(samples + 1)
-    marks = np.zeros(2 * samples + 6, np.int64)
+    _, window_ms = span
+    total, marks = samples
     for at in range(at_ms.size):
         if counts[at]:
             record(marks, total, window_ms, amount[at], at_ms[at])
@@ -156,13 +168,14 @@ def rates(charges: Charges, drops: Flags, span: Span, seen: Rates) -> None:
 
 
 @compiled
-def fetch_rates(charges: Charges, limit: Doubles, span: Span, seen: Rates) -> None:
+def fetch_rates(
+    charges: Charges, limit: Doubles, span: Span, samples: Samples, seen: Rates
+) -> None:
     """As ``rates``, with what is over its limit taken back after it was read."""
     at_ms, amount, _, counts = charges
     rate, over_ms = seen
-    samples, window_ms = span
-    total = np.zeros(samples + 1)
-    marks = np.zeros(2 * samples + 6, np.int64)
+    _, window_ms = span
+    total, marks = samples
     for at in range(at_ms.size):
         if counts[at]:
             record(marks, total, window_ms, amount[at], at_ms[at])

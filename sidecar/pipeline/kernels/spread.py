@@ -15,12 +15,14 @@ from sidecar.pipeline.kernels.values import ChargeResults, Charges, Doubles, Lon
 from sidecar.pipeline.kernels.wait import is_limit, rounded_ms
 
 Bursts = tuple[Longs, Doubles, Longs]
-"""The windows' numbers, what came in them, and (the first that is kept, how many are, newest)."""
+"""The windows' numbers, what came in them, and (the first that is kept, how many are, newest,
+whether there was a limit)."""
 
 
-@compiled
-def _empty(samples: int) -> Bursts:
-    return np.zeros(samples + 1, np.int64), np.zeros(samples + 1), np.zeros(3, np.int64)
+def no_bursts(span: Span) -> Bursts:
+    """Nothing came yet."""
+    samples = span.samples + 1
+    return np.zeros(samples, np.int64), np.zeros(samples), np.zeros(4, np.int64)
 
 
 @compiled
@@ -86,13 +88,14 @@ def _wait_for(bursts: Bursts, current: int, limit: float, now_ms: int, window_ms
 
 
 @compiled
-def spread_waits(charges: Charges, limit: Doubles, span: Span, results: ChargeResults) -> None:
+def spread_waits(
+    charges: Charges, limit: Doubles, span: Span, bursts: Bursts, results: ChargeResults
+) -> None:
     """What becomes of each charge; as ``bucket.bucket_waits``, ``used`` is the spread rate."""
     at_ms, amount, strict, counts = charges
     wait_ms, refused, used, _ = results
     window_ms = span.window_ms
-    bursts = _empty(span.samples)
-    is_new = True
+    is_new = bursts[2][3] == 0
     for at in range(at_ms.size):
         wait_ms[at] = 0
         refused[at] = False
@@ -111,3 +114,4 @@ def spread_waits(charges: Charges, limit: Doubles, span: Span, results: ChargeRe
             used[at] = _rate_in(bursts, current, window_ms)
         if refused[at] or not strict[at]:
             wait_ms[at] = _wait_for(bursts, current, limit[at], at_ms[at], window_ms)
+    bursts[2][3] = not is_new

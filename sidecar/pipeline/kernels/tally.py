@@ -42,6 +42,17 @@ class Sums(NamedTuple):
             np.full(entities, math.nan),
         )
 
+    def grown(self, entities: int) -> "Sums":
+        """With room for more of them."""
+        more = entities - self.peaks.size
+        if not more:
+            return self
+        return Sums(
+            np.pad(self.counts, ((0, more), (0, 0))),
+            np.pad(self.peaks, (0, more)),
+            np.pad(self.last, (0, more), constant_values=math.nan),
+        )
+
 
 @compiled
 def tally(entity: Longs, results: ChargeResults, limit: Doubles, over_at: bool, sums: Sums) -> None:

@@ -9,6 +9,7 @@ Example: alice sent 3,000,000 bytes in 10 s on broker 1 and 90,000,000 on broker
 should that have been two half-lives ago, it counts a quarter of what she sends now.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +21,7 @@ from sidecar.pipeline.kernels.cover import COVER_S, COVERED, covered
 from sidecar.pipeline.kernels.decayed import RATES, Decayed
 from sidecar.pipeline.kernels.packed import EVER_S
 from sidecar.pipeline.recommend.terms import Terms
+from sidecar.pipeline.replay.entities import Quotas, quotas_of
 from sidecar.pipeline.usage.usage_reader import UsageRows, in_shards, packed_by_name
 
 TENANT: Final = ("quota_type", "entity")
@@ -31,8 +33,13 @@ _HOURS_OF_IDS: Final = 10
 _DAY_S: Final = 86_400
 
 
-def evidence(usage: UsageRows, replay: DataFrame, terms: Terms) -> DataFrame:
+def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
     """What is known of each tenant's use.
+
+    Args:
+        usage: of GOLD_USAGE_1S.
+        config: of SILVER_QUOTA_CONFIG: who shares quotas.
+        terms: of recommendations.
 
     Returns:
         Of each TENANT ``percentile_rate`` and ``peak_seen`` in the quota's unit, ``events``, those
@@ -40,30 +47,18 @@ def evidence(usage: UsageRows, replay: DataFrame, terms: Terms) -> DataFrame:
         ``coverage`` of the time, a share.
     """
     bounds = sf.broadcast(_bounds(usage))
-    return _percentiles(packed_by_name(usage, _names_of(replay)), bounds, terms)
+    return _percentiles(packed_by_name(usage, _SharedNow(quotas_of(config))), bounds, terms)
 
 
 @dataclass(frozen=True, slots=True)
-class _Tenants:
-    """Who shares a client's quota, as the replay has it; the user where it has nobody.
+class _SharedNow:
+    """Who shares a client's quotas as they were last, whenever it used what it did."""
 
-    Of a client's three forms the strictest that the replay knows is the right one: the eight levels
-    resolve a client to one of them.
-    """
-
-    known: frozenset[tuple[str, str]]
+    quotas: Mapping[str, Quotas]
 
     def __call__(self, quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
-        by_user, by_client = f"user={user}", f"client-id={client_id}"
-        forms = (f"{by_user},{by_client}", by_user, by_client)
-        otherwise = by_user if user else by_client
-        name = next((form for form in forms if (quota_type, form) in self.known), otherwise)
-        return [(-EVER_S, name)]
-
-
-def _names_of(replay: DataFrame) -> _Tenants:
-    replayed = replay.select("quota_type", "shared_by").distinct().collect()
-    return _Tenants(frozenset((row["quota_type"], row["shared_by"]) for row in replayed))
+        *_, last = self.quotas[quota_type].of(user, client_id)
+        return [(-EVER_S, last.shared_by)]
 
 
 def _percentiles(used: DataFrame, bounds: DataFrame, terms: Terms) -> DataFrame:

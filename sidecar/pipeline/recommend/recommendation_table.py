@@ -46,6 +46,7 @@ _MOST_HELD: Final = 0.05
 def gold_recommendation(
     usage: UsageRows,
     replay: DataFrame,
+    config: DataFrame,
     terms: Terms,
     capacity: Mapping[str, float],
 ) -> DataFrame:
@@ -54,13 +55,14 @@ def gold_recommendation(
     Args:
         usage: of the requested time.
         replay: of GOLD_REPLAY, with candidates: the scenarios that begin with "=".
+        config: of SILVER_QUOTA_CONFIG.
         terms: on which.
         capacity: of the smallest broker, by quota type: ``terms.capacity_of``.
 
     Returns:
         Of GOLD_RECOMMENDATION: a row for each tenant and quota type.
     """
-    seen = evidence(usage, replay, terms)
+    seen = evidence(usage, config, terms)
     found = seen.join(_candidates(replay, terms), list(TENANT), how="left")
     quota = _quota(terms)
     decided = found.withColumn("refused", _refused(terms)).withColumn(

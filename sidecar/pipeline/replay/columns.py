@@ -21,7 +21,7 @@ from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """What charges share: a client's quota of a kind for a while is a slot.
+    """What charges share, by the numbers of their slots (``slots.Slot``).
 
     Attributes:
         names: of entities and of who shares a quota, by their numbers.
@@ -30,8 +30,6 @@ class Slots:
         whose: the number of whose quota it is.
         limit: NaN for none.
         counts: whether anybody has a quota of this kind.
-        to_ms: until when, not included; the slot that follows is of the same client and kind then.
-        first: the earliest slot of each kind (rows) and client (columns).
     """
 
     names: Sequence[str]
@@ -40,15 +38,6 @@ class Slots:
     whose: Longs
     limit: Doubles
     counts: Flags
-    to_ms: Longs
-    first: Longs
-
-    def at(self, kind: Longs, client: Longs, at_ms: Longs) -> Longs:
-        """The slot of charges."""
-        slot = self.first[kind, client]
-        while (late := at_ms >= self.to_ms[slot]).any():
-            slot = slot + late
-        return slot
 
     def type_of(self, slot: int) -> str:
         """The kind of quota."""
@@ -108,6 +97,10 @@ class Columns:
         for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             yield slice(start, end)
 
+    def unknown(self, rows: slice) -> Longs:
+        """The entities of those of a group whose amount is not known."""
+        return self.slots.whose[self.slot[rows][~self.known[rows]]]
+
     def group(self, rows: slice) -> Group:
         """Its charges whose amount is known."""
         known = self.known[rows]
@@ -117,7 +110,6 @@ class Columns:
         is_mutation = quota_type == "controller_mutation"
         return Group(
             quota_type,
-            int(self.shared[rows.start]),
             Charges(
                 self.at_ms[rows][known],
                 self.amount[rows][known],

@@ -5,21 +5,17 @@ What is charged is ``kernels.charging``'s to say; of requests about topics, ``us
 Example: 10,000 rows of silver_request are some 18,000 records: of bytes and of handlers' time.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from sidecar.pipeline.kernels import charging
-from sidecar.pipeline.kernels.charge import CHARGE, Records, packed, shard_of
+from sidecar.pipeline.kernels.charge import CHARGE, Records
 from sidecar.pipeline.kernels.charging import charged, doubles, longs, micros
-from sidecar.pipeline.kernels.numbered import Numbers
 from sidecar.pipeline.kernels.places import BROKER_BITS, LINE_BITS
 from sidecar.pipeline.kernels.values import Doubles, Longs
-from sidecar.pipeline.replay.columns import Slots
+from sidecar.pipeline.replay.packing import Met
 from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 from sidecar.pipeline.usage import mutations
 from sidecar.quotas.request_time.request_percentage import percent
@@ -35,75 +31,52 @@ _MOST_MS: Final = float(1 << 52)
 """Milliseconds that no request waits: what a damaged line says is still a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What a worker needs."""
+def mutation_charges(batch: pa.RecordBatch, met: Met, sizes: mutations.Sizes) -> Records:
+    """Records of CHARGE, from a batch of ``mutations.NEEDED`` and the sizes of topics."""
+    found = mutations.charges(batch, sizes)
+    row = found.row
+    kind = np.full(row.size, mutations.KIND)
+    # Charged when the controller begins, before they are committed.
+    waited_ms = np.rint(doubles(batch, "remote_ms").clip(max=_MOST_MS)).astype(np.int64)
+    at_ms = micros(batch, "quota_ts") // _US_PER_MS
+    records = _records(batch, met, row, kind, (at_ms - waited_ms)[row], found.amount)
+    records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[row]
+    records["position"] = found.position
+    records["line"] += found.position
+    records["extra"] = waited_ms[row] * 2 + found.strict
+    records["told_ms"] = longs(batch, "throttle_ms")[row]
+    return records
 
-    numbers: Numbers
-    slots: Slots
-    shards: int
 
-    def of_mutations(
-        self, batches: Iterable[pa.RecordBatch], sizes: mutations.Sizes
-    ) -> Iterator[pa.RecordBatch]:
-        """Rows of PACKED, from batches of ``mutations.NEEDED`` and the sizes of topics."""
-        return packed(self._sharded(batches, partial(self._mutations, sizes=sizes)), self.shards)
+def request_charges(batch: pa.RecordBatch, met: Met) -> Records:
+    """Records of CHARGE, from a batch of OF_REQUESTS: all charges but mutations."""
+    found = charged(batch)
+    at_ms = micros(batch, "quota_ts") // _US_PER_MS
+    amount = found.amount.astype(np.float64)
+    is_timed = found.kind == _REQUEST
+    amount[is_timed] *= _PERCENT_PER_NS
+    amount[~found.known] = np.nan
+    records = _records(batch, met, found.row, found.kind, at_ms[found.row], amount)
+    records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[found.row]
+    records["position"] = is_timed
+    records["line"] += is_timed
+    of_ids = longs(batch, "producer_id")[found.row]
+    records["extra"] = np.where(found.kind == _IDS, of_ids, 0)
+    records["told_ms"] = longs(batch, "throttle_ms")[found.row]
+    return records
 
-    def of_requests(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows of PACKED, from batches of OF_REQUESTS: all charges but mutations."""
-        return packed(self._sharded(batches, self._requests), self.shards)
 
-    def _sharded(
-        self, batches: Iterable[pa.RecordBatch], laid_out: Callable[[pa.RecordBatch], Records]
-    ) -> Iterator[tuple[Records, Longs]]:
-        for batch in batches:
-            records = laid_out(batch)
-            shared = self.slots.shared[records["slot"]]
-            yield records, shard_of((records["place"], shared), self.shards)
-
-    def _mutations(self, batch: pa.RecordBatch, sizes: mutations.Sizes) -> Records:
-        found = mutations.charges(batch, sizes)
-        row = found.row
-        kind = np.full(row.size, mutations.KIND)
-        # Charged when the controller begins, before they are committed.
-        waited_ms = np.rint(doubles(batch, "remote_ms").clip(max=_MOST_MS)).astype(np.int64)
-        at_ms = micros(batch, "quota_ts") // _US_PER_MS
-        records = self._records(batch, row, kind, (at_ms - waited_ms)[row], found.amount)
-        records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[row]
-        records["position"] = found.position
-        records["line"] += found.position
-        records["extra"] = waited_ms[row] * 2 + found.strict
-        records["told_ms"] = longs(batch, "throttle_ms")[row]
-        return records
-
-    def _requests(self, batch: pa.RecordBatch) -> Records:
-        found = charged(batch)
-        at_ms = micros(batch, "quota_ts") // _US_PER_MS
-        amount = found.amount.astype(np.float64)
-        is_timed = found.kind == _REQUEST
-        amount[is_timed] *= _PERCENT_PER_NS
-        amount[~found.known] = np.nan
-        records = self._records(batch, found.row, found.kind, at_ms[found.row], amount)
-        records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[found.row]
-        records["position"] = is_timed
-        records["line"] += is_timed
-        of_ids = longs(batch, "producer_id")[found.row]
-        records["extra"] = np.where(found.kind == _IDS, of_ids, 0)
-        records["told_ms"] = longs(batch, "throttle_ms")[found.row]
-        return records
-
-    def _records(
-        self, batch: pa.RecordBatch, row: Longs, kind: Longs, at_ms: Longs, amount: Doubles
-    ) -> Records:
-        records = np.zeros(row.size, CHARGE)
-        client = self.numbers.clients_of(batch)[row]
-        records["slot"] = self.slots.at(kind, client, at_ms)
-        records["at_ms"] = at_ms
-        records["amount"] = amount
-        # A line is longer than the number of its charges, so lines do not overlap.
-        line = (self.numbers.files_of(batch) << LINE_BITS) + longs(batch, "src_offset")
-        records["line"] = line[row]
-        return records
+def _records(  # noqa: PLR0917  as numpy's columns
+    batch: pa.RecordBatch, met: Met, row: Longs, kind: Longs, at_ms: Longs, amount: Doubles
+) -> Records:
+    records = np.zeros(row.size, CHARGE)
+    records["slot"] = met.slots.of(batch, row, kind, at_ms)
+    records["at_ms"] = at_ms
+    records["amount"] = amount
+    # A line is longer than the number of its charges, so lines do not overlap.
+    line = (met.files_of(batch) << LINE_BITS) + longs(batch, "src_offset")
+    records["line"] = line[row]
+    return records
 
 
 def _place(day: Longs, broker: Longs) -> Longs:

@@ -8,10 +8,11 @@ Each day starts with empty windows and full buckets, so that a day can be replay
 was used in the last seconds (producer ids: hours) before midnight is not counted. Charges whose
 amount no line has are counted and not replayed.
 
-Who the clients are, and which files there are, is read first, in a pass of its own
-(``Dimensions``); both are few, and every worker gets all of them. Workers lay out what requests are
-charged with, in Arrow, and hand the charges on in shards of many groups each, packed; one group is
-in one shard, and its charges, some 200 bytes each, in the memory of one worker.
+Workers lay out what requests are charged with, in Arrow, each with the quotas of the clients that
+it meets (``slots``), and hand the charges on in shards of many groups each (``packing``). One group
+is in one shard, and comes to its worker in the order of time, so that a worker holds some million
+charges however large a group is (``shard``). The driver holds none of it: not the clients, of which
+there may be millions, and not the candidates that are tried for each.
 
 Example: 1,500 bytes at once by alice, who has 100 a second: one row "in force" with a wait of
 5,000 ms and one of "x2" with none.
@@ -19,25 +20,24 @@ Example: 1,500 bytes at once by alice, who has 100 a second: one row "in force" 
 Source: KIP-13, KIP-124, KIP-599, KIP-936; ``sidecar.quotas.prediction`` is the same for one node.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import DataFrame, GroupedData
+from pyspark.sql import DataFrame
 
-from sidecar.pipeline.kernels.charge import CHARGE, PACKED, Records, unpacked
-from sidecar.pipeline.replay.columns import Slots
-from sidecar.pipeline.replay.encoder import OF_REQUESTS, Layout
-from sidecar.pipeline.replay.entities import ClientQuota, quotas_of
+from sidecar.pipeline.kernels.places import place_of
+from sidecar.pipeline.replay.encoder import OF_REQUESTS, mutation_charges, request_charges
+from sidecar.pipeline.replay.entities import quotas_of
 from sidecar.pipeline.replay.group import Windows
+from sidecar.pipeline.replay.packing import IN_ORDER, PACKED, LaidOut, packed, packed_peaks
 from sidecar.pipeline.replay.scenarios import IN_FORCE, Scenario
 from sidecar.pipeline.replay.shard import COMPARED, SUMMED, Comparison, Sweep
+from sidecar.pipeline.replay.slots import SlotsOfClients
 from sidecar.pipeline.runtime.by_workers import Batches
-from sidecar.pipeline.silver.dimensions import Dimensions
 from sidecar.pipeline.silver.requests import Requests
-from sidecar.pipeline.tables.schemas import GOLD_REPLAY, QUOTA_TYPES, Column, Table
+from sidecar.pipeline.tables.schemas import GOLD_REPLAY, Column, Table
 from sidecar.pipeline.usage.mutations import MutationRequests
 
 REPLAY_EVENTS: Final = Table(
@@ -66,12 +66,27 @@ WINDOWS: Final = Windows()
 """11 samples of a second; of ids, of an hour."""
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Quotas to try for each who share one.
+
+    Attributes:
+        peaks: of ``kernels.peak.PEAKS``: up to where.
+        count: how many, at least 2.
+    """
+
+    peaks: DataFrame
+    count: int
+
+
 def replay(
     requests: Requests,
     mutations: MutationRequests,
     config: DataFrame,
     scenarios: Sequence[Scenario] = (IN_FORCE,),
     windows: Windows = WINDOWS,
+    *,
+    candidates: Candidates | None = None,
 ) -> DataFrame:
     """What quotas would have done to those who share them, on each broker in each day.
 
@@ -81,22 +96,21 @@ def replay(
         config: of SILVER_QUOTA_CONFIG.
         scenarios: to try; ``IN_FORCE`` among them where that is wanted.
         windows: the brokers' quota.window.num and .size.seconds, and those of controllers and ids.
+        candidates: to try besides; None for none.
 
     Returns:
         Of GOLD_REPLAY.
     """
-    sharing = _Quotas.of(requests.dimensions, config)
-    special: dict[int, tuple[Scenario, ...]] = {}
-    for each in scenarios:
-        if each.quota_type is not None and each.entity is not None:
-            # A name that nobody has is about nobody.
-            number = sharing.numbers.get((each.quota_type, each.entity), -1)
-            special[number] = (*special.get(number, ()), each)
-    sweep = Sweep(
-        windows, sharing.slots, tuple(each for each in scenarios if each.entity is None), special
-    )
-    sharded = _sharded(requests, mutations, sharing.slots)
-    return GOLD_REPLAY.select(sharded.applyInArrow(_function(sweep.rows), SUMMED))
+    rows, shards = _packed(requests, mutations, config)
+    sweep = Sweep(windows, scenarios, 0 if candidates is None else candidates.count)
+    if candidates is not None:
+        places = _places(requests)
+
+        def of_peaks(batches: Batches) -> Batches:
+            return packed_peaks(batches, places, shards)
+
+        rows = rows.unionByName(candidates.peaks.mapInArrow(of_peaks, PACKED))
+    return GOLD_REPLAY.select(_by_shard(rows, sweep.rows, SUMMED))
 
 
 def replay_events(
@@ -116,62 +130,30 @@ def replay_events(
     Returns:
         Of REPLAY_EVENTS, in no order.
     """
-    slots = _Quotas.of(requests.dimensions, config).slots
-    comparison = Comparison(windows, slots, requests.dimensions.files)
-    sharded = _sharded(requests, mutations, slots)
-    return REPLAY_EVENTS.select(sharded.applyInArrow(_function(comparison.rows), COMPARED))
+    rows, _ = _packed(requests, mutations, config)
+    return REPLAY_EVENTS.select(_by_shard(rows, Comparison(windows).rows, COMPARED))
 
 
-def _function(rows: Callable[[Records], pa.Table]) -> Callable[[pa.Table], pa.Table]:
-    """Of one argument: of a method Spark counts ``self`` too, and passes it the key."""
+def _packed(
+    requests: Requests, mutations: MutationRequests, config: DataFrame
+) -> tuple[DataFrame, int]:
+    """Packed charges, and in how many shards they are."""
+    quotas, sizes, shards = quotas_of(config), mutations.sizes, requests.shards()
 
-    def of_table(table: pa.Table) -> pa.Table:
-        return rows(unpacked(table, CHARGE))
+    def of(laid_out: LaidOut) -> Callable[[Batches], Batches]:
+        return lambda batches: packed(batches, laid_out, SlotsOfClients(quotas), shards)
 
-    return of_table
-
-
-@dataclass(frozen=True, slots=True)
-class _Quotas:
-    """The quotas of all clients; each is a slot, by its place."""
-
-    slots: Slots
-    numbers: Mapping[tuple[str, str], int]
-
-    @classmethod
-    def of(cls, dimensions: Dimensions, config: DataFrame) -> "_Quotas":
-        """Of SILVER_QUOTA_CONFIG."""
-        quotas: list[ClientQuota] = []
-        first: list[int] = []
-        in_config = quotas_of(config)
-        for quota_type in QUOTA_TYPES:
-            for client in dimensions.clients:
-                first.append(len(quotas))
-                quotas += in_config[quota_type].of(*client)
-        named = dict.fromkeys(
-            (each.quota_type, name) for each in quotas for name in (each.entity, each.shared_by)
-        )
-        numbers = {each: number for number, each in enumerate(named)}
-        slots = Slots(
-            [name for _, name in numbers],
-            np.array([QUOTA_TYPES.index(each.quota_type) for each in quotas], np.int64),
-            np.array([numbers[each.quota_type, each.shared_by] for each in quotas], np.int64),
-            np.array([numbers[each.quota_type, each.entity] for each in quotas], np.int64),
-            np.array([each.limit for each in quotas], np.float64),
-            np.array([each.counts for each in quotas], np.bool_),
-            np.array([each.to_ms for each in quotas], np.int64),
-            np.array(first, np.int64).reshape(len(QUOTA_TYPES), len(dimensions.clients)),
-        )
-        return cls(slots, numbers)
+    rows = requests.mapped(OF_REQUESTS, of(request_charges), PACKED)
+    of_topics = of(partial(mutation_charges, sizes=sizes))
+    return rows.unionByName(mutations.rows.mapInArrow(of_topics, PACKED)), shards
 
 
-def _sharded(requests: Requests, mutations: MutationRequests, slots: Slots) -> GroupedData:
-    """Packed charges; all of a group are in one shard."""
-    dimensions, sizes = requests.dimensions, mutations.sizes
-    layout = Layout(dimensions.numbers, slots, dimensions.shards())
+def _by_shard(rows: DataFrame, made: Callable[[Batches], Batches], schema: str) -> DataFrame:
+    """What becomes of packed charges, all rows of a shard after each other, by time."""
+    ordered = rows.repartition("shard").sortWithinPartitions(*IN_ORDER)
+    # Of a method Spark counts ``self`` too.
+    return ordered.mapInArrow(lambda batches: made(batches), schema)  # noqa: PLW0108  see above
 
-    def of_mutations(batches: Batches) -> Batches:
-        return layout.of_mutations(batches, sizes)
 
-    rows = requests.mapped(OF_REQUESTS, layout.of_requests, PACKED)
-    return rows.unionByName(mutations.rows.mapInArrow(of_mutations, PACKED)).groupBy("shard")
+def _places(requests: Requests) -> list[int]:
+    return sorted(place_of(*each) for each in requests.days_and_brokers())

@@ -1,24 +1,36 @@
-"""What a worker of Spark does with the charges of many groups: records in, Arrow out.
+"""What a worker of Spark does with the charges of many groups: packed rows in, Arrow out.
+
+Rows of a shard come by when their charges begin (``packing``). Charges are gathered until the shard
+ends, and then replayed; where they become too many, those of the largest groups are replayed before
+that, up to the time before which nothing comes any more. So a worker holds some million charges,
+however many one tenant has.
 
 Example: 1,000 charges of alice's produce quota on brokers 1 and 2 are two groups, and with two
 scenarios four rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from sidecar.pipeline.kernels.charge import Records
+from sidecar.pipeline.kernels.charge import CHARGE, Records, joined, taken
 from sidecar.pipeline.kernels.places import LINE_BITS, broker_of, day_of
-from sidecar.pipeline.kernels.tally import Sums, tally
 from sidecar.pipeline.kernels.values import ChargeResults, Longs
 from sidecar.pipeline.replay.columns import Columns, Slots
-from sidecar.pipeline.replay.group import BURST_SPREADING, Replayer, Windows, applied
-from sidecar.pipeline.replay.scenarios import Scenario
+from sidecar.pipeline.replay.group import Asked, Replay, Windows
+from sidecar.pipeline.replay.packing import NAMES, Names
+from sidecar.pipeline.replay.scenarios import IN_FORCE, Scenario, sweep
+from sidecar.pipeline.replay.slots import Slot
+from sidecar.pipeline.runtime.by_workers import Batches
+from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
+MOST_HELD: Final = 1 << 20
+"""Charges that a worker gathers before it replays some: some 300 MB."""
 _GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
 SUMMED: Final = (
     f"{_GROUP}, algorithm string, scenario string, quota double,"
@@ -33,92 +45,270 @@ COMPARED: Final = (
 """The rows of ``Comparison``."""
 
 
+class _Received:
+    """The names and slots of a shard's rows, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.peaks: dict[tuple[int, str], float] = {}
+        self._slots: dict[Slot, int] = {}
+        self._names: dict[tuple[int, str], int] = {}
+        self._files: dict[str, int] = {}
+        self._made: Slots | None = None
+
+    def numbered(self, names: Names, records: Records) -> Records:
+        """The records with this shard's numbers of their slots and files."""
+        self.peaks |= {(kind, shared_by): peak for kind, shared_by, peak in names.peaks}
+        slots = [self._slots.setdefault(each, len(self._slots)) for each in names.slots]
+        files = [self._files.setdefault(each, len(self._files)) for each in names.files]
+        found = records.copy()
+        if found.size:
+            found["slot"] = np.array(slots, np.int32)[records["slot"]]
+            offset = records["line"] & ((1 << LINE_BITS) - 1)
+            file = np.array(files, np.int64)[records["line"] >> LINE_BITS]
+            found["line"] = (file << LINE_BITS) | offset
+        return found
+
+    def ordered(self, records: Records) -> tuple[Records, list[str]]:
+        """The records with numbers of files that are in the order of names, and those names."""
+        files = sorted(self._files)
+        rank = np.zeros(len(files), np.int64)
+        rank[[self._files[each] for each in files]] = np.arange(len(files))
+        found = records.copy()
+        offset = records["line"] & ((1 << LINE_BITS) - 1)
+        found["line"] = (rank[records["line"] >> LINE_BITS] << LINE_BITS) | offset
+        return found, files
+
+    def number_of(self, kind: int, name: str) -> int:
+        """Of an entity, or of who shares a quota of this kind."""
+        return self._names.setdefault((kind, name), len(self._names))
+
+    @property
+    def slots(self) -> Slots:
+        """Those that have come so far."""
+        if self._made is None or self._made.kind.size < len(self._slots):
+            shared = [self.number_of(each.kind, each.shared_by) for each in self._slots]
+            whose = [self.number_of(each.kind, each.entity) for each in self._slots]
+            self._made = Slots(
+                [name for _, name in self._names],
+                np.array([each.kind for each in self._slots], np.int64),
+                np.array(shared, np.int64),
+                np.array(whose, np.int64),
+                np.array([each.limit for each in self._slots], np.float64),
+                np.array([each.counts for each in self._slots], np.bool_),
+            )
+        return self._made
+
+
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Sums for each group, entity and scenario; ``special`` ones are about one name's number."""
+    """Sums for each group, entity and scenario.
+
+    Attributes:
+        windows: of quotas.
+        scenarios: to try.
+        candidates: how many quotas are tried besides for each who share one and have a peak.
+        most_held: charges that are gathered before some are replayed.
+    """
 
     windows: Windows
-    slots: Slots
-    general: tuple[Scenario, ...]
-    special: Mapping[int, tuple[Scenario, ...]] = field(default_factory=dict)
+    scenarios: Sequence[Scenario]
+    candidates: int = 0
+    most_held: int = MOST_HELD
 
-    def rows(self, charges: Records) -> pa.Table:
-        """The rows of ``SUMMED``."""
-        columns = Columns.of(charges, self.slots)
-        rows = [row for each in columns.groups() for row in self._rows(columns, each)]
-        return _table(SUMMED, list(zip(*rows, strict=True)))
+    def rows(self, batches: Batches) -> Batches:
+        """The rows of ``SUMMED``.
 
-    def _rows(self, columns: Columns, rows: slice) -> Iterator[tuple[object, ...]]:
-        known = columns.known[rows]
-        group = columns.group(rows)
-        place = int(columns.place[rows.start])
-        whose, entity = np.unique(self.slots.whose[columns.slot[rows]], return_inverse=True)
-        unknown = np.bincount(entity[~known], minlength=whose.size)
-        replayer = Replayer(group, self.windows)
-        for scenario, limit in applied(group, self._scenarios(group.shared, whose)):
-            for algorithm in group.algorithms:
-                results = replayer.replay(algorithm, limit, counts=scenario.quota is not None)
-                sums = Sums.none(whose.size)
-                tally(entity[known], results, limit, algorithm == BURST_SPREADING, sums)
-                for at, one in enumerate(whose.tolist()):
-                    quota = float(sums.last[at])
-                    yield (
-                        *(day_of(place), broker_of(place), group.quota_type),
-                        *(self.slots.names[one], self.slots.names[group.shared]),
-                        *(algorithm, scenario.name, None if np.isnan(quota) else quota),
-                        *sums.counts[at].tolist(),
-                        *(float(sums.peaks[at]), int(unknown[at])),
-                    )
+        Args:
+            batches: of rows of PACKED, by ``packing.IN_ORDER``.
+        """
+        for shard in _shards(batches):
+            open_shard = _SweptShard(self)
+            for since_ms, names, records in shard:
+                open_shard.add(since_ms, names, records)
+            yield from _table(SUMMED, list(zip(*open_shard.rows(), strict=True))).to_batches()
 
-    def _scenarios(self, shared: int, whose: Longs) -> tuple[tuple[Scenario, int | None], ...]:
-        general = tuple((each, None) for each in self.general)
-        numbers = dict.fromkeys((shared, *whose.tolist()))
-        return general + tuple((each, one) for one in numbers for each in self.special.get(one, ()))
+    def asked(self, kind: int, shared_by: str, received: _Received) -> list[Asked]:
+        """The scenarios that may be about a group."""
+        quota_type = QUOTA_TYPES[kind]
+        found = [
+            Asked(
+                each,
+                None
+                if each.entity in {None, shared_by}
+                else received.number_of(kind, str(each.entity)),
+            )
+            for each in self.scenarios
+            if each.quota_type in {None, quota_type}
+        ]
+        peak = received.peaks.get((kind, shared_by), 0.0)
+        if self.candidates:
+            tried = sweep([(quota_type, shared_by, peak)], self.candidates)
+            found += map(Asked, tried)
+        return found
+
+
+class _SweptShard:
+    """A shard, replayed as it comes."""
+
+    def __init__(self, swept: Sweep) -> None:
+        self._sweep = swept
+        self._received = _Received()
+        self._pending: list[Records] = []
+        self._size = 0
+        self._most = swept.most_held
+        self._open: dict[tuple[int, int], Replay] = {}
+
+    def add(self, since_ms: int, names: Names, records: Records) -> None:
+        """Adds a row; no later one has charges from before its own."""
+        if self._size >= self._most:
+            self._replay_before(since_ms)
+        self._pending.append(self._received.numbered(names, records))
+        self._size += records.size
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """Replays what is left."""
+        slots = self._received.slots
+        if self._size:
+            columns, _ = self._columns(joined(self._pending))
+            for group in columns.groups():
+                key = int(columns.place[group.start]), int(columns.shared[group.start])
+                replay = self._open.pop(key, None) or self._replay(columns, group, is_whole=True)
+                replay.add(columns.group(group), columns.unknown(group))
+                yield from _summed(key, self._type_of(columns, group), slots, replay)
+        for key, replay in self._open.items():
+            kind = slots.kind[np.flatnonzero(slots.shared == key[1])[0]]
+            yield from _summed(key, QUOTA_TYPES[int(kind)], slots, replay)
+
+    def _replay_before(self, time_ms: int) -> None:
+        """Replays charges of the largest groups, until half of those that may be held is left."""
+        records = joined(self._pending)
+        slots = self._received.slots
+        is_early = records["at_ms"] < time_ms
+        group = _numbers(records["place"], slots.shared[records["slot"]])
+        sizes = np.bincount(group[is_early], minlength=int(group.max()) + 1)
+        largest = np.argsort(-sizes)
+        enough = int(np.searchsorted(np.cumsum(sizes[largest]), self._size - self._most // 2)) + 1
+        is_chosen = np.zeros(sizes.size, np.bool_)
+        is_chosen[largest[:enough]] = True
+        chosen = is_early & is_chosen[group]
+        columns, _ = self._columns(taken(records, np.flatnonzero(chosen)))
+        for rows in columns.groups():
+            key = int(columns.place[rows.start]), int(columns.shared[rows.start])
+            if key not in self._open:
+                self._open[key] = self._replay(columns, rows, is_whole=False)
+            self._open[key].add(columns.group(rows), columns.unknown(rows))
+        left = taken(records, np.flatnonzero(~chosen))
+        self._pending, self._size = [left], left.size
+        # Where all is of one moment, more is held: it can't be replayed yet.
+        self._most = max(self._sweep.most_held, left.size * 2)
+
+    def _columns(self, records: Records) -> tuple[Columns, list[str]]:
+        ordered, files = self._received.ordered(records)
+        return Columns.of(ordered, self._received.slots), files
+
+    def _replay(self, columns: Columns, rows: slice, *, is_whole: bool) -> Replay:
+        kind = int(columns.slots.kind[columns.slot[rows.start]])
+        shared_by = columns.slots.names[int(columns.shared[rows.start])]
+        asked = self._sweep.asked(kind, shared_by, self._received)
+        return Replay(QUOTA_TYPES[kind], self._sweep.windows, asked, is_whole=is_whole)
+
+    def _type_of(self, columns: Columns, rows: slice) -> str:
+        return columns.slots.type_of(int(columns.slot[rows.start]))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the quotas in force did with each charge."""
+    """What the quotas in force did with each charge; all of a shard's charges are held at once."""
 
     windows: Windows
-    slots: Slots
-    files: Sequence[str]
 
-    def rows(self, charges: Records) -> pa.Table:
-        """The rows of ``COMPARED``; of charges whose amount is known."""
-        columns = Columns.of(charges, self.slots)
+    def rows(self, batches: Batches) -> Batches:
+        """The rows of ``COMPARED``, of charges whose amount is known.
+
+        Args:
+            batches: of rows of PACKED, by ``packing.IN_ORDER``.
+        """
+        for shard in _shards(batches):
+            received = _Received()
+            pieces = [received.numbered(names, records) for _, names, records in shard]
+            charges, files = received.ordered(joined(pieces))
+            yield from self._compared(charges, files, received.slots).to_batches()
+
+    def _compared(self, charges: Records, files: Sequence[str], slots: Slots) -> pa.Table:
+        columns = Columns.of(charges, slots)
         kept, results = [], []
         for rows in columns.groups():
             group = columns.group(rows)
-            replayer = Replayer(group, self.windows)
-            results.append(replayer.replay(group.algorithms[0], group.limit, counts=False))
+            replay = Replay(group.quota_type, self.windows, [Asked(IN_FORCE)], is_whole=True)
+            results.append(replay.results(group))
             kept.append(columns.order[rows][columns.known[rows]])
         if not kept:
             return _table(COMPARED, [])
         found = ChargeResults(*(np.concatenate(each) for each in zip(*results, strict=True)))
-        return _table(COMPARED, self._columns(charges[np.concatenate(kept)], found))
-
-    def _columns(self, charges: Records, found: ChargeResults) -> list[object]:
-        places, slot, line = charges["place"].tolist(), charges["slot"], charges["line"]
-        names, files = pa.array(self.slots.names), pa.array(self.files)
-        limit = self.slots.limit[slot]
-        return [
-            [day_of(each) for each in places],
-            [broker_of(each) for each in places],
-            [self.slots.type_of(each) for each in slot.tolist()],
-            names.take(pa.array(self.slots.whose[slot])),
-            names.take(pa.array(self.slots.shared[slot])),
-            charges["at_ms"],
-            files.take(pa.array(line >> LINE_BITS)),
-            (line & ((1 << LINE_BITS) - 1)) - charges["position"],
-            charges["position"],
-            pa.array(limit, mask=np.isnan(limit)),
-            *(found.rate, found.wait_ms, ~found.refused),
-            charges["told_ms"],
-        ]
+        return _table(COMPARED, _compared(charges[np.concatenate(kept)], found, files, slots))
 
 
-_ARROW: Final = {
+def _shards(batches: Batches) -> Iterator[Iterator[tuple[int, Names, Records]]]:
+    """Rows of each shard, which are to be taken before those of the next."""
+    rows = _rows(batches)
+    for shard, of_shard in groupby(rows, key=itemgetter(0)):
+        del shard
+        yield (row[1:] for row in of_shard)
+
+
+def _rows(batches: Batches) -> Iterator[tuple[int, int, Names, Records]]:
+    for batch in batches:
+        shards, since_ms = batch["shard"].to_pylist(), batch["since_ms"].to_pylist()
+        names, records = batch["names"], batch["records"]
+        for at, (shard, since) in enumerate(zip(shards, since_ms, strict=True)):
+            found = np.frombuffer(records[at].as_buffer(), CHARGE)
+            yield shard, since, NAMES.decode(names[at].as_buffer()), found
+
+
+def _summed(
+    key: tuple[int, int], quota_type: str, slots: Slots, replay: Replay
+) -> Iterator[tuple[object, ...]]:
+    place, shared = key
+    for each in replay.summed():
+        yield (
+            *(day_of(place), broker_of(place), quota_type),
+            *(slots.names[each.whose], slots.names[shared]),
+            *(each.algorithm, each.scenario.name, None if np.isnan(each.last) else each.last),
+            *each.counts,
+            *(each.peak, each.unknown),
+        )
+
+
+def _compared(
+    charges: Records, found: ChargeResults, files: Sequence[str], slots: Slots
+) -> list[object]:
+    places, slot, line = charges["place"].tolist(), charges["slot"], charges["line"]
+    names = pa.array(slots.names)
+    limit = slots.limit[slot]
+    return [
+        [day_of(each) for each in places],
+        [broker_of(each) for each in places],
+        [slots.type_of(each) for each in slot.tolist()],
+        names.take(pa.array(slots.whose[slot])),
+        names.take(pa.array(slots.shared[slot])),
+        charges["at_ms"],
+        pa.array(files).take(pa.array(line >> LINE_BITS)),
+        (line & ((1 << LINE_BITS) - 1)) - charges["position"],
+        charges["position"],
+        pa.array(limit, mask=np.isnan(limit)),
+        *(found.rate, found.wait_ms, ~found.refused),
+        charges["told_ms"],
+    ]
+
+
+def _numbers(place: Longs, shared: Longs) -> Longs:
+    """A number from 0 on for each place and sharer, of each of them."""
+    _, at = np.unique(place, return_inverse=True)
+    _, number = np.unique(at * (int(shared.max()) + 1) + shared, return_inverse=True)
+    return np.asarray(number, np.int64)
+
+
+_ARROW: Final[Mapping[str, pa.DataType]] = {
     "date": pa.date32(),
     "bigint": pa.int64(),
     "int": pa.int32(),

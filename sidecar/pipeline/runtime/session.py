@@ -40,6 +40,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Rows of packed charges are a megabyte each, and 10,000 of them would be a batch.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 26),
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
     "spark.sql.parquet.compression.codec": "zstd",

@@ -26,6 +26,9 @@ _ROWS: Final = 1 << 17
 _WHOLE: Final = SILVER_CHANGE.names
 _NAMES: Final = ("user", "client_id", "api", "src_file")
 """Columns of few values, that are read as numbers of them."""
+OF_BROKERS: Final = ("user", "api", "is_follower", "quota_ts")
+"""The columns that say which users are brokers."""
+_OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITION")
 _PLAIN: Final = dict.fromkeys(_NAMES, pa.string())
 _US_PER_DAY: Final = 86_400_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
@@ -67,6 +70,16 @@ def charged_days(batches: Batches) -> Batches:
     for batch in batches:
         days = np.unique(micros(batch, "quota_ts") // _US_PER_DAY).astype(np.int32)
         yield pa.RecordBatch.from_arrays([pa.array(days).cast(pa.date32())], ["day"])
+
+
+def brokers_users(batches: Batches) -> Batches:
+    """The users of requests that only brokers send, each once in a batch."""
+    for batch in batches:
+        names, api = coded(batch["api"])
+        is_brokers = np.array([name in _OF_BROKERS for name in names], np.bool_)[api]
+        is_brokers |= flags(batch, "is_follower", missing=False)
+        users = batch["user"].filter(pa.array(is_brokers)).unique().cast(pa.string())
+        yield pa.RecordBatch.from_arrays([users], ["user"])
 
 
 def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:

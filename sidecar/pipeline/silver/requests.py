@@ -1,23 +1,32 @@
-"""Requests that stages read, and what is extracted once for several stages.
+"""Requests that stages read.
 
-Example: usage and the replay both read who the clients are, of the same two million requests.
+Example: of those that were charged on 21 November, files of the 21st and of the 22nd have some;
+``days_and_brokers`` are the 21st and each broker whose files they are.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
-from functools import cached_property
+from datetime import date, timedelta
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from sidecar.pipeline.runtime.by_workers import Batches
-from sidecar.pipeline.silver.dimensions import COUNTED, NEEDED, Dimensions, counted
-from sidecar.pipeline.silver.request_reader import admins_rows, charged_days, rows
+from sidecar.pipeline.silver.request_reader import (
+    OF_BROKERS,
+    admins_rows,
+    brokers_users,
+    charged_days,
+    rows,
+)
 from sidecar.pipeline.tables.parquet_files import TableFile, read_by_workers
 from sidecar.pipeline.tables.schemas import SILVER_CHANGE
 
 _TASKS_PER_CORE: Final = 4
+_SHARDS: Final = 64
+"""Enough to spread, few enough that each is worth a call."""
+_IN_SHARD: Final = 2_000_000
+"""Requests, so that what a worker holds stays bounded while tenants are many."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +60,23 @@ class Requests:
 
         return read_by_workers(self.spark, self.files, made, schema, _TASKS_PER_CORE)
 
-    @cached_property
-    def dimensions(self) -> Dimensions:
-        """Who the clients are, who of them are brokers, and which files there are."""
-        return Dimensions.of(self.mapped(NEEDED, counted, COUNTED))
+    def shards(self, least: int = _SHARDS) -> int:
+        """In how many shards workers hand on what they make of them, at least."""
+        return max(least, sum(file.written.rows for file in self.files) // _IN_SHARD)
+
+    def days_and_brokers(self) -> set[tuple[date, int]]:
+        """The days on which they may have been charged, and the brokers that did."""
+        found = set()
+        for file in self.files:
+            values = dict(zip(file.table.folders, file.written.values, strict=True))
+            answered, broker = date.fromisoformat(values["dt"]), int(values["broker"])
+            found |= {(answered, broker), (answered - timedelta(days=1), broker)}
+        return {one for one in found if self.days is None or one[0] in self.days}
+
+    def cluster_users(self) -> frozenset[str]:
+        """Brokers' own principals, as far as requests name them: of followers, of heartbeats."""
+        found = self.mapped(OF_BROKERS, brokers_users, "user string").distinct().collect()
+        return frozenset(row["user"] for row in found)
 
     def of_admins(self) -> DataFrame:
         """The controllers' lines about topics and quotas in the files, whole; they are few.

@@ -41,7 +41,7 @@ def write_usage(requests: Requests, target: Target) -> list[Written]:
         NotWrittenError: a file can't be written.
     """
     least = SHARDS_OF_A_CORE * requests.spark.sparkContext.defaultParallelism
-    shards = requests.dimensions.shards(least)
+    shards = requests.shards(least)
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return packed(batches, shards)

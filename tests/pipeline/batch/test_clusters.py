@@ -141,7 +141,7 @@ def test_what_is_of_one_cluster_is_refused_for_two(spark: SparkSession, tmp_path
     with pytest.raises(InputsError, match=r"--quotas has those of one cluster, .* eu, us"):
         made(spark, out, Inputs(asked, None, Snapshot({}, NOW)), Stage.SILVER)
     with pytest.raises(InputsError, match="--plan has quotas of one cluster"):
-        made(spark, out, Inputs(asked), Stage.SILVER, one_cluster=True)
+        made(spark, out, Inputs(asked), Stage.SILVER, has_plan=True)
     assert not (out / "silver_request").exists()
 
 

@@ -1,12 +1,12 @@
 """Charges of one client with quotas that are set, changed and removed, and their predictions."""
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
 
-from sidecar.pipeline.kernels.values import Charges, Doubles
+from sidecar.pipeline.kernels.values import ChargeResults, Charges, Doubles, Rates
 from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.quotas.prediction import Charge, MakeQuota, Prediction, Predictor
 from sidecar.quotas.rate import QuotaWindow
@@ -70,6 +70,25 @@ def arrays(events: Iterable[Event]) -> tuple[Charges, Doubles]:
         if each.limit is not None:
             limit[at] = each.limit
     return made, limit
+
+
+def parts(size: int, cut: int) -> Iterator[slice]:
+    """Returns two parts of so many charges, which come one after the other."""
+    yield slice(0, min(cut, size))
+    yield slice(min(cut, size), size)
+
+
+CUTS: Final = st.integers(0, 30)
+"""Where charges are cut in two: what is kept between them is all that counts."""
+
+_Arrays = TypeVar("_Arrays", Charges, ChargeResults, Rates)
+
+
+def part(arrays: _Arrays, rows: slice) -> _Arrays:
+    """Returns a part of each array, which is filled in place."""
+    kind: Any = type(arrays)
+    found: _Arrays = kind(*(each[rows] for each in arrays))
+    return found
 
 
 def predicted(

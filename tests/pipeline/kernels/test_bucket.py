@@ -5,14 +5,17 @@ from typing import Final
 
 from hypothesis import example, given
 
-from sidecar.pipeline.kernels.bucket import bucket_waits
+from sidecar.pipeline.kernels.bucket import Bucket, bucket_waits
 from sidecar.pipeline.kernels.values import ChargeResults
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.rate import QuotaWindow
 from tests.pipeline.kernels.histories import (
+    CUTS,
     Event,
     arrays,
     histories,
+    part,
+    parts,
     predicted,
     windows,
 )
@@ -21,13 +24,17 @@ DRAINED: Final = [Event(0, 1100.0, True, True, 100.0), Event(0, 5.0, True, True,
 """A bucket that has just no tokens is not used up yet."""
 
 
-@given(events=histories(), window=windows)
-@example(DRAINED, QuotaWindow())
-def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:
+@given(events=histories(), window=windows, cut=CUTS)
+@example(DRAINED, QuotaWindow(), 1)
+def test_waits_and_refusals_are_the_daemons(
+    events: list[Event], window: QuotaWindow, cut: int
+) -> None:
     """Charges are strict and permissive; quotas change, end and come back to a full bucket."""
     charges, limit = arrays(events)
     results = ChargeResults.none(limit.size)
-    bucket_waits(charges, limit, window.samples * (window.window_ms / 1000.0), results)
+    burst_s, bucket = window.samples * (window.window_ms / 1000.0), Bucket.full()
+    for rows in parts(limit.size, cut):
+        bucket_waits(part(charges, rows), limit[rows], burst_s, bucket, part(results, rows))
     expected = [
         (each.throttle_ms, not each.accepted)
         for each in predicted(events, QuotaKey.CONTROLLER_MUTATION, window)
@@ -41,7 +48,7 @@ def test_what_is_used_is_a_rate() -> None:
         [Event(0, 560.0, False, True, 5.0), Event(0, 1.0, False, True, None)],
     )
     results = ChargeResults.none(2)
-    bucket_waits(charges, limit, 100.0, results)
+    bucket_waits(charges, limit, 100.0, Bucket.full(), results)
     assert [12_000, 0] == list(results.wait_ms)
     assert 5.6 == results.used[0]
     assert math.isnan(results.used[1])

@@ -4,9 +4,11 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sidecar.pipeline.kernels.ids import id_waits, new_ids
+from sidecar.pipeline.kernels.bucket import Bucket
+from sidecar.pipeline.kernels.ids import NEVER, Remembered, id_waits, new_ids
 from sidecar.pipeline.kernels.values import ChargeResults, Flags, Longs, Span
 from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
+from tests.pipeline.kernels.histories import CUTS, part, parts
 
 EVENTS = st.lists(
     st.tuples(
@@ -24,10 +26,10 @@ EVENTS = st.lists(
 
 
 # At the end of its filter an id is still known, and after it new again.
-@example(events=[(0, 1, 1.0), (1000, 1, 1.0), (1, 1, 1.0)], samples=1, window_s=1)
-@given(events=EVENTS, samples=st.integers(1, 3), window_s=st.integers(1, 4))
+@example(events=[(0, 1, 1.0), (1000, 1, 1.0), (1, 1, 1.0)], samples=1, window_s=1, cut=1)
+@given(events=EVENTS, samples=st.integers(1, 3), window_s=st.integers(1, 4), cut=CUTS)
 def test_new_ids_and_waits_are_the_daemons(
-    events: list[tuple[int, int, float | None]], samples: int, window_s: int
+    events: list[tuple[int, int, float | None]], samples: int, window_s: int, cut: int
 ) -> None:
     """Ids come back before, at and after the end of their filter; limits change."""
     settings = ProducerIdSettings(samples, window_s, false_positive_rate=1e-9)
@@ -46,9 +48,15 @@ def test_new_ids_and_waits_are_the_daemons(
         expected.append((seen.is_new, seen.throttle_ms))
     is_new: Flags = np.zeros(len(events), np.bool_)
     results = ChargeResults.none(len(events))
-    new_ids(at_ms, number, 9, window_s * 1000, is_new)
-    id_waits(at_ms, is_new, limit, Span(samples, window_s * 1000), results)
+    span, known, bucket = Span(samples, window_s * 1000), remembered(9), Bucket.full()
+    for rows in parts(len(events), cut):
+        new_ids(at_ms[rows], number[rows], span.window_ms, known, is_new[rows])
+        id_waits(at_ms[rows], is_new[rows], limit[rows], span, bucket, part(results, rows))
     assert expected == list(zip(is_new, results.wait_ms, strict=True))
+
+
+def remembered(ids: int) -> Remembered:
+    return Remembered(np.full(ids, NEVER), np.full(2, NEVER))
 
 
 def longs(size: int) -> Longs:
@@ -60,7 +68,7 @@ def test_the_docstrings_ids() -> None:
     at_ms, number = longs(551), np.arange(551, dtype=np.int64)
     is_new: Flags = np.zeros(551, np.bool_)
     results = ChargeResults.none(551)
-    new_ids(at_ms, number, 551, 3_600_000, is_new)
-    id_waits(at_ms, is_new, np.full(551, 50.0), Span(11, 3_600_000), results)
+    new_ids(at_ms, number, 3_600_000, remembered(551), is_new)
+    id_waits(at_ms, is_new, np.full(551, 50.0), Span(11, 3_600_000), Bucket.full(), results)
     assert [0, 72_000] == list(results.wait_ms[-2:])
     assert 50.09 == round(float(results.used[-1]), 2)

@@ -5,16 +5,19 @@ from typing import Final
 import pytest
 from hypothesis import example, given
 
-from sidecar.pipeline.kernels.rate import fetch_rates, rates
+from sidecar.pipeline.kernels.rate import Samples, fetch_rates, rates
 from sidecar.pipeline.kernels.values import Doubles, Longs, Rates, Span
 from sidecar.pipeline.kernels.wait import LONG_MAX, is_limit, waits
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.prediction import Prediction
 from sidecar.quotas.rate import QuotaWindow
 from tests.pipeline.kernels.histories import (
+    CUTS,
     Event,
     arrays,
     histories,
+    part,
+    parts,
     predicted,
     windows,
 )
@@ -39,25 +42,33 @@ def expected(predictions: list[Prediction]) -> list[tuple[float | None, int]]:
 
 
 @pytest.mark.parametrize("key", [QuotaKey.PRODUCE, QuotaKey.REQUEST])
-@given(events=histories(), window=windows)
-@example(BACK_68_YEARS, QuotaWindow())
+@given(events=histories(), window=windows, cut=CUTS)
+@example(BACK_68_YEARS, QuotaWindow(), 1)
 def test_rates_and_waits_are_the_daemons(
-    key: QuotaKey, events: list[Event], window: QuotaWindow
+    key: QuotaKey, events: list[Event], window: QuotaWindow, cut: int
 ) -> None:
     """They agree to the last bit at any times; request time is bounded by the window."""
     charges, limit = arrays(events)
     seen = Rates.none(limit.size)
     is_throttled = (limit > 0) & (limit < float("inf"))
-    rates(charges, is_throttled, Span(window.samples, window.window_ms), seen)
+    span = Span(window.samples, window.window_ms)
+    samples = Samples.none(span)
+    for rows in parts(limit.size, cut):
+        rates(part(charges, rows), is_throttled[rows], span, samples, part(seen, rows))
     most_ms = window.window_ms if key is QuotaKey.REQUEST else LONG_MAX
     assert expected(predicted(events, key, window)) == compiled(seen, limit, most_ms)
 
 
-@given(events=histories(), window=windows)
-@example(FETCHES, QuotaWindow())
-def test_a_throttled_fetch_is_taken_back(events: list[Event], window: QuotaWindow) -> None:
+@given(events=histories(), window=windows, cut=CUTS)
+@example(FETCHES, QuotaWindow(), 2)
+def test_a_throttled_fetch_is_taken_back(
+    events: list[Event], window: QuotaWindow, cut: int
+) -> None:
     """The daemon does so too: what comes after it is charged without it."""
     charges, limit = arrays(events)
     seen = Rates.none(limit.size)
-    fetch_rates(charges, limit, Span(window.samples, window.window_ms), seen)
+    span = Span(window.samples, window.window_ms)
+    samples = Samples.none(span)
+    for rows in parts(limit.size, cut):
+        fetch_rates(part(charges, rows), limit[rows], span, samples, part(seen, rows))
     assert expected(predicted(events, QuotaKey.FETCH, window)) == compiled(seen, limit, LONG_MAX)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from sidecar.pipeline.recommend.evidence import evidence
 from sidecar.pipeline.recommend.terms import Terms
-from sidecar.pipeline.tables.schemas import GOLD_REPLAY
+from sidecar.pipeline.tables.schemas import SILVER_QUOTA_CONFIG
 from tests.pipeline.build import frame_of, usage_rows
 
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -32,7 +32,7 @@ def test_old_rates_count_less(spark: SparkSession, tmp_path: Path) -> None:
     week, day = (
         evidence(
             usage,
-            frame_of(spark, GOLD_REPLAY, {"quota_type": "fetch", "shared_by": "user=alice"}),
+            frame_of(spark, SILVER_QUOTA_CONFIG),
             Terms(percentile=0.97, half_life_days=days),
         ).collect()
         for days in (7.0, 1.0)

@@ -8,7 +8,7 @@ from pyspark.sql import Row, SparkSession
 
 from sidecar.pipeline.recommend.recommendation_table import gold_recommendation
 from sidecar.pipeline.recommend.terms import Terms
-from sidecar.pipeline.tables.schemas import GOLD_REPLAY
+from sidecar.pipeline.tables.schemas import GOLD_REPLAY, SILVER_QUOTA_CONFIG
 from tests.pipeline.build import frame_of, usage_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -92,10 +92,21 @@ def test_the_smallest_that_throttles_few(spark: SparkSession, tmp_path: Path) ->
         replayed("=55", 55.0, 0, shared_by="user=frank", quota_type="producer_ids"),
         replayed("in force", 2e6, 0, shared_by="user=dave"),
     ]
+    # Who shares: by the quotas that are set.
+    entities: list[tuple[str | None, str | None]] = [
+        *((user, None) for user in ("alice", "carol", "broker", "dave")),
+        *(("bob", "writer"), (None, "etl")),
+    ]
+    in_force = {"key": "producer_byte_rate", "value": 1e9, "valid_from": START}
+    quotas = [
+        {**in_force, "entity": "", "user": user, "client_id": client_id}
+        for user, client_id in entities
+    ]
     terms = Terms(cluster_users=frozenset({"broker"}))
     rows = gold_recommendation(
         usage_rows(spark, tmp_path, usage),
         frame_of(spark, GOLD_REPLAY, *replay),
+        frame_of(spark, SILVER_QUOTA_CONFIG, *quotas),
         terms,
         {"produce": 1.1e7},
     ).collect()
@@ -139,6 +150,7 @@ def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
             until=START + timedelta(hours=1),
         ),
         frame_of(spark, GOLD_REPLAY, *SWEEP),
+        frame_of(spark, SILVER_QUOTA_CONFIG),
         Terms(),
         {},
     ).collect()
@@ -158,6 +170,7 @@ def test_confidence_is_from_the_evidence(spark: SparkSession, tmp_path: Path) ->
     found = gold_recommendation(
         usage_rows(spark, tmp_path, usage),
         frame_of(spark, GOLD_REPLAY, *replay),
+        frame_of(spark, SILVER_QUOTA_CONFIG),
         Terms(),
         {},
     )

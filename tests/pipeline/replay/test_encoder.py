@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sidecar.pipeline.kernels.charge import CHARGE, unpacked
-from sidecar.pipeline.kernels.numbered import Numbers
 from sidecar.pipeline.kernels.places import BROKER_BITS, LINE_BITS
-from sidecar.pipeline.replay.columns import Slots
-from sidecar.pipeline.replay.encoder import Layout
+from sidecar.pipeline.replay.encoder import mutation_charges, request_charges
+from sidecar.pipeline.replay.entities import EVER, Quota, Quotas
+from sidecar.pipeline.replay.packing import Met
+from sidecar.pipeline.replay.slots import Slot, SlotsOfClients
+from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 from sidecar.pipeline.usage import mutations
 from sidecar.quotas.entities import QuotaKey
 from sidecar.requestlog.charges import charges
@@ -23,40 +24,39 @@ from tests.requestlog.lines import topics_line
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 TEN_MS = int(TEN.timestamp() * 1000)
-EVER = 1 << 62
-NUMBERS = Numbers({("alice", "etl"): 0, ("bob", ""): 1}, {"a.log": 0, "b.log": 1})
-SLOTS = Slots(
-    names=["user=alice", "user=bob"],
-    kind=np.array([0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
-    shared=np.array([0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]),
-    whose=np.array([0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]),
-    limit=np.full(11, np.nan),
-    counts=np.ones(11, np.bool_),
-    to_ms=np.array([TEN_MS + 10, *[EVER] * 10]),
-    first=np.array([[0, 2], [3, 4], [5, 6], [7, 8], [9, 10]]),
-)
+ALICES = Quotas("produce")
+for limit, since_ms, until_ms in ((1000.0, -EVER, TEN_MS + 10), (2000.0, TEN_MS + 10, EVER)):
+    ALICES.add("alice", None, Quota("user=alice", limit, since_ms, until_ms))
+QUOTAS = {quota_type: Quotas(quota_type) for quota_type in QUOTA_TYPES} | {"produce": ALICES}
 """Alice's produce quota changes at 10:00:00.010."""
-LAYOUT = Layout(NUMBERS, SLOTS, 4)
 DAY = TEN_MS // 86_400_000
 
 
 def laid_out(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    """Returns slot, time after ten, line, amount and id, in the order of lines."""
-    records = unpacked(pa.Table.from_batches(list(LAYOUT.of_requests([batch]))), CHARGE)
+    """Returns whose and which limit, time after ten, file, line, amount and id, in their order."""
+    met = Met(SlotsOfClients(QUOTAS))
+    records = request_charges(batch, met)
     assert {(DAY << BROKER_BITS) | 7} == set(records["place"].tolist())
     names = ("slot", "at_ms", "line", "amount", "extra")
     rows = zip(*(records[name].tolist() for name in names), strict=True)
-    return sorted((s, at - TEN_MS, line, amount, extra) for s, at, line, amount, extra in rows)
+    files = list(met.files)
+    found = []
+    for slot, at, line, amount, extra in rows:
+        one = met.slots.slots[slot]
+        who = (QUOTA_TYPES[one.kind], one.shared_by, one.limit)
+        place = (files[line >> LINE_BITS], line % (1 << LINE_BITS))
+        found.append((*who, at - TEN_MS, *place, amount, extra))
+    return sorted(found, key=str)
 
 
 def test_a_request_is_charged_with_its_bytes_and_its_time() -> None:
     """The slot is that of client, kind and time; ties of a line are in the order of charges."""
     late = TEN + timedelta(microseconds=10_999)
     assert [
-        (0, 0, 500, 100.0, 0),
-        (1, 10, 500, 100.0, 0),
-        (2, 0, (1 << LINE_BITS) + 500, 7.0, 0),
-        (5, 0, 501, pytest.approx(0.0258), 0),
+        ("produce", "user=alice", 1000.0, 0, "a.log", 500, 100.0, 0),
+        ("produce", "user=alice", 2000.0, 10, "a.log", 500, 100.0, 0),
+        ("produce", "user=bob", None, 0, "b.log", 500, 7.0, 0),
+        ("request", "user=alice", None, 0, "a.log", 501, pytest.approx(0.0258), 0),
     ] == laid_out(
         requests(
             {"exempt": False},
@@ -72,17 +72,11 @@ def test_what_no_line_says_has_no_amount_and_throttle_times_are_laid_out() -> No
         {"api": "FETCH", "bytes_known": False, "quota_bytes": None, "throttle_ms": 70},
         {"src_offset": 600, "throttle_ms": 5},
     )
-    records = unpacked(pa.Table.from_batches(list(LAYOUT.of_requests([batch]))), CHARGE)
+    records = request_charges(batch, Met(SlotsOfClients(QUOTAS)))
     by_line = sorted((r["line"], r["amount"], r["told_ms"]) for r in records)
     assert [(500, 70), (600, 5)] == [(line, told_ms) for line, _, told_ms in by_line]
     assert np.isnan(by_line[0][1])
     assert 100.0 == by_line[1][1]
-
-
-def test_a_client_without_a_number_is_an_error() -> None:
-    """Its charges would be another's."""
-    with pytest.raises(KeyError, match="carol"):
-        laid_out(requests({"user": "carol"}))
 
 
 def test_a_mutation_is_charged_when_the_controller_begins() -> None:
@@ -96,8 +90,9 @@ def test_a_mutation_is_charged_when_the_controller_begins() -> None:
     of_lines = batch_of(lines)
     files = pa.array(["a.log"] * len(lines))
     batch = of_lines.set_column(of_lines.schema.get_field_index("src_file"), "src_file", files)
-    shards = LAYOUT.of_mutations([batch.select(mutations.NEEDED)], mutations.Sizes({}))
-    records = np.sort(unpacked(pa.Table.from_batches(list(shards)), CHARGE), order="line")
+    met = Met(SlotsOfClients(QUOTAS))
+    charged = mutation_charges(batch.select(mutations.NEEDED), met, mutations.Sizes({}))
+    records = np.sort(charged, order="line")
     expected = [
         (offset, each.at_ms, each.amount, each.strict, each.waited_ms, line.throttle_ms)
         for offset, line in enumerate(lines)
@@ -117,4 +112,4 @@ def test_a_mutation_is_charged_when_the_controller_begins() -> None:
     ]
     assert [2, 3, 2] == records["position"].tolist()
     assert [DAY, DAY, DAY + 1] == (records["place"] >> BROKER_BITS).tolist()
-    assert {7} == set(records["slot"].tolist())
+    assert [Slot(3, "user=alice", "user=alice", None, counts=False)] == met.slots.slots

@@ -1,8 +1,11 @@
 """Requests as workers read and lay them out, against what the daemon's rules make of each line."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from msgspec import structs
 from pyspark.sql import SparkSession
 
 from sidecar.pipeline.ingest.request_logs import RequestLogs
@@ -24,7 +27,9 @@ from sidecar.quotas.rate import QuotaWindow
 from sidecar.requestlog.charges import charged_ms, charges
 from sidecar.requestlog.mutation_counts import TopicSizes
 from tests.pipeline import charged_lines
+from tests.pipeline.build import files_of
 from tests.pipeline.parsed_logs import requests_of, silver_request
+from tests.pipeline.silver_tables import row
 
 FIRST = date(2026, 1, 5)
 QUOTAS: ClientQuotas = {
@@ -128,3 +133,34 @@ def test_the_days_on_which_requests_were_charged(spark: SparkSession, store: Sto
     late = store.files(SILVER_REQUEST, [second])
     assert {second} == Requests(spark, late).charged_days()
     assert set() == Requests(spark, late, frozenset({FIRST})).charged_days()
+
+
+@pytest.mark.spark
+def test_what_is_known_of_them_without_reading(spark: SparkSession, store: Store) -> None:
+    """Days and brokers are those of files, and of the days before them; shards are by rows."""
+    second = FIRST + timedelta(days=1)
+    requests = Requests(spark, store.files(SILVER_REQUEST))
+    days = (FIRST - timedelta(days=1), FIRST, second)
+    assert {(day, broker) for day in days for broker in (0, 1)} == requests.days_and_brokers()
+    of_first = Requests(spark, store.files(SILVER_REQUEST), frozenset({FIRST}))
+    assert {(FIRST, 0), (FIRST, 1)} == of_first.days_and_brokers()
+    many = [
+        replace(file, written=structs.replace(file.written, rows=10**9)) for file in requests.files
+    ]
+    assert (64, 100) == (requests.shards(), requests.shards(100))
+    assert len(many) * 500 == Requests(spark, tuple(many)).shards()
+
+
+@pytest.mark.spark
+def test_brokers_are_known_by_what_they_ask(spark: SparkSession, tmp_path: Path) -> None:
+    """Followers' fetches and heartbeats are theirs; a tenant's are not."""
+    asked = [
+        ("alice", False, "PRODUCE"),
+        ("kafka", True, "FETCH"),
+        ("alice", False, "FETCH"),
+        ("kafka", False, "PRODUCE"),
+        ("controller", False, "BROKER_HEARTBEAT"),
+    ]
+    rows = (row(user=user, is_follower=is_follower, api=api) for user, is_follower, api in asked)
+    found = Requests(spark, files_of(tmp_path, SILVER_REQUEST, rows)).cluster_users()
+    assert {"kafka", "controller"} == found
