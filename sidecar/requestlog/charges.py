@@ -14,6 +14,9 @@ it: N is what the network threads spent on the requests of the last windows, T t
 on 4.3.1 without TLS: N is 0.1 to 0.8 times the handlers' time for requests of 100 bytes, and next
 to nothing where the handlers compress anew.
 
+The pipeline has the same rules for many lines at once (``pipeline.kernels.charging``, which tests
+hold to these), and takes what is strict and what a topic's change counts for from here.
+
 Example: a PRODUCE of 10,035 bytes that took 0.258 ms, logged at 10:00:00.123 with 0.063 ms in the
 response queue and 0.144 ms of sending: at 10:00:00.122, 10,035 bytes and 0.0258 % of a second.
 

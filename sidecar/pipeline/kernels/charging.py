@@ -1,7 +1,11 @@
-"""What requests are charged with, for many at once: ``usage.events`` for Arrow batches.
+"""What requests are charged with, for many at once; batch and stream have it from here.
+
+Bytes of PRODUCE, time and mutations are the rules of ``requestlog.charges``, which tests compare
+line by line; FETCH and producer ids are here alone. Sizes, who follows and what is exempt are in
+the rows already (``ingest.rows``).
 
 Requests about topics are charged with mutations too; those are few. Where the sizes of topics are
-known Spark lays them out, since amounts need them; else their lines' own numbers are what there is.
+known, ``usage.mutations`` has them; else their lines' own numbers are what there is.
 
 Example: a PRODUCE of 10,035 bytes and a METADATA, handled in 0.258 ms each, are three charges:
 produce 10035.0, and twice request 0.0258.

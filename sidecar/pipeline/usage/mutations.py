@@ -1,8 +1,8 @@
 """What requests about topics were charged with: partitions, by the sizes that topics had.
 
 The rule is the daemon's (``requestlog.mutation_counts.mutations_of``), and sizes are those of
-DIM_TOPIC before a request's line. What is charged elsewhere is in ``kernels.charging``: it takes
-one line to know it. Such requests are few, so that Python reads them one by one.
+DIM_TOPIC before a request's line. Other charges need no other line (``kernels.charging``). Such
+requests are few, so that Python goes through them one by one.
 
 Only controllers' lines are charged, since the broker that passed a request on logged it too. A
 request that is only to be validated is charged too, as KRaft does.
@@ -16,7 +16,7 @@ Source: KIP-599; ControllerApis, ReplicationControlManager.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ class Sizes:
         stated: of each topic, by name or else by id: after which line, and how many; in order.
     """
 
-    stated: Mapping[tuple[str, str], Sequence[tuple[_Place, int | None]]]
+    stated: Mapping[tuple[str, str], Sequence[tuple[_Place, int | None]]] = field(repr=False)
 
     @classmethod
     def of(cls, dim_topic: DataFrame) -> "Sizes":
@@ -78,7 +78,8 @@ class Sizes:
             for key in (("name", row["topic"]), ("id", row["topic_id"])):
                 if key[1]:
                     stated[key].append((place, row["partitions"]))
-        # Of two sizes in one line the greater is the later: nothing shrinks.
+        # Kafka refuses a topic that a request names twice. Of two sizes of such a line the greater
+        # counts, whichever row comes first.
         return cls({key: sorted(each, key=_in_order) for key, each in stated.items()})
 
     def before(self, change: TopicChange, here: _Place) -> int | None:
