@@ -25,7 +25,7 @@ from sidecar.pipeline.report.recommendation import (
     newest_of_tenants,
 )
 from sidecar.pipeline.report.rows import Row, count, text, value, values
-from sidecar.pipeline.report.usage import span_s, sums
+from sidecar.pipeline.report.usage import others_in, span_s, sums, tenant
 from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 _MOST_USED: Final = ("produce", "fetch", "request")
@@ -82,13 +82,17 @@ def answers(tables: Mapping[str, Sequence[Row]]) -> str:
 def _most(rows: Sequence[Row]) -> list[str]:
     bars = []
     used = sums(rows)
+    together = {tenant(row) for row in rows if others_in(row)}
     for quota_type in _MOST_USED:
         amounts = {name: each.amount for (name, kind), each in used.items() if kind == quota_type}
         total = sum(amounts.values())
         if not total:
             continue
         seconds = span_s(rows)
-        ordered = sorted(amounts.items(), key=lambda each: (-each[1], each[0]))
+        ordered = sorted(
+            ((name, amount) for name, amount in amounts.items() if name not in together),
+            key=lambda each: (-each[1], each[0]),
+        )
         bars += [
             Bar(
                 name,

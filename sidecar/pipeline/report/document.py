@@ -11,7 +11,7 @@ from sidecar.pipeline.report.grid import Cell, named, table
 from sidecar.pipeline.report.page import page, said, searched, section
 from sidecar.pipeline.report.recommendation import recommendation_section
 from sidecar.pipeline.report.replay import replay_section
-from sidecar.pipeline.report.rows import Row, text
+from sidecar.pipeline.report.rows import Row, text, value
 from sidecar.pipeline.report.usage import summary, usage_section
 
 
@@ -19,8 +19,10 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | No
     """The page of a cluster.
 
     Args:
-        tables: rows by their table's name, with the columns of ``tables.schemas``. The windows of
-            gold_usage_1s may be longer than a second: sum them up where there are many.
+        tables: rows by their table's name, with the columns of ``tables.schemas``, as ``reading``
+            has them: the windows of gold_usage_1s may be longer than a second, its rows of many
+            tenants together have how many ``others`` they are, and those of quarantine how many
+            ``lines``.
         now: when it is made, with a time zone.
         cluster: its name; None: it has none.
 
@@ -72,12 +74,12 @@ def _quarantine(rows: Sequence[Row]) -> str:
     kinds: dict[tuple[str, str, str], int] = {}
     for row in rows:
         key = (text(row, "src_file"), text(row, "kind"), text(row, "reason"))
-        kinds[key] = kinds.get(key, 0) + 1
+        kinds[key] = kinds.get(key, 0) + int(value(row, "lines") or 0)
     body = [
         [*map(named, key), Cell(f"{count:,}", count)]
         for key, count in sorted(kinds.items(), key=lambda each: -each[1])[:100]
     ]
-    caption = f"{len(rows):,} lines, by file and reason"
+    caption = f"{sum(kinds.values()):,} lines, by file and reason"
     return section(
         "Lines that can't be read", table(caption, ("File", "Kind", "Reason", "Lines"), body)
     )

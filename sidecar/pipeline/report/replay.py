@@ -39,8 +39,8 @@ def replay_section(rows: Sequence[Row], recommended: Sequence[Row]) -> str:
         )
         for tenant in chosen
     ]
-    left = len(swept) - len(plots)
-    more = said(f"{left:,} more tenants were replayed: see gold_replay.") if left > 0 else ""
+    is_all = len(swept) < _MOST_PLOTS
+    more = "" if is_all else said(f"The {len(plots)} busiest tenants; gold_replay has all.")
     intro = said("The share of charges that would have been throttled, by the quota.")
     return section("What quotas would do", intro, few(plots), more, _in_force(kept))
 
@@ -115,9 +115,8 @@ def _in_force(rows: Sequence[Row]) -> str:
         *("Day", "Broker", "Shared by", "Quota", "Limit", "Charges", "Throttled"),
         *("Waits, summed", "Longest wait", "Peak rate", "Near (80 %)", "Over", "Unknown"),
     )
-    left = len(in_force) - len(body)
     caption = "The quotas in force, replayed" + (
-        f"; {left:,} more are in gold_replay" if left else ""
+        f": the {_MOST_ROWS} with the longest waits" if len(body) == _MOST_ROWS else ""
     )
     return table(caption, headings, body)
 

@@ -40,7 +40,7 @@ def usage_section(rows: Sequence[Row]) -> str:
     return section("Usage", *plots, _table(rows, last - first))
 
 
-def _plot(quota_type: str, rows: Iterable[Row], first: float, last: float) -> str:
+def _plot(quota_type: str, rows: Sequence[Row], first: float, last: float) -> str:
     step = bucket_s(last - first)
     begin = first // step * step
     sums: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
@@ -48,14 +48,16 @@ def _plot(quota_type: str, rows: Iterable[Row], first: float, last: float) -> st
         bucket = seconds(row["window_start"]) // step * step
         sums[tenant(row)][bucket] += value(row, "amount") or 0.0
     totals = {name: sum(buckets.values()) for name, buckets in sums.items()}
-    order = sorted(totals, key=lambda name: (-totals[name], name))
-    shown = {name: sums[name] for name in order[:_LINES]}
-    if others := order[_LINES:]:
+    folded = {tenant(row): count for row in rows if (count := others_in(row))}
+    order = sorted(totals, key=lambda name: (name in folded, -totals[name], name))
+    shown = {name: sums[name] for name in order[:_LINES] if name not in folded}
+    if others := order[len(shown) :]:
         together: dict[float, float] = defaultdict(float)
         for name in others:
             for bucket, amount in sums[name].items():
                 together[bucket] += amount
-        shown["1 other" if len(others) == 1 else f"{len(others)} others"] = together
+        several = sum(folded.get(name, 1) for name in others)
+        shown["1 other" if several == 1 else f"{several:,} others"] = together
     buckets = [begin + at * step for at in range(int((last - begin - 1e-9) // step) + 1)]
     # A rate, whatever the bucket; producer ids are counted by the hour, their quota's window.
     per = step / 3600 if quota_type == "producer_ids" else step
@@ -127,14 +129,27 @@ def span_s(rows: Sequence[Row]) -> float:
     return max(moments) + 1 - min(moments)
 
 
+def _tenants(rows: Iterable[Row]) -> int:
+    """How many there are; where many are together, of the quota type that has most of them."""
+    named = {tenant(row) for row in rows if not others_in(row)}
+    return len(named) + max((others_in(row) for row in rows), default=0)
+
+
 def _per(quota_type: str, span_s: float) -> float:
     return span_s / 3600 if quota_type == "producer_ids" else span_s
 
 
 def tenant(row: Row) -> str:
-    """A user and its client-id, as far as it has them."""
+    """A user and its client-id, as far as it has them; of many together, how many they are."""
+    if others := others_in(row):
+        return f"{others:,} others"
     user, client_id = text(row, "user"), text(row, "client_id")
     return " / ".join(part for part in (user, client_id) if part) or "(nobody)"
+
+
+def others_in(row: Row) -> int:
+    """How many tenants a row is of together, that use least; 0: it is of one."""
+    return int(value(row, "others") or 0) if "others" in row else 0
 
 
 def summary(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
@@ -151,7 +166,7 @@ def summary(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
         "From": figures.moment(first) + " UTC",
         "To": figures.moment(last) + " UTC",
         "Brokers": f"{len({row['broker'] for row in rows}):,}",
-        "Tenants": f"{len({tenant(row) for row in rows}):,}",
+        "Tenants": f"{_tenants(rows):,}",
         "Requests": f"{events:,.0f}",
         "Throttled": figures.share(throttled / events if events else None),
     }

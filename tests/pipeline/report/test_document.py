@@ -104,7 +104,7 @@ FULL: dict[str, list[Row]] = {
         forecast(2, 9.0, 9.0, 12.0),
     ],
     "silver_volume": [reading(48, 400 * GB), reading(24, None), reading(1, 310 * GB)],
-    "quarantine": [{"src_file": EVIL, "kind": "torn", "reason": "the end is missing"}] * 3,
+    "quarantine": [{"src_file": EVIL, "kind": "torn", "reason": "the end is missing", "lines": 3}],
 }
 
 
