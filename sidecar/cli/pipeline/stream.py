@@ -254,8 +254,9 @@ class Reporter:
         if not progress.rows:
             return
         self.read += progress.rows
+        resent = f" ({progress.resent:,} sent again, left out)" if progress.resent else ""
         click.echo(
-            f"batch {progress.batch}: {counted(progress.rows, self.unit)},"
+            f"batch {progress.batch}: {counted(progress.rows, self.unit)}{resent},"
             f" {progress.rows_per_s:,.1f} a second",
             err=True,
         )
