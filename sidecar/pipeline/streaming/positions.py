@@ -40,9 +40,6 @@ _MARKS: Final = 8
 _STEP: Final = 1 << 16
 _LOG: Final = re.compile(r"(.*/[^/]*?\.log)\.[^/]*")
 
-State = dict[str, list["Stretch"]]
-"""By partition and broker; a broker's stretches in the order in which they were last used."""
-
 
 class Lines(NamedTuple):
     """Lines in the order in which they came.
@@ -147,6 +144,10 @@ class Stretch(msgspec.Struct):
             else:
                 left.append((begins, ends))
         self.gaps = [gap for gap in left if gap[0] < gap[1]][-_GAPS:]
+
+
+State = dict[str, list[Stretch]]
+"""By partition and broker; a broker's stretches in the order in which they were last used."""
 
 
 class Positions:

@@ -149,7 +149,8 @@ def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:
                 requests.write(with_day(one.rows))
             if lines is not None:
                 lines.write(one.rejected)
-            yield one.rows
+            if one.rows.num_rows:
+                yield one.rows
 
     if usage is None:
         for _ in rows():
