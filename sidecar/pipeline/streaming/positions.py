@@ -118,6 +118,11 @@ class Stretch(msgspec.Struct):
             lines.offsets[0] > self.last[0] and (lines.times >= latest - _DISORDER_US).all()
         )
 
+    def is_met_by(self, lines: Lines) -> bool:
+        """Whether one of some lines that begin before its end would come after it."""
+        at = int(np.searchsorted(lines.offsets, self.last[0], side="right"))
+        return 0 < at < len(lines.offsets) and self.goes_on_with(lines.at(slice(at, at + 1)))
+
     def add(self, lines: Lines) -> None:
         """Lines with which it goes on."""
         latest = np.maximum.accumulate(np.concatenate(([self.last[1]], lines.times)))[1:]
@@ -241,7 +246,8 @@ def _gone_on(known: list[Stretch], of_log: list[Stretch], log: str, lines: Lines
     else:
         stretch, rest = Stretch.begun(log, lines), lines.at(slice(1, None))
     if len(rest.offsets):
-        if not stretch.goes_on_with(rest):
+        others = (each for each in of_log if each is not stretch)
+        if not stretch.goes_on_with(rest) or any(each.is_met_by(rest) for each in others):
             return None
         stretch.add(rest)
     _use(known, stretch)

@@ -96,6 +96,30 @@ def test_the_end_of_the_old_file_between_lines_of_the_new() -> None:
     )
 
 
+def test_both_files_within_a_second() -> None:
+    """Which file a line is of is told by offsets where times are as good as the same."""
+    old = file_of(0, ((1000, 5 + number / 1000) for number in range(1000)))
+    new = file_of(1, ((1000, 6 + number / 1000) for number in range(1000)))
+    between = [each for pair in zip(new[:100], old[900:], strict=True) for each in pair]
+    assert [old[:900], between, new[100:], []] == taken(old[:900], between, new[100:], [*old, *new])
+
+
+def test_a_file_that_is_older_than_what_was_taken() -> None:
+    """A shipper that sends a rotated file only then loses no line."""
+    assert [NEW, OLD, []] == taken(NEW, OLD, [*OLD, *NEW])
+
+
+def test_lines_that_are_logged_out_of_order() -> None:
+    """Threads stamp lines and write them a moment later: they are of one stretch."""
+    lines = [
+        line._replace(at_s=line.at_s + 0.9 * (number % 3 == 0)) for number, line in enumerate(OLD)
+    ]
+    some, state = sent({}, lines)
+    assert lines == some
+    assert 1 == len(state["p 3"])
+    assert [] == sent(state, lines[500:])[0]
+
+
 def test_a_line_that_was_passed_over_is_new() -> None:
     """One that comes late was not sent again: it was never there."""
     assert [[*OLD[:500], *OLD[520:]], OLD[500:520], []] == taken(
@@ -107,6 +131,8 @@ def test_a_length_that_is_wrong_drops_no_line() -> None:
     """A shipper may replace what is no UTF-8 with more bytes."""
     longer = [line._replace(length=1200) for line in OLD]
     assert [longer, []] == taken(longer, longer)
+    one_by_one = [[line] for line in longer[:40]]
+    assert [*one_by_one, []] == taken(*one_by_one, longer[:40])
 
 
 def test_lines_that_cannot_be_read_have_their_neighbours_time() -> None:
@@ -139,6 +165,11 @@ def test_memory_is_bounded() -> None:
         assert hour[::2] == some
     assert 30_000 > len(msgspec.json.encode(state))
     assert [] == sent(state, hour[::2])[0]
+
+    long = file_of(0, ((1 << 20, number) for number in range(5000)))
+    some, state = sent({}, long)
+    assert long == some
+    assert 500 > len(msgspec.json.encode(state))
 
 
 @st.composite
