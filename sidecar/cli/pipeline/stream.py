@@ -48,7 +48,12 @@ Examples:
     help="Rotated files of the brokers' request logs, gzip or not: a glob that takes each of them"
     " once, and not the one that grows.",
 )
-@click.option("--topic", metavar="NAME[,...]", help="Topics with a line of a log in each message.")
+@click.option(
+    "--topic",
+    metavar="NAME[,...]",
+    help="Topics with a line of a log in each message: FILE:OFFSET:LINE, where a shipper may send"
+    " it twice.",
+)
 @click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Of the topics' cluster.")
 @click.option(
     "--command-config",
