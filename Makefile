@@ -236,7 +236,8 @@ tools-clients:
 	tools/prerequisites python java mvn go1.21 npm
 
 tools-test-all:
-	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium
+	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium \
+	    rsyslogd
 
 # Packages are compiled when they are imported; to compile all would take longer. The lock has every
 # dependency; pip would look for newer ones that an extra allows, and know no hash of theirs.

@@ -4,10 +4,9 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import duckdb
@@ -18,57 +17,17 @@ from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from tests.pipeline.logs import line, lines, pack, write
 from tests.support.maven import jars_of
-from tests.support.tables import files_of, of_duckdb
+from tests.support.streams import START_S, STARTS, counted, streamed, streaming
+from tests.support.tables import of_duckdb
 from tests.support.waiting import seen
 
 _POM = Path(__file__).parents[2] / "deploy/spark/kafka-connector/pom.xml"
-_START_S = 240.0
-"""Spark's start and first batch, on a machine that does other things too."""
-_STARTS = 3
-"""Spark lets a Python worker take 10 s to start, which a busy machine may exceed; an operator's
-supervisor starts the stream again then too."""
-
-
-@contextmanager
-def streaming(out: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """``pipeline stream`` into a folder; killed at the end, Spark's JVM with it."""
-    command = [sys.executable, "-m", "sidecar", "pipeline", "stream", "--out", str(out)]
-    said = out.with_suffix(".err")
-    with said.open("ab") as errors:
-        process = subprocess.Popen(
-            [*command, "--master", "local[2]", "--trigger", "0.2", *words],
-            stderr=errors,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-async def streamed(out: Path, *words: str) -> None:
-    """Streams until all is read that is there."""
-    for _ in range(_STARTS):
-        with streaming(out, "--until-read", *words) as process:
-            if 0 == await asyncio.wait_for(asyncio.to_thread(process.wait), _START_S):
-                return
-    pytest.fail(out.with_suffix(".err").read_text())
-
-
-def counted(out: Path, table: str, column: str) -> Counter[str]:
-    """How often each value of a column is in a table."""
-    if not files_of(out, table):
-        return Counter()
-    query = f"SELECT {column}, count(*) FROM {of_duckdb(out, table)} GROUP BY ALL"
-    return Counter(dict(duckdb.execute(query).fetchall()))
 
 
 @asynccontextmanager
 async def killed_after(out: Path, column: str, rows: int, *words: str) -> AsyncIterator[None]:
     """Streams; once silver_request has more rows than this, the body is run, and then a kill."""
-    for _ in range(_STARTS):
+    for _ in range(STARTS):
         with streaming(out, *words) as process:
 
             async def count(running: subprocess.Popen[bytes] = process) -> int:
@@ -76,7 +35,7 @@ async def killed_after(out: Path, column: str, rows: int, *words: str) -> AsyncI
                     return -1
                 return sum(counted(out, "silver_request", column).values())
 
-            seen_rows = await seen("rows", count, lambda found: not 0 <= found <= rows, _START_S)
+            seen_rows = await seen("rows", count, lambda found: not 0 <= found <= rows, START_S)
             if seen_rows < 0:
                 continue
             yield

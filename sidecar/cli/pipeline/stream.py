@@ -48,7 +48,12 @@ Examples:
     help="Rotated files of the brokers' request logs, gzip or not: a glob that takes each of them"
     " once, and not the one that grows.",
 )
-@click.option("--topic", metavar="NAME[,...]", help="Topics with a line of a log in each message.")
+@click.option(
+    "--topic",
+    metavar="NAME[,...]",
+    help="Topics with a line of a log in each message: FILE:OFFSET:LINE, where a shipper may send"
+    " it twice.",
+)
 @click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Of the topics' cluster.")
 @click.option(
     "--command-config",
@@ -254,8 +259,9 @@ class Reporter:
         if not progress.rows:
             return
         self.read += progress.rows
+        resent = f" ({progress.resent:,} sent again, left out)" if progress.resent else ""
         click.echo(
-            f"batch {progress.batch}: {counted(progress.rows, self.unit)},"
+            f"batch {progress.batch}: {counted(progress.rows, self.unit)}{resent},"
             f" {progress.rows_per_s:,.1f} a second",
             err=True,
         )

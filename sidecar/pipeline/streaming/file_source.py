@@ -19,6 +19,7 @@ from sidecar.pipeline.ingest.paths import LogFile, broker_of, patterns_of
 from sidecar.pipeline.ingest.records import Parsed
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.runtime.by_workers import Batches
+from sidecar.pipeline.streaming.positions import Positions
 
 FORMAT: Final = "binaryFile"
 _SCHEMA: Final = "path string, modificationTime timestamp, length bigint, content binary"
@@ -38,11 +39,11 @@ def closed_files(spark: SparkSession, path: str, max_bytes: int) -> DataFrame:
     return files.select("path", "length", "modificationTime")
 
 
-def parsed_files(batches: Batches, logs: RequestLogs) -> Iterator[Parsed]:
+def parsed_files(batches: Batches, _positions: Positions, logs: RequestLogs) -> Iterator[Parsed]:
     """Their lines, in the task that gets the files.
 
     Args:
-        batches: of ``closed_files``.
+        batches: of ``closed_files``, each once.
         logs: of which brokers they are, and in which zones.
 
     Raises:

@@ -3,8 +3,17 @@
 Spark's connector reads the topic (deploy/spark/kafka-connector/pom.xml); the lines are parsed as
 those of files are. A line's broker is in its key or in a header: "3", "broker-3" or what else ends
 so; a host's name is none. A message without it is in the quarantine. In the tables the file is
-``kafka:<topic>/<partition>`` and the offset the message's. In the hour that a broker's clock goes
-through twice, a line is of the second pass if its message was sent when that had come.
+``kafka:<topic>/<partition>`` and the offset the message's, whose order is that of the lines. In the
+hour that a broker's clock goes through twice, a line is of the second pass if its message was sent
+when that had come; so one of the first pass that is sent again then is taken for another.
+
+A shipper that was killed sends lines again. They are left out (``positions``) if a message says
+where its line is, as ``grep -Hb`` does: the file's absolute path, the offset of the line's first
+byte in it, the line. That is in the value, where every shipper can write it: not all have headers
+that differ from line to line, and the key decides the partition, of which a broker is to have one.
+
+Example: ``/logs/kafka-request.log:8130:[2026-11-20 10:00:00,000] DEBUG ...`` is the line at offset
+8130 of that file; a value that begins with the line, as ``[2026-11-20 ...``, is taken as it comes.
 
 Example: the message at offset 42 of partition 1 of ``request-log`` with the key "3" is a row with
 broker 3, src_file "kafka:request-log/1", src_offset 42.
@@ -14,9 +23,10 @@ out of plans and of Spark's page; no checkpoint has them. A cluster that can't b
 ends the stream within about a minute and a half (``topic_failures``).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -31,6 +41,7 @@ from sidecar.pipeline.ingest.paths import NAMED, Zones
 from sidecar.pipeline.ingest.records import REJECTED, ROWS, Parsed, parse_block
 from sidecar.pipeline.kernels.values import Flags, Longs
 from sidecar.pipeline.runtime.by_workers import Batches
+from sidecar.pipeline.streaming.positions import NO_TIME, Lines, Positions, log_of
 from sidecar.requestlog.line import RejectedKind
 
 FORMAT: Final = "kafka"
@@ -39,6 +50,7 @@ REDACTED: Final[Mapping[str, str]] = {
 }
 """A setting of a session that reads topics: what is never shown."""
 _BROKER: Final = rf"^(?:.*{NAMED})?(\d{{1,9}})$"
+_OFFSET_DIGITS: Final = 18
 _CLOCKS_DIFFER_MS: Final = 60_000
 _ANSWER_MS: Final = 20_000
 _TIMEOUTS: Final[Mapping[str, str]] = {
@@ -131,20 +143,23 @@ def lines_of(messages: DataFrame, header: str | None) -> DataFrame:
     )
 
 
-def parsed_messages(batches: Batches, zones: Zones) -> Iterator[Parsed]:
-    """Their lines, in the task that gets the messages."""
+def parsed_messages(batches: Batches, positions: Positions, zones: Zones) -> Iterator[Parsed]:
+    """Their lines, in the task that gets the messages, without those that were taken before."""
     for batch in batches:
         for broker in pc.unique(batch["broker"]).to_pylist():
-            yield _parsed(batch, broker, zones)
+            yield _parsed(batch, broker, positions, zones)
 
 
-def _parsed(batch: pa.RecordBatch, broker: int | None, zones: Zones) -> Parsed:
+def _parsed(
+    batch: pa.RecordBatch, broker: int | None, positions: Positions, zones: Zones
+) -> Parsed:
     if broker is None:
         nobodys = _nobodys(batch.filter(pc.is_null(batch["broker"])))
         return Parsed(pa.RecordBatch.from_pylist([], schema=ROWS), nobodys)
     if batch["broker"].null_count or pc.count_distinct(batch["broker"]).as_py() > 1:
         batch = batch.filter(pc.equal(batch["broker"], broker))
-    lines = [(value or b"").rstrip(b"\r\n") for value in batch["value"].to_pylist()]
+    messages = [_message(value or b"") for value in batch["value"].to_pylist()]
+    lines = [message.line for message in messages]
     begins = np.concatenate(([0], np.cumsum([len(line) + 1 for line in lines])[:-1]))
     zone = ZoneInfo(zones.name_of(broker))
 
@@ -162,7 +177,59 @@ def _parsed(batch: pa.RecordBatch, broker: int | None, zones: Zones) -> Parsed:
         offset=0,
         is_second=is_second,
     )
-    return Parsed(_placed(parsed.rows, batch, begins), _placed(parsed.rejected, batch, begins))
+    at = _messages(begins, parsed.rows["src_offset"].to_numpy())
+    rejected_at = _messages(begins, parsed.rejected["src_offset"].to_numpy())
+    times = np.full(len(messages), NO_TIME)
+    times[at] = parsed.rows["log_ts"].cast(pa.int64()).to_numpy()
+    new = _new(positions, broker, batch["place"].to_pylist(), messages, times)
+    return Parsed(
+        _placed(parsed.rows, batch, at).filter(pa.array(new[at])),
+        _placed(parsed.rejected, batch, rejected_at).filter(pa.array(new[rejected_at])),
+    )
+
+
+class _Message(NamedTuple):
+    """A line, and where it is; no file: the message doesn't say."""
+
+    line: bytes
+    file: bytes = b""
+    offset: int = 0
+
+
+def _message(value: bytes) -> _Message:
+    if value.startswith(b"/"):
+        file, _, rest = value.partition(b":")
+        digits, has_line, line = rest.partition(b":")
+        if has_line and digits.isdigit() and len(digits) <= _OFFSET_DIGITS:
+            return _Message(line.rstrip(b"\r\n"), file, int(digits))
+    return _Message(value.rstrip(b"\r\n"))
+
+
+@lru_cache(maxsize=64)
+def _log_of(file: bytes) -> str:
+    return log_of(file.decode(errors="replace"))
+
+
+def _new(
+    positions: Positions,
+    broker: int,
+    places: Sequence[str],
+    messages: Sequence[_Message],
+    times: Longs,
+) -> Flags:
+    """Which of a broker's messages were not taken before."""
+    new = np.ones(len(messages), np.bool_)
+    logs: dict[tuple[str, str], list[int]] = {}
+    for number, message in enumerate(messages):
+        if message.file:
+            logs.setdefault((places[number], _log_of(message.file)), []).append(number)
+    for (place, log), numbers in logs.items():
+        at = np.array(numbers)
+        offsets = np.array([messages[number].offset for number in numbers])
+        # A line's length and its end, which is no part of the message.
+        ends = offsets + [len(messages[number].line) + 1 for number in numbers]
+        new[at] = positions.are_new(f"{place} {broker}", log, Lines(offsets, ends, times[at]))
+    return new
 
 
 def _messages(begins: Longs, offsets: Longs) -> Longs:
@@ -170,9 +237,9 @@ def _messages(begins: Longs, offsets: Longs) -> Longs:
     return np.asarray(np.searchsorted(begins, offsets, side="right") - 1)
 
 
-def _placed(rows: pa.RecordBatch, batch: pa.RecordBatch, begins: Longs) -> pa.RecordBatch:
-    """With the messages' places instead of those in the block."""
-    message = pa.array(_messages(begins, rows["src_offset"].to_numpy()))
+def _placed(rows: pa.RecordBatch, batch: pa.RecordBatch, at: Longs) -> pa.RecordBatch:
+    """With the messages' places, by their numbers, instead of those in the block."""
+    message = pa.array(at)
     columns = {
         "src_file": batch["place"].take(message),
         "src_offset": batch["offset"].take(message),

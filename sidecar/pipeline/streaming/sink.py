@@ -1,23 +1,27 @@
 """Batches of a stream into tables: each once, however often it is written.
 
 The tasks that get a batch's lines parse them and write the rows of every table at once; usage is
-summed up within a task, so that a second may have several rows, which add up. Nothing is retained
-from batch to batch, so nothing is too late.
+summed up within a task, so that a second may have several rows, which add up. Of lines nothing is
+retained from batch to batch but up to where shippers have sent them (``positions``), so nothing is
+too late.
 
 Spark does a batch again when it was killed in it. So each is one commit of each table, whose
 transaction is the stream's id and the batch's number; one that is there already is passed over,
-and its files are nobody's. The id is the checkpoint's: a stream with a new checkpoint would read
-everything again, so it is refused where another one has written (``_streams/<table>``).
+and its files are nobody's. Positions are stored before the first commit (``stored_positions``): a
+batch that is done again takes the same lines. The id is the checkpoint's: a stream with a new
+checkpoint would read everything again, so it is refused where another one has written
+(``_streams/<table>``).
 
 Example: batch 7 of the stream 3f2a9c01 has committed silver_request, and not yet gold_usage_1s,
 when it is killed: it is written again, and committed to gold_usage_1s alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import pyarrow as pa
 
 from sidecar.errors import SidecarError
@@ -26,6 +30,8 @@ from sidecar.pipeline.kernels.charging import charged_with_mutations
 from sidecar.pipeline.kernels.seconds import packed, used
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.silver.request_writer import with_day
+from sidecar.pipeline.streaming.positions import Positions, State
+from sidecar.pipeline.streaming.stored_positions import StoredPositions
 from sidecar.pipeline.tables.commits import STREAMS, append, compact, newest, upkeep
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import (
@@ -42,8 +48,8 @@ from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_RE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Parse = Callable[[Batches], Iterator[Parsed]]
-"""What a task makes of what the source gives it."""
+Parse = Callable[[Batches, Positions], Iterator[Parsed]]
+"""What a task makes of what the source gives it, without lines that were taken before."""
 _TIDIED_BATCHES: Final = 200
 """Half an hour of them, and more."""
 _RETAINED: Final = timedelta(days=7)
@@ -62,12 +68,14 @@ class BatchSink:
         tables: that are written.
         stream: the stream's id.
         parse: of what the source gives.
+        resent: lines of each batch that were left out, since they were sent again.
     """
 
     folder: Folder
     tables: Sequence[Table]
     stream: str
     parse: Parse
+    resent: dict[int, int] = field(default_factory=dict)
 
     def check(self) -> None:
         """Refuses tables that are another stream's, and others than this one has begun with.
@@ -99,13 +107,22 @@ class BatchSink:
         """Writes a batch, but to tables where an earlier attempt has committed it."""
         run, parse = f"{self.stream[:8]}-{batch_id:010}", self.parse
         targets = [Target(self.folder, table, run) for table in self.tables]
+        before = StoredPositions.before(self.folder, self.stream, batch_id)
+        state = before.state
 
         def of_batches(batches: Batches) -> Batches:
             number = task_number()
             writers = {target.table: target.writer(number) for target in targets}
-            yield _written(parse(batches), writers).as_batch()
+            positions = Positions(state)
+            report = _written(parse(batches, positions), writers)
+            changed = msgspec.Raw(msgspec.json.encode(positions.changed()))
+            yield msgspec.structs.replace(
+                report, positions=changed, resent=positions.resent
+            ).as_batch()
 
         reports = collected(frame.mapInArrow(of_batches, REPORTS))
+        self.resent[batch_id] = sum(report.resent for report in reports)
+        before.store(msgspec.json.decode(report.positions, type=State) for report in reports)
         for table in self.tables:
             files = files_of(reports, table)
             if files:
@@ -132,7 +149,8 @@ def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:
                 requests.write(with_day(one.rows))
             if lines is not None:
                 lines.write(one.rejected)
-            yield one.rows
+            if one.rows.num_rows:
+                yield one.rows
 
     if usage is None:
         for _ in rows():

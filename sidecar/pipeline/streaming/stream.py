@@ -77,11 +77,13 @@ class Progress:
         batch: the number of the last batch.
         rows: messages or files that were read in it.
         rows_per_s: read.
+        resent: lines of them that were left out, since they were sent again.
     """
 
     batch: int
     rows: int
     rows_per_s: float
+    resent: int = 0
 
 
 def stream(
@@ -114,12 +116,14 @@ def stream(
         else:
             query = writer.trigger(processingTime=f"{settings.trigger_s} seconds").start()
         try:
-            _follow(query, report)
+            _follow(query, sink.resent, report)
         finally:
             query.stop()
 
 
-def _follow(query: "StreamingQuery", report: Callable[[Progress], None]) -> None:
+def _follow(
+    query: "StreamingQuery", resent: dict[int, int], report: Callable[[Progress], None]
+) -> None:
     reported, is_active = -1, True
     while is_active:
         time.sleep(_CHECK_S)
@@ -129,7 +133,8 @@ def _follow(query: "StreamingQuery", report: Callable[[Progress], None]) -> None
             if seen["batchId"] > reported:
                 reported = seen["batchId"]
                 rows_per_s = float(seen.get("processedRowsPerSecond", 0.0))
-                report(Progress(reported, int(seen.get("numInputRows", 0)), rows_per_s))
+                rows, again = int(seen.get("numInputRows", 0)), resent.pop(reported, 0)
+                report(Progress(reported, rows, rows_per_s, again))
     error = query.exception()
     if error is not None:
         raise StreamError(str(error).strip().splitlines()[0]) from error

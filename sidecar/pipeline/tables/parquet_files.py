@@ -78,6 +78,8 @@ class Report(msgspec.Struct, frozen=True):
         days: on which requests were answered that it wrote.
         times: of the first and the last request that it read, microseconds since 1970.
         example: of a line that can't be read, for a person.
+        positions: of a stream, what it has read up to, as JSON.
+        resent: lines that it left out, since they were sent again.
     """
 
     files: dict[str, list[Written]]
@@ -86,6 +88,8 @@ class Report(msgspec.Struct, frozen=True):
     days: list[str] = []
     times: tuple[int, int] | None = None
     example: str | None = None
+    positions: msgspec.Raw = msgspec.Raw(b"{}")
+    resent: int = 0
 
     def as_batch(self) -> pa.RecordBatch:
         """A row of REPORTS."""

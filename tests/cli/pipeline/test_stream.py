@@ -44,11 +44,13 @@ def test_a_batch_is_reported_in_a_line(capsys: pytest.CaptureFixture[str]) -> No
     reporter(Progress(3, 1_500, 750.4))
     reporter(Progress(4, 0, 0.0))
     reporter(Progress(5, 1, 5.0))
+    reporter(Progress(6, 2_000, 5.0, resent=1_200))
     assert [
         "batch 3: 1,500 messages, 750.4 a second",
         "batch 5: 1 message, 5.0 a second",
+        "batch 6: 2,000 messages (1,200 sent again, left out), 5.0 a second",
     ] == capsys.readouterr().err.splitlines()
-    assert 1_501 == reporter.read
+    assert 3_501 == reporter.read
 
 
 @pytest.mark.parametrize(

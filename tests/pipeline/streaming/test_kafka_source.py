@@ -16,6 +16,7 @@ from sidecar.pipeline.streaming.kafka_source import (
     parsed_messages,
     topic_messages,
 )
+from sidecar.pipeline.streaming.positions import Positions
 from tests.pipeline.logs import line
 from tests.pipeline.small_logs import metadata
 
@@ -32,10 +33,12 @@ def messages(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame([(*row, SENT)[:7] for row in rows], SCHEMA)
 
 
-def parsed(frame: DataFrame, header: str | None = None) -> tuple[pa.Table, pa.Table]:
+def parsed(
+    frame: DataFrame, header: str | None = None, positions: Positions | None = None
+) -> tuple[pa.Table, pa.Table]:
     """Returns the rows of messages, and the lines that can't be read, as a task parses them."""
     batches = lines_of(frame, header).toArrow().to_batches()
-    both = list(parsed_messages(iter(batches), ZONES))
+    both = list(parsed_messages(iter(batches), positions or Positions({}), ZONES))
     return (
         pa.Table.from_batches([one.rows for one in both], ROWS),
         pa.Table.from_batches([one.rejected for one in both], REJECTED),
@@ -125,3 +128,37 @@ def test_a_timeout_that_the_user_sets_is_left_alone() -> None:
 def test_settings_of_the_client_are_in_no_repr() -> None:
     """They may be secrets."""
     assert "hidden" not in repr(TopicOptions("b1:9092", "a", client={"x": "hidden"}))
+
+
+@pytest.mark.spark
+def test_lines_that_are_sent_again_are_left_out(spark: SparkSession) -> None:
+    """Messages say where their lines are; in the tables lines have their messages' places."""
+    logged = [line(0), line(100), b"torn: 1:\n", line(200, send_ms=1.5), line(300)]
+    begins = [sum(map(len, logged[:number])) for number in range(len(logged))]
+
+    def sent(offset: int, number: int, file: str, end: bytes = b"\n") -> tuple[Any, ...]:
+        text = logged[number].rstrip(b"\n") + end
+        return (b"3", f"{file}:{begins[number]}:".encode() + text, "log", 0, offset, None)
+
+    growing, rotated = "/logs/kafka-request.log", "/logs/kafka-request.log.2026-11-20-10"
+    sent_all = [sent(number, number, growing, b"") for number in range(4)]
+    sent_all += [sent(4 + number, number, rotated) for number in range(5)]
+    # As they come: no word of their file, of another broker, or of another partition.
+    sent_all += [(b"3", line(100), "log", 0, offset, None) for offset in (9, 10)]
+    sent_all += [(b"5", sent_all[1][1], "log", 0, 11, None)]
+    sent_all += [(b"3", sent_all[1][1], "log", 1, 0, None)]
+    sent_all += [(b"3", b"/logs/kafka-request.log:1x:torn", "log", 0, 12, None)]
+    positions = Positions({})
+    found, refused = parsed(messages(spark, *sent_all), positions=positions)
+    assert [
+        ("kafka:log/0", 0),
+        ("kafka:log/0", 1),
+        ("kafka:log/0", 3),
+        ("kafka:log/0", 8),
+        ("kafka:log/0", 9),
+        ("kafka:log/0", 10),
+        ("kafka:log/0", 11),
+        ("kafka:log/1", 0),
+    ] == values(found, "src_file", "src_offset")
+    assert [(2, len(logged[2]) - 1), (12, 31)] == values(refused, "src_offset", "bytes")
+    assert 4 == positions.resent

@@ -1,25 +1,40 @@
 """Batches of a stream in tables."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
+from sidecar.pipeline.ingest.paths import Zones
 from sidecar.pipeline.ingest.records import REJECTED, ROWS, Parsed
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.streaming import sink as sinks
+from sidecar.pipeline.streaming.kafka_source import lines_of, parsed_messages
+from sidecar.pipeline.streaming.positions import Positions
 from sidecar.pipeline.streaming.sink import BatchSink, OtherStreamError
+from sidecar.pipeline.tables import commits
 from sidecar.pipeline.tables.commits import newest
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.schemas import GOLD_REPLAY, QUARANTINE, SILVER_VOLUME, Table
+from sidecar.pipeline.tables.schemas import (
+    GOLD_REPLAY,
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_REQUEST,
+    SILVER_VOLUME,
+    Table,
+)
 from tests.pipeline.build import rows_in
+from tests.pipeline.logs import line
 
 STREAM = "3f2a9c01-0000-0000-0000-000000000000"
 
 
-def torn(batches: Batches) -> Iterator[Parsed]:
+def torn(batches: Batches, _positions: Positions) -> Iterator[Parsed]:
     """A line that can't be read of each row that the source gives."""
     for batch in batches:
         lines = [
@@ -75,3 +90,71 @@ def test_other_tables_than_it_has_begun_with_are_refused(tmp_path: Path) -> None
             sink(tmp_path, *tables).check()
     assert ["quarantine", "silver_volume"] == Folder.of(str(tmp_path)).names("_streams")
     sink(tmp_path, SILVER_VOLUME, QUARANTINE).check()
+
+
+def shipped(spark: SparkSession, *places: tuple[int, str]) -> DataFrame:
+    """Messages of a batch: the line with this number, of a file of this name."""
+    schema = "key binary, value binary, topic string, partition int, offset bigint"
+    length = len(numbered(0))
+    rows = [
+        (b"3", f"{file}:{number % 100 * length}:".encode() + numbered(number), "log", 0, at)
+        for at, (number, file) in enumerate(places)
+    ]
+    sent = spark.createDataFrame(rows, schema).coalesce(1)
+    headers = sql.lit(None).cast("array<struct<key:string,value:binary>>")
+    return lines_of(
+        sent.withColumns({"headers": headers, "timestamp": sql.current_timestamp()}), None
+    )
+
+
+def numbered(number: int) -> bytes:
+    return line(number * 100, user=f"u{number:03}")
+
+
+@pytest.mark.spark
+def test_a_line_that_is_sent_again_is_in_no_table_twice(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is any missing after a kill between positions and commits, or between two tables'."""
+    append, tables = commits.append, (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
+    parse = partial(parsed_messages, zones=Zones())
+    resent = []
+
+    def write(batch: int, *places: tuple[int, str], whole: int = 9) -> None:
+        """Killed after so many of its commits, and begun again by another process."""
+        made = iter(range(9))
+
+        def killed(*args: Any) -> bool:
+            if next(made) == whole:
+                raise KeyboardInterrupt
+            return append(*args)
+
+        again = BatchSink(Folder.of(str(tmp_path)), tables, STREAM, parse)
+        monkeypatch.setattr(sinks, "append", killed)
+        if whole < len(tables):
+            with pytest.raises(KeyboardInterrupt):
+                again.write(shipped(spark, *places), batch)
+        else:
+            again.write(shipped(spark, *places), batch)
+            resent.append(again.resent[batch])
+
+    log = "/logs/kafka-request.log"
+    first = [(number, log) for number in range(60)]
+    write(0, *first)
+    # From its checkpoint, over a rotation.
+    second = [(number, f"{log}.1") for number in range(40, 100)]
+    second += [(number, log) for number in range(100, 130)]
+    for whole in (0, 1, 9):
+        write(1, *second, whole=whole)
+    write(2, *second[-10:])
+    write(3, *second[50:], (130, log), whole=0)
+    write(3, *second[50:], (130, log))
+    assert [0, 20, 10, 40] == resent
+    requests, usage = rows_in(tmp_path, SILVER_REQUEST), rows_in(tmp_path, GOLD_USAGE_1S)
+    users = [f"u{number:03}" for number in range(131)]
+    assert users == sorted(row["user"] for row in requests)
+    produced = [row for row in usage if row["quota_type"] == "produce"]
+    assert users == sorted(row["user"] for row in produced)
+    assert {1} == {row["events"] for row in produced}
+    names = [name for name in Folder.of(str(tmp_path)).names("_streams") if "-positions-" in name]
+    assert [f"{STREAM}-positions-000000000{batch}.json" for batch in (2, 3)] == names

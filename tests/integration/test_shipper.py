@@ -1,0 +1,195 @@
+"""A log shipper's configuration on a real broker: what it sends again is in the tables once."""
+
+import asyncio
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+import pytest_asyncio
+from confluent_kafka import Consumer, TopicPartition
+
+from sidecar.demo.admin import Admin
+from sidecar.demo.cluster import Cluster
+from tests.pipeline.logs import line
+from tests.support.maven import jars_of
+from tests.support.streams import counted, streamed
+from tests.support.tables import of_duckdb
+from tests.support.waiting import seen
+
+_DEPLOY = Path(__file__).parents[2] / "deploy"
+_TOPIC = "request-log"
+_OWN = b'"clientId":"request-log-shipper"'
+
+
+@pytest.fixture(scope="module")
+def kafka_jars() -> Path:
+    """The connector's jars, which Maven fetches once for each version of its pom."""
+    return asyncio.run(jars_of(_DEPLOY / "spark/kafka-connector/pom.xml"))
+
+
+@pytest.fixture
+def start_rsyslog(
+    kafka: Cluster, tmp_path: Path
+) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Starts rsyslog as the file says how; what still runs is killed."""
+    started: list[subprocess.Popen[bytes]] = []
+    state = tmp_path / "state"
+    state.mkdir()
+    environ = {
+        "BROKER_ID": "3",
+        "REQUEST_LOGS": str(tmp_path / "logs/kafka-request.log*"),
+        "TOPIC": _TOPIC,
+        "BOOTSTRAP_SERVERS": kafka.bootstrap,
+        "STATE": str(state),
+    }
+
+    def start() -> subprocess.Popen[bytes]:
+        # Killed, it leaves the file, and the next one refuses to start beside it.
+        pid = state / "pid"
+        pid.unlink(missing_ok=True)
+        command = ["rsyslogd", "-n", "-f", str(_DEPLOY / "shipper/rsyslog.conf"), "-i", str(pid)]
+        with (tmp_path / "rsyslog.err").open("ab") as errors:
+            process = subprocess.Popen(command, env=os.environ | environ, stderr=errors)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+class _Log:
+    """A broker's log, as log4j writes and rotates it; each line has a user of its own."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir()
+        path.touch()
+        self.path = path
+        self.users: list[str] = []
+        self._files = 0
+
+    def write(self, count: int) -> None:
+        """Appends lines, and as many of the shipper's own requests."""
+        with self.path.open("ab") as file:
+            for at in range(len(self.users), len(self.users) + count):
+                self.users.append(f"u{at:04}")
+                file.write(line(at * 20, at, user=self.users[-1]))
+                own = line(at * 20 + 10, at, user="shipper")
+                file.write(own.replace(b'"clientId":"etl"', _OWN))
+
+    def rotate(self) -> None:
+        """Renames the file, and begins another one."""
+        self.path.rename(self.path.with_name(f"{self.path.name}.2026-11-20-1{self._files}"))
+        self.path.touch()
+        self._files += 1
+
+
+class _Topic:
+    """What the topic has: how often each user's line was sent."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "shipper-test"})
+        self._consumer.assign([TopicPartition(_TOPIC, number, 0) for number in (0, 1)])
+        self.partitions: set[int | None] = set()
+        self.users: Counter[str] = Counter()
+
+    def close(self) -> None:
+        """Ends its connections."""
+        self._consumer.close()
+
+    async def has(self, users: Collection[str]) -> None:
+        """Waits until each has come."""
+
+        def lacking() -> int:
+            for message in self._consumer.consume(1000, timeout=0.1):
+                assert not message.error()
+                text = json.loads(
+                    (message.value() or b"").partition(b"request:")[2].split(b" (")[0]
+                )
+                self.users[text["principal"].removeprefix("User:")] += 1
+                self.partitions.add(message.partition())
+            return len(set(users) - set(self.users))
+
+        await seen("lines", lambda: asyncio.to_thread(lacking), lambda count: count == 0)
+
+
+@pytest_asyncio.fixture
+async def topic(kafka: Cluster) -> AsyncIterator[_Topic]:
+    """A topic of two partitions."""
+    async with Admin(kafka.bootstrap) as admin:
+        await admin.create_topic(_TOPIC, partitions=2)
+    made = _Topic(kafka.bootstrap)
+    yield made
+    made.close()
+
+
+@pytest.mark.timeout(900)
+async def test_what_a_killed_shipper_sends_again_is_there_once(
+    kafka: Cluster,
+    kafka_jars: Path,
+    topic: _Topic,
+    start_rsyslog: Callable[[], subprocess.Popen[bytes]],
+    tmp_path: Path,
+) -> None:
+    """It is killed twice, and stopped; the log is rotated while it runs and while it is down."""
+    out, log = tmp_path / "live", _Log(tmp_path / "logs/kafka-request.log")
+    words = ["--topic", _TOPIC, "--bootstrap-server", kafka.bootstrap]
+    words += ["--kafka-jars", str(kafka_jars), "--table", "quarantine"]
+    words += ["--table", "silver_request", "--table", "gold_usage_1s"]
+    rsyslog = start_rsyslog()
+
+    def kill() -> subprocess.Popen[bytes]:
+        """And begin again."""
+        rsyslog.kill()
+        rsyslog.wait()
+        return start_rsyslog()
+
+    log.write(300)
+    await topic.has(log.users)
+    log.rotate()
+    log.write(200)
+    await topic.has(log.users)
+    rsyslog.kill()
+    rsyslog.wait()
+    await streamed(out, *words)
+    assert Counter(log.users) == counted(out, "silver_request", '"user"')
+
+    # It lacks the end of a file that has another name when it is there again.
+    log.write(50)
+    log.rotate()
+    log.write(100)
+    rsyslog = kill()
+    await topic.has(log.users)
+    log.write(50)
+    await topic.has(log.users)
+    rsyslog = kill()
+    log.write(50)
+    await topic.has(log.users)
+    assert topic.users.total() >= len(log.users) + 300
+    growing = {user: topic.users[user] for user in log.users[550:]}
+    rsyslog.terminate()
+    assert 0 == await asyncio.to_thread(rsyslog.wait)
+    log.write(50)
+    start_rsyslog()
+    await topic.has(log.users)
+    # Stopped, it knew where it was.
+    assert growing == {user: topic.users[user] for user in growing}
+    assert 1 == len(topic.partitions)
+
+    await streamed(out, *words)
+    assert 800 == len(log.users)
+    assert Counter(log.users) == counted(out, "silver_request", '"user"')
+    produced = duckdb.execute(
+        f'SELECT "user", sum(events) FROM {of_duckdb(out, "gold_usage_1s")}'
+        " WHERE quota_type = 'produce' GROUP BY ALL"
+    )
+    assert Counter(log.users) == Counter(dict(produced.fetchall()))
+    assert Counter() == counted(out, "quarantine", "kind")
+    assert "sent again" in out.with_suffix(".err").read_text()
