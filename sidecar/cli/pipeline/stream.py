@@ -16,18 +16,20 @@ import click
 from sidecar.cli.options import shown
 from sidecar.cli.pipeline.before_spark import check_master, check_stream
 from sidecar.cli.pipeline.java_classes import java_classes
-from sidecar.cli.pipeline.job_options import BROKER_PATTERN, ZONE
+from sidecar.cli.pipeline.job_options import BROKER_PATTERN, CLUSTER_ID, ZONE
 from sidecar.cli.pipeline.running import need_extra
 from sidecar.cli.pipeline.spark_log import spark_log
 from sidecar.cli.pipeline.spark_options import CONF, JARS, spark_settings
 from sidecar.cli.pipeline.summary import counted
 from sidecar.cli.pipeline.topic_client import client_properties
 from sidecar.errors import SettingsError
+from sidecar.pipeline.tables.schemas import UNNAMED
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no Spark.
     from pyspark.sql import SparkSession
 
+    from sidecar.pipeline.ingest.request_logs import RequestLogs
     from sidecar.pipeline.streaming.stream import Progress, Source, StreamSettings
 
 _TABLES: Final = ("gold_usage_1s", "silver_request", "quarantine")
@@ -100,6 +102,7 @@ Examples:
 @click.option("--until-read", is_flag=True, help="End when what is there now has been read.")
 @ZONE
 @BROKER_PATTERN
+@CLUSTER_ID
 @click.option("--master", metavar="URL", help="Spark's; by default all cores of this machine.")
 @JARS
 @CONF
@@ -121,6 +124,7 @@ def command(
     until_read: bool,
     zone: tuple[str, ...],
     broker_pattern: str | None,
+    cluster_id: str | None,
     master: str | None,
     jars: tuple[str, ...],
     conf: tuple[tuple[str, str], ...],
@@ -142,9 +146,8 @@ def command(
     source_of: Callable[[SparkSession], Source]
     failures: AbstractContextManager[None] = nullcontext()
     if request_logs is not None:
-        source_of = _files(
-            path=request_logs, broker_pattern=broker_pattern, zone=zone, max_bytes=max_bytes
-        )
+        logs = _logs(request_logs, zone, broker_pattern, cluster_id)
+        source_of = functools.partial(_files, logs, cluster_id, max_bytes)
     else:
         source_of, failures = _topics(
             bootstrap_servers=bootstrap_server or "",
@@ -157,9 +160,8 @@ def command(
         )
     from sidecar.pipeline.streaming.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
 
-    settings = StreamSettings(
-        out, checkpoint or f"{out.rstrip('/')}/_checkpoint", trigger_s, until_read
-    )
+    checkpoint = checkpoint or f"{out.rstrip('/')}/_checkpoint"
+    settings = StreamSettings(out, checkpoint, trigger_s, until_read, cluster_id or UNNAMED)
     click.echo("Spark starts", err=True)
     with spark_log() as log:
         spark = _session(master, spark_settings([*kafka, *jars], conf), log)
@@ -189,24 +191,28 @@ def _session(master: str | None, options: Mapping[str, str], log: Path) -> "Spar
     return session(master, settings, log, classes=java_classes(master, whole=False))
 
 
-def _files(
-    *, zone: tuple[str, ...], path: str, broker_pattern: str | None, max_bytes: int
-) -> "Callable[[SparkSession], Source]":
-    from sidecar.pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
+def _logs(
+    path: str, zone: tuple[str, ...], broker_pattern: str | None, cluster: str | None
+) -> "RequestLogs":
+    """The logs; what is there already shows a wrong path or pattern before Spark starts."""
+    from sidecar.pipeline.ingest.paths import Zones, patterns_of  # noqa: PLC0415 - as above
     from sidecar.pipeline.ingest.request_logs import RequestLogs  # noqa: PLC0415 - as above
-    from sidecar.pipeline.ingest.stored_logs import log_files  # noqa: PLC0415 - as above
+    from sidecar.pipeline.streaming.file_source import is_of_stream  # noqa: PLC0415 - as above
+
+    logs = RequestLogs(path, Zones.of(zone), broker_pattern)
+    for file in logs.files(cluster):
+        is_of_stream(file.path, patterns_of(broker_pattern), cluster)
+    return logs
+
+
+def _files(
+    logs: "RequestLogs", cluster: str | None, max_bytes: int, spark: "SparkSession"
+) -> "Source":
     from sidecar.pipeline.streaming.file_source import closed_files, parsed_files  # noqa: PLC0415 - as above
     from sidecar.pipeline.streaming.stream import Source  # noqa: PLC0415 - as above
 
-    logs = RequestLogs(path, Zones.of(zone), broker_pattern)
-    # What is there already shows a wrong path or pattern before Spark starts.
-    log_files(path, logs.zones, broker_pattern)
-
-    def source(spark: "SparkSession") -> "Source":
-        files = closed_files(spark, path, max_bytes)
-        return Source(files, functools.partial(parsed_files, logs=logs))
-
-    return source
+    files = closed_files(spark, logs.path, max_bytes)
+    return Source(files, functools.partial(parsed_files, logs=logs, cluster=cluster))
 
 
 def _topics(

@@ -8,12 +8,14 @@ Example: ``/logs/*/kafka-request.log.*`` takes ``/logs/broker-3/kafka-request.lo
 hour after it was begun, once log4j has renamed it.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sidecar.pipeline.ingest.clusters import ClusterError, cluster_of
 from sidecar.pipeline.ingest.log_parts import Part, parse_part
 from sidecar.pipeline.ingest.paths import LogFile, broker_of, patterns_of
 from sidecar.pipeline.ingest.records import Parsed
@@ -39,26 +41,46 @@ def closed_files(spark: SparkSession, path: str, max_bytes: int) -> DataFrame:
     return files.select("path", "length", "modificationTime")
 
 
-def parsed_files(batches: Batches, _positions: Positions, logs: RequestLogs) -> Iterator[Parsed]:
+def parsed_files(
+    batches: Batches, _positions: Positions, logs: RequestLogs, cluster: str | None = None
+) -> Iterator[Parsed]:
     """Their lines, in the task that gets the files.
 
     Args:
         batches: of ``closed_files``, each once.
         logs: of which brokers they are, and in which zones.
+        cluster: the stream's, files of others are left out; None: it has no name.
 
     Raises:
         RequestLogsError: a path does not say whose log it is.
+        ClusterError: a path names a cluster, and the stream none.
         OSError: a file can't be read.
     """
     patterns = patterns_of(logs.broker_pattern)
     for batch in batches:
         for row in batch.to_pylist():
             path = _plain(row["path"])
+            if not is_of_stream(path, patterns, cluster):
+                continue
             broker = broker_of(path, patterns)
             changed_at = row["modificationTime"].timestamp()
             zone = logs.zones.name_of(broker)
             file = LogFile(path, broker, zone, row["length"], changed_at=changed_at)
             yield from parse_part(Part(file, 0, file.size))
+
+
+def is_of_stream(path: str, patterns: Iterable[re.Pattern[str]], cluster: str | None) -> bool:
+    """Whether a file is of a stream's cluster: its path names that one, or none.
+
+    Raises:
+        ClusterError: it names one, and the stream has no name.
+    """
+    of_path = cluster_of(path, patterns)
+    if of_path is not None and cluster is None:
+        raise ClusterError(
+            f"{path} is of the cluster {of_path}, and a stream is of one: name it with --cluster-id"
+        )
+    return of_path in {None, cluster}
 
 
 def _plain(uri: str) -> str:

@@ -43,7 +43,13 @@ from sidecar.pipeline.tables.parquet_files import (
     files_of,
     task_number,
 )
-from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
+from sidecar.pipeline.tables.schemas import (
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_REQUEST,
+    UNNAMED,
+    Table,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,6 +74,7 @@ class BatchSink:
         tables: that are written.
         stream: the stream's id.
         parse: of what the source gives.
+        cluster: whose rows they are.
         resent: lines of each batch that were left out, since they were sent again.
     """
 
@@ -75,6 +82,7 @@ class BatchSink:
     tables: Sequence[Table]
     stream: str
     parse: Parse
+    cluster: str = UNNAMED
     resent: dict[int, int] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -106,7 +114,7 @@ class BatchSink:
     def write(self, frame: "DataFrame", batch_id: int) -> None:
         """Writes a batch, but to tables where an earlier attempt has committed it."""
         run, parse = f"{self.stream[:8]}-{batch_id:010}", self.parse
-        targets = [Target(self.folder, table, run) for table in self.tables]
+        targets = [Target(self.folder, table, run, self.cluster) for table in self.tables]
         before = StoredPositions.before(self.folder, self.stream, batch_id)
         state = before.state
 

@@ -22,7 +22,13 @@ from sidecar.errors import SidecarError
 from sidecar.pipeline.streaming.sink import BatchSink, Parse
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.lease import leased
-from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
+from sidecar.pipeline.tables.schemas import (
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_REQUEST,
+    UNNAMED,
+    Table,
+)
 from sidecar.pipeline.tables.writers import refuse_stream
 
 if TYPE_CHECKING:
@@ -61,12 +67,14 @@ class StreamSettings:
         checkpoint: the folder of where the stream is; one for each output.
         trigger_s: from batch to batch, seconds.
         until_read: whether to end when all is read that was there at the start.
+        cluster: whose rows they are.
     """
 
     out: str
     checkpoint: str
     trigger_s: float = 10.0
     until_read: bool = False
+    cluster: str = UNNAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +111,8 @@ def stream(
     folder = Folder.of(settings.out)
     with leased(folder, f"a stream (process {os.getpid()} on {socket.gethostname()})"):
         refuse_stream(folder)
-        sink = BatchSink(folder, tables, _stream_id(settings.checkpoint), source.parse)
+        stream_id = _stream_id(settings.checkpoint)
+        sink = BatchSink(folder, tables, stream_id, source.parse, settings.cluster)
         sink.check()
         sink.tidy()
         writer = (

@@ -1,7 +1,9 @@
 """The tables as a stream."""
 
+import shutil
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +27,16 @@ from sidecar.pipeline.streaming.stream import (
 from sidecar.pipeline.tables import commits
 from sidecar.pipeline.tables.commits import newest
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
+from sidecar.pipeline.tables.schemas import (
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_REQUEST,
+    UNNAMED,
+    Table,
+)
 from sidecar.pipeline.tables.store import Store
 from sidecar.pipeline.tables.writers import OtherWriterError
-from tests.pipeline.build import frame_of
+from tests.pipeline.build import frame_of, rows_in
 from tests.pipeline.charged_lines import usage_of
 from tests.pipeline.logs import lines, pack, write
 from tests.pipeline.parsed_logs import quarantine_of, requests_of, silver_request
@@ -44,7 +52,8 @@ def streamed(
     """Streams until all is read that is there, a file a batch or so."""
     path = f"{logs}/*/*"
     files = closed_files(spark, path, 60_000)
-    source = Source(files, partial(parsed_files, logs=RequestLogs(path)))
+    cluster = None if settings.cluster == UNNAMED else settings.cluster
+    source = Source(files, partial(parsed_files, logs=RequestLogs(path), cluster=cluster))
     reported: list[Progress] = []
     stream(source, tables, settings, reported.append)
     return reported
@@ -139,3 +148,22 @@ def test_a_file_whose_broker_is_unknown_ends_the_stream(
         "nobody/a.log: its path does not name its broker"
         in trouble(str(ended.value.__cause__)).cause
     )
+
+
+def test_a_stream_is_of_one_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    """Files of others are left out; where it has no name, a path that names one ends it."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    for cluster, count in (("cluster_id=eu", 3), ("cluster_id=us", 5), ("broker-1", 7)):
+        (logs / cluster).mkdir(parents=True)
+        (logs / cluster / "broker-1.log.1").write_bytes(lines(count, user=cluster))
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    with pytest.raises(StreamError) as ended:
+        streamed(spark, logs, settings)
+    assert "a stream is of one: name it with" in trouble(str(ended.value.__cause__)).cause
+    shutil.rmtree(out)
+    of_eu = replace(settings, cluster="eu")
+    streamed(spark, logs, of_eu)
+    assert {("eu", "cluster_id=eu"): 3, ("eu", "broker-1"): 7} == Counter(
+        (row["cluster_id"], row["user"]) for row in rows_in(out, SILVER_REQUEST)
+    )
+    assert {"eu"} == {row["cluster_id"] for row in rows_in(out, GOLD_USAGE_1S)}
