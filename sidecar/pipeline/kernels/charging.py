@@ -70,7 +70,6 @@ def charged(batch: pa.RecordBatch) -> Charged:
     timed = np.flatnonzero(flags(batch, "exempt", missing=True) == 0)
     is_bytes = kind[by_api] != _IDS
     known = flags(batch, "bytes_known", missing=False)[by_api] | ~is_bytes
-    known &= _valid(batch, "quota_bytes")[by_api] | ~is_bytes
     amount = np.where(is_bytes, longs(batch, "quota_bytes")[by_api], 1)
     spent_ns = np.rint(doubles(batch, "local_ms")[timed] * _NS_PER_MS).clip(-_MOST, _MOST)
     return Charged(
