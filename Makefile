@@ -84,7 +84,8 @@ spark: $(INSTALLED)
 	$(BIN)/pytest -m 'spark and not slow' tests/pipeline
 
 spark-all: $(INSTALLED)
-	COVERAGE_FILE=.coverage.spark $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
+	COVERAGE_FILE=.coverage.spark RUN_KILLS=15 STREAM_KILLS=50 \
+	    $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
 
 others: $(INSTALLED) $(JAR) $(KUSTOMIZE)
 	COVERAGE_FILE=.coverage.others $(BIN)/pytest -m '$(OTHERS)' --cov --cov-report=
