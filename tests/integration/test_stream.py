@@ -41,7 +41,10 @@ supervisor starts the stream again then too."""
 KILLS: Final = int(os.environ.get("STREAM_KILLS", "3"))
 """How often the stream of logs is killed; each costs Spark's start and as long as three batches."""
 _FILE_LINES: Final = 20
-_ROTATED_S: Final = 0.1
+_ROTATED: Final = 25
+"""How many files are rotated from a start to a kill, at most; three batches have fewer."""
+_FIRST_S: Final = 5.0
+"""In which the first time as many are."""
 _SUMS: Final = ("amount", "events", "throttled", "throttle_ms")
 
 
@@ -140,12 +143,12 @@ class Rotation:
             break
 
     @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Rotates a log every tenth of a second meanwhile."""
-        ended = threading.Event()
+    def going_on(self, every_s: float) -> Iterator[None]:
+        """Rotates a log so often meanwhile."""
+        stopped = threading.Event()
 
         def rotate() -> None:
-            while not ended.wait(_ROTATED_S):
+            while not stopped.wait(every_s):
                 self.rotate()
 
         thread = threading.Thread(target=rotate)
@@ -153,7 +156,7 @@ class Rotation:
         try:
             yield
         finally:
-            ended.set()
+            stopped.set()
             thread.join()
 
 
@@ -203,40 +206,41 @@ async def test_a_stream_of_rotated_logs_killed_at_any_moment_equals_the_batch(
     """
     chance = seeded()
     out, logs = tmp_path / "live", tmp_path / "logs"
-    rotation = Rotation(tmp_path, logs, 100 + 60 * KILLS)
+    rotation = Rotation(tmp_path, logs, 50 + (4 + _ROTATED) * KILLS)
     path, said = f"{logs}/*/kafka-request.log.*", out.with_suffix(".err")
     words = ["--request-logs", path, "--max-bytes", "100000", "--trigger", "0.2"]
     for table in (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE):
         words += ["--table", table.name]
     stream = sidecar("pipeline", "stream", "--out", str(out), "--master", "local[2]", *words)
+    # The first is killed after its third batch, whose time is a measure.
     span, within = 0.0, 0
     for number in range(KILLS + 1):
         for _ in range(4):
             rotation.rotate()
         for _ in range(_STARTS):
-            with session_of(stream, said) as process, rotation.going_on():
+            with session_of(stream, said) as process:
                 if not waited_for(process, partial(holds_lease, out, process), _START_S):
                     continue
                 begun = time.monotonic()
-                if number == 0:
-                    # The first is killed after its third batch, whose time is a measure.
-                    assert waited_for(process, partial(ended, out, 3), _START_S), said.read_text()
-                    span = time.monotonic() - begun
-                else:
-                    await asyncio.sleep(chance.uniform(0, span))
-                assert process.poll() is None, said.read_text()
-                break
+                with rotation.going_on((span or _FIRST_S) / _ROTATED):
+                    if number:
+                        await asyncio.sleep(chance.uniform(0, span))
+                    else:
+                        waited_for(process, partial(ended, out, 3), _START_S)
+                if process.poll() is None:
+                    span = span or time.monotonic() - begun
+                    break
         else:
             pytest.fail(said.read_text())
         within += number > 0 and bool(batches(out, "offsets") - batches(out, "commits"))
     print(f"{KILLS} kills within {span:.1f} s of a start, {within} of them within a batch")
-    await streamed(out, *words)
+    await streamed(out, *words, "--max-bytes", "100000000")
     batch = tmp_path / "batch"
     run = sidecar("pipeline", "run", "--request-logs", path, "--out", str(batch))
     run += ["--master", "local[2]", "--candidates", "0"]
     with session_of(run, said) as process:
         assert 0 == process.wait(_START_S), said.read_text()
-    assert rotation.rotated > 10 * KILLS
+    assert rotation.rotated > 4 * KILLS
     for table in (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE):
         expected = comparable(batch, table)
         assert expected, table.name
