@@ -81,7 +81,7 @@ brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
-	$(BIN)/pytest -m 'spark and not slow' tests/pipeline
+	$(BIN)/pytest -m 'spark and not (slow or broker)' tests/pipeline tests/integration/test_stream.py
 
 spark-all: $(INSTALLED)
 	COVERAGE_FILE=.coverage.spark RUN_KILLS=15 STREAM_KILLS=50 \

@@ -154,17 +154,15 @@ def _divided(work: Path, files: int, lines: int) -> Path:
     """Logs of so many lines or some more, in so many files of about the same length."""
     size = round(1.1 * lines * 1090)
     written = write_sample(work / "whole", Sample(size, brokers=_BROKERS, hours=24))
-    of_file = -(-written.lines // files)
+    of_file = max(1, written.lines // files)
     logs = work / "logs"
     for log in sorted(written.request_logs.glob("*/*")):
         text = log.read_bytes().splitlines(keepends=True)
         folder = logs / log.parent.name
         folder.mkdir(parents=True, exist_ok=True)
-        # Each hour of a broker has its share of the files.
-        step = max(1, min(of_file, len(text)))
-        for first in range(0, len(text), step):
+        for first in range(0, len(text), of_file):
             name = folder / f"{log.name}.{first:06}"
-            name.write_bytes(b"".join(text[first : first + step]))
+            name.write_bytes(b"".join(text[first : first + of_file]))
     return logs
 
 
