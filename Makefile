@@ -24,7 +24,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -81,10 +81,11 @@ brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
-	$(BIN)/pytest -m 'spark and not slow' tests/pipeline
+	$(BIN)/pytest -m 'spark and not (slow or broker)' tests/pipeline tests/integration/test_stream.py
 
 spark-all: $(INSTALLED)
-	COVERAGE_FILE=.coverage.spark $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
+	COVERAGE_FILE=.coverage.spark RUN_KILLS=15 STREAM_KILLS=50 \
+	    $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
 
 others: $(INSTALLED) $(JAR) $(KUSTOMIZE)
 	COVERAGE_FILE=.coverage.others $(BIN)/pytest -m '$(OTHERS)' --cov --cov-report=
@@ -181,6 +182,13 @@ bench-slope: tools-demo $(INSTALLED) $(JAR)
 # The pipeline beside a bare scan and its peers: 15 minutes, on a machine that does nothing else.
 bench-pipeline: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipeline
+
+# The pipeline on a cluster of Spark's with 20 GB of logs in S3, then with 100,000 small files: hours and
+# 60 GB on the disk of WORK, on such a machine too. SIZE=2 FILES=2000 PARTS=size OUT=/tmp/try.md try it.
+bench-pipeline-cluster: tools-demo $(INSTALLED)
+	$(BIN)/python -m benchmarks.pipeline.cluster $(if $(SIZE),--size $(SIZE)) \
+	    $(if $(FILES),--files $(FILES)) $(if $(PARTS),--parts $(PARTS)) \
+	    $(if $(WORK),--work $(WORK)) $(if $(OUT),--out $(OUT))
 
 # Producers of many clients in throttles of 75 s, two at once, and of 10 minutes, seven at once: two
 # hours and a half, on such a machine too, the latter with 12 GB. PART=long CLIENTS="java sarama"

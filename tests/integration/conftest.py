@@ -45,6 +45,7 @@ _NEEDS: Final = {
     "test_container": "package",
     "test_enforcement": "broker",
     "test_java_traffic": "broker",
+    "test_killed_runs": "spark",
     "test_kubernetes_acls": "broker",
     "test_moving_from_strimzi": "broker",
     "test_object_storage": "spark",

@@ -203,13 +203,19 @@ def write_report(out: str, page: Path | None = None, cluster: str | None = None)
 
 
 def write_file(path: Path, text: str) -> None:
-    """Writes a file for a person.
+    """Writes a file for a person; one that is there is replaced whole, whenever this is killed.
 
     Raises:
         SettingsError: it can't be written.
     """
     try:
-        path.write_text(text, encoding="utf-8")
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            # Such as /dev/stdout, in whose place no other file may be put.
+            path.write_text(text, encoding="utf-8")
+            return
+        beside = path.with_name(f".{path.name}.new")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
     except OSError as error:
         raise SettingsError((f"{path} can't be written: {error.strerror}",)) from error
 

@@ -58,6 +58,7 @@ Examples:
 @shown("--brokers", click.IntRange(1, 1000), 3, "Whose logs are written.")
 @shown("--hours", click.FloatRange(0, min_open=True), 2.0, "That the request logs cover.")
 @shown("--history-days", click.IntRange(1, 366), 7, "That the volume history covers.")
+@shown("--clients", click.IntRange(0, 1_000_000), 0, "Client-ids of small tenants besides.")
 @shown("--start", UTC_TIME, "2026-01-05T08:00", "Of the request logs, UTC.")
 def command(
     *,
@@ -67,6 +68,7 @@ def command(
     brokers: int,
     hours: float,
     history_days: int,
+    clients: int,
     start: datetime,
 ) -> None:
     """Write request logs, volume history and snapshots of a made-up cluster.
@@ -81,7 +83,7 @@ def command(
         )
     from sidecar.pipeline.sample import Sample, write_sample  # noqa: PLC0415 - numpy is of the extra
 
-    sample = Sample(size, seed, brokers, hours, start, history_days)
+    sample = Sample(size, seed, brokers, hours, start, history_days, clients)
     written = write_sample(out, sample)
     click.echo(
         f"{written.lines:,} lines, {written.bytes / 1e6:,.1f} MB of {counted(brokers, 'broker')}."

@@ -10,7 +10,7 @@ that the glob means; ``paths`` finds the broker of each.
 import errno
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import BufferedIOBase
 from pathlib import Path
@@ -145,11 +145,21 @@ def open_log(file: LogFile) -> BufferedIOBase:
         opened.close()
         raise OSError(errno.ESTALE, "it was written anew while it was read: run again", file.path)
     path = Path(file.path)
-    for one in (path, *sorted(path.parent.iterdir())):
+    for one in _where(path):
         beginning = _beginning(one, file.head.length)
         if beginning is not None and beginning[1] == file.head and beginning[0] >= file.size:
             return open_input(str(one))
     raise OSError(errno.ESTALE, "it was packed or removed while it was read: run again", file.path)
+
+
+def _where(path: Path) -> Iterator[Path]:
+    """Where a log may be: where it was, then beside it.
+
+    A folder may have tens of thousands of logs, and hardly any is renamed meanwhile: to list it for
+    each of them would take hours.
+    """
+    yield path
+    yield from sorted(path.parent.iterdir())
 
 
 def _beginning(path: Path, length: int = HEAD) -> tuple[int, Head] | None:

@@ -8,7 +8,7 @@ Example: alice's orders-writer has 22 % of the lines, and every 10 minutes 40 s 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -48,6 +48,8 @@ class Flow:
         burst_s: how long one lasts.
         burst: how many times the usual rate it is then.
         brokers: that it contacts; None for all.
+        clients: how many client-ids send it, each line of one of them; 0: one. Their number is
+            after ``client_id``, and that of their user after ``user``.
     """
 
     user: str
@@ -63,6 +65,7 @@ class Flow:
     burst_s: int = 0
     burst: float = 1.0
     brokers: tuple[int, ...] | None = None
+    clients: int = 0
 
     @property
     def is_exempt(self) -> bool:
@@ -83,9 +86,10 @@ class Flow:
 _RDKAFKA: Final = ("librdkafka", "2.6.0")
 
 
-def flows(brokers: int) -> tuple[Flow, ...]:
-    """All flows of a cluster."""
-    return (*_TENANTS, *_replicas(brokers))
+def flows(brokers: int, clients: int = 0) -> tuple[Flow, ...]:
+    """All flows of a cluster, with so many client-ids of small tenants besides."""
+    small = tuple(replace(flow, clients=clients) for flow in _SMALL_TENANTS if clients)
+    return (*_TENANTS, *_replicas(brokers), *small)
 
 
 _TENANTS: Final = (
@@ -127,6 +131,12 @@ _TENANTS: Final = (
         burst=8,
     ),
     Flow(*("frank", "Büro 100%", 1.5, 0), *fixed(METADATA), software=_RDKAFKA),
+)
+
+
+_SMALL_TENANTS: Final = (
+    Flow(*("tenant-", "app-", 40, 4_000), *produce("shared", 12, -1)),
+    Flow(*("tenant-", "app-", 20, 8_000), *fetch("shared", 17)),
 )
 
 

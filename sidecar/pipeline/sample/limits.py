@@ -59,7 +59,7 @@ def charged_key(flow: Flow) -> QuotaKey | None:
 
 def _mean(sample: Sample, user: str, key: QuotaKey) -> float:
     """What a user is charged with on a broker, per second on average."""
-    everyone = flows(sample.brokers)
+    everyone = flows(sample.brokers, sample.clients)
     lines = sample.size_bytes / LINE_BYTES / sample.brokers / sample.seconds
     shares = sum(flow.share for flow in everyone)
     mine = (flow for flow in everyone if flow.user == user and charged_key(flow) is key)

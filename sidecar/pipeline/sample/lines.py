@@ -9,7 +9,7 @@ Example: charged at 10:00:00.122 with 0.063 ms in the queue and 0.144 ms of send
 10:00:00,123.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from sidecar.pipeline.sample.flows import Floats, Flow
 from sidecar.pipeline.sample.shapes import THROTTLE, Column, Drawn, Ints, quoted
 
 _PREPARED: Final = 4096
+_CLIENTS_OF_USER: Final = 60
 _MS: Final = tuple(f",{ms:03d}" for ms in range(1000))
 
 
@@ -82,6 +83,8 @@ def drawn_batch(flow: Flow, at_ms: Ints, rng: np.random.Generator, times: Times)
     waited = times.scaled(_RESPONSE)[picked[3]] + times.scaled(_SEND)[picked[4]]
     log_ms = at_ms + np.ceil(waited).astype(np.int64)
     drawn = flow.draw(rng, sizes)
+    if flow.clients:
+        drawn = replace(drawn, clients=rng.integers(0, flow.clients, count))
     return Batch(flow, at_ms, log_ms, drawn, picked, np.zeros(count, np.int64))
 
 
@@ -113,21 +116,34 @@ def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) ->
     if has_throttle:
         answer.insert(0 if answer_first or not answer else len(answer), throttle)
     line = _template(flow, broker, shape.response)
+    client_ids, users = _senders(batch)
     rows = zip(
         logged,
         correlation,
+        *client_ids,
         *batch.drawn.request,
         *answer,
         total,
         *columns[:3],
         throttle,
         *columns[3:],
+        *users,
         strict=True,
     )
     lines = [line % row for row in rows]
     if shape.throttled and throttle:
         _replace_throttled(lines, batch, broker, (logged, correlation, total, columns))
     return lines
+
+
+def _senders(batch: Batch) -> tuple[list[Column], list[Column]]:
+    """The columns of client-ids and of users; none where one client sends all of it."""
+    numbers = batch.drawn.clients
+    if numbers is None:
+        return [], []
+    clients = [f"{number:06}" for number in numbers.tolist()]
+    users = [f"{number:04}" for number in (numbers // _CLIENTS_OF_USER).tolist()]
+    return [clients], [users]
 
 
 def empty_line(flow: Flow) -> str:
@@ -154,16 +170,19 @@ def _replace_throttled(
 def _template(flow: Flow, broker: int, response: str) -> str:
     shape = flow.shape
     name, version = flow.software
+    client_id, user = quoted(flow.client_id), quoted("User:" + flow.user)
+    if flow.clients:
+        client_id, user = (f'{text[:-1]}%s"' for text in (client_id, user))
     port = 40_000 + sum(map(ord, flow.user + flow.client_id)) % 20_000
     return (
         '[%s] DEBUG Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":'
         f'{shape.api_key},"requestApiVersion":{shape.version},"correlationId":%s,"clientId":'
-        f'{quoted(flow.client_id)},"requestApiKeyName":"{shape.api}"}},"request":{shape.request},'
+        f'{client_id},"requestApiKeyName":"{shape.api}"}},"request":{shape.request},'
         f'"response":{response.replace(THROTTLE, "%s")},'
         f'"connection":"10.0.1.{broker}:9093-10.1.3.7:{port}-2-117","totalTimeMs":%s,'
         '"requestQueueTimeMs":%s,"localTimeMs":%s,"remoteTimeMs":%s,"throttleTimeMs":%s,'
         f'"responseQueueTimeMs":%s,"sendTimeMs":%s,"securityProtocol":"{flow.protocol}",'
-        f'"principal":{quoted("User:" + flow.user)},"listener":"{flow.listener}",'
+        f'"principal":{user},"listener":"{flow.listener}",'
         f'"clientInformation":{{"softwareName":"{name}","softwareVersion":"{version}"}}}}'
         " (kafka.request.logger)\n"
     )

@@ -21,9 +21,10 @@ class Sample:
         hours: that the logs cover.
         start: of the logs, UTC. The volume history ends where the logs do.
         history_days: that the volume history covers.
+        clients: client-ids of many small tenants besides, 60 of each user; 0 for none.
 
     Raises:
-        SampleError: one of them is not above 0, or the start has no time zone.
+        SampleError: one of the others is not above 0, or the start has no time zone.
     """
 
     size_bytes: int
@@ -32,10 +33,13 @@ class Sample:
     hours: float = 2.0
     start: datetime = datetime(2026, 1, 5, 8, tzinfo=UTC)
     history_days: int = 7
+    clients: int = 0
 
     def __post_init__(self) -> None:
         if min(self.size_bytes, self.brokers, self.hours, self.history_days) <= 0:
             raise SampleError("a sample's size, brokers, hours and days are above 0")
+        if self.clients < 0:
+            raise SampleError("a sample has 0 client-ids besides, or more")
         if self.start.tzinfo is None:
             raise SampleError("a sample's start has a time zone, as in 2026-01-05T08:00:00Z")
 

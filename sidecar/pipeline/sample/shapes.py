@@ -54,11 +54,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What differs in a batch of lines."""
+    """What differs in a batch of lines: who sends them only where ``clients`` has numbers."""
 
     request: tuple[Column, ...]
     response: tuple[Column, ...]
     records: Ints
+    clients: Ints | None = None
 
 
 Draw = Callable[[np.random.Generator, Ints], Drawn]

@@ -82,7 +82,7 @@ class _Writer:
         self._sample = sample
         self._rng = np.random.default_rng(sample.seed)
         self._times = Times(self._rng)
-        self._flows = flows(sample.brokers)
+        self._flows = flows(sample.brokers, sample.clients)
         self._started: set[Path] = set()
         limited = limits(sample)
         first = limited[0]

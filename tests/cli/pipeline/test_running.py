@@ -145,6 +145,21 @@ def test_what_cannot_be_written_is_reported(tmp_path: Path) -> None:
         write_file(tmp_path / "plan", "")
 
 
+def test_a_page_is_replaced_whole(tmp_path: Path) -> None:
+    """Who reads the old one meanwhile reads all of it; a link is written through."""
+    page, link = tmp_path / "report.html", tmp_path / "link"
+    write_file(page, "the old page")
+    link.symlink_to(page)
+    with page.open() as opened:
+        write_file(page, "new")
+        assert "the old page" == opened.read()
+    assert "new" == page.read_text()
+    write_file(link, "newer")
+    assert "newer" == page.read_text()
+    assert link.is_symlink()
+    assert [link, page] == sorted(tmp_path.iterdir())
+
+
 def test_ctrl_c_ends_a_run_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

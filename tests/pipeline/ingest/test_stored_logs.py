@@ -1,7 +1,7 @@
 """The files of a path: found, and opened."""
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +78,24 @@ def texts(files: Iterable[LogFile]) -> list[str]:
         with open_log(file) as opened:
             found.append(opened.read().decode())
     return found
+
+
+def test_a_log_that_is_where_it_was_is_read_without_a_look_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else 100,000 logs of a folder would list it 100,000 times."""
+    put(tmp_path, "1/a.log", "1/b.log")
+    files = [identified(file) for file in log_files(str(tmp_path), UTC)]
+    listed: list[Path] = []
+    iterdir = Path.iterdir
+
+    def counting(folder: Path) -> Iterator[Path]:
+        listed.append(folder)
+        return iterdir(folder)
+
+    monkeypatch.setattr(Path, "iterdir", counting)
+    assert ["1/a.log", "1/b.log"] == texts(files)
+    assert [] == listed
 
 
 def test_a_log_that_is_rotated_before_it_is_read(tmp_path: Path) -> None:

@@ -30,6 +30,17 @@ def test_the_size_is_met(tmp_path: Path) -> None:
     assert abs(written.bytes - 3_000_000) <= 60_000
 
 
+def test_many_clients_send_lines_of_their_own(tmp_path: Path) -> None:
+    """There are as many as asked for, 60 of each user, and the others send what they sent."""
+    write_sample(tmp_path, Sample(3_000_000, clients=120))
+    lines = [line for text in logs_of(tmp_path).values() for line in text.splitlines()]
+    read = [one for one in map(parse, lines) if isinstance(one, Line)]
+    assert len(lines) == len(read)
+    small = {(one.user, one.client_id) for one in read if one.user.startswith("tenant-")}
+    assert {(f"tenant-{at // 60:04}", f"app-{at:06}") for at in range(120)} == small
+    assert {"alice", "bob", "grace"} < {one.user for one in read}
+
+
 def test_a_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     """Another seed gives others."""
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):

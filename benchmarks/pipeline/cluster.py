@@ -1,0 +1,206 @@
+"""The pipeline at the size of a cluster: how long each stage takes, and how much memory who takes.
+
+``python -m benchmarks.pipeline.cluster --size 20`` makes 20 GB of logs of 60,000 client-ids in an
+S3 server that stores on this machine's disk, and has ``pipeline run`` make all tables of them
+there, by a master and four executors of Spark's own: a driver with a heap of 1 GB, executors of
+2 GB, half of it for Python. Then it has logs of the same bytes in 1,000 files and in 100,000, on
+the disk.
+
+It takes as much room again as the logs, and half as much for the tables. It measures and does not
+judge; a stage that fails ends it with what the command has said.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from benchmarks.machine import Stolen, describe
+from benchmarks.pipeline.roles import DRIVERS_JAVA, DRIVERS_PYTHON, Roles
+from benchmarks.pipeline.servers import environment, spark, store
+from sidecar.pipeline.sample import Sample, write_sample
+
+_EXECUTORS: Final = 4
+_BROKERS: Final = 4
+_SETTINGS: Final[Mapping[str, str]] = {
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "1g",
+    # As this program has it where Spark is a part of the command: memory is returned to the system.
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.executorEnv.MALLOC_ARENA_MAX": "2",
+}
+_DRIVER_BYTES: Final = 1.0e9
+_EXECUTOR_BYTES: Final = 2.0e9
+_MORE_BYTES: Final = 200e6
+_STEP: Final = re.compile(r"^(\w+) ([\d.]+) s$", re.MULTILINE)
+_MB: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command that has ended.
+
+    Attributes:
+        seconds: of it all.
+        steps: their names and seconds, in order.
+        peak_bytes: of each role (``Roles``).
+        said: what it has printed.
+    """
+
+    seconds: float
+    steps: Sequence[tuple[str, float]]
+    peak_bytes: Mapping[str, int]
+    said: str
+
+
+def main() -> int:
+    """Runs both parts."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline.cluster")
+    parser.add_argument("--size", type=float, default=20.0, help="GB of logs")
+    parser.add_argument("--clients", type=int, default=60_000, help="client-ids")
+    parser.add_argument("--files", type=int, default=100_000, help="small files of logs")
+    parser.add_argument("--parts", nargs="+", choices=("size", "files"), default=("size", "files"))
+    parser.add_argument("--work", type=Path, help="a folder on the disk for what is made")
+    parser.add_argument("--out", type=Path, help="write the tables there, too")
+    asked = parser.parse_args()
+    stolen = Stolen()
+    text = [f"- {line}" for line in describe()]
+    text += [f"- {_EXECUTORS} executors of one core; {_settings_line()}"]
+    with TemporaryDirectory(dir=asked.work) as name:
+        folder = Path(name)
+        if "size" in asked.parts:
+            text += ["", *_of_size(folder, asked.size * 1e9, asked.clients)]
+        if "files" in asked.parts:
+            text += ["", *_of_files(folder, asked.files)]
+    text += ["", f"{stolen}."]
+    print("\n".join(text))
+    if asked.out is not None:
+        asked.out.write_text("\n".join(text) + "\n", encoding="utf-8")
+    return 0
+
+
+def _settings_line() -> str:
+    return ", ".join(f"`{name}={value}`" for name, value in _SETTINGS.items())
+
+
+def _of_size(folder: Path, size: float, clients: int) -> Iterator[str]:
+    """Logs in a bucket to tables in another one, and the report."""
+    buckets = folder / "buckets"
+    (buckets / "tables").mkdir(parents=True)
+    begun = time.perf_counter()
+    sample = Sample(round(size), brokers=_BROKERS, hours=24, clients=clients)
+    written = write_sample(buckets / "logs", sample)
+    _report(f"{written.bytes / 1e9:.1f} GB written in {time.perf_counter() - begun:.0f} s")
+    words = ["--request-logs", "s3://logs/request-logs", "--volumes", "s3://logs/volumes"]
+    words += ["--quotas", str(written.quotas), "--capacity", str(written.capacity)]
+    words += ["--out", "s3://tables/all"]
+    page = folder / "report.html"
+    with store(folder, buckets) as variables:
+        environ = environment() | variables
+        with spark(folder, _EXECUTORS, "1g", environ) as master:
+            ran = _run(["run", "--master", master, *words, *_conf()], environ)
+        reported = _run(["report", "--out", "s3://tables/all", "--html", str(page)], environ)
+    tables = sum(file.stat().st_size for file in (buckets / "tables").rglob("*.parquet"))
+    yield (
+        f"{written.bytes / 1e9:.1f} GB of logs, {written.lines:,} lines of {clients:,} client-ids"
+        f" and some, in S3; {tables / 1e9:.2f} GB of tables there:"
+    )
+    yield from ("", "| stage | seconds |", "|---|---|")
+    yield from (f"| {name} | {seconds:,.1f} |" for name, seconds in ran.steps)
+    yield f"| all, with Spark's start and the commit | {ran.seconds:,.1f} |"
+    yield f"| report, {page.stat().st_size / _MB:.1f} MB | {reported.seconds:,.1f} |"
+    yield from ("", "| process | peak, MB | at most |", "|---|---|---|")
+    most = {DRIVERS_JAVA: _DRIVER_BYTES, DRIVERS_PYTHON: _DRIVER_BYTES}
+    for role, peak in sorted(ran.peak_bytes.items()):
+        bound = _EXECUTOR_BYTES if role.endswith("both") else most.get(role)
+        yield f"| {role} | {peak / _MB:,.0f} | {'' if bound is None else f'{bound / _MB:,.0f}'} |"
+    peak = reported.peak_bytes[DRIVERS_PYTHON]
+    yield f"| report's Python | {peak / _MB:,.0f} | |"
+    shutil.rmtree(buckets)
+
+
+def _of_files(folder: Path, count: int) -> Iterator[str]:
+    """The same lines in few files and in many."""
+    yield "| files, on a disk | seconds | driver's JVM, MB | driver's Python, MB | both, MB |"
+    yield "|---|---|---|---|---|"
+    environ = environment()
+    both: list[int] = []
+    for files in (count // 100, count):
+        work = folder / f"files-{files}"
+        logs = _divided(work, files, count)
+        with spark(folder, _EXECUTORS, "1g", environ) as master:
+            words = ["--request-logs", str(logs), "--out", str(work / "tables")]
+            ran = _run(["run", "--master", master, *words, *_conf()], environ)
+        java, python = (ran.peak_bytes[role] for role in (DRIVERS_JAVA, DRIVERS_PYTHON))
+        both.append(java + python)
+        cells = (f"{each / _MB:,.0f}" for each in (java, python, java + python))
+        yield f"| {files:,} | {ran.seconds:,.1f} | {' | '.join(cells)} |"
+        steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in ran.steps)
+        _report(f"{files:,} files: {steps}")
+        shutil.rmtree(work)
+    yield ""
+    more = (both[1] - both[0]) / _MB
+    yield f"The driver takes {more:,.0f} MB more; at most {_MORE_BYTES / _MB:,.0f} are to be."
+
+
+def _divided(work: Path, files: int, lines: int) -> Path:
+    """Logs of so many lines or some more, in so many files of about the same length."""
+    size = round(1.1 * lines * 1090)
+    written = write_sample(work / "whole", Sample(size, brokers=_BROKERS, hours=24))
+    of_file = max(1, written.lines // files)
+    logs = work / "logs"
+    for log in sorted(written.request_logs.glob("*/*")):
+        text = log.read_bytes().splitlines(keepends=True)
+        folder = logs / log.parent.name
+        folder.mkdir(parents=True, exist_ok=True)
+        for first in range(0, len(text), of_file):
+            name = folder / f"{log.name}.{first:06}"
+            name.write_bytes(b"".join(text[first : first + of_file]))
+    return logs
+
+
+def _conf() -> list[str]:
+    return [word for each in _SETTINGS.items() for word in ("--conf", "=".join(each))]
+
+
+def _run(words: Sequence[str], environ: Mapping[str, str]) -> Ran:
+    """A command of the pipeline's.
+
+    Raises:
+        RuntimeError: it has failed.
+    """
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "sidecar", "pipeline", *words]
+    with (
+        subprocess.Popen(
+            command,
+            env=dict(environ),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as process,
+        Roles(process.pid) as roles,
+    ):
+        said, _ = process.communicate()
+    seconds = time.perf_counter() - begun
+    _report(said)
+    if process.returncode:
+        peaks = {role: f"{peak / _MB:,.0f} MB" for role, peak in roles.peak_bytes.items()}
+        raise RuntimeError(f"{words[0]} ended with {process.returncode}: {said}\n{peaks}")
+    steps = [(name, float(took)) for name, took in _STEP.findall(said)]
+    return Ran(seconds, steps, roles.peak_bytes, said)
+
+
+def _report(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
