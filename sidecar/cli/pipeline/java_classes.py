@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from sidecar.pipeline.runtime.class_archive import ClassArchive
 
 
+def is_here(master: str | None) -> bool:
+    """Whether this command starts the JVM that does the work; None: as the variable MASTER says."""
+    from sidecar.pipeline.runtime.embedded import is_embedded  # noqa: PLC0415 - the extra
+
+    url = master or os.environ.get("MASTER") or "local[*]"
+    return "PYSPARK_GATEWAY_PORT" not in os.environ and is_embedded(url)
+
+
 def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
     """What a JVM that this command starts may read or write.
 
@@ -25,11 +33,9 @@ def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
     Returns:
         None where the JVM is another's, or there is no folder for it.
     """
-    from sidecar.pipeline.runtime.embedded import is_embedded  # noqa: PLC0415 - the extra
     from sidecar.pipeline.runtime.session import class_archive  # noqa: PLC0415 - the extra
 
-    url = master or os.environ.get("MASTER") or "local[*]"
-    if "PYSPARK_GATEWAY_PORT" in os.environ or not is_embedded(url):
+    if not is_here(master):
         return None
     try:
         folder = cache_folder(os.environ)

@@ -23,7 +23,8 @@ from sidecar.cli.pipeline.before_spark import (
     check_tables,
     check_volumes,
 )
-from sidecar.cli.pipeline.java_classes import java_classes
+from sidecar.cli.pipeline.compiling import compiling
+from sidecar.cli.pipeline.java_classes import is_here, java_classes
 from sidecar.cli.pipeline.job_options import (
     DiskOptions,
     InputOptions,
@@ -99,18 +100,28 @@ def run_job(
     options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions())
     settings = spark_settings((), job.conf)
     classes = java_classes(job.master, whole=set(stages) == set(Stage))
-    with _interruptible(), spark_log() as log, Progress() as progress:
+    with (
+        _interruptible(),
+        compiling(stages, is_here=is_here(job.master)) as kernels,
+        spark_log() as log,
+        Progress() as progress,
+    ):
         progress.step("Spark")
         spark = session(job.master, settings, log=log, brief=True, classes=classes)
         signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
         progress.watch(spark)
+
+        def report(stage: Stage) -> None:
+            progress.step(stage)
+            kernels.wait_for(stage)
+
         outcome = run(
             spark,
             job.out,
             read,
             options,
             stages=[Stage(name) for name in stages],
-            report=progress.step,
+            report=report,
         )
     click.echo(json.dumps(document(outcome), indent=2) if job.as_json else text(outcome))
     for line in scenarios_of_nobody(options.scenarios, outcome.replayed):
