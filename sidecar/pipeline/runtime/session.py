@@ -42,12 +42,6 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Rows of packed charges are a megabyte each, and 10,000 of them would be a batch.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 26),
-    "spark.sql.python.filterPushdown.enabled": "true",
-    "spark.sql.sources.partitionOverwriteMode": "dynamic",
-    "spark.sql.parquet.compression.codec": "zstd",
-    # As request_writer writes them; 96 bits, which is the default, have no statistics and no zone.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
