@@ -6,8 +6,9 @@ there, by a master and four executors of Spark's own: a driver with a heap of 1 
 2 GB, half of it for Python. Then it has logs of the same bytes in 1,000 files and in 100,000, on
 the disk.
 
-It takes as much room again as the logs, and half as much for the tables. It measures and does not
-judge; a stage that fails ends it with what the command has said.
+It takes half as much room again as the logs, for tables and what is sent between executors. It
+measures and does not judge. A run that fails ends it with what the command has said; the report may
+fail.
 """
 
 import argparse
@@ -39,6 +40,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
 _DRIVER_BYTES: Final = 1.0e9
 _EXECUTOR_BYTES: Final = 2.0e9
 _MORE_BYTES: Final = 200e6
+_REPORT_BYTES: Final = 8e9
 _STEP: Final = re.compile(r"^(\w+) ([\d.]+) s$", re.MULTILINE)
 _MB: Final = 1e6
 
@@ -51,13 +53,23 @@ class Ran:
         seconds: of it all.
         steps: their names and seconds, in order.
         peak_bytes: of each role (``Roles``).
-        said: what it has printed.
     """
 
     seconds: float
     steps: Sequence[tuple[str, float]]
     peak_bytes: Mapping[str, int]
-    said: str
+
+
+class FailedError(Exception):
+    """A command has failed; what it has said is on standard error.
+
+    Attributes:
+        ran: how far it came.
+    """
+
+    def __init__(self, message: str, ran: Ran) -> None:
+        super().__init__(message)
+        self.ran = ran
 
 
 def main() -> int:
@@ -76,9 +88,9 @@ def main() -> int:
     with TemporaryDirectory(dir=asked.work) as name:
         folder = Path(name)
         if "size" in asked.parts:
-            text += ["", *_of_size(folder, asked.size * 1e9, asked.clients)]
+            text += ["", *_told(_of_size(folder, asked.size * 1e9, asked.clients))]
         if "files" in asked.parts:
-            text += ["", *_of_files(folder, asked.files)]
+            text += ["", *_told(_of_files(folder, asked.files))]
     text += ["", f"{stolen}."]
     print("\n".join(text))
     if asked.out is not None:
@@ -106,23 +118,28 @@ def _of_size(folder: Path, size: float, clients: int) -> Iterator[str]:
         environ = environment() | variables
         with spark(folder, _EXECUTORS, "1g", environ) as master:
             ran = _run(["run", "--master", master, *words, *_conf()], environ)
-        reported = _run(["report", "--out", "s3://tables/all", "--html", str(page)], environ)
-    tables = sum(file.stat().st_size for file in (buckets / "tables").rglob("*.parquet"))
-    yield (
-        f"{written.bytes / 1e9:.1f} GB of logs, {written.lines:,} lines of {clients:,} client-ids"
-        f" and some, in S3; {tables / 1e9:.2f} GB of tables there:"
-    )
-    yield from ("", "| stage | seconds |", "|---|---|")
-    yield from (f"| {name} | {seconds:,.1f} |" for name, seconds in ran.steps)
-    yield f"| all, with Spark's start and the commit | {ran.seconds:,.1f} |"
-    yield f"| report, {page.stat().st_size / _MB:.1f} MB | {reported.seconds:,.1f} |"
+        tables = sum(file.stat().st_size for file in (buckets / "tables").rglob("*.parquet"))
+        yield (
+            f"{written.bytes / 1e9:.1f} GB of logs, {written.lines:,} lines of {clients:,}"
+            f" client-ids and some, in S3; {tables / 1e9:.2f} GB of tables there:"
+        )
+        yield from ("", "| stage | seconds |", "|---|---|")
+        yield from (f"| {name} | {seconds:,.1f} |" for name, seconds in ran.steps)
+        yield f"| all, with Spark's start and the commit | {ran.seconds:,.1f} |"
+        try:
+            reported = _run(
+                ["report", "--out", "s3://tables/all", "--html", str(page)], environ, _REPORT_BYTES
+            )
+            yield f"| report, {page.stat().st_size / _MB:.1f} MB | {reported.seconds:,.1f} |"
+        except FailedError as failed:
+            reported = failed.ran
+            yield f"| report: FAILED, with {_REPORT_BYTES / 1e9:.0f} GB at most | |"
     yield from ("", "| process | peak, MB | at most |", "|---|---|---|")
     most = {DRIVERS_JAVA: _DRIVER_BYTES, DRIVERS_PYTHON: _DRIVER_BYTES}
     for role, peak in sorted(ran.peak_bytes.items()):
         bound = _EXECUTOR_BYTES if role.endswith("both") else most.get(role)
         yield f"| {role} | {peak / _MB:,.0f} | {'' if bound is None else f'{bound / _MB:,.0f}'} |"
-    peak = reported.peak_bytes[DRIVERS_PYTHON]
-    yield f"| report's Python | {peak / _MB:,.0f} | |"
+    yield f"| report's Python | {reported.peak_bytes[DRIVERS_PYTHON] / _MB:,.0f} | |"
     shutil.rmtree(buckets)
 
 
@@ -170,14 +187,20 @@ def _conf() -> list[str]:
     return [word for each in _SETTINGS.items() for word in ("--conf", "=".join(each))]
 
 
-def _run(words: Sequence[str], environ: Mapping[str, str]) -> Ran:
+def _run(words: Sequence[str], environ: Mapping[str, str], most_bytes: float | None = None) -> Ran:
     """A command of the pipeline's.
 
+    Args:
+        words: after ``throttle-sidecar pipeline``.
+        environ: all of its variables.
+        most_bytes: of memory of its own, so that the machine survives it; None: as it likes.
+
     Raises:
-        RuntimeError: it has failed.
+        FailedError: it has failed.
     """
+    bound = [] if most_bytes is None else ["prlimit", f"--data={most_bytes:.0f}"]
     begun = time.perf_counter()
-    command = [sys.executable, "-m", "sidecar", "pipeline", *words]
+    command = [*bound, sys.executable, "-m", "sidecar", "pipeline", *words]
     with (
         subprocess.Popen(
             command,
@@ -190,12 +213,21 @@ def _run(words: Sequence[str], environ: Mapping[str, str]) -> Ran:
     ):
         said, _ = process.communicate()
     seconds = time.perf_counter() - begun
+    steps = [(name, float(took)) for name, took in _STEP.findall(said)]
+    ran = Ran(seconds, steps, roles.peak_bytes)
     _report(said)
     if process.returncode:
         peaks = {role: f"{peak / _MB:,.0f} MB" for role, peak in roles.peak_bytes.items()}
-        raise RuntimeError(f"{words[0]} ended with {process.returncode}: {said}\n{peaks}")
-    steps = [(name, float(took)) for name, took in _STEP.findall(said)]
-    return Ran(seconds, steps, roles.peak_bytes, said)
+        _report(f"peaks: {peaks}")
+        raise FailedError(f"{words[0]} ended with {process.returncode}", ran)
+    return ran
+
+
+def _told(lines: Iterator[str]) -> Iterator[str]:
+    """The same, each reported once it is known: what follows may fail."""
+    for line in lines:
+        _report(line)
+        yield line
 
 
 def _report(text: str) -> None:

@@ -29,7 +29,7 @@ _SPARK_CLASS: Final = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _CHECKOUT: Final = Path(__file__).parents[2]
 _POM: Final = _CHECKOUT / "tests/integration/s3proxy/pom.xml"
 _HERE: Final = "127.0.0.1"
-_DEADLINE_S: Final = 60.0
+_DEADLINE_S: Final = 300.0
 _POLL_S: Final = 0.1
 
 
@@ -60,11 +60,12 @@ def spark(folder: Path, workers: int, memory: str, environ: Mapping[str, str]) -
         master = (_SPARK_CLASS, f"{package}.master.Master", *where, "--port", "0")
         running.enter_context(_process(log, [*map(str, master)], environ))
         url = _awaited(partial(_said, log, r"Starting Spark master at (spark://\S+)"), log)
-        for number in range(workers):
-            log = folder / f"worker-{number}.log"
+        logs = [folder / f"worker-{number}.log" for number in range(workers)]
+        for number, log in enumerate(logs):
             size = ("--cores", "1", "--memory", memory, "--work-dir", folder / f"worker-{number}")
             worker = (_SPARK_CLASS, f"{package}.worker.Worker", *where, *size, url)
             running.enter_context(_process(log, [*map(str, worker)], environ))
+        for log in logs:
             _awaited(partial(_said, log, r"(Successfully registered with master)"), log)
         yield url
 

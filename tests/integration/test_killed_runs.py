@@ -29,7 +29,7 @@ _RUN_S: Final = 400.0
 _BEYOND: Final = 1.5
 """How long after the manifest it may be killed: as a part of the end before it."""
 
-pytestmark = pytest.mark.timeout(600 + 120 * KILLS)
+pytestmark = pytest.mark.timeout(600 + 240 * KILLS)
 
 Tables = dict[str, Counter[tuple[str, ...]]]
 
