@@ -253,9 +253,9 @@ def kill_after(server: Server, last: str, *words: str) -> None:
 
 
 KILLED_AT: Mapping[str, tuple[str, bool]] = {
-    "while it writes": ("POST /{place}/silver_request/dt%3D", False),
+    "while it writes": ("POST /{place}/silver_request/cluster_id%3D", False),
     "before its record": (
-        "GET /tables?list-type=2&max-keys=1000&prefix={name}%2Fsilver_request%2Fdt%3D",
+        "GET /tables?list-type=2&max-keys=1000&prefix={name}%2Fsilver_request%2Fcluster_id%3D",
         False,
     ),
     "after its record": ("PUT /{place}/_commits/", True),
