@@ -1,8 +1,9 @@
 """``pipeline run`` as a process, killed with SIGKILL at random moments over tables on a disk.
 
-Half of the moments are spread over the time that an undisturbed run takes; the others are at its
-end, from the last stage's first file to somewhat after the manifest is replaced, where it commits.
-Object storage has its own test (test_object_storage.py), at four places of a commit.
+A third of the moments is spread over the time that an undisturbed run takes. The others are at its
+end: from the last stage's first file, or from the record that decides the run, to somewhat after
+the manifest is replaced. Object storage has its own test (test_object_storage.py), at four places
+of a commit.
 """
 
 import os
@@ -11,14 +12,14 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.tables.commits import MANIFEST
+from sidecar.pipeline.tables.commits import MANIFEST, RECORDS
 from sidecar.pipeline.tables.schemas import GOLD_DISK_FORECAST, TABLES
 from tests.pipeline.build import rows_in
 from tests.support.kills import kill, seeded, session_of, sidecar, waited_for
@@ -27,7 +28,7 @@ KILLS: Final = int(os.environ.get("RUN_KILLS", "3"))
 """How often a run is killed; each costs half a run, and the retry a whole one."""
 _RUN_S: Final = 400.0
 _BEYOND: Final = 1.5
-"""How long after the manifest it may be killed: as a part of the end before it."""
+"""How far behind the manifest it may be killed: as a part of the time before it."""
 
 pytestmark = pytest.mark.timeout(600 + 240 * KILLS)
 
@@ -48,29 +49,35 @@ def tables_of(out: Path) -> Tables:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
-    """How long an undisturbed run takes, seconds.
+class Since(StrEnum):
+    """From when on a moment is counted."""
 
-    Attributes:
-        whole: until its process has ended.
-        end: from the last stage's first file to the manifest.
-    """
-
-    whole: float
-    end: float
-
-    def moment(self, chance: random.Random) -> tuple[bool, float]:
-        """Draws whether a kill is counted from the end's beginning, and how long after."""
-        is_end = chance.random() < 0.5
-        return is_end, chance.uniform(0, self.end * _BEYOND if is_end else self.whole)
+    START = "start"
+    LAST_STAGE = "the last stage's first file"
+    RECORD = "the record"
 
 
-def ends(out: Path) -> Callable[[], bool]:
-    """What tells whether a run that begins now has written a file of its last stage."""
-    folder = out / GOLD_DISK_FORECAST.name
-    before = set(folder.rglob("*.parquet"))
-    return lambda: not before.issuperset(folder.rglob("*.parquet"))
+Course = dict[Since, float]
+"""How long a run may be killed, seconds from each: an undisturbed one's time and somewhat more."""
+
+
+def moment(course: Course, chance: random.Random) -> tuple[Since, float]:
+    """Draws from when on a kill is counted, and how long after."""
+    since = chance.choice(list(Since))
+    return since, chance.uniform(0, course[since])
+
+
+def seen_in(out: Path, since: Since) -> Callable[[], bool]:
+    """What tells whether a run that begins now is so far."""
+    if since is Since.START:
+        return lambda: True
+    folder, name = {
+        Since.LAST_STAGE: (out / GOLD_DISK_FORECAST.name, "**/*.parquet"),
+        # Record 0 marks a new folder, before anything is written.
+        Since.RECORD: (out / RECORDS, "*[1-9].json"),
+    }[since]
+    before = set(folder.glob(name))
+    return lambda: not before.issuperset(folder.glob(name))
 
 
 def replaced(file: Path) -> Callable[[], bool]:
@@ -81,24 +88,29 @@ def replaced(file: Path) -> Callable[[], bool]:
 
 def undisturbed(out: Path, words: list[str]) -> Course:
     """Runs to the end."""
-    last_stage, manifest = ends(out), replaced(out / MANIFEST)
+    reached = [seen_in(out, since) for since in (Since.LAST_STAGE, Since.RECORD)]
+    reached.append(replaced(out / MANIFEST))
     said = out.with_suffix(".log")
     begun = time.monotonic()
     with session_of(sidecar(*words, "--out", str(out)), said) as process:
-        assert waited_for(process, last_stage, _RUN_S), said.read_text()
-        ending = time.monotonic()
-        assert waited_for(process, manifest, _RUN_S), said.read_text()
-        committed = time.monotonic()
+        times = []
+        for happened in reached:
+            assert waited_for(process, happened, _RUN_S), said.read_text()
+            times.append(time.monotonic())
         assert 0 == process.wait(_RUN_S), said.read_text()
-    return Course(time.monotonic() - begun, committed - ending)
+    last_stage, record, manifest = times
+    return {
+        Since.START: time.monotonic() - begun,
+        Since.LAST_STAGE: (manifest - last_stage) * _BEYOND,
+        Since.RECORD: (manifest - record) * _BEYOND,
+    }
 
 
-def killed(out: Path, words: list[str], *, is_end: bool, after_s: float) -> None:
+def killed(out: Path, words: list[str], since: Since, after_s: float) -> None:
     """Runs until a moment; a run that was quicker has ended."""
-    last_stage, said = ends(out), out.with_suffix(".log")
+    reached, said = seen_in(out, since), out.with_suffix(".log")
     with session_of(sidecar(*words, "--out", str(out)), said) as process:
-        if is_end:
-            assert waited_for(process, last_stage, _RUN_S), said.read_text()
+        assert waited_for(process, reached, _RUN_S), said.read_text()
         until = time.monotonic() + after_s
         waited_for(process, lambda: time.monotonic() > until, _RUN_S)
         kill(process)
@@ -131,7 +143,7 @@ def test_a_run_that_is_killed_at_any_moment_leaves_a_good_state(tmp_path: Path) 
     course = undisturbed(again, later)
     new = tables_of(again)
     assert [] == [name for name in old if name != "quarantine" and old[name] == new[name]]
-    print(f"undisturbed: {course.whole:.1f} s, of which {course.end:.2f} s are the end")
+    print(f"seconds in which it is killed: {course}")
 
     seen: Counter[str] = Counter()
     for number in range(KILLS):
@@ -139,14 +151,14 @@ def test_a_run_that_is_killed_at_any_moment_leaves_a_good_state(tmp_path: Path) 
         if not is_retry:
             shutil.rmtree(out, ignore_errors=True)
             shutil.copytree(first, out)
-        is_end, after_s = course.moment(chance)
+        since, after_s = moment(course, chance)
         # What a reader has seen of this run never goes back.
         good = {"new": new} if is_retry and tables_of(out) == new else {"old": old, "new": new}
-        killed(out, later, is_end=is_end, after_s=after_s)
+        killed(out, later, since, after_s)
         found = tables_of(out)
         states = [state for state, tables in good.items() if tables == found]
-        where = f"kill {number}, {after_s:.3f} s after {'the last stage' if is_end else 'start'}"
-        records = sorted(record.name for record in (out / "_commits").iterdir())
+        where = f"kill {number}, {after_s:.3f} s after {since}"
+        records = sorted(record.stem.lstrip("0") for record in (out / RECORDS).iterdir())
         print(f"{where}: {states or 'BROKEN'}, records {records}")
         assert states, where
         assert (out / "report.html").read_text().rstrip().endswith("</html>"), where
