@@ -43,6 +43,11 @@ class Compiling:
         if process is not None:
             threading.Thread(target=self._follow, args=(process,), daemon=True).start()
 
+    @property
+    def is_first(self) -> bool:
+        """Whether anything is being compiled, as on a machine's first run."""
+        return bool(self._done)
+
     def wait_for(self, stage: str) -> None:
         """Waits until what a stage needs is compiled, or can't be."""
         done = self._done.get(_NEEDED_BY.get(stage, ""))

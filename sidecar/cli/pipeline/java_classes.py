@@ -1,4 +1,6 @@
-"""Java's classes, archived by the first whole run for all later commands (``class_archive``).
+"""Java's classes, archived by a machine's second whole run for all later commands.
+
+The first one has kernels to compile (``compiling``). ``class_archive`` says how they are stored.
 
 Example: ``pipeline run`` ends with "Once, for later runs to start sooner, Java's classes are stored
 in /home/ops/.cache/throttle-sidecar/classes-9522ec2fef2a.jsa ...", and never again.

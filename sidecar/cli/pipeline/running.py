@@ -99,13 +99,15 @@ def run_job(
     read = inputs_of(sources)
     options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions())
     settings = spark_settings((), job.conf)
-    classes = java_classes(job.master, whole=set(stages) == set(Stage))
     with (
         _interruptible(),
         compiling(stages, is_here=is_here(job.master)) as kernels,
         spark_log() as log,
         Progress() as progress,
     ):
+        # To store classes takes half a minute, which a machine's first run has not.
+        is_whole = set(stages) == set(Stage) and not kernels.is_first
+        classes = java_classes(job.master, whole=is_whole)
         progress.step("Spark")
         spark = session(job.master, settings, log=log, brief=True, classes=classes)
         signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
