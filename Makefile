@@ -81,10 +81,10 @@ brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
-	$(BIN)/pytest -m 'spark and not (slow or broker)' tests/pipeline tests/integration/test_stream.py
+	STREAM_KILLS=1 $(BIN)/pytest -m 'spark and not (slow or broker)' tests/pipeline tests/integration/test_stream.py
 
 spark-all: $(INSTALLED)
-	COVERAGE_FILE=.coverage.spark RUN_KILLS=15 STREAM_KILLS=50 \
+	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=50 \
 	    $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
 
 others: $(INSTALLED) $(JAR) $(KUSTOMIZE)

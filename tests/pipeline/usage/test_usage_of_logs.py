@@ -12,7 +12,7 @@ from sidecar.pipeline.batch.run import Inputs, InputsError, Options
 from sidecar.pipeline.batch.stages import Stage
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, QUOTA_TYPES
+from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, QUOTA_TYPES, UNNAMED
 from sidecar.pipeline.tables.store import FewerRowsError
 from tests.pipeline.build import rows_in, stored
 from tests.pipeline.charged_lines import in_order, usage_of
@@ -45,7 +45,8 @@ def test_it_is_what_lines_are_charged_with(spark: SparkSession, tmp_path: Path) 
     rejected = quarantine_of(spark, RequestLogs(str(logs)))
     out = tmp_path / "tables"
     outcome = made(spark, out, logs)
-    found = ({**row, "dt": date.fromisoformat(row["dt"])} for row in rows_in(out, GOLD_USAGE_1S))
+    found = [{**row, "dt": date.fromisoformat(row["dt"])} for row in rows_in(out, GOLD_USAGE_1S)]
+    assert {UNNAMED} == {row.pop("cluster_id") for row in found}
     assert expected == in_order(found)
     assert sorted(rejected.collect(), key=str) == stored(spark, out, QUARANTINE)
     assert 1 == outcome.quarantined
