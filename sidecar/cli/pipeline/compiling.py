@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from sidecar.demo.cache import cache_folder
+from sidecar.pipeline.kernels.sources import SOURCES
 
-_PACKAGE: Final = Path(__file__).parents[2]
-_SOURCES: Final = ("pipeline/kernels/*.py", "requestlog/*.py")
 _MODULE: Final = "sidecar.cli.pipeline.kernels"
 _NEEDED_BY: Final = {"silver": "parse", "usage": "parse", "replay": "replay"}
 _MOST_S: Final = 180.0
@@ -98,8 +97,8 @@ def _stamps(names: Iterable[str]) -> Mapping[str, Path]:
         folder = cache_folder(os.environ)
     except RuntimeError:  # a user without a home folder, as in containers
         return {}
-    files = sorted(file for pattern in _SOURCES for file in _PACKAGE.glob(pattern))
-    stats = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
-    own = (sys.version, version("numba"), os.environ.get("NUMBA_CACHE_DIR"), stats)
+    # What is compiled is stored beside the package, of which there may be several.
+    where = (__file__, os.environ.get("NUMBA_CACHE_DIR"))
+    own = (sys.version, version("numba"), where, SOURCES)
     key = hashlib.sha256(repr(own).encode()).hexdigest()[:12]
     return {name: folder / f"kernels-{key}-{name}" for name in names}

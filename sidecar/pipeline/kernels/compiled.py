@@ -18,20 +18,12 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 from numba import __version__ as version
 from numba import config, njit
 
+from sidecar.pipeline.kernels.sources import SOURCES
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _UNCOUNTED: Final[dict[str, Any]] = {"nogil": True, "_nrt": False}
 """Numba's runtime, which counts who uses an array, is left out."""
-
-
-def _sources() -> tuple[tuple[str, int, int], ...]:
-    here = Path(__file__).parent
-    files = sorted([*here.glob("*.py"), *here.parent.parent.joinpath("requestlog").glob("*.py")])
-    stats = ((file.name, file.stat()) for file in files)
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
-
-
-_SOURCES: Final = _sources()
 
 
 def _kept(made: Any) -> Any:  # noqa: ANN401  numba's own
@@ -41,7 +33,7 @@ def _kept(made: Any) -> Any:  # noqa: ANN401  numba's own
     """
     # As a version, since what follows it in the index is unpickled before stamps are compared, and
     # the classes of another release may be gone.
-    made._cache._cache_file._version = (version, _SOURCES)  # noqa: SLF001  there is no other way
+    made._cache._cache_file._version = (version, SOURCES)  # noqa: SLF001  there is no other way
     return made
 
 
