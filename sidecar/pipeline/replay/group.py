@@ -127,7 +127,11 @@ class _Track:
 
 
 class Replay:
-    """A group, replayed as it comes."""
+    """A group, replayed as it comes.
+
+    Attributes:
+        quota_type: of the group.
+    """
 
     def __init__(
         self, quota_type: str, windows: Windows, asked: Sequence[Asked], *, is_whole: bool = False
@@ -140,7 +144,7 @@ class Replay:
             asked: the scenarios.
             is_whole: whether all charges come in one part.
         """
-        self._quota_type = quota_type
+        self.quota_type = quota_type
         self._windows = windows
         self._is_whole = is_whole
         self._tracks = [
@@ -226,7 +230,7 @@ class Replay:
     def _rate(
         self, part: "_Part", track: _Track, charges: Charges, limit: Doubles
     ) -> ChargeResults:
-        is_fetch = self._quota_type == "fetch"
+        is_fetch = self.quota_type == "fetch"
         before = track.seen
         track.seen, seen = part.rates(charges, limit, before, takes_back=is_fetch)
         results = ChargeResults.none(limit.size)._replace(used=seen.rate, rate=seen.rate)
@@ -237,7 +241,7 @@ class Replay:
                 every, limit, track.every or before, takes_back=is_fetch
             )
             results = results._replace(rate=of_all.rate)
-        most_ms = self._windows.rate.window_ms if self._quota_type == "request" else LONG_MAX
+        most_ms = self._windows.rate.window_ms if self.quota_type == "request" else LONG_MAX
         waits(seen, limit, most_ms, results.wait_ms)
         return results
 

@@ -60,12 +60,10 @@ class _Received:
         self.peaks |= {(kind, shared_by): peak for kind, shared_by, peak in names.peaks}
         slots = [self._slots.setdefault(each, len(self._slots)) for each in names.slots]
         files = [self._files.setdefault(each, len(self._files)) for each in names.files]
-        found = records.copy()
-        if found.size:
-            found["slot"] = np.array(slots, np.int32)[records["slot"]]
-            offset = records["line"] & ((1 << LINE_BITS) - 1)
-            file = np.array(files, np.int64)[records["line"] >> LINE_BITS]
-            found["line"] = (file << LINE_BITS) | offset
+        if not records.size:
+            return records
+        found = _with_files(records, np.array(files, np.int64))
+        found["slot"] = np.array(slots, np.int32)[records["slot"]]
         return found
 
     def ordered(self, records: Records) -> tuple[Records, list[str]]:
@@ -73,10 +71,7 @@ class _Received:
         files = sorted(self._files)
         rank = np.zeros(len(files), np.int64)
         rank[[self._files[each] for each in files]] = np.arange(len(files))
-        found = records.copy()
-        offset = records["line"] & ((1 << LINE_BITS) - 1)
-        found["line"] = (rank[records["line"] >> LINE_BITS] << LINE_BITS) | offset
-        return found, files
+        return _with_files(records, rank), files
 
     def number_of(self, kind: int, name: str) -> int:
         """Of an entity, or of who shares a quota of this kind."""
@@ -169,15 +164,11 @@ class _SweptShard:
         """Replays what is left."""
         slots = self._received.slots
         if self._size:
-            columns, _ = self._columns(joined(self._pending))
-            for group in columns.groups():
-                key = int(columns.place[group.start]), int(columns.shared[group.start])
-                replay = self._open.pop(key, None) or self._replay(columns, group, is_whole=True)
-                replay.add(columns.group(group), columns.unknown(group))
-                yield from _summed(key, self._type_of(columns, group), slots, replay)
+            for key, replay in self._replayed(joined(self._pending), is_whole=True):
+                self._open.pop(key, None)
+                yield from _summed(key, slots, replay)
         for key, replay in self._open.items():
-            kind = slots.kind[np.flatnonzero(slots.shared == key[1])[0]]
-            yield from _summed(key, QUOTA_TYPES[int(kind)], slots, replay)
+            yield from _summed(key, slots, replay)
 
     def _replay_before(self, time_ms: int) -> None:
         """Replays charges of the largest groups, until half of those that may be held is left."""
@@ -191,29 +182,33 @@ class _SweptShard:
         is_chosen = np.zeros(sizes.size, np.bool_)
         is_chosen[largest[:enough]] = True
         chosen = is_early & is_chosen[group]
-        columns, _ = self._columns(taken(records, np.flatnonzero(chosen)))
-        for rows in columns.groups():
-            key = int(columns.place[rows.start]), int(columns.shared[rows.start])
-            if key not in self._open:
-                self._open[key] = self._replay(columns, rows, is_whole=False)
-            self._open[key].add(columns.group(rows), columns.unknown(rows))
+        early = taken(records, np.flatnonzero(chosen))
+        self._open.update(self._replayed(early, is_whole=False))
         left = taken(records, np.flatnonzero(~chosen))
         self._pending, self._size = [left], left.size
         # Where all is of one moment, more is held: it can't be replayed yet.
         self._most = max(self._sweep.most_held, left.size * 2)
 
-    def _columns(self, records: Records) -> tuple[Columns, list[str]]:
-        ordered, files = self._received.ordered(records)
-        return Columns.of(ordered, self._received.slots), files
+    def _replayed(
+        self, records: Records, *, is_whole: bool
+    ) -> Iterator[tuple[tuple[int, int], Replay]]:
+        """Place and sharer of each group, and its replay with these charges in it.
 
-    def _replay(self, columns: Columns, rows: slice, *, is_whole: bool) -> Replay:
-        kind = int(columns.slots.kind[columns.slot[rows.start]])
-        shared_by = columns.slots.names[int(columns.shared[rows.start])]
-        asked = self._sweep.asked(kind, shared_by, self._received)
-        return Replay(QUOTA_TYPES[kind], self._sweep.windows, asked, is_whole=is_whole)
-
-    def _type_of(self, columns: Columns, rows: slice) -> str:
-        return columns.slots.type_of(int(columns.slot[rows.start]))
+        Args:
+            records: of some groups.
+            is_whole: whether those that are not open come in this part alone.
+        """
+        ordered, _ = self._received.ordered(records)
+        columns = Columns.of(ordered, self._received.slots)
+        for rows in columns.groups():
+            key = int(columns.place[rows.start]), int(columns.shared[rows.start])
+            replay = self._open.get(key)
+            if replay is None:
+                kind = int(columns.slots.kind[columns.slot[rows.start]])
+                asked = self._sweep.asked(kind, columns.slots.names[key[1]], self._received)
+                replay = Replay(QUOTA_TYPES[kind], self._sweep.windows, asked, is_whole=is_whole)
+            replay.add(columns.group(rows), columns.unknown(rows))
+            yield key, replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,13 +260,11 @@ def _rows(batches: Batches) -> Iterator[tuple[int, int, Names, Records]]:
             yield shard, since, NAMES.decode(names[at].as_buffer()), found
 
 
-def _summed(
-    key: tuple[int, int], quota_type: str, slots: Slots, replay: Replay
-) -> Iterator[tuple[object, ...]]:
+def _summed(key: tuple[int, int], slots: Slots, replay: Replay) -> Iterator[tuple[object, ...]]:
     place, shared = key
     for each in replay.summed():
         yield (
-            *(day_of(place), broker_of(place), quota_type),
+            *(day_of(place), broker_of(place), replay.quota_type),
             *(slots.names[each.whose], slots.names[shared]),
             *(each.algorithm, each.scenario.name, None if np.isnan(each.last) else each.last),
             *each.counts,
@@ -299,6 +292,14 @@ def _compared(
         *(found.rate, found.wait_ms, ~found.refused),
         charges["told_ms"],
     ]
+
+
+def _with_files(records: Records, number: Longs) -> Records:
+    """The records with other numbers of their files."""
+    found = records.copy()
+    offset = records["line"] & ((1 << LINE_BITS) - 1)
+    found["line"] = (number[records["line"] >> LINE_BITS] << LINE_BITS) | offset
+    return found
 
 
 def _numbers(place: Longs, shared: Longs) -> Longs:
