@@ -9,7 +9,6 @@ that the glob means; ``paths`` finds the broker of each.
 
 import errno
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import BufferedIOBase
@@ -26,7 +25,6 @@ from sidecar.pipeline.ingest.paths import (
     RequestLogsError,
     Zones,
     broker_and_place,
-    broker_of,
     glob,
     patterns_of,
 )
@@ -66,10 +64,11 @@ def log_files(
                 * bool(address.store)
             )
         )
-    files = []
+    files, below = [], []
     named = set()
     for where, info in found:
-        broker, of_path = broker_of(where, patterns), cluster_of(where, patterns)
+        broker, place = broker_and_place(where, patterns)
+        of_path = cluster_of(where, patterns)
         named.add(of_path)
         if cluster is None or of_path in (None, cluster):
             files.append(
@@ -83,24 +82,28 @@ def log_files(
                     cluster=of_path or cluster or UNNAMED,
                 )
             )
+            below.append(where[place:])
     if not files:
         others = ", ".join(sorted(filter(None, named)))
         raise ClusterError(f"{address}: the paths name the clusters {others}, and not {cluster}")
     if cluster is None:
-        _refuse_alike(files, patterns)
+        _refuse_alike(files, below)
     return tuple(files)
 
 
-def _refuse_alike(files: Iterable[LogFile], patterns: Iterable[re.Pattern[str]]) -> None:
+def _refuse_alike(files: Iterable[LogFile], below: Iterable[str]) -> None:
     """Refuses what may well be two brokers of two clusters: a/broker-3/x.log and b/broker-3/x.log.
 
     Folders of days look like it too; there ``--cluster-id`` says that it is one cluster.
+
+    Args:
+        files: of all brokers.
+        below: what follows the broker's id in the path of each.
     """
     seen: dict[tuple[int, str], str] = {}
-    for file in files:
+    for file, rest in zip(files, below, strict=True):
         if file.cluster == UNNAMED:
-            _, place = broker_and_place(file.path, patterns)
-            before = seen.setdefault((file.broker, file.path[place:]), file.path)
+            before = seen.setdefault((file.broker, rest), file.path)
             if before != file.path:
                 raise ClusterError(
                     f"{before} and {file.path} are both of a broker {file.broker}: of one cluster,"
