@@ -63,7 +63,7 @@ def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
         ]
     finally:
         spark.stop()
-    page = report(read_tables(_out(once)), datetime.now(UTC))
+    page = report(read_tables(pinned(Folder.of(_out(once)))), datetime.now(UTC))
     (out / "report.html").write_text(page, encoding="utf-8")
     return checks
 

@@ -194,22 +194,25 @@ def write_report(out: str, page: Path | None = None, cluster: str | None = None)
         Where it is; None where nothing was written, since the tables are in object storage.
     """
     from sidecar.pipeline.report import contents, report  # noqa: PLC0415 - as above
-    from sidecar.pipeline.report.reading import clusters_in, read_tables  # noqa: PLC0415 - as above
+    from sidecar.pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
+    from sidecar.pipeline.tables.commits import newest  # noqa: PLC0415 - as above
     from sidecar.pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
     from sidecar.pipeline.tables.schemas import UNNAMED  # noqa: PLC0415 - as above
 
-    here = Folder.of(out).here
+    folder = Folder.of(out)
+    here = folder.here
     page = page or (None if here is None else here / "report.html")
     if page is None:
         return None
-    now = datetime.now(UTC)
-    clusters = [cluster] if cluster is not None else clusters_in(out) or [UNNAMED]
+    # Of one version, whatever is committed meanwhile.
+    tables, now = newest(folder), datetime.now(UTC)
+    clusters = [cluster] if cluster is not None else tables.clusters() or [UNNAMED]
     pages = {each: page.with_stem(f"{page.stem}-{each}") for each in clusters}
     if len(clusters) == 1:
         pages = dict.fromkeys(clusters, page)
     for each, path in pages.items():
         name = None if each == UNNAMED else each
-        write_file(path, report(read_tables(out, each), now, name))
+        write_file(path, report(read_tables(tables, each), now, name))
     if len(clusters) > 1:
         write_file(page, contents({each: path.name for each, path in pages.items()}, now))
     return page

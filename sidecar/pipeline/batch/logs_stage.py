@@ -33,10 +33,9 @@ def usage_of_logs(run: Run, logs: RequestLogs) -> None:
     # Of a day that is there, which these logs have no answered request of, they have the end alone.
     answered = {date.fromisoformat(day) for report in reports for day in report.days}
     left_out = set(store.days_of(GOLD_USAGE_1S)) - answered
-    files = files_of(reports, GOLD_USAGE_1S)
-    ends = [file for file in files if day_of(GOLD_USAGE_1S, file) in left_out]
-    store.add(GOLD_USAGE_1S, [file for file in files if file not in ends])
-    store.leave_out(GOLD_USAGE_1S, ends)
+    days = [(day_of(GOLD_USAGE_1S, file), file) for file in files_of(reports, GOLD_USAGE_1S)]
+    store.add(GOLD_USAGE_1S, [file for day, file in days if day not in left_out])
+    store.leave_out(GOLD_USAGE_1S, (file for day, file in days if day in left_out))
     quarantine(run, reports, parts)
     if not store.written_days(GOLD_USAGE_1S):
         raise NoneReadError(none_read(logs, reports))

@@ -24,8 +24,7 @@ import pyarrow.dataset as ds
 from sidecar.pipeline.report.rows import ReportError, Row
 from sidecar.pipeline.report.times import bucket_s
 from sidecar.pipeline.tables.arrow import arrow_schema
-from sidecar.pipeline.tables.commits import Pinned, newest
-from sidecar.pipeline.tables.folder import Folder
+from sidecar.pipeline.tables.commits import Pinned
 from sidecar.pipeline.tables.parquet_files import day_of
 from sidecar.pipeline.tables.schemas import (
     GOLD_DISK_FORECAST,
@@ -56,24 +55,14 @@ _AHEAD: Final = {"batch_readahead": 1, "fragment_readahead": 1}
 """Files are small, and all that Arrow reads ahead stays in memory."""
 
 
-def clusters_in(out: str) -> list[str]:
-    """The clusters that the tables have rows of.
-
-    Raises:
-        SidecarError: the store can't be reached, or the tables are of another version.
-    """
-    return newest(Folder.of(out)).clusters()
-
-
-def read_tables(out: str, cluster: str = UNNAMED) -> dict[str, list[Row]]:
+def read_tables(tables: Pinned, cluster: str = UNNAMED) -> dict[str, list[Row]]:
     """Rows of a cluster in each table that is there, as ``report`` takes them.
 
     Raises:
         ReportError: there is no table at all, or one can't be read.
         SidecarError: the store can't be reached, or the tables are of another version.
     """
-    folder = Folder.of(out)
-    tables = newest(folder)
+    out = tables.folder
     try:
         found = {
             table.name: read(_dataset(tables, table, cluster, days))

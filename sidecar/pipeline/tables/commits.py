@@ -26,7 +26,7 @@ Source: Delta's protocol, sections on transaction identifiers and on add; deltal
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -103,7 +103,7 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """Tables that belong together.
+    """Tables that belong together; each is opened once, when it is first looked at.
 
     Attributes:
         folder: with the tables.
@@ -114,24 +114,29 @@ class Pinned:
     folder: Folder
     number: int
     versions: Mapping[str, int]
+    _there: dict[str, "tuple[DeltaTable | None, Sequence[Written]]"] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
-    def files(self, table: Table) -> list[Written]:
+    def files(self, table: Table) -> Sequence[Written]:
         """The files of a table, of all clusters; none where it isn't there."""
-        version = self.versions.get(table.name)
-        if version is None:
-            return []
-        return _files(_opened(self.folder, table, version), table)
+        return self._looked_at(table)[1]
 
     def clusters(self) -> list[str]:
         """Whose rows there are, in any table."""
-        there = (table for table in TABLES if table.name in self.versions)
-        return sorted({file.cluster for table in there for file in self.files(table)})
+        return sorted({file.cluster for table in TABLES for file in self.files(table)})
 
     def has_written(self, table: Table, cluster: str) -> bool:
         """Whether a run has ever written a cluster's rows of a table, were there none."""
-        version = self.versions.get(table.name)
-        opened = None if version is None else _opened(self.folder, table, version)
+        opened, _ = self._looked_at(table)
         return opened is not None and opened.transaction_version(_APP + cluster) is not None
+
+    def _looked_at(self, table: Table) -> "tuple[DeltaTable | None, Sequence[Written]]":
+        if table.name not in self._there:
+            version = self.versions.get(table.name)
+            opened = None if version is None else _opened(self.folder, table, version)
+            self._there[table.name] = opened, _files(opened, table)
+        return self._there[table.name]
 
 
 def pinned(folder: Folder) -> Pinned:

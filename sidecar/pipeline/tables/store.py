@@ -50,15 +50,16 @@ class Store:
     """Reads and writes a cluster's rows of the tables, in one run.
 
     Attributes:
+        spark: whose tasks read and write them.
         before: the tables with which the run began.
         cluster: whose rows they are.
     """
 
-    __slots__ = ("_kept", "_new", "_run", "_spark", "_superseded", "before", "cluster")
+    __slots__ = ("_kept", "_new", "_run", "_superseded", "before", "cluster", "spark")
 
     def __init__(self, spark: "SparkSession", before: Pinned, cluster: str = UNNAMED) -> None:
         self.cluster = cluster
-        self._spark = spark
+        self.spark = spark
         self.before = before
         self._run = uuid4().hex[:12]
         self._kept: dict[Table, list[Written]] = {}
@@ -111,7 +112,7 @@ class Store:
     def read(self, table: Table, days: Iterable[date] | None = None) -> "DataFrame":
         """A table as it will be once the run has committed; empty when there is none."""
         files = self.files(table, days)
-        return rows_of(self._spark, table, files)
+        return rows_of(self.spark, table, files)
 
     def rows(self, table: Table) -> int:
         """How many rows this run has written of a table."""
@@ -169,10 +170,6 @@ class Store:
             if table in self._new and (not table.partitions or self._new[table].days)
         ]
 
-    def merged(self, written: Sequence[tuple[Target, list[Written]]]) -> list[list[Written]]:
-        """Small files brought together, of any cluster; raises as ``parquet_files.merged``."""
-        return merged(self._spark, written)
-
     def change(self, table: Table, files: list[Written]) -> Change:
         """What puts files in place of what was."""
         days = [day.isoformat() for day in sorted(self._new[table].days)]
@@ -220,7 +217,7 @@ def commit_all(stores: Sequence[Store], by: str, at: datetime) -> Pinned:
         SidecarError: it can't be done; nothing is replaced.
     """
     written = [(store, *one) for store in stores for one in store.written_files()]
-    files = stores[0].merged([(target, some) for _, target, some in written])
+    files = merged(stores[0].spark, [(target, some) for _, target, some in written])
     changes = [
         store.change(target.table, some)
         for (store, target, _), some in zip(written, files, strict=True)

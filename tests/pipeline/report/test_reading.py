@@ -8,6 +8,8 @@ import pytest
 from sidecar.pipeline.report import ReportError, reading, report
 from sidecar.pipeline.report.reading import read_tables
 from sidecar.pipeline.report.usage import others_in, tenant
+from sidecar.pipeline.tables.commits import Pinned, newest
+from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import (
     GOLD_RECOMMENDATION,
     GOLD_REPLAY,
@@ -18,6 +20,10 @@ from sidecar.pipeline.tables.schemas import (
 from tests.pipeline.build import committed
 
 START = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
+
+
+def tables_in(out: Path) -> Pinned:
+    return newest(Folder.of(str(out)))
 
 
 def write_usage(out: Path, seconds: int) -> None:
@@ -46,7 +52,7 @@ def test_usage_is_summed_up(tmp_path: Path) -> None:
     """An hour over midnight is read as windows of 10 s; sums stay, one lower bound is enough."""
     write_usage(tmp_path, 3600)
     rows = sorted(
-        read_tables(str(tmp_path))["gold_usage_1s"], key=lambda row: str(row["window_start"])
+        read_tables(tables_in(tmp_path))["gold_usage_1s"], key=lambda row: str(row["window_start"])
     )
     assert 360 == len(rows)
     expected = {
@@ -70,7 +76,7 @@ def test_a_table_has_its_days(tmp_path: Path) -> None:
     day = date(2026, 1, 15)
     rows = [{"dt": day - timedelta(days=ago), "entity": str(ago)} for ago in (0, 6, 7)]
     committed(tmp_path, GOLD_RECOMMENDATION, *rows)
-    found = read_tables(str(tmp_path))["gold_recommendation"]
+    found = read_tables(tables_in(tmp_path))["gold_recommendation"]
     assert [(day - timedelta(days=6), "6"), (day, "0")] == sorted(
         (row["dt"], row["entity"]) for row in found
     )
@@ -84,7 +90,7 @@ def test_what_was_replaced_is_not_read(tmp_path: Path) -> None:
         committed(tmp_path, GOLD_RECOMMENDATION, {"dt": day, "entity": run}, run=run)
     committed(tmp_path, GOLD_RECOMMENDATION, {"dt": day, "entity": "us"}, cluster="us")
     for cluster, expected in (("default", "second"), ("us", "us"), ("eu", None)):
-        found = read_tables(str(tmp_path), cluster)["gold_recommendation"]
+        found = read_tables(tables_in(tmp_path), cluster)["gold_recommendation"]
         assert ([] if expected is None else [expected]) == [row["entity"] for row in found]
 
 
@@ -116,7 +122,7 @@ def test_of_very_many_tenants_the_rest_are_one(
         for second in (0, 1)
     ]
     committed(tmp_path, GOLD_USAGE_1S, *rows)
-    found = read_tables(str(tmp_path))["gold_usage_1s"]
+    found = read_tables(tables_in(tmp_path))["gold_usage_1s"]
     sums = {(tenant(row), row["quota_type"]): row["amount"] for row in found if row["events"]}
     assert {
         ("ann", "produce"),
@@ -163,7 +169,7 @@ def test_of_a_replay_the_busiest_and_the_longest_waits(
     ]
     nothing = {**rows[-3], "shared_by": "c", "scenario": "in force", "quota": None}
     committed(tmp_path, GOLD_REPLAY, *rows, nothing)
-    found = read_tables(str(tmp_path))["gold_replay"]
+    found = read_tables(tables_in(tmp_path))["gold_replay"]
     assert [
         ("a", "=1"),
         ("a", "=1"),
@@ -190,7 +196,7 @@ def test_of_a_volume_the_ends_of_each_time(tmp_path: Path, monkeypatch: pytest.M
         for at, available in enumerate((50, 20, None, 70, 40, 60))
     ]
     committed(tmp_path, SILVER_VOLUME, *rows)
-    found = read_tables(str(tmp_path))["silver_volume"]
+    found = read_tables(tables_in(tmp_path))["silver_volume"]
     assert [(1, 20), (1, 70), (2, 20), (2, 70)] == sorted(
         (row["broker"], row["available_bytes"]) for row in found
     )
@@ -201,16 +207,16 @@ def test_lines_that_cant_be_read_are_counted(tmp_path: Path) -> None:
     line = {"src_file": "broker-1.log", "kind": "torn", "reason": "it is torn off"}
     committed(tmp_path, QUARANTINE, *[line] * 5, {**line, "kind": "long"})
     assert {("torn", 5), ("long", 1)} == {
-        (row["kind"], row["lines"]) for row in read_tables(str(tmp_path))["quarantine"]
+        (row["kind"], row["lines"]) for row in read_tables(tables_in(tmp_path))["quarantine"]
     }
 
 
 def test_no_tables_are_refused(tmp_path: Path) -> None:
     """The message has the command that makes them; an empty table counts as none."""
     with pytest.raises(ReportError, match="pipeline run"):
-        read_tables(str(tmp_path))
+        read_tables(tables_in(tmp_path))
     committed(tmp_path, QUARANTINE)
-    assert {"quarantine": []} == read_tables(str(tmp_path))
+    assert {"quarantine": []} == read_tables(tables_in(tmp_path))
 
 
 def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
@@ -219,4 +225,4 @@ def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     for file in (tmp_path / "gold_replay").rglob("*.parquet"):
         file.write_bytes(b"no Parquet at all")
     with pytest.raises(ReportError, match="can't be read"):
-        read_tables(str(tmp_path))
+        read_tables(tables_in(tmp_path))
