@@ -9,14 +9,19 @@ JVM"]``.
 """
 
 import re
-import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
+
+from benchmarks.pipeline.polled import (
+    Polled,
+    Process,
+    memory_bytes,
+    processes,
+    proportional_bytes,
+)
 
 _CHECK_S: Final = 0.5
 _EXECUTOR: Final = re.compile(r"CoarseGrainedExecutorBackend.*--executor-id\0(\d+)")
@@ -24,14 +29,7 @@ DRIVERS_JAVA: Final = "driver's JVM"
 DRIVERS_PYTHON: Final = "driver's Python"
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    pid: int
-    parent: int
-    command: str
-
-
-class Roles:
+class Roles(Polled):
     """Polls twice a second, from entry to exit.
 
     Attributes:
@@ -41,81 +39,50 @@ class Roles:
 
     def __init__(self, pid: int) -> None:
         """Of the driver's Python."""
+        super().__init__(self._measure, _CHECK_S)
         self.peak_bytes: Counter[str] = Counter()
         self._pid = pid
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="roles", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._end.wait(_CHECK_S):
-            for role, size in self._sizes().items():
-                self.peak_bytes[role] = max(self.peak_bytes[role], size)
+    def _measure(self) -> None:
+        for role, size in self._sizes().items():
+            self.peak_bytes[role] = max(self.peak_bytes[role], size)
 
     def _sizes(self) -> Counter[str]:
-        there = {each.pid: each for each in _processes()}
+        there = {each.pid: each for each in processes()}
+        commands = {pid: _command(pid) for pid in there}
         sizes: Counter[str] = Counter()
-        for process in there.values():
-            if process.pid == self._pid:
-                sizes[DRIVERS_PYTHON] += _highest(process.pid)
-            elif process.parent == self._pid and "SparkSubmit" in process.command:
-                sizes[DRIVERS_JAVA] += _highest(process.pid)
-            elif found := _EXECUTOR.search(process.command):
-                sizes[f"executor {found[1]}, JVM"] += _highest(process.pid)
-                sizes[f"executor {found[1]}, both"] += _resident(process.pid)
-            elif (executor := _executor_of(process, there)) is not None:
-                shared = _proportional(process.pid)
+        for pid, process in there.items():
+            if pid == self._pid:
+                sizes[DRIVERS_PYTHON] += _highest(pid)
+            elif process.parent == self._pid and "SparkSubmit" in commands[pid]:
+                sizes[DRIVERS_JAVA] += _highest(pid)
+            elif found := _EXECUTOR.search(commands[pid]):
+                sizes[f"executor {found[1]}, JVM"] += _highest(pid)
+                sizes[f"executor {found[1]}, both"] += memory_bytes(pid, "status", "VmRSS:")
+            elif (executor := _executor_of(process, there, commands)) is not None:
+                shared = proportional_bytes(pid)
                 sizes[f"executor {executor}, Python"] += shared
                 sizes[f"executor {executor}, both"] += shared
         return sizes
 
 
-def _executor_of(process: _Process, there: dict[int, _Process]) -> str | None:
+def _executor_of(
+    process: Process, there: Mapping[int, Process], commands: Mapping[int, str]
+) -> str | None:
     """Whose worker it is; None where it is nobody's."""
-    above: _Process | None = process
+    above: Process | None = process
     while above is not None:
-        if found := _EXECUTOR.search(above.command):
+        if found := _EXECUTOR.search(commands[above.pid]):
             return found[1]
         above = there.get(above.parent)
     return None
 
 
-def _processes() -> Iterator[_Process]:
-    for folder in Path("/proc").glob("[0-9]*"):
-        # One that has just ended has no file.
-        with suppress(OSError):
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            command = (folder / "cmdline").read_bytes().decode(errors="replace")
-            yield _Process(int(folder.name), parent, command)
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    return ""
 
 
 def _highest(pid: int) -> int:
-    return _kilobytes(Path(f"/proc/{pid}/status"), "VmHWM:")
-
-
-def _resident(pid: int) -> int:
-    return _kilobytes(Path(f"/proc/{pid}/status"), "VmRSS:")
-
-
-def _proportional(pid: int) -> int:
-    return _kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:")
-
-
-def _kilobytes(file: Path, name: str) -> int:
-    with suppress(OSError):
-        for line in file.read_text().splitlines():
-            if line.startswith(name):
-                return int(line.split()[1]) * 1024
-    return 0
+    return memory_bytes(pid, "status", "VmHWM:")
