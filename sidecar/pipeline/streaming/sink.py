@@ -32,7 +32,8 @@ from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.silver.request_writer import with_day
 from sidecar.pipeline.streaming.positions import Positions, State
 from sidecar.pipeline.streaming.stored_positions import StoredPositions
-from sidecar.pipeline.tables.commits import STREAMS, append, compact, newest, upkeep
+from sidecar.pipeline.tables.commits import STREAMS, append, newest, upkeep
+from sidecar.pipeline.tables.delta import compact
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import (
     REPORTS,

@@ -1,4 +1,4 @@
-"""The one place where tables are committed: all that a run has written, or none of it.
+"""The one place that decides what is committed: all that a run has written, or none of it.
 
 Each table is a Delta table, and each of those has commits of its own. So a run first makes its
 record, ``_commits/00000000000000000007.json``, which has all that is to be committed. The record is
@@ -19,10 +19,8 @@ and the manifest says silver_request 12, gold_usage_1s 9. Killed after the first
 
 Delta-rs lets through what would double rows: a day that two writers add, an overwrite beside an
 append, a transaction that was there already, a file that is not there. Against that: the record's
-one step, ``max_commit_retries=0`` (a commit is of the version that was read, or refused), the
-transaction's number, and a look at each file before the record is made.
-
-Source: Delta's protocol, sections on transaction identifiers and on add; deltalake 1.6.
+one step, commits of the version that was read alone (``delta``), the transaction's number, and a
+look at each file before the record is made.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,10 +32,11 @@ import msgspec
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.runtime.object_storage import storage_failures
-from sidecar.pipeline.tables.arrow import arrow_schema
+from sidecar.pipeline.tables import delta
+from sidecar.pipeline.tables.delta import OtherFormatError
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import NotWrittenError, Written
-from sidecar.pipeline.tables.schemas import CLUSTER_ID, TABLES, UNNAMED, Table
+from sidecar.pipeline.tables.schemas import TABLES, UNNAMED, Table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -51,22 +50,12 @@ _FORMAT: Final = 2
 """Of the record, the manifest and the tables' columns; another one is refused."""
 _APP: Final = "throttle-sidecar/"
 """Before a cluster's name: the transactions of a table are of each cluster for itself."""
-_CONFIGURATION: Final = {"delta.checkpointInterval": "20"}
-_COMPACTED_BYTES: Final = 1 << 27
 _BY_NAME: Final = {table.name: table for table in TABLES}
 _T = TypeVar("_T")
 
 
 class OutdatedError(SidecarError):
     """Another run has committed since this one began."""
-
-
-class BesideError(SidecarError):
-    """Somebody else has committed to a table in the same moment."""
-
-
-class OtherFormatError(SidecarError):
-    """The tables were written by another version of this program."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -134,8 +123,8 @@ class Pinned:
     def _looked_at(self, table: Table) -> "tuple[DeltaTable | None, Sequence[Written]]":
         if table.name not in self._there:
             version = self.versions.get(table.name)
-            opened = None if version is None else _opened(self.folder, table, version)
-            self._there[table.name] = opened, _files(opened, table)
+            opened = None if version is None else delta.opened_table(self.folder, table, version)
+            self._there[table.name] = opened, delta.files_in(opened, table)
         return self._there[table.name]
 
 
@@ -164,7 +153,7 @@ def newest(folder: Folder) -> Pinned:
     now = pinned(folder)
     if STREAMS not in folder.names():
         return now
-    there = {table.name: _opened(folder, table) for table in TABLES}
+    there = {table.name: delta.opened_table(folder, table) for table in TABLES}
     versions = {name: opened.version() for name, opened in there.items() if opened is not None}
     return Pinned(folder, 0, versions)
 
@@ -257,25 +246,12 @@ def append(
         Whether it was added; False: it had been before.
     """
     with storage_failures(str(folder)):
-        opened = _opened(folder, table)
+        opened = delta.opened_table(folder, table)
         known = None if opened is None else opened.transaction_version(transaction[0])
         if known is not None and known >= transaction[1]:
             return False
-        _commit(folder, opened, _Commit(table, files, None, transaction, at))
+        delta.commit_to(folder, opened, delta.TableCommit(table, files, None, transaction, at))
         return True
-
-
-def compact(folder: Folder, table: Table) -> None:
-    """Brings small files of a stream together, those that its batches have added."""
-    from deltalake import CommitProperties  # noqa: PLC0415 - of the driver alone
-
-    opened = _opened(folder, table)
-    if opened is not None:
-        with storage_failures(str(folder)):
-            opened.optimize.compact(
-                target_size=_COMPACTED_BYTES,
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )
 
 
 def upkeep(tables: Pinned, names: Iterable[str], retained: timedelta) -> None:
@@ -288,18 +264,10 @@ def upkeep(tables: Pinned, names: Iterable[str], retained: timedelta) -> None:
     """
     folder = tables.folder
     for name in names:
-        opened = _opened(folder, _BY_NAME[name])
+        opened = delta.opened_table(folder, _BY_NAME[name])
         if opened is None:
             continue
-        with storage_failures(str(folder)):
-            opened.vacuum(
-                retention_hours=int(retained.total_seconds() // 3600),
-                dry_run=False,
-                enforce_retention_duration=False,
-                full=True,
-                keep_versions=[tables.versions[name]] if name in tables.versions else None,
-            )
-            opened.cleanup_metadata()
+        delta.clean(opened, retained, tables.versions.get(name))
     for record in folder.names(RECORDS)[:-1]:
         folder.remove(f"{RECORDS}/{record}")
 
@@ -310,146 +278,19 @@ def _finished(before: Pinned, record: _Record) -> Pinned:
     with storage_failures(str(folder)):
         for change in record.changes:
             table = _BY_NAME[change.table]
-            opened = _opened(folder, table)
+            opened = delta.opened_table(folder, table)
             app = _APP + change.cluster
             known = None if opened is None else opened.transaction_version(app)
             if opened is None or known is None or known < record.number:
-                replaced = _Replaced(change.cluster, change.days)
-                made = _Commit(table, change.files, replaced, (app, record.number), record.at)
-                opened = _commit(folder, opened, made)
+                replaced = delta.Replaced(change.cluster, change.days)
+                made = delta.TableCommit(
+                    table, change.files, replaced, (app, record.number), record.at
+                )
+                opened = delta.commit_to(folder, opened, made)
             versions[table.name] = opened.version()
     manifest = _Manifest(_FORMAT, record.number, record.by, record.at, versions)
     folder.replace(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
     return Pinned(folder, record.number, versions)
-
-
-@dataclass(frozen=True, slots=True)
-class _Replaced:
-    """The rows of a table that a commit replaces: a cluster's, of some days; None: of all."""
-
-    cluster: str
-    days: Sequence[str] | None
-
-    def filters(self) -> list[tuple[str, str, str | list[str]]]:
-        of_cluster: tuple[str, str, str | list[str]] = (CLUSTER_ID.name, "=", self.cluster)
-        return [of_cluster] if self.days is None else [of_cluster, ("dt", "in", list(self.days))]
-
-
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """A commit to a table.
-
-    Attributes:
-        table: that is committed to.
-        files: that are added.
-        replaced: the rows that they replace; None: none.
-        transaction: the number of an app's.
-        at: when, UTC.
-    """
-
-    table: Table
-    files: Sequence[Written]
-    replaced: _Replaced | None
-    transaction: tuple[str, int]
-    at: datetime
-
-
-def _commit(folder: Folder, opened: "DeltaTable | None", made: _Commit) -> "DeltaTable":
-    """Commits to a table, which is made if it isn't there."""
-    from deltalake import (  # noqa: PLC0415 - of the driver alone
-        CommitProperties,
-        DeltaTable,
-        Schema,
-        Transaction,
-    )
-    from deltalake.exceptions import CommitFailedError  # noqa: PLC0415 - as above
-    from deltalake.transaction import (  # noqa: PLC0415 - as above
-        AddAction,
-        create_table_with_add_actions,
-    )
-
-    table = made.table
-    actions = [
-        AddAction(
-            path=file.path,
-            size=file.bytes,
-            partition_values=dict(zip(table.folders, file.values, strict=True)),
-            modification_time=int(made.at.timestamp() * 1000),
-            data_change=True,
-            stats=msgspec.json.encode({"numRecords": file.rows}).decode(),
-        )
-        for file in made.files
-    ]
-    properties = CommitProperties(
-        app_transactions=[Transaction(*made.transaction)], max_commit_retries=0
-    )
-    schema = Schema.from_arrow(arrow_schema(table.stored))
-    if opened is None:
-        create_table_with_add_actions(
-            folder.uri(table.name),
-            schema,
-            actions,
-            mode="error",
-            partition_by=list(table.folders),
-            description=table.meaning,
-            configuration=_CONFIGURATION,
-            storage_options=folder.options,
-            commit_properties=properties,
-        )
-        return DeltaTable(folder.uri(table.name), storage_options=folder.options)
-    try:
-        opened.create_write_transaction(
-            [*actions],
-            "append" if made.replaced is None else "overwrite",
-            schema,
-            list(table.folders),
-            partition_filters=None if made.replaced is None else made.replaced.filters(),
-            commit_properties=properties,
-        )
-    except CommitFailedError as error:
-        raise BesideError(
-            f"{folder.uri(table.name)}: somebody else has committed to it at this moment: run the"
-            " command again, which finishes what this one has begun"
-        ) from error
-    opened.update_incremental()
-    return opened
-
-
-def _opened(folder: Folder, table: Table, version: int | None = None) -> "DeltaTable | None":
-    """A table; None where there is none."""
-    from deltalake import DeltaTable  # noqa: PLC0415 - of the driver alone
-    from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415 - as above
-
-    with storage_failures(str(folder)):
-        try:
-            opened = DeltaTable(
-                folder.uri(table.name), version=version, storage_options=folder.options
-            )
-        except TableNotFoundError:
-            return None
-    # A stream's tables have no manifest that would say so.
-    if [field.name for field in opened.schema().fields] != [one.name for one in table.stored]:
-        raise _other_format(folder, f"{table.name} has other columns than this one's")
-    return opened
-
-
-def _files(opened: "DeltaTable | None", table: Table) -> list[Written]:
-    if opened is None:
-        return []
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
-    actions = pa.table(opened.get_add_actions(flatten=True))
-    values = [actions[f"partition.{name}"].to_pylist() for name in table.folders]
-    return [
-        Written(path, tuple(map(str, of_partition)), rows, size)
-        for path, rows, size, *of_partition in zip(
-            actions["path"].to_pylist(),
-            actions["num_records"].to_pylist(),
-            actions["size_bytes"].to_pylist(),
-            *values,
-            strict=True,
-        )
-    ]
 
 
 def _refuse_missing(folder: Folder, change: Change) -> None:
@@ -486,15 +327,7 @@ def _decoded(folder: Folder, text: bytes, kind: type[_T]) -> _T:
             return msgspec.convert(found, kind)
     except (msgspec.MsgspecError, AttributeError) as error:
         raise OtherFormatError(f"{folder}/{MANIFEST} can't be read: {error}") from error
-    raise _other_format(folder, f"format {found.get('format')}; this one has {_FORMAT}")
-
-
-def _other_format(folder: Folder, how: str) -> OtherFormatError:
-    return OtherFormatError(
-        f"{folder} has tables of another version of this program ({how}). Make them again from the"
-        " logs, in a folder of their own:"
-        " `throttle-sidecar pipeline run --request-logs PATH --out DIR`"
-    )
+    raise delta.other_format(folder, f"format {found.get('format')}; this one has {_FORMAT}")
 
 
 def _last(folder: Folder) -> int | None:

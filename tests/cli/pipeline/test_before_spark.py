@@ -17,7 +17,7 @@ from sidecar.cli.pipeline.before_spark import (
 )
 from sidecar.cli.pipeline.job_options import JobOptions
 from sidecar.errors import SettingsError
-from sidecar.pipeline.tables.commits import OtherFormatError
+from sidecar.pipeline.tables.delta import OtherFormatError
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.lease import LockedError, leased
 from sidecar.pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S, SILVER_REQUEST

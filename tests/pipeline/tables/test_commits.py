@@ -10,23 +10,21 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from sidecar.pipeline.tables import commits
+from sidecar.pipeline.tables import delta
 from sidecar.pipeline.tables.commits import (
-    BesideError,
     Change,
-    OtherFormatError,
     OutdatedError,
     Pinned,
     append,
     begin,
     commit,
-    compact,
     newest,
     pinned,
     recovered,
     upkeep,
     withdraw,
 )
+from sidecar.pipeline.tables.delta import BesideError, OtherFormatError, compact
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import NotWrittenError, Written
 from sidecar.pipeline.tables.schemas import DIM_TOPIC, GOLD_DISK_FORECAST, SILVER_VOLUME, Table
@@ -95,7 +93,7 @@ def killed_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[b
             (Folder, "create"),
             (Folder, "replace"),
             (Folder, "remove"),
-            (commits, "_commit"),
+            (delta, "commit_to"),
         ):
             patch.setattr(owner, name, stepping(getattr(owner, name)))
         try:
@@ -282,14 +280,14 @@ def test_of_two_who_add_the_same_batch_one_does(
     """Both have looked before either has committed."""
     folder = stream_folder(tmp_path)
     append(folder, SILVER_VOLUME, batch(tmp_path, 0, 20), ("stream", 0), NOW)
-    inner = commits._commit
+    inner = delta.commit_to
 
     def beaten(*args: Any) -> DeltaTable:
         monkeypatch.undo()
         assert append(folder, SILVER_VOLUME, batch(tmp_path, 1, 20), ("stream", 1), NOW)
         return inner(*args)
 
-    monkeypatch.setattr(commits, "_commit", beaten)
+    monkeypatch.setattr(delta, "commit_to", beaten)
     with pytest.raises(BesideError):
         append(folder, SILVER_VOLUME, batch(tmp_path, 1, 20), ("stream", 1), NOW)
     assert [0, 1] == sorted(row["available_bytes"] for row in rows_in(tmp_path, SILVER_VOLUME))
@@ -301,14 +299,14 @@ def test_an_overwrite_beside_an_append_doubles_nothing(
     """Somebody else adds to the day after the run has looked; the run's next attempt sees it."""
     before = first(tmp_path)
     changes = written(tmp_path, "second", 20, 21, available=2)
-    inner, folder = commits._commit, folder_of(tmp_path)
+    inner, folder = delta.commit_to, folder_of(tmp_path)
 
     def beaten(*args: Any) -> DeltaTable:
         monkeypatch.undo()
         assert append(folder, SILVER_VOLUME, batch(tmp_path, 7, 20), ("somebody", 0), NOW)
         return inner(*args)
 
-    monkeypatch.setattr(commits, "_commit", beaten)
+    monkeypatch.setattr(delta, "commit_to", beaten)
     with pytest.raises(BesideError, match="run the command again"):
         commit(before, changes, "b", NOW)
     assert BEFORE == seen(tmp_path)
@@ -419,7 +417,7 @@ def test_a_run_of_two_clusters_that_is_killed_between_them_is_finished(
         )
         for cluster in ("eu", "us")
     ]
-    made = commits._commit
+    made = delta.commit_to
     done: list[str] = []
 
     def killed(folder: Folder, opened: DeltaTable | None, one: Any) -> DeltaTable:
@@ -429,7 +427,7 @@ def test_a_run_of_two_clusters_that_is_killed_between_them_is_finished(
         return made(folder, opened, one)
 
     with monkeypatch.context() as patch:
-        patch.setattr(commits, "_commit", killed)
+        patch.setattr(delta, "commit_to", killed)
         with pytest.raises(KeyboardInterrupt):
             commit(before, changes, "two", NOW)
     assert ["throttle-sidecar/eu"] == done

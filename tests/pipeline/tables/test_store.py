@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from sidecar.pipeline.tables import commits
-from sidecar.pipeline.tables.commits import BesideError, recovered
+from sidecar.pipeline.tables import delta
+from sidecar.pipeline.tables.commits import recovered
+from sidecar.pipeline.tables.delta import BesideError
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import DIM_TOPIC, SILVER_VOLUME
 from sidecar.pipeline.tables.store import FewerRowsError, Store, commit_all
@@ -93,7 +94,7 @@ def test_what_a_record_names_is_never_removed(
         raise BesideError("somebody else")
 
     with monkeypatch.context() as patch:
-        patch.setattr(commits, "_commit", beaten)
+        patch.setattr(delta, "commit_to", beaten)
         with pytest.raises(BesideError):
             commit_all([store], "run", NOW)
     store.discard()
