@@ -82,7 +82,7 @@ def answers(tables: Mapping[str, Sequence[Row]]) -> str:
 def _most(rows: Sequence[Row]) -> list[str]:
     bars = []
     used = sums(rows)
-    together = {tenant(row) for row in rows if others_in(row)}
+    together = _together(rows)
     for quota_type in _MOST_USED:
         amounts = {name: each.amount for (name, kind), each in used.items() if kind == quota_type}
         total = sum(amounts.values())
@@ -107,9 +107,19 @@ def _most(rows: Sequence[Row]) -> list[str]:
     return [lengths(bars)] if bars else [said("No usage is known.")]
 
 
+def _together(rows: Sequence[Row]) -> set[str]:
+    """The names of rows that are of many tenants, none of whom is among the first."""
+    return {tenant(row) for row in rows if others_in(row)}
+
+
 def _throttled(rows: Sequence[Row], recommended: Sequence[Row]) -> list[str]:
     # Every request that is charged at all is charged with time, but for the exempt ones.
-    requests = [(name, each) for (name, kind), each in sums(rows).items() if kind == "request"]
+    together = _together(rows)
+    requests = [
+        (name, each)
+        for (name, kind), each in sums(rows).items()
+        if kind == "request" and name not in together
+    ]
     waited = sorted(requests, key=lambda each: (-each[1].throttle_ms, each[0]))[:_BARS]
     was = [
         (name, each.throttled / each.events, each.throttle_ms)

@@ -94,14 +94,17 @@ def test_ties_are_in_the_order_of_files_names() -> None:
     """Whatever order the rows came in that have them: of two fetches the first one passes."""
     slot = Slot(1, "user=alice", "user=alice", 100.0, counts=True)
     comparison = Comparison(Windows())
-    late, early = (
-        row(charges((7, 0, amount)), Names([slot], [file]))
-        for amount, file in ((900.0, "b.log"), (200.0, "a.log"))
-    )
+    rows = []
+    for amount, file, offset in ((900.0, "b.log", 5), (200.0, "a.log", 3)):
+        records = charges((7, 0, amount))
+        records["line"] = offset
+        rows.append(row(records, Names([slot], [file])))
+    late, early = rows
     for batches in ([late, early], [early, late]):
         (found,) = comparison.rows(iter(batches))
-        assert [("a.log", 0), ("b.log", 1000)] == [
-            (each["src_file"], each["throttle_ms"]) for each in found.to_pylist()
+        assert [("a.log", 3, 0), ("b.log", 5, 1000)] == [
+            (each["src_file"], each["src_offset"], each["throttle_ms"])
+            for each in found.to_pylist()
         ]
 
 

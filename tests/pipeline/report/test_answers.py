@@ -61,6 +61,22 @@ def test_who_uses_most_is_said_of_each_of_three_types() -> None:
     ] == most
 
 
+def test_many_together_are_in_no_list() -> None:
+    """They count in what shares are of; none of them is one of the first."""
+    many = {"user": None, "client_id": None, "others": 7_000}
+    rows: list[Row] = [
+        *(usage(0, "bob", 1e6, kind) for kind in ("produce", "request")),
+        *(
+            {**usage(0, "", 3e6, kind), **many, "throttle_ms": 9e9}
+            for kind in ("produce", "request")
+        ),
+    ]
+    most, throttled, *_ = cards(gold_usage_1s=rows)
+    assert [*("Who uses most?", "Produce", "bob", "1 MB/s, 25 % of all")] == most[:4]
+    assert "bob" in throttled
+    assert [] == [text for text in (*most, *throttled) if "others" in text]
+
+
 def test_who_was_throttled_and_would_be() -> None:
     """Who waited longest comes first; what is refused would throttle nobody."""
     rows = [

@@ -167,7 +167,13 @@ def test_of_a_replay_the_busiest_and_the_longest_waits(
         )
         for broker in (0, 1)
     ]
-    nothing = {**rows[-3], "shared_by": "c", "scenario": "in force", "quota": None}
+    nothing = {
+        **rows[-3],
+        "shared_by": "c",
+        "scenario": "in force",
+        "quota": None,
+        "throttle_ms_total": 10**6,
+    }
     committed(tmp_path, GOLD_REPLAY, *rows, nothing)
     found = read_tables(tables_in(tmp_path))["gold_replay"]
     assert [
@@ -202,8 +208,11 @@ def test_of_a_volume_the_ends_of_each_time(tmp_path: Path, monkeypatch: pytest.M
     )
 
 
-def test_lines_that_cant_be_read_are_counted(tmp_path: Path) -> None:
-    """There may be millions of a kind."""
+def test_lines_that_cant_be_read_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be millions of a kind, of which a few are read at once."""
+    monkeypatch.setattr(reading, "_BATCH", 2)
     line = {"src_file": "broker-1.log", "kind": "torn", "reason": "it is torn off"}
     committed(tmp_path, QUARANTINE, *[line] * 5, {**line, "kind": "long"})
     assert {("torn", 5), ("long", 1)} == {
