@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sidecar.pipeline.ingest.clusters import ClusterError, cluster_of
 from sidecar.pipeline.ingest.log_parts import Part, parse_part
-from sidecar.pipeline.ingest.paths import LogFile, broker_of, patterns_of
+from sidecar.pipeline.ingest.paths import WILDCARDS, LogFile, broker_of, patterns_of
 from sidecar.pipeline.ingest.records import Parsed
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.runtime.by_workers import Batches
@@ -37,7 +37,9 @@ def closed_files(spark: SparkSession, path: str, max_bytes: int) -> DataFrame:
         max_bytes: of a batch, > 0; a larger file is a batch by itself.
     """
     reader = spark.readStream.format(FORMAT).schema(_SCHEMA)
-    files = reader.option("maxBytesPerTrigger", str(max_bytes)).load(path)
+    reader = reader.option("maxBytesPerTrigger", str(max_bytes))
+    is_folder = not WILDCARDS.search(path)  # All below it is meant, as in a batch run.
+    files = reader.option("recursiveFileLookup", is_folder).load(path)
     return files.select("path", "length", "modificationTime")
 
 

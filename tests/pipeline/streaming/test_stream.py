@@ -47,10 +47,14 @@ SUMS = ("amount", "events", "throttled", "throttle_ms")
 
 
 def streamed(
-    spark: SparkSession, logs: Path, settings: StreamSettings, tables: Sequence[Table] = STREAMED
+    spark: SparkSession,
+    logs: Path,
+    settings: StreamSettings,
+    tables: Sequence[Table] = STREAMED,
+    glob: str = "/*/*",
 ) -> list[Progress]:
     """Streams until all is read that is there, a file a batch or so."""
-    path = f"{logs}/*/*"
+    path = f"{logs}{glob}"
     files = closed_files(spark, path, 60_000)
     cluster = None if settings.cluster == UNNAMED else settings.cluster
     source = Source(files, partial(parsed_files, logs=RequestLogs(path), cluster=cluster))
@@ -69,6 +73,16 @@ def summed(usage: DataFrame) -> Counter[tuple[Any, ...]]:
     sums = [sql.sum(name).alias(name) for name in SUMS]
     found = usage.groupBy(*keys).agg(*sums, sql.max("lower_bound").alias("lower_bound"))
     return rows(GOLD_USAGE_1S.select(found))
+
+
+def test_a_folder_is_all_that_is_below_it(spark: SparkSession, tmp_path: Path) -> None:
+    """As it is to a batch."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    write(logs, 1, "a", lines(20))
+    write(logs, 2, "day/b", lines(30))
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    streamed(spark, logs, settings, [SILVER_REQUEST], glob="")
+    assert {1: 20, 2: 30} == Counter(int(row["broker"]) for row in rows_in(out, SILVER_REQUEST))
 
 
 def test_a_stream_that_is_killed_equals_the_batch(
