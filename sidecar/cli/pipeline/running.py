@@ -103,28 +103,30 @@ def run_job(
         _interruptible(),
         compiling(stages, is_here=is_here(job.master)) as kernels,
         spark_log() as log,
-        Progress() as progress,
     ):
         # To store classes takes half a minute, which a machine's first run has not.
         is_whole = set(stages) == set(Stage) and not kernels.is_first
         classes = java_classes(job.master, whole=is_whole)
-        progress.step("Spark")
-        spark = session(job.master, settings, log=log, brief=True, classes=classes)
-        signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
-        progress.watch(spark)
+        with Progress() as progress:
+            progress.step("Spark")
+            spark = session(job.master, settings, log=log, brief=True, classes=classes)
+            signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
+            progress.watch(spark)
 
-        def report(stage: Stage) -> None:
-            progress.step(stage)
-            kernels.wait_for(stage)
+            def report(stage: Stage) -> None:
+                progress.step(stage)
+                kernels.wait_for(stage)
 
-        outcome = run(
-            spark,
-            job.out,
-            read,
-            options,
-            stages=[Stage(name) for name in stages],
-            report=report,
-        )
+            outcome = run(
+                spark,
+                job.out,
+                read,
+                options,
+                stages=[Stage(name) for name in stages],
+                report=report,
+            )
+        # The page needs none, and workers have hundreds of megabytes each.
+        spark.stop()
     click.echo(json.dumps(document(outcome), indent=2) if job.as_json else text(outcome))
     for line in scenarios_of_nobody(options.scenarios, outcome.replayed):
         click.echo(line, err=True)

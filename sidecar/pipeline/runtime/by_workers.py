@@ -32,5 +32,6 @@ def by_workers(
             for number in batch["id"].to_pylist():
                 yield from made(number, pickle.loads(pickled[number]))  # noqa: S301  our own
         freeze_retained()
+        pa.default_memory_pool().release_unused()
 
     return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(of_tasks, schema)

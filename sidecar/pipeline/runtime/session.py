@@ -41,7 +41,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Rows of packed charges are a megabyte each, and 10,000 of them would be a batch.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 26),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 24),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -123,20 +123,17 @@ def class_archive(folder: Path, *, whole: bool) -> ClassArchive | None:
 
 
 def keep_classes(classes: ClassArchive) -> None:
-    """Ends Spark and its JVM, which was started to write its classes, and keeps them.
+    """Ends the JVM of a Spark that has ended, if it was started to write its classes; keeps them.
 
     Raises:
         NotKeptError: they weren't written.
     """
     from pyspark import SparkContext  # noqa: PLC0415  takes a second
 
-    # There is no public way to ask for these, nor to end the JVM before this process does.
-    context: Any = SparkContext._active_spark_context  # noqa: SLF001  see above
+    # There is no public way to end the JVM before this process does.
     gateway: Any = SparkContext._gateway  # noqa: SLF001  see above
-    options = "" if context is None else context.getConf().get(embedded.JAVA_OPTIONS) or ""
-    if classes.partial is None or str(classes.partial) not in options:
+    if gateway is None or str(classes.partial) not in " ".join(gateway.proc.args):
         return
-    context.stop()
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  as above
     gateway.proc.stdin.close()
