@@ -3,7 +3,7 @@
 ``python -m benchmarks.pipeline.cluster --size 20`` makes 20 GB of logs of 60,000 client-ids in an
 S3 server that stores on this machine's disk, and has ``pipeline run`` make all tables of them
 there, by a master and four executors of Spark's own: a driver with a heap of 1 GB, executors of
-2 GB, half of it for Python. Then it has logs of the same bytes in 1,000 files and in 100,000, on
+2 GB, most of it for Python. Then it has logs of the same bytes in 1,000 files and in 100,000, on
 the disk.
 
 It takes half as much room again as the logs, for tables and what is sent between executors. It
@@ -32,7 +32,7 @@ _EXECUTORS: Final = 4
 _BROKERS: Final = 4
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "1g",
-    "spark.executor.memory": "1g",
+    "spark.executor.memory": "768m",
     # As this program has it where Spark is a part of the command: memory is returned to the system.
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     "spark.executorEnv.MALLOC_ARENA_MAX": "2",

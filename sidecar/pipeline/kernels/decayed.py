@@ -1,4 +1,4 @@
-"""The decayed percentile of a tenant's rates, of what was used in each step of time.
+"""The decayed percentile of a tenant's rates on a broker, of what was used in each step of time.
 
 Each rate has a weight, a whole number that halves with every half-life before the end: a percentile
 is that of as many equal rates as the weight says. Between two of them it is on the line from one
@@ -11,7 +11,6 @@ Source: Spark's ``percentile(rate, share, frequency)``, with the same result.
 """
 
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -22,9 +21,9 @@ from sidecar.pipeline.kernels.values import Doubles, Longs
 
 RATES: Final = (
     "quota_type string, entity string, percentile_rate double, peak_seen double, events bigint,"
-    " held bigint, hours int, newest bigint, coverage double"
+    " held bigint, hours array<int>, newest bigint, coverage double"
 )
-"""The rows of ``Decayed``."""
+"""The rows of ``Decayed``; hours since 1970."""
 
 _DAY_S: Final = 86_400
 _HOUR_S: Final = 3600
@@ -38,7 +37,7 @@ _SCHEMA: Final = pa.schema(
         ("peak_seen", pa.float64()),
         ("events", pa.int64()),
         ("held", pa.int64()),
-        ("hours", pa.int32()),
+        ("hours", pa.list_(pa.int32())),
         ("newest", pa.int64()),
         ("coverage", pa.float64()),
     ]
@@ -47,7 +46,7 @@ _SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Decayed:
-    """Rates of tenants, on the broker where each is highest.
+    """Rates of tenants.
 
     Attributes:
         step_s: what a rate is taken over, seconds.
@@ -62,7 +61,7 @@ class Decayed:
     half_life_s: float
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """The rows of ``RATES``: one for each quota type and name.
+        """The rows of ``RATES``: one for each quota type, name and broker.
 
         Args:
             table: what ``packed.unpacked`` takes, and of all the same ``end``, the second that ages
@@ -70,22 +69,20 @@ class Decayed:
         """
         end = int(table.column("end")[0].as_py())
         coverage = table.column("coverage")[0].as_py()
-        used = groupby(unpacked(table), key=lambda each: (each.quota_type, each.name))
-        rows = [(*key, *self._row(list(brokers), end), coverage) for key, brokers in used]
+        rows = [(*self._row(used, end), coverage) for used in unpacked(table)]
         columns = [list(each) for each in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
         return pa.table(columns, schema=_SCHEMA)
 
-    def _row(self, brokers: list[Used], end: int) -> tuple[float, float, int, int, int, int]:
-        rates = [self._rates(each) for each in brokers]
-        shares = (percentile(rate, self._weights(end - step), self.share) for step, rate in rates)
-        hours = np.unique(np.concatenate([each.second // _HOUR_S for each in brokers]))
+    def _row(self, used: Used, end: int) -> tuple[object, ...]:
+        step, rate = self._rates(used)
         return (
-            max(shares),
-            max(float(rate.max()) for _, rate in rates),
-            sum(int(each.events.sum()) for each in brokers),
-            sum(int(each.held.sum()) for each in brokers),
-            hours.size,
-            max(int(each.second[-1]) for each in brokers),
+            *(used.quota_type, used.name),
+            percentile(rate, self._weights(end - step), self.share),
+            float(rate.max()),
+            int(used.events.sum()),
+            int(used.held.sum()),
+            np.unique(used.second // _HOUR_S),
+            int(used.second[-1]),
         )
 
     def _rates(self, used: Used) -> tuple[Longs, Doubles]:

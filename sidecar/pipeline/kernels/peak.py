@@ -1,4 +1,4 @@
-"""The highest rate of those who share a quota, of what they used in each second.
+"""The highest rate on a broker of those who share a quota, of what they used in each second.
 
 Example: 3,000 bytes in each of two seconds that follow each other, and a window of 10 s: 600.
 """
@@ -22,16 +22,13 @@ _SCHEMA: Final = pa.schema(
 
 
 def peaks_of(table: pa.Table) -> pa.Table:
-    """The peak of each, on the broker where it is highest; those above 0.
+    """The peak of each on each broker; those above 0.
 
     Args:
         table: of what ``packed.unpacked`` takes.
     """
-    highest: dict[tuple[str, str], float] = {}
-    for used in unpacked(table):
-        key = (used.quota_type, used.name)
-        highest[key] = max(highest.get(key, 0.0), peak(used))
-    rows = [(*key, value) for key, value in highest.items() if value > 0]
+    peaks = ((each.quota_type, each.name, peak(each)) for each in unpacked(table))
+    rows = [each for each in peaks if each[2] > 0]
     return pa.table([list(each) for each in zip(*rows, strict=True)] or [[]] * 3, schema=_SCHEMA)
 
 

@@ -47,7 +47,8 @@ def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
         ``coverage`` of the time, a share.
     """
     bounds = sf.broadcast(_bounds(usage))
-    return _percentiles(packed_by_name(usage, _SharedNow(quotas_of(config))), bounds, terms)
+    used = packed_by_name(usage, _SharedNow(quotas_of(config)))
+    return _percentiles(used, usage, bounds, terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,20 @@ class _SharedNow:
         return [(-EVER_S, last.shared_by)]
 
 
-def _percentiles(used: DataFrame, bounds: DataFrame, terms: Terms) -> DataFrame:
-    """Of each tenant: the percentile, the peak, and how much it stands on."""
+def _percentiles(used: DataFrame, usage: UsageRows, bounds: DataFrame, terms: Terms) -> DataFrame:
+    """Of each tenant: the highest of all brokers' percentiles and peaks, and what they stand on."""
     decayed = Decayed(_RATE_S, _HOURS_OF_IDS, terms.percentile, _DAY_S * terms.half_life_days)
 
     def of_shard(table: pa.Table) -> pa.Table:
         return decayed.rows(table)
 
-    return in_shards(used.crossJoin(bounds)).applyInArrow(of_shard, RATES)
+    of_brokers = in_shards(used.crossJoin(bounds), usage).applyInArrow(of_shard, RATES)
+    return of_brokers.groupBy(*TENANT).agg(
+        *(sf.max(name).alias(name) for name in ("percentile_rate", "peak_seen", "newest")),
+        *(sf.sum(name).alias(name) for name in ("events", "held")),
+        sf.size(sf.array_distinct(sf.flatten(sf.collect_list("hours")))).alias("hours"),
+        sf.any_value("coverage").alias("coverage"),
+    )
 
 
 def _bounds(usage: UsageRows) -> DataFrame:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
 from sidecar.pipeline.kernels.peak import PEAKS, peaks_of
 from sidecar.pipeline.replay.entities import Quotas, quotas_of
@@ -46,4 +47,5 @@ def peaks(usage: UsageRows, config: DataFrame) -> DataFrame:
         ``quota_type``, ``shared_by`` and ``peak``, in the quota's unit, above 0.
     """
     used = packed_by_name(usage, _SharedBy(quotas_of(config)))
-    return in_shards(used).applyInArrow(peaks_of, PEAKS)
+    of_brokers = in_shards(used, usage).applyInArrow(peaks_of, PEAKS)
+    return of_brokers.groupBy("quota_type", "shared_by").agg(sf.max("peak").alias("peak"))

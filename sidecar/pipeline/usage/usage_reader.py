@@ -1,8 +1,8 @@
 """Rows of gold_usage_1s as workers read them, and brought together by who shares a quota.
 
 Each worker packs what it has read (``kernels.packed``); what is sent between workers is a row for a
-name and a broker. All rows of a name are in one shard, and its seconds, 32 bytes each, in the
-memory of one worker.
+name and a broker. All rows of a name on a broker are in one shard, and its seconds, 32 bytes each,
+in the memory of one worker.
 
 Example: 2 million rows of usage of 40 tenants on 4 brokers, read in 4 parts, are some 1,000 rows.
 """
@@ -23,6 +23,8 @@ from sidecar.pipeline.tables.parquet_files import TableFile, read_by_workers
 
 _SHARDS: Final = 64
 """Groups of groups: enough to spread, few enough that each is worth a call."""
+_IN_SHARD: Final = 1_000_000
+"""Rows of usage, at the most on average: what a worker holds stays bounded while they are many."""
 _ROWS: Final = 1 << 17
 _TASKS_PER_CORE: Final = 1
 """What a worker packs of one name is in few rows then."""
@@ -82,13 +84,15 @@ def packed_by_name(usage: UsageRows, names_of: NamesOf) -> DataFrame:
     return usage.mapped(READ, of_batches, PACKED)
 
 
-def in_shards(used: DataFrame) -> GroupedData:
-    """For ``applyInArrow``: all rows of a quota type and a name are together.
+def in_shards(used: DataFrame, usage: UsageRows) -> GroupedData:
+    """For ``applyInArrow``: all rows of a quota type, a name and a broker are together.
 
     Args:
         used: of ``packed.PACKED``, maybe with more columns.
+        usage: that it was made of.
     """
-    shard = sf.pmod(sf.xxhash64("quota_type", "name"), sf.lit(_SHARDS)).cast("int")
+    shards = max(_SHARDS, sum(file.written.rows for file in usage.files) // _IN_SHARD)
+    shard = sf.pmod(sf.xxhash64("quota_type", "name", "broker"), sf.lit(shards)).cast("int")
     return used.groupBy(shard.alias("shard"))
 
 

@@ -55,8 +55,8 @@ def packed(amounts: dict[int, float], broker: int, quota_type: str = "produce") 
     return pa.Table.from_pylist([row])
 
 
-def test_the_broker_with_the_highest_rate_counts() -> None:
-    """Hours are those of all brokers, each once; ids are per hour."""
+def test_each_broker_has_rates_of_its_own() -> None:
+    """Hours are there once; ids are per hour."""
     decayed = Decayed(10, 2, share=1.0, half_life_s=86_400.0)
     charged = pa.concat_tables(
         [
@@ -66,8 +66,9 @@ def test_the_broker_with_the_highest_rate_counts() -> None:
         ]
     )
     assert [
-        ("produce", "user=a", 6.0, 6.0, 5, 7, 3, 7205, 0.75),
-        ("producer_ids", "user=a", 2.5, 2.5, 3, 3, 3, 7200, 0.75),
+        ("produce", "user=a", 6.0, 6.0, 3, 3, [0, 1], 3600, 0.75),
+        ("produce", "user=a", 4.0, 4.0, 2, 4, [0, 2], 7205, 0.75),
+        ("producer_ids", "user=a", 2.5, 2.5, 3, 3, [0, 1, 2], 7200, 0.75),
     ] == [tuple(row.values()) for row in decayed.rows(charged).to_pylist()]
 
 

@@ -15,6 +15,31 @@ START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 @pytest.mark.spark
+def test_the_broker_with_the_highest_rate_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """Charges are those of all brokers, and so are hours, each once."""
+    charged = [(0, 1, 30.0), (3600, 1, 50.0), (1, 2, 40.0), (7205, 2, 1.0), (7205, 3, 1.0)]
+    rows = [
+        {
+            "user": "alice",
+            "client_id": "etl",
+            "quota_type": "produce",
+            "broker": broker,
+            "window_start": START + timedelta(seconds=second),
+            "amount": amount,
+            "events": 10,
+            "throttled": broker,
+        }
+        for second, broker, amount in charged
+    ]
+    usage = usage_rows(spark, tmp_path, rows)
+    [alice] = evidence(usage, frame_of(spark, SILVER_QUOTA_CONFIG), Terms(percentile=0.0)).collect()
+    assert (3.0, 5.0, 50, 9, 3) == (
+        *(alice.percentile_rate, alice.peak_seen, alice.events, alice.held, alice.hours),
+    )
+    assert int((START + timedelta(seconds=7205)).timestamp()) == alice.newest
+
+
+@pytest.mark.spark
 def test_old_rates_count_less(spark: SparkSession, tmp_path: Path) -> None:
     """After seven half-lives a peak has no weight; the time between counts as not covered."""
 

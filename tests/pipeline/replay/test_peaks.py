@@ -39,10 +39,6 @@ def test_the_peak_is_that_of_the_broker_where_it_is_highest(
         SILVER_QUOTA_CONFIG,
         {**quota, "key": "producer_byte_rate", "valid_from": datetime(1970, 1, 1, tzinfo=UTC)},
     )
-    assert {
-        ("produce", "user=alice"): 600.0,
-        ("producer_ids", "user=alice"): 0.7,
-    } == {
-        (each.quota_type, each.shared_by): each.peak
-        for each in peaks(usage_rows(spark, tmp_path, rows), config).collect()
-    }
+    assert [("produce", "user=alice", 600.0), ("producer_ids", "user=alice", 0.7)] == sorted(
+        map(tuple, peaks(usage_rows(spark, tmp_path, rows), config).collect())
+    )

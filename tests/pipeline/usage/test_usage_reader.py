@@ -3,14 +3,15 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from sidecar.pipeline.kernels.cover import COVERED, covered
 from sidecar.pipeline.kernels.packed import EVER_S
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S
-from sidecar.pipeline.usage.usage_reader import UsageRows, packed_by_name
-from tests.pipeline.build import files_of
+from sidecar.pipeline.usage.usage_reader import UsageRows, in_shards, packed_by_name
+from tests.pipeline.build import files_of, usage_rows
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
@@ -61,3 +62,33 @@ def test_workers_read_the_time_that_is_asked_for(spark: SparkSession, tmp_path: 
         ("broker", "window_start"), covered, COVERED
     )
     assert start + 15 == max(row["last"] for row in last.collect())
+
+
+@pytest.mark.spark
+def test_what_a_worker_holds_is_bounded(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant's brokers may be with several workers; of many rows there are more shards."""
+    monkeypatch.setattr("sidecar.pipeline.usage.usage_reader._IN_SHARD", 2)
+    monkeypatch.setattr("sidecar.pipeline.usage.usage_reader._SHARDS", 4)
+    rows: list[dict[str, object]] = [
+        {
+            "broker": number // 2,
+            "user": "alice",
+            "client_id": "etl",
+            "quota_type": "produce",
+            "window_start": TEN + timedelta(seconds=number % 2),
+            "amount": 1.0,
+        }
+        for number in range(400)
+    ]
+    usage = usage_rows(spark, tmp_path, rows)
+
+    def sizes(table: pa.Table) -> pa.Table:
+        brokers = table.column("broker").to_pylist()
+        return pa.table({"rows": [len(brokers)], "brokers": [len(set(brokers))]})
+
+    packed = packed_by_name(usage, by_client)
+    shards = in_shards(packed, usage).applyInArrow(sizes, "rows bigint, brokers bigint").collect()
+    assert sum(each.brokers for each in shards) == 200
+    assert 8 > max(each.rows for each in shards)
