@@ -307,7 +307,8 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
             "--half-life-days",
             click.FloatRange(0, min_open=True),
             7.0,
-            "After so long a rate counts half.",
+            "After so long a rate counts half; after four times as long it is not read, unless"
+            " --since says so.",
         ),
         click.option(
             "--floor",

@@ -11,7 +11,7 @@ if a line of 00:00:00.020 was charged at 23:59:59.990.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -42,6 +42,8 @@ from sidecar.pipeline.usage.usage_reader import UsageRows
 from sidecar.pipeline.usage.usage_writer import write_usage
 
 _DAY: Final = timedelta(days=1)
+_HALF_LIVES: Final = 4
+"""A rate of before them counts less than a sixteenth, and the tables may have a year of them."""
 
 
 class Stage(StrEnum):
@@ -85,11 +87,12 @@ def _replay(run: Run) -> None:
 
 def _recommend(run: Run) -> None:
     options, store = run.options, run.store
-    usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S), options.since, options.until)
-    brokers = _any_requests(run).cluster_users()
+    days = _evidence_days(run)
+    usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days), options.since, options.until)
+    brokers = (run.requests or run.requests_of(days)).cluster_users()
     found = gold_recommendation(
         usage,
-        store.read(GOLD_REPLAY),
+        store.read(GOLD_REPLAY, days),
         store.read(SILVER_QUOTA_CONFIG),
         replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
         options.capacity,
@@ -97,17 +100,29 @@ def _recommend(run: Run) -> None:
     run.store.write(GOLD_RECOMMENDATION, found)
 
 
+def _evidence_days(run: Run) -> tuple[date, ...]:
+    """The requested ones; without a first one, the last ones, whose rates still count."""
+    options = run.options
+    days = asked_days(run.store.days_of(GOLD_USAGE_1S), options.since, options.until)
+    if options.since is not None:
+        return days
+    most = _HALF_LIVES * options.terms.half_life_days
+    return tuple(day for day in days if (days[-1] - day).days <= most)
+
+
 def _forecast(run: Run) -> None:
-    volumes = run.store.read(SILVER_VOLUME)
-    newest = sql.max(sql.unix_micros("observed_ts"))
-    as_of = run.options.as_of or time_of(volumes.agg(newest).collect()[0][0])
+    options, store = run.options, run.store
+    days = store.days_of(SILVER_VOLUME)
+    newest = store.read(SILVER_VOLUME, days[-1:]).agg(sql.max(sql.unix_micros("observed_ts")))
+    as_of = options.as_of or time_of(newest.collect()[0][0])
     if as_of is None:
         raise InputsError(
             "there is no volume history in the tables:"
             " make it with `throttle-sidecar pipeline silver --volumes PATH`"
         )
-    made = disk_forecast(volumes, as_of, run.options.forecasting)
-    run.store.write(GOLD_DISK_FORECAST, made)
+    last, most = as_of.astimezone(UTC).date(), options.forecasting.history_days + 1
+    volumes = store.read(SILVER_VOLUME, [day for day in days if 0 <= (last - day).days <= most])
+    store.write(GOLD_DISK_FORECAST, disk_forecast(volumes, as_of, options.forecasting))
 
 
 STAGES: Final[Mapping[Stage, Callable[[Run], None]]] = {
@@ -160,13 +175,6 @@ def _charged(run: Run, days: Iterable[date]) -> Requests:
         return run.requests
     answered = {*days, *(day + _DAY for day in days)}
     run.requests = Requests(run.spark, run.store.files(SILVER_REQUEST, answered), days)
-    return run.requests
-
-
-def _any_requests(run: Run) -> Requests:
-    """Those that gold tables are made of in this run; else all that there are."""
-    if run.requests is None:
-        run.requests = run.all_requests()
     return run.requests
 
 

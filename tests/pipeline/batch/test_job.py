@@ -13,11 +13,14 @@ from sidecar.pipeline.batch.run import Inputs, InputsError, Options
 from sidecar.pipeline.batch.stages import Stage
 from sidecar.pipeline.ingest.paths import RequestLogsError
 from sidecar.pipeline.ingest.request_logs import RequestLogs
+from sidecar.pipeline.recommend.terms import Terms
 from sidecar.pipeline.replay.scenarios import scenario
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.lease import LockedError, leased
 from sidecar.pipeline.tables.schemas import (
     DIM_TOPIC,
+    GOLD_DISK_FORECAST,
+    GOLD_RECOMMENDATION,
     GOLD_USAGE_1S,
     QUARANTINE,
     SILVER_CHANGE,
@@ -158,6 +161,39 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
     assert [date(2026, 11, 18), date(2026, 11, 20)] == list(outcome.days)
     assert [20] == [each.dt.day for each in stored(spark, out, SILVER_REQUEST)]
     assert [4] == [each.available_bytes for each in stored(spark, out, SILVER_VOLUME)]
+
+
+def test_of_a_year_of_tables_the_days_that_count_are_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A recommendation stands on four half-lives, a forecast on its history, or as asked."""
+    logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
+    log(logs, 1, *(metadata(f"2026-{day} 10:00:00,000") for day in ("10-22", "10-23", "11-20")))
+    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
+    history.mkdir()
+    for day in ("2026-10-22", "2026-11-06", "2026-11-20"):
+        reading = {"time": f"{day}T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
+        name = f"volumes-a-{day.replace('-', '')}T10.jsonl"
+        (history / name).write_text(json.dumps(reading) + "\n")
+    inputs = Inputs(RequestLogs(str(logs)), str(history))
+    tables = (*STAGES, Stage.REPLAY)
+    run(spark, str(out), inputs, Options(NOW, candidates=1), stages=tables)
+
+    def recommended(**options: object) -> int:
+        made(spark, out, logs, [Stage.RECOMMEND], **options)
+        [row] = stored(spark, out, GOLD_RECOMMENDATION)
+        return int(row.events)
+
+    first = datetime(2026, 10, 22, tzinfo=UTC)
+    assert 3 == recommended(terms=Terms(half_life_days=7.25))
+    assert 3 == recommended(since=first)
+    assert 2 == recommended(until=datetime(2026, 11, 20, tzinfo=UTC))
+    for file in out.rglob("dt=2026-10-22/**/*.parquet"):
+        file.write_bytes(b"not to be read")
+    assert 2 == recommended()
+    made(spark, out, logs, [Stage.FORECAST])
+    [forecast] = stored(spark, out, GOLD_DISK_FORECAST)
+    assert (4, date(2026, 11, 20)) == (forecast.available_bytes, forecast.dt)
 
 
 def test_logs_of_another_time_are_refused_with_theirs(spark: SparkSession, tmp_path: Path) -> None:
