@@ -141,7 +141,7 @@ async def test_what_a_killed_shipper_sends_again_is_there_once(
     """It is killed twice, and stopped; the log is rotated while it runs and while it is down."""
     out, log = tmp_path / "live", _Log(tmp_path / "logs/kafka-request.log")
     words = ["--topic", _TOPIC, "--bootstrap-server", kafka.bootstrap]
-    words += ["--kafka-jars", str(kafka_jars), "--table", "quarantine"]
+    words += ["--kafka-jars", str(kafka_jars)]
     words += ["--table", "silver_request", "--table", "gold_usage_1s"]
     rsyslog = start_rsyslog()
 

@@ -167,7 +167,7 @@ async def test_a_stream_of_rotated_logs_killed_at_any_moment_equals_the_batch(
     rotation = Rotation(tmp_path, logs, 50 + (4 + _ROTATED) * KILLS)
     path, said = f"{logs}/*/kafka-request.log.*", out.with_suffix(".err")
     words = ["--request-logs", path, "--max-bytes", "100000", "--trigger", "0.2"]
-    for table in (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE):
+    for table in (SILVER_REQUEST, GOLD_USAGE_1S):
         words += ["--table", table.name]
     stream = sidecar("pipeline", "stream", "--out", str(out), "--master", "local[2]", *words)
     # The first is killed after its third batch, whose time is a measure.
@@ -229,7 +229,7 @@ async def test_a_killed_stream_of_a_topic_loses_and_doubles_nothing(
 
     words = ["--topic", "request-log", "--bootstrap-server", kafka.bootstrap]
     words += ["--kafka-jars", str(kafka_jars)]
-    words += ["--table", "silver_request", "--table", "gold_usage_1s", "--table", "quarantine"]
+    words += ["--table", "silver_request", "--table", "gold_usage_1s"]
     await asyncio.to_thread(produce, 0)
     async with killed_after(out, "src_offset", 100, *words, "--max-messages", "200"):
         pass

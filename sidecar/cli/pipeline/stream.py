@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sidecar.pipeline.ingest.request_logs import RequestLogs
     from sidecar.pipeline.streaming.stream import Progress, Source, StreamSettings
 
-_TABLES: Final = ("gold_usage_1s", "silver_request", "quarantine")
+_TABLES: Final = ("gold_usage_1s", "silver_request")
 
 
 @click.command(
@@ -86,7 +86,7 @@ Examples:
     multiple=True,
     default=("gold_usage_1s",),
     show_default=True,
-    help="Which to write; may be repeated.",
+    help="Which to write, beside quarantine; may be repeated.",
 )
 @click.option(
     "--trigger",
@@ -265,9 +265,10 @@ class Reporter:
         if not progress.rows:
             return
         self.read += progress.rows
-        resent = f" ({progress.resent:,} sent again, left out)" if progress.resent else ""
+        resent = f" ({progress.resent:,} taken before, left out)" if progress.resent else ""
+        unread = f" ({progress.unread:,} can't be read: quarantine)" if progress.unread else ""
         click.echo(
-            f"batch {progress.batch}: {counted(progress.rows, self.unit)}{resent},"
+            f"batch {progress.batch}: {counted(progress.rows, self.unit)}{resent}{unread},"
             f" {progress.rows_per_s:,.1f} a second",
             err=True,
         )

@@ -8,7 +8,9 @@ that the glob means; ``paths`` finds the broker of each.
 """
 
 import errno
+import gzip
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import BufferedIOBase
@@ -153,6 +155,20 @@ def open_log(file: LogFile) -> BufferedIOBase:
         if beginning is not None and beginning[1] == file.head and beginning[0] >= file.size:
             return open_input(str(one))
     raise OSError(errno.ESTALE, "it was packed or removed while it was read: run again", file.path)
+
+
+def head_of(file: LogFile) -> Head | None:
+    """How a closed log's text begins, packed or not; None where there is none that can be read.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    with open_log(file) as opened:
+        try:
+            first = (gzip.GzipFile(fileobj=opened) if file.packed else opened).read(HEAD)
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            return None
+    return Head.cut(first, len(first)) if first else None
 
 
 def _where(path: Path) -> Iterator[Path]:

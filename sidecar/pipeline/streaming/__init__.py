@@ -1,1 +1,1 @@
-"""The first tables as a stream, while logs grow."""
+"""The first tables as a stream, of a topic or of closed files."""

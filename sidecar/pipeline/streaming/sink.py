@@ -72,11 +72,12 @@ class BatchSink:
 
     Attributes:
         folder: with the tables.
-        tables: that are written.
+        tables: that are written, QUARANTINE among them.
         stream: the stream's id.
         parse: of what the source gives.
         cluster: whose rows they are.
         resent: lines of each batch that were left out, since they were sent again.
+        unread: lines of each batch that are in the quarantine.
     """
 
     folder: Folder
@@ -85,6 +86,7 @@ class BatchSink:
     parse: Parse
     cluster: str = UNNAMED
     resent: dict[int, int] = field(default_factory=dict)
+    unread: dict[int, int] = field(default_factory=dict)
 
     def check(self) -> None:
         """Refuses tables that are another stream's, and others than this one has begun with.
@@ -98,7 +100,8 @@ class BatchSink:
             for name in self.folder.names(STREAMS)
             if self.folder.read(f"{STREAMS}/{name}") == own
         }
-        if begun and begun != {table.name for table in self.tables}:
+        # Earlier versions had a quarantine only if it was asked for.
+        if begun and (begun ^ {table.name for table in self.tables}) - {QUARANTINE.name}:
             raise OtherStreamError(
                 f"this stream writes {', '.join(sorted(begun))} to {self.folder}, and others would"
                 " lack what it has read: name the same tables, or another checkpoint and output"
@@ -131,6 +134,7 @@ class BatchSink:
 
         reports = collected(frame.mapInArrow(of_batches, REPORTS))
         self.resent[batch_id] = sum(report.resent for report in reports)
+        self.unread[batch_id] = sum(file.rows for file in files_of(reports, QUARANTINE))
         before.store(msgspec.json.decode(report.positions, type=State) for report in reports)
         for table in self.tables:
             files = files_of(reports, table)
@@ -149,15 +153,14 @@ class BatchSink:
 
 def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:
     """Writes the rows of a task."""
-    requests, lines = writers.get(SILVER_REQUEST), writers.get(QUARANTINE)
-    usage = writers.get(GOLD_USAGE_1S)
+    requests, usage = writers.get(SILVER_REQUEST), writers.get(GOLD_USAGE_1S)
+    lines = writers[QUARANTINE]
 
     def rows() -> Batches:
         for one in parsed:
             if requests is not None:
                 requests.write(with_day(one.rows))
-            if lines is not None:
-                lines.write(one.rejected)
+            lines.write(one.rejected)
             if one.rows.num_rows:
                 yield one.rows
 

@@ -46,13 +46,13 @@ class StoredPositions:
             if name.startswith(own.rpartition("-")[0]) and name < own
         )
         text = folder.read(f"{STREAMS}/{files[-1]}") if files else None
-        state = {} if text is None else msgspec.json.decode(text, type=State)
+        state = State() if text is None else msgspec.json.decode(text, type=State)
         return cls(folder, stream, batch, state, files)
 
     def store(self, changes: Iterable[State]) -> None:
         """Stores them with what the batch's tasks have changed, if anything."""
-        after = merged({}, changes)
-        if not after:
+        after = merged(State(), changes)
+        if after == State():
             return
         text = msgspec.json.encode(merged(self.state, [after]))
         self.folder.replace(f"{STREAMS}/{_name(self.stream, self.batch)}", text)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-STREAMED: Final = (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
-"""The tables that can be streamed."""
+STREAMED: Final = (SILVER_REQUEST, GOLD_USAGE_1S)
+"""The tables that can be streamed; lines that can't be read are in QUARANTINE besides."""
 
 _CHECK_S: Final = 0.5
 
@@ -86,12 +86,14 @@ class Progress:
         rows: messages or files that were read in it.
         rows_per_s: read.
         resent: lines of them that were left out, since they were sent again.
+        unread: lines of them that can't be read.
     """
 
     batch: int
     rows: int
     rows_per_s: float
     resent: int = 0
+    unread: int = 0
 
 
 def stream(
@@ -112,7 +114,8 @@ def stream(
     with leased(folder, f"a stream (process {os.getpid()} on {socket.gethostname()})"):
         refuse_stream(folder)
         stream_id = _stream_id(settings.checkpoint)
-        sink = BatchSink(folder, tables, stream_id, source.parse, settings.cluster)
+        written = [*tables, QUARANTINE]
+        sink = BatchSink(folder, written, stream_id, source.parse, settings.cluster)
         sink.check()
         sink.tidy()
         writer = (
@@ -125,14 +128,12 @@ def stream(
         else:
             query = writer.trigger(processingTime=f"{settings.trigger_s} seconds").start()
         try:
-            _follow(query, sink.resent, report)
+            _follow(query, sink, report)
         finally:
             query.stop()
 
 
-def _follow(
-    query: "StreamingQuery", resent: dict[int, int], report: Callable[[Progress], None]
-) -> None:
+def _follow(query: "StreamingQuery", sink: BatchSink, report: Callable[[Progress], None]) -> None:
     reported, is_active = -1, True
     while is_active:
         time.sleep(_CHECK_S)
@@ -142,8 +143,9 @@ def _follow(
             if seen["batchId"] > reported:
                 reported = seen["batchId"]
                 rows_per_s = float(seen.get("processedRowsPerSecond", 0.0))
-                rows, again = int(seen.get("numInputRows", 0)), resent.pop(reported, 0)
-                report(Progress(reported, rows, rows_per_s, again))
+                rows = int(seen.get("numInputRows", 0))
+                resent, unread = sink.resent.pop(reported, 0), sink.unread.pop(reported, 0)
+                report(Progress(reported, rows, rows_per_s, resent, unread))
     error = query.exception()
     if error is not None:
         raise StreamError(str(error).strip().splitlines()[0]) from error

@@ -44,11 +44,12 @@ def test_a_batch_is_reported_in_a_line(capsys: pytest.CaptureFixture[str]) -> No
     reporter(Progress(3, 1_500, 750.4))
     reporter(Progress(4, 0, 0.0))
     reporter(Progress(5, 1, 5.0))
-    reporter(Progress(6, 2_000, 5.0, resent=1_200))
+    reporter(Progress(6, 2_000, 5.0, resent=1_200, unread=3))
     assert [
         "batch 3: 1,500 messages, 750.4 a second",
         "batch 5: 1 message, 5.0 a second",
-        "batch 6: 2,000 messages (1,200 sent again, left out), 5.0 a second",
+        "batch 6: 2,000 messages (1,200 taken before, left out)"
+        " (3 can't be read: quarantine), 5.0 a second",
     ] == capsys.readouterr().err.splitlines()
     assert 3_501 == reporter.read
 
@@ -96,6 +97,7 @@ def test_that_nothing_is_new_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pa
             args[-1](batches.pop())
 
     monkeypatch.setattr("sidecar.pipeline.runtime.session.session", lambda *_, **__: Mock())
+    monkeypatch.setattr("sidecar.pipeline.streaming.file_source.closed_files", Mock())
     monkeypatch.setattr("sidecar.pipeline.streaming.stream.stream", streamed)
     words = ["--request-logs", str(tmp_path), "--out", str(tmp_path / "live"), "--until-read"]
     printed = [

@@ -16,7 +16,7 @@ from sidecar.pipeline.streaming.kafka_source import (
     parsed_messages,
     topic_messages,
 )
-from sidecar.pipeline.streaming.positions import Positions
+from sidecar.pipeline.streaming.positions import Positions, State
 from tests.pipeline.logs import line
 from tests.pipeline.small_logs import metadata
 
@@ -38,7 +38,7 @@ def parsed(
 ) -> tuple[pa.Table, pa.Table]:
     """Returns the rows of messages, and the lines that can't be read, as a task parses them."""
     batches = lines_of(frame, header).toArrow().to_batches()
-    both = list(parsed_messages(iter(batches), positions or Positions({}), ZONES))
+    both = list(parsed_messages(iter(batches), positions or Positions(State()), ZONES))
     return (
         pa.Table.from_batches([one.rows for one in both], ROWS),
         pa.Table.from_batches([one.rejected for one in both], REJECTED),
@@ -148,7 +148,7 @@ def test_lines_that_are_sent_again_are_left_out(spark: SparkSession) -> None:
     sent_all += [(b"5", sent_all[1][1], "log", 0, 11, None)]
     sent_all += [(b"3", sent_all[1][1], "log", 1, 0, None)]
     sent_all += [(b"3", b"/logs/kafka-request.log:1x:torn", "log", 0, 12, None)]
-    positions = Positions({})
+    positions = Positions(State())
     found, refused = parsed(messages(spark, *sent_all), positions=positions)
     assert [
         ("kafka:log/0", 0),

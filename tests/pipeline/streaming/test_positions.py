@@ -56,7 +56,7 @@ def sent(state: State, lines: Sequence[Line], log: str = LOG) -> tuple[list[Line
 
 def taken(*batches: Sequence[Line]) -> list[list[Line]]:
     """Returns what is taken of each batch."""
-    state: State = {}
+    state = State()
     found = []
     for batch in filter(None, batches):
         some, state = sent(state, batch)
@@ -114,9 +114,9 @@ def test_lines_that_are_logged_out_of_order() -> None:
     lines = [
         line._replace(at_s=line.at_s + 0.9 * (number % 3 == 0)) for number, line in enumerate(OLD)
     ]
-    some, state = sent({}, lines)
+    some, state = sent(State(), lines)
     assert lines == some
-    assert 1 == len(state["p 3"])
+    assert 1 == len(state.lines["p 3"])
     assert [] == sent(state, lines[500:])[0]
 
 
@@ -147,17 +147,17 @@ def test_other_logs_and_partitions_have_positions_of_their_own() -> None:
     """What a rotated file is called is no other log."""
     assert LOG == log_of(f"{LOG}.2026-11-20-10") == log_of(f"{LOG}.1.gz") == log_of(LOG)
     assert "/logs/a.log/b" == log_of("/logs/a.log/b")
-    _, state = sent({}, OLD)
+    _, state = sent(State(), OLD)
     assert OLD == sent(state, OLD, "/logs/other.log")[0]
     positions = Positions(state)
     one = Lines(*(np.array([number]) for number in (0, 1000, 0)))
     assert [True] == positions.are_new("q 3", LOG, one).tolist()
-    assert ["q 3"] == list(positions.changed())
+    assert ["q 3"] == list(positions.changed().lines)
 
 
 def test_memory_is_bounded() -> None:
     """Of many rotations, gaps and bytes, some kilobytes are stored."""
-    state: State = {}
+    state = State()
     hour: list[Line] = []
     for file in range(100):
         hour = file_of(file, ((1000, 1000 * file + number) for number in range(999)))
@@ -167,7 +167,7 @@ def test_memory_is_bounded() -> None:
     assert [] == sent(state, hour[::2])[0]
 
     long = file_of(0, ((1 << 20, number) for number in range(5000)))
-    some, state = sent({}, long)
+    some, state = sent(State(), long)
     assert long == some
     assert 500 > len(msgspec.json.encode(state))
 

@@ -20,23 +20,27 @@ def before(root: Path, batch: int, stream: str = STREAM) -> StoredPositions:
 
 def test_a_batch_begins_where_the_one_before_it_has_ended(tmp_path: Path) -> None:
     """Also when it is done again; what has not changed in it stays, and older files go."""
-    one: State = {"log/0 3": at(10), "log/1 4": at(20)}
-    assert {} == before(tmp_path, 0).state
-    before(tmp_path, 0).store([{"log/0 3": at(10)}, {"log/1 4": at(20)}])
+    one = State({"log/0 3": at(10), "log/1 4": at(20)}, ["3 a", "4 b"])
+    assert State() == before(tmp_path, 0).state
+    tasks = [State({"log/0 3": at(10)}, ["3 a"]), State({"log/1 4": at(20)}, ["4 b"])]
+    before(tmp_path, 0).store(tasks)
     for attempt in range(2):
         assert one == before(tmp_path, 1).state, attempt
-        before(tmp_path, 1).store([{"log/0 3": at(30)}])
+        before(tmp_path, 1).store([State({"log/0 3": at(30)})])
     # In these batches no shipper said where its lines are.
-    before(tmp_path, 2).store([{}])
+    before(tmp_path, 2).store([State()])
     before(tmp_path, 3).store([])
-    assert {"log/0 3": at(30), "log/1 4": at(20)} == before(tmp_path, 4).state
-    before(tmp_path, 4).store([{"log/1 4": at(40)}])
-    assert {"log/0 3": at(30), "log/1 4": at(40)} == before(tmp_path, 12_345_678_901).state
+    assert State({"log/0 3": at(30), "log/1 4": at(20)}, one.files) == before(tmp_path, 4).state
+    before(tmp_path, 4).store([State({"log/1 4": at(40)})])
+    assert (
+        State({"log/0 3": at(30), "log/1 4": at(40)}, one.files)
+        == before(tmp_path, 12_345_678_901).state
+    )
     names = Folder.of(str(tmp_path)).names("_streams")
     assert [f"{STREAM}-positions-{batch:010}.json" for batch in (1, 4)] == names
 
 
 def test_another_streams_positions_are_none_of_its_own(tmp_path: Path) -> None:
     """Streams with other tables may share a folder."""
-    before(tmp_path, 0).store([{"log/0 3": at(10)}])
-    assert {} == before(tmp_path, 1, stream="ffffcafe").state
+    before(tmp_path, 0).store([State({"log/0 3": at(10)})])
+    assert State() == before(tmp_path, 1, stream="ffffcafe").state

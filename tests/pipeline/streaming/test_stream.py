@@ -1,5 +1,6 @@
 """The tables as a stream."""
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -83,6 +84,27 @@ def test_a_folder_is_all_that_is_below_it(spark: SparkSession, tmp_path: Path) -
     settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
     streamed(spark, logs, settings, [SILVER_REQUEST], glob="")
     assert {1: 20, 2: 30} == Counter(int(row["broker"]) for row in rows_in(out, SILVER_REQUEST))
+
+
+def test_a_file_is_taken_once_whatever_its_name_is(spark: SparkSession, tmp_path: Path) -> None:
+    """It may be beside its own gzip, or come again, packed or not; one may be old."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    packed = pack(write(logs, 1, "a", lines(20)))
+    write(logs, 1, "a", lines(20))
+    write(logs, 2, "a", lines(20) + b"torn\n")
+    taken = streamed(spark, logs, settings, [SILVER_REQUEST])
+    assert (3, 1, 1) == tuple(
+        sum(getattr(each, name) for each in taken) for name in ("rows", "resent", "unread")
+    )
+    write(logs, 1, "b", lines(20))
+    packed.rename(packed.with_name("kafka-request.log.c.gz"))
+    old = write(logs, 1, "d", lines(10, first=20))
+    os.utime(old, (old.stat().st_mtime - 86_400 * 300,) * 2)
+    again = streamed(spark, logs, settings, [SILVER_REQUEST])
+    assert (3, 2) == (sum(each.rows for each in again), sum(each.resent for each in again))
+    found = Counter(int(row["broker"]) for row in rows_in(out, SILVER_REQUEST))
+    assert {1: 30, 2: 20} == found
 
 
 def test_a_stream_that_is_killed_equals_the_batch(
@@ -169,7 +191,7 @@ def test_a_stream_is_of_one_cluster(spark: SparkSession, tmp_path: Path) -> None
     logs, out = tmp_path / "logs", tmp_path / "live"
     for cluster, count in (("cluster_id=eu", 3), ("cluster_id=us", 5), ("broker-1", 7)):
         (logs / cluster).mkdir(parents=True)
-        (logs / cluster / "broker-1.log.1").write_bytes(lines(count, user=cluster))
+        (logs / cluster / "broker-1.log.a").write_bytes(lines(count, user=cluster))
     settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
     with pytest.raises(StreamError) as ended:
         streamed(spark, logs, settings)
