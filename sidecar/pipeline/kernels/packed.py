@@ -37,7 +37,9 @@ NamesOf = Callable[[str, str, str], Sequence[tuple[int, str]]]
 
 _WHOLE: Final = {"request": 10_000_000.0}
 """Nanoseconds of a percent of a second: what is whole of a quota type whose amounts are not."""
-_CHUNK_ROWS: Final = 1 << 20
+_CHUNK_ROWS: Final = 1 << 19
+_MOST_HELD: Final = _CHUNK_ROWS // 2
+"""Sums: where adding up has made rows no fewer, it won't."""
 _SCHEMA: Final = pa.schema(
     [
         ("quota_type", pa.string()),
@@ -81,9 +83,18 @@ class Used:
 
 
 def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED; a name and a broker may come several times."""
+    """Rows of PACKED; a name and a broker may come several times.
+
+    A name that many clients share is as few seconds as it was used in, however they are stored.
+    """
+    sums = _Sums()
     for table in _chunks(batches):
-        yield from _packed(table, names_of).to_batches()
+        sums.add(table, names_of)
+        if sums.size > _MOST_HELD:
+            yield from sums.rows().to_batches()
+            sums = _Sums()
+    if sums.size:
+        yield from sums.rows().to_batches()
 
 
 def unpacked(table: pa.Table) -> Iterator[Used]:
@@ -132,30 +143,60 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(pending)
 
 
-def _packed(table: pa.Table, names_of: NamesOf) -> pa.Table:
-    clients, client = _clients(table)
-    second = seconds(table)
-    names, name = _names(clients, client, second, names_of)
-    broker = _array(table, "broker").astype(np.int64)
-    order = np.lexsort((second, broker, name))
-    name, broker = name[order], broker[order]
-    starts = _starts(name, broker)
-    spans = list(zip(starts.tolist(), [*starts[1:].tolist(), name.size], strict=True))
-    arrays: Sequence[Longs | Doubles] = (
-        second[order],
-        _array(table, "amount").astype(np.float64)[order],
-        _array(table, "events").astype(np.int64)[order],
-        _array(table, "throttled").astype(np.int64)[order],
-    )
-    clients_at = [names[each] for each in name[starts].tolist()]
-    return pa.table(
-        [
-            *([each[part] for each in clients_at] for part in (0, 1)),
-            broker[starts].astype(np.int32),
-            *([array[start:end].tobytes() for start, end in spans] for array in arrays),
-        ],
-        schema=_SCHEMA,
-    )
+class _Sums:
+    """A worker's sums by name, broker and second."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+        nothing, none = np.zeros(0, np.int64), np.zeros(0)
+        self._name, self._broker, self._second = nothing, nothing, nothing
+        self._amount, self._events, self._held = none, nothing, nothing
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self._second.size
+
+    def add(self, table: pa.Table, names_of: NamesOf) -> None:
+        """Adds rows of READ."""
+        clients, client = _clients(table)
+        of_rows = seconds(table)
+        names, number = _names(clients, client, of_rows, names_of)
+        own = [self._numbers.setdefault(each, len(self._numbers)) for each in names]
+        name = np.concatenate([self._name, np.array(own, np.int64)[number]])
+        broker = np.concatenate([self._broker, _array(table, "broker").astype(np.int64)])
+        second = np.concatenate([self._second, of_rows])
+        order = np.lexsort((second, broker, name))
+        name, broker, second = name[order], broker[order], second[order]
+        at = _starts(name, broker, second)
+        self._name, self._broker, self._second = name[at], broker[at], second[at]
+        amount, events, held = (
+            np.concatenate([before, _array(table, column).astype(before.dtype)])[order]
+            for before, column in (
+                (self._amount, "amount"),
+                (self._events, "events"),
+                (self._held, "throttled"),
+            )
+        )
+        whole = np.array([_WHOLE.get(quota_type, 1.0) for quota_type, _ in self._numbers])[name]
+        self._amount = np.add.reduceat(np.rint(amount * whole), at) / whole[at]
+        self._events, self._held = np.add.reduceat(events, at), np.add.reduceat(held, at)
+
+    def rows(self) -> pa.Table:
+        """A row for each name and broker, of PACKED."""
+        starts = _starts(self._name, self._broker)
+        spans = list(zip(starts.tolist(), [*starts[1:].tolist(), self.size], strict=True))
+        arrays = (self._second, self._amount, self._events, self._held)
+        names = list(self._numbers)
+        names_at = [names[each] for each in self._name[starts].tolist()]
+        return pa.table(
+            [
+                *([each[part] for each in names_at] for part in (0, 1)),
+                self._broker[starts].astype(np.int32),
+                *([array[start:end].tobytes() for start, end in spans] for array in arrays),
+            ],
+            schema=_SCHEMA,
+        )
 
 
 def seconds(rows: pa.Table | pa.RecordBatch) -> Longs:

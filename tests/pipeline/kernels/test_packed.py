@@ -80,6 +80,20 @@ def test_a_row_has_all_seconds_of_a_name_on_a_broker(*, coded: bool) -> None:
     assert [] == list(packed([], by_client))
 
 
+def test_clients_of_one_user_are_as_few_seconds_as_they_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are stored one after the other, with more rows than a worker has at once."""
+    monkeypatch.setattr("sidecar.pipeline.kernels.packed._CHUNK_ROWS", 8)
+    monkeypatch.setattr("sidecar.pipeline.kernels.packed._MOST_HELD", 4)
+    usage = [(f"c{client}", 1, second, 1, 1) for client in range(50) for second in range(3)]
+    [row] = packed(batches(usage), by_user)
+    assert ([0, 1, 2], [50.0] * 3, [50] * 3) == values(*unpacked(pa.Table.from_batches([row])))[3:]
+    many = [row for batch in packed(batches(usage), by_client) for row in batch.to_pylist()]
+    assert 50 == len({row["name"] for row in many})
+    assert 150 == sum(len(row["second"]) // 8 for row in many)
+
+
 def test_those_who_share_are_added_up_while_they_do() -> None:
     """A client that comes under another's quota counts there from then on."""
     usage = [
