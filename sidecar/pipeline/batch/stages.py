@@ -9,12 +9,13 @@ Example: of logs of 21 November, ``usage`` replaces that day in gold_usage_1s, a
 if a line of 00:00:00.020 was charged at 23:59:59.990.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, timedelta
 from enum import StrEnum
 from typing import Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from sidecar.pipeline.batch.logs_stage import usage_of_logs
@@ -74,7 +75,7 @@ def _usage(run: Run) -> None:
 
 def _replay(run: Run) -> None:
     days = _gold_days(run)
-    config = run.store.read(SILVER_QUOTA_CONFIG)
+    config = valid(run.store.read(SILVER_QUOTA_CONFIG), days)
     candidates = None
     if run.options.candidates:
         usage = UsageRows(run.spark, run.store.files(GOLD_USAGE_1S, days))
@@ -93,7 +94,7 @@ def _recommend(run: Run) -> None:
     found = gold_recommendation(
         usage,
         store.read(GOLD_REPLAY, days),
-        store.read(SILVER_QUOTA_CONFIG),
+        valid(store.read(SILVER_QUOTA_CONFIG), days),
         replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
         options.capacity,
     )
@@ -178,7 +179,15 @@ def _charged(run: Run, days: Iterable[date]) -> Requests:
     return run.requests
 
 
-def _mutations(run: Run, days: Iterable[date]) -> MutationRequests:
+def _mutations(run: Run, days: Sequence[date]) -> MutationRequests:
     """The requests about topics that were charged in these days."""
     of_days = changes(run).where(sql.to_date("quota_ts").isin(*days))
-    return MutationRequests.of(of_days, run.store.read(DIM_TOPIC))
+    return MutationRequests.of(of_days, valid(run.store.read(DIM_TOPIC), days))
+
+
+def valid(rows: DataFrame, days: Sequence[date]) -> DataFrame:
+    """What was so on the first of some days or later: tables have the changes of years."""
+    if not days:
+        return rows
+    valid_to = sql.col("valid_to")
+    return rows.where(valid_to.isNull() | (sql.to_date(valid_to) >= sql.lit(min(days))))
