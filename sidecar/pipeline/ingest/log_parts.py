@@ -18,7 +18,7 @@ from sidecar.pipeline.ingest.log_clock import Doubled, ahead_ms, doubled
 from sidecar.pipeline.ingest.paths import LogFile
 from sidecar.pipeline.ingest.records import REJECTED, ROWS, Parsed, parse_block
 from sidecar.pipeline.ingest.second_pass import SecondPass, second_pass, times_of, times_of_packed
-from sidecar.pipeline.ingest.stored_logs import identified, open_log
+from sidecar.pipeline.ingest.stored_logs import open_log
 from sidecar.pipeline.kernels.values import Flags, Longs
 
 SPLIT_BYTES: Final = 1 << 26
@@ -51,10 +51,10 @@ class Part:
 
 
 def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
-    """All of some files, which from here on are known by how they begin; a gzip file is one."""
+    """All of some files; a gzip file is one."""
     return [
         Part(file, start, end)
-        for file in map(identified, files)
+        for file in files
         for start, end in ([(0, file.size)] if file.packed else parts(file.size, split_bytes))
     ]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sidecar.pipeline.ingest.log_parts import SPLIT_BYTES
 from sidecar.pipeline.ingest.paths import ALL_UTC, LogFile, Zones
-from sidecar.pipeline.ingest.stored_logs import log_files
+from sidecar.pipeline.ingest.stored_logs import identified, log_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +24,10 @@ class RequestLogs:
     split_bytes: int = SPLIT_BYTES
 
     def files(self, cluster: str | None = None) -> tuple[LogFile, ...]:
-        """The files there are now, of a cluster or of all; raises as ``stored_logs.log_files``."""
-        return log_files(self.path, self.zones, self.broker_pattern, cluster)
+        """The files there are now, of a cluster or of all, whatever their names are later.
+
+        Raises:
+            SidecarError: as ``stored_logs.log_files``.
+        """
+        found = log_files(self.path, self.zones, self.broker_pattern, cluster)
+        return tuple(map(identified, found))

@@ -129,10 +129,16 @@ def files_of(path: str) -> dict[str, fs.FileInfo]:
 
 
 def identified(file: LogFile) -> LogFile:
-    """A log that is to be read later, known from here on by how it begins."""
+    """A log that is to be read later, known from here on by how it begins.
+
+    Raises:
+        RequestLogsError: since it was listed, its name has become another's.
+    """
     if "://" in file.path:
         return file
     beginning = _beginning(Path(file.path))
+    if beginning is not None and beginning[0] < file.size:
+        raise RequestLogsError(f"{file.path} was rotated while files were listed: run it again")
     return file if beginning is None else replace(file, size=beginning[0], head=beginning[1])
 
 

@@ -99,6 +99,21 @@ def test_days_that_are_not_replaced_are_not_read(spark: SparkSession, tmp_path: 
     assert 2 == len(stored(spark, out, SILVER_CHANGE))
 
 
+def test_a_log_that_is_rotated_once_the_run_has_begun(spark: SparkSession, tmp_path: Path) -> None:
+    """It is read under its new name, and the new file is the next run's."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"), metadata("2026-11-20 10:00:00,200"))
+
+    def rotate(_: Stage) -> None:
+        live = logs / "broker-1/kafka-request.log"
+        live.rename(live.with_name("kafka-request.log.2026-11-20-10"))
+        log(logs, 1, *(metadata(f"2026-11-20 11:00:0{second},300") for second in range(3)))
+
+    inputs = Inputs(RequestLogs(str(logs)))
+    run(spark, str(out), inputs, Options(NOW), stages=[Stage.SILVER], report=rotate)
+    assert [10, 10] == [each.log_ts.hour for each in stored(spark, out, SILVER_REQUEST)]
+
+
 def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: Path) -> None:
     """A job dies halfway, a day would lose rows, a second run starts, or there are no files."""
     logs, out = tmp_path / "logs", tmp_path / "tables"

@@ -16,7 +16,7 @@ from sidecar.pipeline.ingest.log_clock import Doubled
 from sidecar.pipeline.ingest.log_parts import parse_part, parts_of
 from sidecar.pipeline.ingest.paths import Zones
 from sidecar.pipeline.ingest.second_pass import SecondPass
-from sidecar.pipeline.ingest.stored_logs import log_files
+from sidecar.pipeline.ingest.stored_logs import identified, log_files
 from tests.pipeline.small_logs import metadata
 from tests.requestlog.lines import line
 
@@ -44,7 +44,7 @@ def read(
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
     os.utime(path, (changed.timestamp(), changed.timestamp()))
     found: list[datetime] = []
-    for part in parts_of(log_files(str(path), Zones(zone)), split):
+    for part in parts_of(map(identified, log_files(str(path), Zones(zone))), split):
         for parsed in parse_part(part):
             assert 0 == parsed.rejected.num_rows
             found += parsed.rows["log_ts"].to_pylist()

@@ -98,6 +98,17 @@ def test_a_log_that_is_where_it_was_is_read_without_a_look_beside_it(
     assert [] == listed
 
 
+def test_a_log_that_is_rotated_while_files_are_listed_is_refused(tmp_path: Path) -> None:
+    """What has its name now is shorter than what was listed."""
+    path = tmp_path / "broker-1" / "kafka-request.log"
+    path.parent.mkdir()
+    path.write_bytes(b"one line and another\n")
+    (file,) = log_files(str(tmp_path), UTC)
+    path.write_bytes(b"a new one\n")
+    with pytest.raises(RequestLogsError, match="rotated while files were listed: run it again"):
+        identified(file)
+
+
 def test_a_log_that_is_rotated_before_it_is_read(tmp_path: Path) -> None:
     """It is read where it is now, and more of it may have come; the new one is not."""
     put(tmp_path, "1/a.log", "1/a.log.1", "1/a.log.2")
