@@ -1,5 +1,6 @@
 """All that a run has written, or none of it: kills at every step, and what Delta lets through."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -320,6 +321,17 @@ def parquet_files(out: Path, table: Table) -> set[str]:
         for path in (out / table.name).rglob("*.parquet")
         if "_delta_log" not in path.parts
     }
+
+
+def test_a_table_of_many_commits_is_opened_by_a_checkpoint(tmp_path: Path) -> None:
+    """Else each reader would read a commit of every day of a year; the rows are the same."""
+    tables = first(tmp_path)
+    for number in range(25):
+        changes = written(tmp_path, f"run-{number}", 20, 21, available=number)
+        tables = commit(tables, changes, "a", NOW)
+    last = json.loads((tmp_path / "silver_volume/_delta_log/_last_checkpoint").read_text())
+    assert 19 <= last["version"]
+    assert [("2026-11-19", 1), ("2026-11-20", 24), ("2026-11-21", 24)] == seen(tmp_path)["volumes"]
 
 
 def test_upkeep_removes_what_is_nobodys(tmp_path: Path) -> None:
