@@ -192,4 +192,4 @@ async def test_what_a_killed_shipper_sends_again_is_there_once(
     )
     assert Counter(log.users) == Counter(dict(produced.fetchall()))
     assert Counter() == counted(out, "quarantine", "kind")
-    assert "sent again" in out.with_suffix(".err").read_text()
+    assert "taken before" in out.with_suffix(".err").read_text()

@@ -76,7 +76,7 @@ class BatchSink:
         stream: the stream's id.
         parse: of what the source gives.
         cluster: whose rows they are.
-        resent: lines of each batch that were left out, since they were sent again.
+        resent: lines or files of each batch that were left out, since they were taken before.
         unread: lines of each batch that are in the quarantine.
     """
 

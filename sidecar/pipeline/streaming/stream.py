@@ -85,7 +85,7 @@ class Progress:
         batch: the number of the last batch.
         rows: messages or files that were read in it.
         rows_per_s: read.
-        resent: lines of them that were left out, since they were sent again.
+        resent: lines or files of them that were left out, since they were taken before.
         unread: lines of them that can't be read.
     """
 

@@ -79,7 +79,7 @@ class Report(msgspec.Struct, frozen=True):
         times: of the first and the last request that it read, microseconds since 1970.
         example: of a line that can't be read, for a person.
         positions: of a stream, what it has read up to, as JSON.
-        resent: lines that it left out, since they were sent again.
+        resent: lines or files that it left out, since they were taken before.
     """
 
     files: dict[str, list[Written]]

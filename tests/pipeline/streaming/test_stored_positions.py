@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from sidecar.pipeline.streaming.positions import State, Stretch
 from sidecar.pipeline.streaming.stored_positions import StoredPositions
 from sidecar.pipeline.tables.folder import Folder
@@ -38,6 +40,14 @@ def test_a_batch_begins_where_the_one_before_it_has_ended(tmp_path: Path) -> Non
     )
     names = Folder.of(str(tmp_path)).names("_streams")
     assert [f"{STREAM}-positions-{batch:010}.json" for batch in (1, 4)] == names
+
+
+def test_the_last_files_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a batch reads and writes of them is bounded."""
+    monkeypatch.setattr("sidecar.pipeline.streaming.positions._FILES", 3)
+    before(tmp_path, 0).store([State({}, ["a", "b"])])
+    before(tmp_path, 1).store([State({}, ["c"]), State({}, ["d"])])
+    assert ["b", "c", "d"] == before(tmp_path, 2).state.files
 
 
 def test_another_streams_positions_are_none_of_its_own(tmp_path: Path) -> None:
