@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import BufferedIOBase
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 from pyarrow import fs
@@ -34,6 +35,9 @@ from sidecar.pipeline.runtime.addresses import Address, address_of
 from sidecar.pipeline.runtime.filesystems import located, open_input
 from sidecar.pipeline.runtime.object_storage import storage_failures
 from sidecar.pipeline.tables.schemas import UNNAMED
+
+_SIZE_BYTES: Final = 4
+"""At the end of a gzip file: how much is packed in it (RFC 1952)."""
 
 
 def log_files(
@@ -163,18 +167,26 @@ def open_log(file: LogFile) -> BufferedIOBase:
     raise OSError(errno.ESTALE, "it was packed or removed while it was read: run again", file.path)
 
 
-def head_of(file: LogFile) -> Head | None:
-    """How a closed log's text begins, packed or not; None where there is none that can be read.
+def text_of(file: LogFile) -> tuple[Head, int] | None:
+    """How a log's text begins and how long it is, packed or not; None where it can't be read.
+
+    The length is modulo 2**32, as gzip has it; of a gzip file that was appended to, it is that of
+    what was appended.
 
     Raises:
         OSError: it can't be opened.
     """
     with open_log(file) as opened:
+        size = file.size
+        if file.packed:
+            opened.seek(max(0, size - _SIZE_BYTES))
+            size = int.from_bytes(opened.read(_SIZE_BYTES), "little")
+            opened.seek(0)
         try:
             first = (gzip.GzipFile(fileobj=opened) if file.packed else opened).read(HEAD)
         except (EOFError, gzip.BadGzipFile, zlib.error):
             return None
-    return Head.cut(first, len(first)) if first else None
+    return (Head.cut(first, len(first)), size % (1 << 8 * _SIZE_BYTES)) if first else None
 
 
 def _where(path: Path) -> Iterator[Path]:

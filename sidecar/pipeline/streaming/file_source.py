@@ -2,7 +2,8 @@
 
 Spark's own source of files lists them and remembers which it has given; the tasks parse them as a
 batch run does, each whole. A file that still grows is not to be among them: the path names the
-rotated ones. One that comes again under another name, packed or rotated once more, is left out.
+rotated ones. One that comes again as long under another name, packed or not, is left out; one that
+has grown is another one: of the two faults, a line twice is the lesser.
 
 Example: ``/logs/*/kafka-request.log.*`` takes ``/logs/broker-3/kafka-request.log.2026-11-20-10`` an
 hour after it was begun, once log4j has renamed it.
@@ -27,7 +28,7 @@ from sidecar.pipeline.ingest.paths import (
 )
 from sidecar.pipeline.ingest.records import Parsed
 from sidecar.pipeline.ingest.request_logs import RequestLogs
-from sidecar.pipeline.ingest.stored_logs import head_of
+from sidecar.pipeline.ingest.stored_logs import text_of
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.streaming.positions import Positions
 
@@ -85,8 +86,8 @@ def parsed_files(
             changed_at = row["modificationTime"].timestamp()
             zone = logs.zones.name_of(broker)
             file = LogFile(path, broker, zone, row["length"], changed_at=changed_at)
-            head = head_of(file)
-            if head is None or positions.is_new(broker, head):
+            text = text_of(file)
+            if text is None or positions.is_new(broker, *text):
                 yield from parse_part(Part(file, 0, file.size))
 
 

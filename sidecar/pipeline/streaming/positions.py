@@ -1,7 +1,7 @@
 """Which lines and files of logs a stream has taken, so that what comes again is not taken twice.
 
 A rotated file may come again under another name, as when it is packed. It is known by how it
-begins (``file_head``); so many files are remembered.
+begins (``file_head``) and how long it is; so many files are remembered.
 
 A shipper that was killed begins again at its last checkpoint, and Kafka has lines twice. A message
 that says where its line is, the file and the offset, is known by that (``kafka_source``). Rotation
@@ -162,7 +162,7 @@ class State(msgspec.Struct):
 
     Attributes:
         lines: by partition and broker; a broker's stretches as they were last used.
-        files: by broker and beginning; in the order in which they were taken.
+        files: by broker, size and beginning; in the order in which they were taken.
     """
 
     lines: dict[str, list[Stretch]] = {}
@@ -186,9 +186,9 @@ class Positions:
         lines = {source: self._lines[source] for source in sorted(self._changed)}
         return State(lines, self._new_files)
 
-    def is_new(self, broker: int, head: Head) -> bool:
-        """Whether a file was not taken so far; now it is."""
-        name = f"{broker} {head.length}:{head.digest}"
+    def is_new(self, broker: int, head: Head, size: int) -> bool:
+        """Whether a file of so many bytes was not taken so far; now it is."""
+        name = f"{broker} {size} {head.length}:{head.digest}"
         if name in self._files:
             self.resent += 1
             return False

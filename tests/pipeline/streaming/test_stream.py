@@ -107,6 +107,20 @@ def test_a_file_is_taken_once_whatever_its_name_is(spark: SparkSession, tmp_path
     assert {1: 30, 2: 20} == found
 
 
+def test_a_file_that_had_not_been_closed_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+    """The path should not name it; once it is whole, packed or not, its lines are there."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    for broker in (1, 2):
+        write(logs, broker, "growing", lines(20))
+    streamed(spark, logs, settings, [SILVER_REQUEST])
+    write(logs, 1, "a", lines(30))
+    pack(write(logs, 2, "a", lines(30)))
+    streamed(spark, logs, settings, [SILVER_REQUEST])
+    found = {(int(row["broker"]), row["src_offset"]) for row in rows_in(out, SILVER_REQUEST)}
+    assert 60 == len(found)
+
+
 def test_a_stream_that_is_killed_equals_the_batch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
