@@ -27,7 +27,7 @@ from sidecar.pipeline.replay.peaks import peaks
 from sidecar.pipeline.replay.replay_table import Candidates, replay
 from sidecar.pipeline.replay.scenarios import IN_FORCE
 from sidecar.pipeline.silver.requests import Requests
-from sidecar.pipeline.tables.days import asked_days, no_requests
+from sidecar.pipeline.tables.days import asked_days, last_days, no_requests
 from sidecar.pipeline.tables.schemas import (
     DIM_TOPIC,
     GOLD_DISK_FORECAST,
@@ -105,10 +105,9 @@ def _evidence_days(run: Run) -> tuple[date, ...]:
     """The requested ones; without a first one, the last ones, whose rates still count."""
     options = run.options
     days = asked_days(run.store.days_of(GOLD_USAGE_1S), options.since, options.until)
-    if options.since is not None:
+    if options.since is not None or not days:
         return days
-    most = _HALF_LIVES * options.terms.half_life_days
-    return tuple(day for day in days if (days[-1] - day).days <= most)
+    return last_days(days, days[-1], _HALF_LIVES * options.terms.half_life_days)
 
 
 def _forecast(run: Run) -> None:
@@ -121,8 +120,8 @@ def _forecast(run: Run) -> None:
             "there is no volume history in the tables:"
             " make it with `throttle-sidecar pipeline silver --volumes PATH`"
         )
-    last, most = as_of.astimezone(UTC).date(), options.forecasting.history_days + 1
-    volumes = store.read(SILVER_VOLUME, [day for day in days if 0 <= (last - day).days <= most])
+    of_history = last_days(days, as_of.astimezone(UTC).date(), options.forecasting.history_days + 1)
+    volumes = store.read(SILVER_VOLUME, of_history)
     store.write(GOLD_DISK_FORECAST, disk_forecast(volumes, as_of, options.forecasting))
 
 

@@ -79,7 +79,7 @@ class Used:
         """The first second of each step of so many, and its amount."""
         step = self.second // step_s * step_s
         at = _starts(step)
-        return step[at], _sums(self.amount, at, _WHOLE.get(self.quota_type))
+        return step[at], _sums(self.amount, at, _whole(self.quota_type))
 
 
 def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.RecordBatch]:
@@ -123,7 +123,7 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
         yield Used(
             *key,
             second[at],
-            _sums(amount[order], at, _WHOLE.get(key[0])),
+            _sums(amount[order], at, _whole(key[0])),
             np.add.reduceat(events[order], at),
             np.add.reduceat(held[order], at),
         )
@@ -178,8 +178,8 @@ class _Sums:
                 (self._held, "throttled"),
             )
         )
-        whole = np.array([_WHOLE.get(quota_type, 1.0) for quota_type, _ in self._numbers])[name]
-        self._amount = np.add.reduceat(np.rint(amount * whole), at) / whole[at]
+        whole = np.array([_whole(quota_type) for quota_type, _ in self._numbers])[name]
+        self._amount = _sums(amount, at, whole)
         self._events, self._held = np.add.reduceat(events, at), np.add.reduceat(held, at)
 
     def rows(self) -> pa.Table:
@@ -251,11 +251,16 @@ def _starts(*keys: Longs) -> Longs:
     return np.concatenate(([0], np.flatnonzero(differs) + 1))
 
 
-def _sums(amount: Doubles, at: Longs, whole: float | None) -> Doubles:
+def _whole(quota_type: str) -> float:
+    """What amounts of a quota type are multiplied by to be whole numbers."""
+    return _WHOLE.get(quota_type, 1.0)
+
+
+def _sums(amount: Doubles, at: Longs, whole: Doubles | float) -> Doubles:
     """Of whole numbers, so that their order, which is any, does not matter."""
-    if whole is None:
-        return np.add.reduceat(amount, at)
-    return np.add.reduceat(np.rint(amount * whole), at) / whole
+    of_each = np.broadcast_to(whole, amount.shape)
+    sums: Doubles = np.add.reduceat(np.rint(amount * of_each), at)
+    return sums / of_each[at]
 
 
 def _array(table: pa.Table, name: str) -> np.ndarray:

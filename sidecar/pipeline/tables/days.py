@@ -22,6 +22,11 @@ def no_requests(days: Sequence[date]) -> str:
     )
 
 
+def last_days(days: Iterable[date], last: date, most: float) -> tuple[date, ...]:
+    """Up to a day, those that are no more than so many before it."""
+    return tuple(day for day in days if 0 <= (last - day).days <= most)
+
+
 def asked_days(
     days: Iterable[date], since: datetime | None, until: datetime | None
 ) -> tuple[date, ...]:
