@@ -259,8 +259,8 @@ def _whole(quota_type: str) -> float:
 def _sums(amount: Doubles, at: Longs, whole: Doubles | float) -> Doubles:
     """Of whole numbers, so that their order, which is any, does not matter."""
     of_each = np.broadcast_to(whole, amount.shape)
-    sums: Doubles = np.add.reduceat(np.rint(amount * of_each), at)
-    return sums / of_each[at]
+    sums: Doubles = np.add.reduceat(np.rint(amount * of_each), at) / of_each[at]
+    return sums
 
 
 def _array(table: pa.Table, name: str) -> np.ndarray:
