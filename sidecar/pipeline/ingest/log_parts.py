@@ -23,8 +23,8 @@ from sidecar.pipeline.kernels.values import Flags, Longs
 
 SPLIT_BYTES: Final = 1 << 26
 TASK_BYTES: Final = 1 << 30
-"""Of lines, that one task reads at most, unless a single part is larger: they become files of some
-80 MB where they are of one hour."""
+"""Of lines, that one task reads at most, and half a part: they become files of some 80 MB where
+they are of one hour."""
 _TASKS_OF_A_CORE: Final = 4
 _UNPACKED_TIMES: Final = 16
 """How much longer a gzip file is unpacked."""
@@ -113,18 +113,22 @@ def in_tasks(parts: Sequence[Part], cores: int) -> list[list[Part]]:
     """Parts that follow each other, as many as are read by one task.
 
     A task costs Spark tens of milliseconds, and a file of an hour that has a few rows costs whoever
-    reads it as much; so there are only as many tasks as the cores need to end at the same time.
+    reads it as much; so there are only as many tasks as the cores need to end at the same time. One
+    task more would be read by one core while the others wait, so a part goes to the task that has
+    room for half of it.
     """
-    total = sum(part.text_bytes for part in parts)
-    most = min(TASK_BYTES, total // (_TASKS_OF_A_CORE * cores))
+    left = sum(part.text_bytes for part in parts)
+    number = max(_TASKS_OF_A_CORE * cores, left // TASK_BYTES)
     tasks: list[list[Part]] = []
     room = 0
     for part in parts:
-        if not tasks or part.text_bytes > room:
+        size = part.text_bytes
+        if not tasks or size > 2 * room:
+            room = min(TASK_BYTES, left // max(1, number - len(tasks)))
             tasks.append([])
-            room = max(most, part.text_bytes)
         tasks[-1].append(part)
-        room -= part.text_bytes
+        room -= size
+        left -= size
     return tasks
 
 

@@ -31,10 +31,8 @@ NEEDED: Final = (
     *("bytes_known", "local_ms", "throttle_ms", "producer_id"),
 )
 """The columns of SILVER_REQUEST that charges are made of."""
-NEEDED_WITH_MUTATIONS: Final = (
-    *(*NEEDED, "is_forwarded"),
-    *("mutations", "mutations_known", "topic_changes"),
-)
+_MUTATIONS: Final = ("mutations", "mutations_known", "topic_changes")
+NEEDED_WITH_MUTATIONS: Final = (*NEEDED, "is_forwarded", *_MUTATIONS)
 _PRODUCE, _FETCH, _REQUEST, _MUTATION, _IDS = range(len(QUOTA_TYPES))
 _NONE: Final = -1
 _APIS: Final = {"PRODUCE": _PRODUCE, "0": _PRODUCE, "FETCH": _FETCH, "1": _FETCH}
@@ -93,7 +91,7 @@ def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
     names, api = coded(batch["api"])
     about_topics = np.array([name in TOPIC_APIS for name in names], np.bool_)[api]
     row = np.flatnonzero(forwarded & about_topics)
-    lines = [batch.slice(at, 1).to_pylist()[0] for at in row.tolist()]
+    lines = batch.select(_MUTATIONS).take(pa.array(row)).to_pylist()
     return Charged(
         np.concatenate((found.row, row)),
         np.concatenate((found.kind, np.full(row.size, _MUTATION))),

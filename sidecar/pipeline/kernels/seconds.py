@@ -18,7 +18,7 @@ import pyarrow as pa
 from sidecar.pipeline.kernels import charging
 from sidecar.pipeline.kernels.charge import GATHERED, Records, by_shard, joined, shard_of
 from sidecar.pipeline.kernels.charging import Charged, charged, longs, micros
-from sidecar.pipeline.kernels.numbered import clients_of
+from sidecar.pipeline.kernels.numbered import clients_of, distinct
 from sidecar.pipeline.kernels.places import BROKER_BITS, broker_of, day_of
 from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
@@ -52,6 +52,7 @@ _SUMS: Final = ("amount", "events", "throttled", "throttle_ms", "short")
 _REQUEST: Final = QUOTA_TYPES.index("request")
 _NS_PER_PERCENT: Final = 10_000_000.0
 _US: Final = 1_000_000
+_S_PER_HOUR: Final = 3600
 _S_PER_DAY: Final = 86_400
 _SECOND_BITS: Final = 36
 _CLIENTS: Final = msgspec.json.Decoder(list[Client])
@@ -63,7 +64,7 @@ def packed(
     of_batch: Callable[[pa.RecordBatch], Charged] = charged,
     gathered: int = GATHERED,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED: what was used of a broker on a day by a client is in one shard.
+    """Rows of PACKED: what was used of a broker in an hour by a client is in one shard.
 
     Args:
         batches: of what ``of_batch`` needs.
@@ -143,11 +144,13 @@ def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.Record
     """Rows of PACKED, each with the names that it needs."""
     # The same on every machine, other than hash().
     hashes = np.array([crc32("\0".join(client).encode()) for client in clients], np.int64)
-    shard = shard_of((records["place"], hashes[records["client"]]), shards)
+    # By the hour too: a client that uses most of a broker is not one worker's alone.
+    hour = records["second"] // _S_PER_HOUR
+    shard = shard_of((records["place"], hashes[records["client"]], hour), shards)
     filled, names, values = [], [], []
     for at, own in by_shard(records, shard, shards):
         filled.append(at)
-        needed, own["client"] = np.unique(own["client"], return_inverse=True)
+        needed, own["client"] = distinct(own["client"], len(clients))
         names.append(msgspec.json.encode([clients[number] for number in needed.tolist()]))
         values.append(own.tobytes())
     return pa.RecordBatch.from_arrays(

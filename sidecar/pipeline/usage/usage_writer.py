@@ -6,8 +6,8 @@ the sizes of topics too (``mutations``). A request belongs to the second of its 
 Windows of a second are right for sums. A replay goes event by event instead: Kafka's samples are
 not aligned to the clock's seconds.
 
-Example: two days of four brokers' requests, in 64 shards, are 128 files, which a run brings
-together before it commits them. A PRODUCE of 10,035 bytes that took 0.258 ms, charged at
+Example: two days of four brokers' requests, on 8 cores in 16 shards, are 32 files, which a run
+brings together before it commits them. A PRODUCE of 10,035 bytes that took 0.258 ms, charged at
 10:00:00.122, is two rows of 10:00:00: produce with the amount 10035.0, request with 0.0258; both
 have ``events`` 1.
 
@@ -30,7 +30,7 @@ from sidecar.pipeline.tables.parquet_files import (
     files_of,
 )
 
-SHARDS_OF_A_CORE: Final = 4
+SHARDS_OF_A_CORE: Final = 2
 """Groups of groups, each of which is a file: enough to spread, few enough that each is worth it."""
 
 

@@ -34,7 +34,7 @@ def test_seconds_are_summed_over_batches(workers: list[list[int]]) -> None:
     ] == [tuple(each.values()) for each in rows]
 
 
-def test_what_a_client_used_of_a_broker_is_in_one_shard() -> None:
+def test_what_a_client_used_of_a_broker_in_an_hour_is_in_one_shard() -> None:
     """It doesn't matter which worker read it, or how often that one packs what it has."""
     clients = [{"user": f"user{at}", "broker": at % 3} for at in range(40)]
     workers = [clients, clients[::-1], clients[5:9]]
@@ -49,3 +49,16 @@ def test_what_a_client_used_of_a_broker_is_in_one_shard() -> None:
     assert 40 == len(found)
     assert {1} == set(map(len, found.values()))
     assert 8 == len(set.union(*found.values()))
+
+
+def test_a_client_that_uses_most_is_not_one_workers_alone() -> None:
+    """Its hours are in several shards, each whole in one."""
+    used_at = [TEN + timedelta(minutes=30 * half) for half in range(20)]
+    rows = packed([requests(*({"quota_ts": at} for at in used_at))], 4)
+    shards = pa.Table.from_batches(rows).to_pylist()
+    hours = [
+        {row["window_start"].hour for row in used(pa.Table.from_pylist([shard])).to_pylist()}
+        for shard in shards
+    ]
+    assert 4 == len(shards)
+    assert 10 == sum(map(len, hours)) == len(set.union(*hours))

@@ -96,7 +96,7 @@ def test_each_day_has_a_file(log: Path, out: Path) -> None:
 
 
 def test_parts_are_read_by_as_few_tasks_as_keep_all_cores_busy(log: Path) -> None:
-    """Each part is read once, in order: 4 tasks a core, none above 1 GiB, a large part alone."""
+    """Each part is read once, in order: 4 tasks a core, none far above 1 GiB, a large one alone."""
     file = part_of(log, b"a line").file
 
     def sizes(each: Sequence[int], cores: int) -> list[list[int]]:
@@ -105,10 +105,12 @@ def test_parts_are_read_by_as_few_tasks_as_keep_all_cores_busy(log: Path) -> Non
 
     assert [[10, 10], [10, 10], [10, 10], [10, 10]] == sizes([10] * 8, 1)
     assert [[10]] * 8 == sizes([10] * 8, 2)
-    assert [[10, 10], [90], [10, 10]] == sizes([10, 10, 90, 10, 10], 1)
+    assert [[10, 10], [90], [10], [10]] == sizes([10, 10, 90, 10, 10], 1)
+    assert [3, 2, 3, 2] == [len(task) for task in sizes([10] * 10, 1)]
     large = 1 << 26
     assert [[large] * 4] * 4 == sizes([large] * 16, 1)
     assert [[large] * 16] * 8 == sizes([large] * 128, 1)
+    assert [[large] * 16] * 4 + [[large] * 15] == sizes([large] * 79, 1)
     assert [] == sizes([], 1)
     packed = Part(replace(file, path="a.log.gz"), 0, large)
     assert 16 * large == packed.text_bytes
