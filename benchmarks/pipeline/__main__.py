@@ -45,7 +45,7 @@ def _measure(folder: Path, size: float) -> Iterator[Figure]:
     yield from whole.measure(sample, folder, _CORES)
     part = folder / "part"
     write_sample(part, Sample(size_bytes=round(size / 5), brokers=4, hours=2))
-    spark = session(f"local[{_CORES}]", {"spark.sql.shuffle.partitions": str(2 * _CORES)})
+    spark = session(f"local[{_CORES}]")
     try:
         yield from reading.measure(spark, sample / "request-logs", part / "request-logs", _CORES)
         yield from replaying.measure(spark, folder / "tables", folder)

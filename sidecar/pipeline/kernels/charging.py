@@ -85,12 +85,9 @@ def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
         batch: of NEEDED_WITH_MUTATIONS.
     """
     found = charged(batch)
-    forwarded = flags(batch, "is_forwarded", missing=False)
-    if not forwarded.any():
-        return found
-    names, api = coded(batch["api"])
-    about_topics = np.array([name in TOPIC_APIS for name in names], np.bool_)[api]
-    row = np.flatnonzero(forwarded & about_topics)
+    forwarded = np.flatnonzero(flags(batch, "is_forwarded", missing=False))
+    apis = batch["api"].take(pa.array(forwarded)).to_pylist()
+    row = forwarded[np.array([api in TOPIC_APIS for api in apis], np.bool_)]
     lines = batch.select(_MUTATIONS).take(pa.array(row)).to_pylist()
     return Charged(
         np.concatenate((found.row, row)),

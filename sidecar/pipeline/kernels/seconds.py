@@ -7,7 +7,7 @@ Example: three PRODUCEs of alice's in one second are two records: of bytes and o
 with ``events`` 3 each.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from zlib import crc32
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sidecar.pipeline.kernels import charging
-from sidecar.pipeline.kernels.charge import GATHERED, Records, by_shard, joined, shard_of
+from sidecar.pipeline.kernels.charge import GATHERED, Records, by_shard, joined, shard_of, taken
 from sidecar.pipeline.kernels.charging import Charged, charged, longs, micros
 from sidecar.pipeline.kernels.numbered import clients_of, distinct
 from sidecar.pipeline.kernels.places import BROKER_BITS, broker_of, day_of
@@ -33,10 +33,12 @@ SECOND: Final = np.dtype(
         ("events", np.int32),
         ("throttled", np.int32),
         ("short", np.int32),
-    ]
+    ],
+    align=True,
 )
 """Day and broker, client, quota and second since 1970; sums; ``short`` counts requests that used or
-requested more than their amount states."""
+requested more than their amount states. Fields that are not aligned are summed in five times the
+time."""
 NEEDED: Final = charging.NEEDED
 """The columns of SILVER_REQUEST that are needed."""
 USED: Final = (
@@ -89,15 +91,16 @@ def used(table: pa.Table) -> pa.Table:
     Args:
         table: of PACKED, all rows of a shard.
     """
-    decoded = [
-        (_CLIENTS.decode(clients), np.frombuffer(records, SECOND))
-        for clients, records in zip(
-            table.column("clients").to_pylist(), table.column("records").to_pylist(), strict=True
-        )
-    ]
-    names = sorted({client for clients, _ in decoded for client in clients})
+    known = [_CLIENTS.decode(clients) for clients in table.column("clients").to_pylist()]
+    pieces = [np.frombuffer(each, SECOND) for each in table.column("records").to_pylist()]
+    names = sorted({client for clients in known for client in clients})
     numbers = {client: number for number, client in enumerate(names)}
-    return _used(joined([_numbered(*each, numbers) for each in decoded]), names)
+    records, at = joined(pieces), 0
+    for clients, piece in zip(known, pieces, strict=True):
+        own = np.array([numbers[client] for client in clients], np.int32)
+        records["client"][at : at + piece.size] = own[piece["client"]]
+        at += piece.size
+    return _used(records, names)
 
 
 def summed(records: Records) -> Records:
@@ -113,9 +116,10 @@ def summed(records: Records) -> Records:
     key, place = key[order], place[order]
     changes = (np.diff(key) != 0) | (np.diff(place) != 0)
     starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
-    found = records[order[starts]]
+    ordered = taken(records, order)
+    found = taken(ordered, starts)
     for name in _SUMS:
-        found[name] = np.add.reduceat(records[name][order], starts)
+        found[name] = np.add.reduceat(ordered[name], starts)
     return found
 
 
@@ -152,21 +156,11 @@ def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.Record
         filled.append(at)
         needed, own["client"] = distinct(own["client"], len(clients))
         names.append(msgspec.json.encode([clients[number] for number in needed.tolist()]))
-        values.append(own.tobytes())
+        values.append(own.view(np.uint8).data)
     return pa.RecordBatch.from_arrays(
         [pa.array(filled, pa.int32()), pa.array(names, pa.binary()), pa.array(values, pa.binary())],
         ["shard", "clients", "records"],
     )
-
-
-def _numbered(
-    clients: Sequence[Client], records: Records, numbers: Mapping[Client, int]
-) -> Records:
-    """The records with other numbers of their clients."""
-    own = np.array([numbers[client] for client in clients], np.int32)
-    found = records.copy()
-    found["client"] = own[records["client"]]
-    return found
 
 
 def _used(records: Records, clients: Sequence[Client]) -> pa.Table:

@@ -7,14 +7,22 @@ Example: a reading in 96 tasks has 4 s of them.
 """
 
 import gc
-from functools import cache
+import sys
+from functools import lru_cache
 
 
-@cache
 def freeze_retained() -> None:
-    """Leaves out what is there now; the first time that it is called in a process.
+    """Leaves out what is there now, if modules were imported since it was called last.
 
-    To be called at the end of a task, when what is there is what the worker retains.
+    To be called at the end of a task, when what is there is what the worker retains. A worker does
+    the tasks of several stages, each of which imports what it needs.
     """
+    _freeze(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _freeze(modules: int) -> None:
+    """Once for each number of modules."""
+    del modules
     gc.collect()
     gc.freeze()

@@ -1,10 +1,13 @@
 """What a worker retains for good, beside its garbage."""
 
 import gc
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
+from sidecar.pipeline.runtime import worker_memory
 from sidecar.pipeline.runtime.worker_memory import freeze_retained
 
 
@@ -12,7 +15,7 @@ from sidecar.pipeline.runtime.worker_memory import freeze_retained
 def unsettled() -> Iterator[None]:
     """Makes this a process that has had no task yet."""
     gc.unfreeze()
-    freeze_retained.cache_clear()
+    worker_memory._freeze.cache_clear()
     yield
     gc.unfreeze()
 
@@ -26,3 +29,14 @@ def test_what_is_there_is_left_out_once() -> None:
     freeze_retained()
     assert frozen == gc.get_freeze_count()
     assert any(one is later for one in gc.get_objects())
+
+
+def test_modules_that_a_later_stage_imports_are_left_out_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker does the tasks of all stages."""
+    freeze_retained()
+    later = ModuleType("a_later_stage")
+    monkeypatch.setitem(sys.modules, later.__name__, later)
+    freeze_retained()
+    assert not any(one is later for one in gc.get_objects())
