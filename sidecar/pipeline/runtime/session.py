@@ -41,7 +41,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Rows of packed charges are a megabyte each, and 10,000 of them would be a batch.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 24),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 22),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
