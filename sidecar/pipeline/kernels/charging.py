@@ -31,8 +31,8 @@ NEEDED: Final = (
     *("bytes_known", "local_ms", "throttle_ms", "producer_id"),
 )
 """The columns of SILVER_REQUEST that charges are made of."""
-_MUTATIONS: Final = ("mutations", "mutations_known", "topic_changes")
-NEEDED_WITH_MUTATIONS: Final = (*NEEDED, "is_forwarded", *_MUTATIONS)
+_OF_MUTATIONS: Final = ("mutations", "mutations_known", "topic_changes")
+NEEDED_WITH_MUTATIONS: Final = (*NEEDED, "is_forwarded", *_OF_MUTATIONS)
 _PRODUCE, _FETCH, _REQUEST, _MUTATION, _IDS = range(len(QUOTA_TYPES))
 _NONE: Final = -1
 _APIS: Final = {"PRODUCE": _PRODUCE, "0": _PRODUCE, "FETCH": _FETCH, "1": _FETCH}
@@ -88,7 +88,7 @@ def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
     forwarded = np.flatnonzero(flags(batch, "is_forwarded", missing=False))
     apis = batch["api"].take(pa.array(forwarded)).to_pylist()
     row = forwarded[np.array([api in TOPIC_APIS for api in apis], np.bool_)]
-    lines = batch.select(_MUTATIONS).take(pa.array(row)).to_pylist()
+    lines = batch.select(_OF_MUTATIONS).take(pa.array(row)).to_pylist()
     return Charged(
         np.concatenate((found.row, row)),
         np.concatenate((found.kind, np.full(row.size, _MUTATION))),

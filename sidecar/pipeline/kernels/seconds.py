@@ -91,11 +91,12 @@ def used(table: pa.Table) -> pa.Table:
     Args:
         table: of PACKED, all rows of a shard.
     """
-    return _used(*_unpacked(table))
+    # Only the sums are in memory beside the columns that are made of them.
+    return _used(*_summed(table))
 
 
-def _unpacked(table: pa.Table) -> tuple[Records, Sequence[Client]]:
-    """All records, and the clients that they have the numbers of."""
+def _summed(table: pa.Table) -> tuple[Records, Sequence[Client]]:
+    """Sums of all records, and the clients that they have the numbers of."""
     known = [_CLIENTS.decode(clients) for clients in table.column("clients").to_pylist()]
     pieces = [np.frombuffer(each.as_buffer(), SECOND) for each in table.column("records")]
     names = sorted({client for clients in known for client in clients})
@@ -105,7 +106,7 @@ def _unpacked(table: pa.Table) -> tuple[Records, Sequence[Client]]:
         own = np.array([numbers[client] for client in clients], np.int32)
         records["client"][at : at + piece.size] = own[piece["client"]]
         at += piece.size
-    return records, names
+    return summed(records), names
 
 
 def summed(records: Records) -> Records:
@@ -168,11 +169,8 @@ def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.Record
     )
 
 
-def _used(records: Records, clients: Sequence[Client]) -> pa.Table:
-    """Rows of USED; all records of a client and place are there."""
-    found = summed(records)
-    # Else all of it would be in memory beside the columns.
-    del records
+def _used(found: Records, clients: Sequence[Client]) -> pa.Table:
+    """Rows of USED, one for each record."""
     kind, client = found["kind"].astype(np.int64), found["client"]
     per_unit = np.where(kind == _REQUEST, _NS_PER_PERCENT, 1.0)
     users, ids = (pa.array(names, pa.string()) for names in zip(*clients, strict=True))

@@ -21,8 +21,7 @@ def freeze_retained() -> None:
 
 
 @lru_cache(maxsize=1)
-def _freeze(modules: int) -> None:
+def _freeze(_modules: int) -> None:
     """Once for each number of modules."""
-    del modules
     gc.collect()
     gc.freeze()
