@@ -121,7 +121,10 @@ class Processes:
 
 
 def tail(log: Path) -> str:
-    """The last lines of a log, for an error, without stack frames; "" if there are none."""
+    """The last lines of a log, without stack frames, or those from its last error on.
+
+    "" if there are none.
+    """
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
@@ -130,4 +133,7 @@ def tail(log: Path) -> str:
         return ""
     # Else the frames of one exception hide what it says.
     texts = [line for line in lines if not line.lstrip().startswith(("at ", "... "))]
-    return "\n".join(line[:300] for line in texts[-_TAIL_LINES:])
+    errors = [at for at, line in enumerate(texts) if " ERROR " in line or " FATAL " in line]
+    # A broker's other threads write on while it ends, often more lines than are shown.
+    first = min([*errors[-1:], max(0, len(texts) - _TAIL_LINES)])
+    return "\n".join(line[:300] for line in texts[first : first + _TAIL_LINES])
