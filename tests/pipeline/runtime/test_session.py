@@ -1,7 +1,11 @@
 """The Spark session."""
 
+import os
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkRuntimeError
@@ -46,3 +50,21 @@ def test_every_table_can_be_made(spark: SparkSession) -> None:
         assert frame.schema == table.select(frame).schema
         assert list(table.names) == frame.columns
         assert table.partitions == table.names[: len(table.partitions)]
+
+
+@pytest.mark.spark
+def test_workers_that_a_short_run_leaves_idle_are_ended(spark: SparkSession) -> None:
+    """Two steps in Python have two workers for each core; afterwards there is one for each."""
+
+    def daemons(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch([pa.array([os.getppid()] * batch.num_rows)], ["id"])
+
+    chained = spark.range(0, 4, 1, 4).mapInArrow(daemons, "id long")
+    (daemon,) = {row["id"] for row in chained.mapInArrow(daemons, "id long").collect()}
+    children = Path(f"/proc/{daemon}/task/{daemon}/children")
+    cores = spark.sparkContext.defaultParallelism
+    deadline = time.monotonic() + 10
+    while len(children.read_text().split()) > cores:
+        assert time.monotonic() < deadline, "they are there for good"
+        time.sleep(0.05)
