@@ -1,7 +1,7 @@
 """Spark as a part of this process's: its JVM on this machine, all cores or some, little memory.
 
-Example: on ``local[2]`` a short run's JVM has a heap of 640 MB; with two workers of Python, or four
-for a moment, a day's logs of 2.5 GB take 1.8 GB in all.
+Example: on ``local[2]`` a short run's JVM has a heap of 640 MB; with two workers of Python a day's
+logs of 2.5 GB take 1.8 GB in all.
 """
 
 import os
@@ -53,7 +53,7 @@ def settings(master: str, classes: ClassArchive | None, *, brief: bool) -> Mappi
         **_SETTINGS,
         "spark.driver.memory": f"{_BRIEF_MB + _BRIEF_MB_PER_CORE * cores}m",
         "spark.sql.codegen.wholeStage": "false",
-        # A stage that ends in writing has two for each core, and the next one would leave half of
+        # A stage of two steps in Python has two for each core, and later ones would leave half of
         # them idle, 200 MB each.
         "spark.python.factory.idleWorkerMaxPoolSize": str(cores),
         JAVA_OPTIONS: " ".join((*_OPTIONS, *_BRIEF_OPTIONS, *kept)),

@@ -292,7 +292,7 @@ def day_of(table: Table, file: Written) -> date | None:
 
 
 def written_by_tasks(frame: "DataFrame", target: Target) -> list[Written]:
-    """Has the tasks that make a frame write it.
+    """Has tasks write a frame, as few as it needs.
 
     Args:
         frame: with the table's columns.
@@ -309,7 +309,8 @@ def written_by_tasks(frame: "DataFrame", target: Target) -> list[Written]:
         files = writer.close()
         yield Report(files, writer.problem).as_batch()
 
-    rows = target.table.select(frame).mapInArrow(of_batches, REPORTS)
+    # A stage that makes rows in Python and writes them would have two workers for each core.
+    rows = target.table.select(frame).hint("rebalance").mapInArrow(of_batches, REPORTS)
     return files_of(collected(rows), target.table)
 
 

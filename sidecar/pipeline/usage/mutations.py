@@ -105,7 +105,9 @@ class MutationRequests:
     @classmethod
     def of(cls, of_admins: DataFrame, dim_topic: DataFrame) -> "MutationRequests":
         """Of SILVER_REQUEST or SILVER_CHANGE, and of DIM_TOPIC, which is read at once."""
-        return cls(of_admins.where(is_mutation_line()).select(*NEEDED), Sizes.of(dim_topic))
+        # A stage that reads them in Python and charges them would have two workers for each core.
+        rows = of_admins.where(is_mutation_line()).select(*NEEDED).hint("rebalance")
+        return cls(rows, Sizes.of(dim_topic))
 
 
 class Charges(NamedTuple):

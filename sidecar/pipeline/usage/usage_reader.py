@@ -26,7 +26,7 @@ _SHARDS: Final = 64
 _IN_SHARD: Final = 1_000_000
 """Rows of usage, at the most on average: what a worker holds stays bounded while they are many."""
 _ROWS: Final = 1 << 17
-_TASKS_PER_CORE: Final = 1
+_TASKS_PER_CORE: Final = 2
 """What a worker packs of one name is in few rows then."""
 _NAMES: Final = ("quota_type", "user", "client_id")
 """Columns of few values, that are read as numbers of them."""

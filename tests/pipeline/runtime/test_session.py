@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,7 +56,7 @@ def test_every_table_can_be_made(spark: SparkSession) -> None:
 def test_workers_that_a_short_run_leaves_idle_are_ended(spark: SparkSession) -> None:
     """Two steps in Python have two workers for each core; afterwards there is one for each."""
 
-    def daemons(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def daemons(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield pa.record_batch([pa.array([os.getppid()] * batch.num_rows)], ["id"])
 

@@ -74,6 +74,15 @@ def test_mutations_are_what_the_daemon_charges(spark: SparkSession) -> None:
     ] == sorted(zip(offsets, used.amount.tolist(), used.known.tolist(), strict=True))
 
 
+@pytest.mark.spark
+def test_few_lines_are_charged_by_one_task(spark: SparkSession) -> None:
+    """However many tasks read them: reading is another stage."""
+    silver = spark.createDataFrame(pa.Table.from_batches([batch_of(LIVES)])).repartition(3)
+    rows = MutationRequests.of(silver, dim_topic(silver)).rows
+    assert 1 == rows.rdd.getNumPartitions()
+    assert len(LIVES) == rows.count()
+
+
 def test_sizes_are_those_of_earlier_lines() -> None:
     """Lines are in the order of time, file and offset; a topic known by id alone is another."""
     stated = [((5, "a.log", 0), 12), ((5, "a.log", 90), None), ((5, "b.log", 0), 24)]
