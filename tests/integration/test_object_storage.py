@@ -1,8 +1,8 @@
 """The pipeline on a real S3 server: logs and history from a bucket, tables in a bucket.
 
 The server is s3proxy over its memory (s3proxy/pom.xml): S3's protocol with signed requests, by two
-clients that have nothing in common, Arrow's and Rust's. Spark has no jars for it. What it can't
-show is Amazon's own: roles, regions, and throttling by the store.
+clients that have nothing in common, Arrow's and Rust's, with TLS and without. Spark has no jars for
+it. What it can't show is Amazon's own: roles, regions, and throttling by the store.
 """
 
 import asyncio
@@ -24,6 +24,13 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.x509 import load_pem_x509_certificate
 from deltalake import DeltaTable
 from pyarrow import fs
 
@@ -54,10 +61,14 @@ class Server:
     Attributes:
         environ: with which a client finds it and may do all.
         port: on loopback.
+        secure_port: the same with TLS.
+        ca_file: what signed its certificate, which is for 127.0.0.1.
     """
 
     environ: Mapping[str, str]
     port: int
+    secure_port: int
+    ca_file: Path
 
     def system(self) -> fs.S3FileSystem:
         """Returns a client of the store for the test itself."""
@@ -115,10 +126,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     own = asyncio.run(jars_of(HERE / "s3proxy/pom.xml"))
     folder = tmp_path_factory.mktemp("buckets")
     with Ports() as ports:
-        port = ports.reserve()
+        port, secure_port = ports.reserve(), ports.reserve()
+        ca_file = folder.with_suffix(".pem")
+        key_store = folder.with_suffix(".p12")
+        _certify(ca_file, key_store)
         settings = folder.with_suffix(".properties")
         settings.write_text(
             f"s3proxy.endpoint=http://127.0.0.1:{port}\n"
+            f"s3proxy.secure-endpoint=https://127.0.0.1:{secure_port}\n"
+            f"s3proxy.keystore-path={key_store}\ns3proxy.keystore-password={SECRET}\n"
             f"s3proxy.authorization=aws-v4\ns3proxy.identity={KEY}\ns3proxy.credential={SECRET}\n"
             "jclouds.provider=transient\njclouds.identity=x\njclouds.credential=x\n"
         )
@@ -130,13 +146,28 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             ) as process,
         ):
             try:
-                asyncio.run(seen("an S3 server", partial(listens, port)))
-                made = Server(_environ(port, folder), port)
+                for each in (port, secure_port):
+                    asyncio.run(seen("an S3 server", partial(listens, each)))
+                made = Server(_environ(port, folder), port, secure_port, ca_file)
                 for bucket in ("logs", "tables"):
                     made.system().create_dir(bucket)
                 yield made
             finally:
                 process.kill()
+
+
+def _certify(ca_file: Path, key_store: Path) -> None:
+    """Makes an authority, and a server's key with a certificate of it."""
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(str(ca_file))
+    issued = ca.issue_cert("127.0.0.1")
+    key = load_pem_private_key(issued.private_key_pem.bytes(), None)
+    assert isinstance(key, pkcs12.PKCS12PrivateKeyTypes)
+    certificate = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
+    encrypted = BestAvailableEncryption(SECRET.encode())
+    key_store.write_bytes(
+        pkcs12.serialize_key_and_certificates(b"s3", key, certificate, None, encrypted)
+    )
 
 
 def _environ(port: int, folder: Path) -> dict[str, str]:
@@ -216,6 +247,26 @@ async def test_a_bucket_has_the_same_tables_as_a_disk(server: Server, tmp_path: 
     page = tmp_path / "report.html"
     ok(await server.run("report", "--out", "s3a://tables/all", "--html", str(page)))
     assert page.stat().st_size > 100_000
+
+
+async def test_a_store_may_have_a_certificate_of_an_own_authority(
+    server: Server, tmp_path: Path
+) -> None:
+    """A variable names it, for all who reach the store; without it the refusal says so."""
+    server.put("logs", "tls/broker-1/a.log", lines(10, user="alice"))
+    secure = {"AWS_ENDPOINT_URL": f"https://127.0.0.1:{server.secure_port}"}
+    silver = ("silver", "--request-logs", "s3://logs/tls", "--out", "s3://tables/tls")
+    ok(await server.run(*silver, SSL_CERT_FILE=str(server.ca_file), **secure))
+    assert {"alice": 10} == users(server, "tables/tls")
+    (tmp_path / "broker-1").mkdir()
+    (tmp_path / "broker-1/a.log").write_bytes(lines(10, user="alice"))
+    of_disk = ("silver", "--request-logs", str(tmp_path), "--out", "s3://tables/tls")
+    for words, place in ((silver, "s3://"), (of_disk, "s3://tables/tls")):
+        line = refusal(await server.run(*words, **secure))
+        assert line.startswith(place)
+        assert "SSL_CERT_FILE" in line
+    option = f"s3://logs/tls?tls_ca_file_path={server.ca_file}"
+    assert "SSL_CERT_FILE" in refusal(await server.run(*silver[:2], option, *silver[3:]))
 
 
 def kill_after(server: Server, last: str, *words: str) -> None:

@@ -26,6 +26,10 @@ class SecretInPathError(SidecarError):
     """A path holds credentials."""
 
 
+class NotAnOptionError(SidecarError):
+    """An option of a path is not known to all that reach the store."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where something is.
@@ -55,6 +59,7 @@ def address_of(text: str) -> Address:
 
     Raises:
         SecretInPathError: credentials, which are not repeated.
+        NotAnOptionError: one that Arrow alone knows.
     """
     remote = _REMOTE.match(text)
     if remote is None:
@@ -67,5 +72,10 @@ def address_of(text: str) -> Address:
             f"{scheme}://{host}{path}: a path must not hold credentials, since it appears in"
             " tables and logs: leave them to the environment (AWS_ACCESS_KEY_ID and"
             " AWS_SECRET_ACCESS_KEY), or to the machine's role"
+        )
+    if "tls_ca_file_path=" in options:
+        raise NotAnOptionError(
+            f"{scheme}://{host}{path}: tls_ca_file_path is not known to what commits tables: name"
+            " the authority's file in the variable SSL_CERT_FILE instead"
         )
     return Address(f"{scheme}://{user}{at}{host}", path, mark + options)

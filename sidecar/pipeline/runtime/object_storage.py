@@ -60,6 +60,11 @@ _CAUSES: Final = tuple(
             "the bucket is in another region: name it with AWS_REGION",
         ),
         (
+            r"curlCode: 60|InvalidCertificate|invalid peer certificate",
+            "its certificate isn't trusted: name the file of the authority that signed it in the"
+            " variable SSL_CERT_FILE",
+        ),
+        (
             r"NETWORK_CONNECTION|Unable to execute HTTP request|UnknownHostException"
             r"|java\.net\.ConnectException|SocketTimeoutException|curlCode",
             "the store doesn't answer: look at AWS_ENDPOINT_URL and at the network",

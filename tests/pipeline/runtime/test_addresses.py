@@ -2,7 +2,12 @@
 
 import pytest
 
-from sidecar.pipeline.runtime.addresses import Address, SecretInPathError, address_of
+from sidecar.pipeline.runtime.addresses import (
+    Address,
+    NotAnOptionError,
+    SecretInPathError,
+    address_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +51,9 @@ def test_credentials_are_refused_and_not_shown(text: str) -> None:
     with pytest.raises(SecretInPathError, match="must not hold credentials") as refused:
         address_of(text)
     assert "hidden" not in str(refused.value)
+
+
+def test_what_arrow_alone_knows_is_refused() -> None:
+    """The message says what both ways to the store know."""
+    with pytest.raises(NotAnOptionError, match=r"^s3://logs/x: tls_ca_.* in the variable SSL_CERT"):
+        address_of("s3a://logs/x?region=a&tls_ca_file_path=ca.pem")

@@ -21,6 +21,11 @@ from sidecar.pipeline.runtime.object_storage import ObjectStorageError, storage_
         ),
         ("AWS Error UNKNOWN (HTTP status 301)", "object storage: the bucket is in another region"),
         (
+            "AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 60, SSL peer"
+            " certificate or SSH remote key was not OK",
+            "object storage: its certificate isn't trusted",
+        ),
+        (
             'UnsupportedFileSystemException: No FileSystem for scheme "gs"',
             "object storage: Spark has no file system of this kind",
         ),
