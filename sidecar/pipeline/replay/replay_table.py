@@ -36,6 +36,7 @@ from sidecar.pipeline.replay.scenarios import IN_FORCE, Scenario
 from sidecar.pipeline.replay.shard import COMPARED, SUMMED, Comparison, Sweep
 from sidecar.pipeline.replay.slots import SlotsOfClients
 from sidecar.pipeline.runtime.by_workers import Batches
+from sidecar.pipeline.runtime.shards import by_shard
 from sidecar.pipeline.silver.requests import Requests
 from sidecar.pipeline.tables.schemas import GOLD_REPLAY, Column, Table
 from sidecar.pipeline.usage.mutations import MutationRequests
@@ -110,7 +111,7 @@ def replay(
             return packed_peaks(batches, places, shards)
 
         rows = rows.unionByName(candidates.peaks.mapInArrow(of_peaks, PACKED))
-    return GOLD_REPLAY.select(_by_shard(rows, sweep.rows, SUMMED))
+    return GOLD_REPLAY.select(_replayed(rows, shards, sweep.rows, SUMMED))
 
 
 def replay_events(
@@ -130,8 +131,8 @@ def replay_events(
     Returns:
         Of REPLAY_EVENTS, in no order.
     """
-    rows, _ = _packed(requests, mutations, config)
-    return REPLAY_EVENTS.select(_by_shard(rows, Comparison(windows).rows, COMPARED))
+    rows, shards = _packed(requests, mutations, config)
+    return REPLAY_EVENTS.select(_replayed(rows, shards, Comparison(windows).rows, COMPARED))
 
 
 def _packed(
@@ -148,9 +149,11 @@ def _packed(
     return rows.unionByName(mutations.rows.mapInArrow(of_topics, PACKED)), shards
 
 
-def _by_shard(rows: DataFrame, made: Callable[[Batches], Batches], schema: str) -> DataFrame:
+def _replayed(
+    rows: DataFrame, shards: int, made: Callable[[Batches], Batches], schema: str
+) -> DataFrame:
     """What becomes of packed charges, all rows of a shard after each other, by time."""
-    ordered = rows.repartition("shard").sortWithinPartitions(*IN_ORDER)
+    ordered = by_shard(rows, shards).sortWithinPartitions(*IN_ORDER)
     # Of a method Spark counts ``self`` too.
     return ordered.mapInArrow(lambda batches: made(batches), schema)  # noqa: PLW0108  see above
 

@@ -3,7 +3,7 @@
 All times are UTC, workers run this Python, and nothing listens beyond loopback where Spark is
 embedded. A JVM that is started here may say what it says in a file instead of on standard error.
 
-Example: ``session("local[2]")`` has two worker threads and 2 partitions after a shuffle.
+Example: ``session("local[2]")`` has two worker threads, and two workers of Python for them.
 """
 
 import os

@@ -26,6 +26,7 @@ from sidecar.pipeline.kernels.charging import (
 )
 from sidecar.pipeline.kernels.seconds import PACKED, packed, used
 from sidecar.pipeline.runtime.by_workers import Batches, by_workers
+from sidecar.pipeline.runtime.shards import by_shard
 from sidecar.pipeline.silver.request_writer import Seen, Span, unknown
 from sidecar.pipeline.tables.parquet_files import REPORTS, Report, Target, Writer, collected
 from sidecar.pipeline.usage.usage_writer import SHARDS_OF_A_CORE, written_shard
@@ -75,7 +76,7 @@ def write_usage_of_logs(
 
     tasks = in_tasks(parts, cores)
     rows = by_workers(spark, tasks, read, f"{PACKED}, {REPORTS}")
-    return collected(rows.groupBy("shard").applyInArrow(written, REPORTS))
+    return collected(by_shard(rows, shards).groupBy("shard").applyInArrow(written, REPORTS))
 
 
 def _read(parts: Iterable[Part], span: Span, shards: int, lines: Writer) -> Batches:

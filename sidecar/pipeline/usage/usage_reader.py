@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 
 from sidecar.pipeline.kernels.packed import PACKED, READ, NamesOf, packed
 from sidecar.pipeline.runtime.by_workers import Batches
+from sidecar.pipeline.runtime.shards import by_shard
 from sidecar.pipeline.tables.parquet_files import TableFile, read_by_workers
 
 _SHARDS: Final = 64
@@ -93,7 +94,7 @@ def in_shards(used: DataFrame, usage: UsageRows) -> GroupedData:
     """
     shards = max(_SHARDS, sum(file.written.rows for file in usage.files) // _IN_SHARD)
     shard = sf.pmod(sf.xxhash64("quota_type", "name", "broker"), sf.lit(shards)).cast("int")
-    return used.groupBy(shard.alias("shard"))
+    return by_shard(used.withColumn("shard", shard), shards).groupBy("shard")
 
 
 def _read(

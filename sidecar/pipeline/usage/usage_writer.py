@@ -20,6 +20,7 @@ from typing import Final
 import pyarrow as pa
 
 from sidecar.pipeline.kernels.seconds import NEEDED, PACKED, packed, used
+from sidecar.pipeline.runtime.shards import by_shard
 from sidecar.pipeline.silver.requests import Requests
 from sidecar.pipeline.tables.parquet_files import (
     REPORTS,
@@ -49,7 +50,7 @@ def write_usage(requests: Requests, target: Target) -> list[Written]:
     def written(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         return written_shard(target, key[0].as_py(), used(table))
 
-    sums = requests.mapped(NEEDED, of_batches, PACKED).groupBy("shard")
+    sums = by_shard(requests.mapped(NEEDED, of_batches, PACKED), shards).groupBy("shard")
     return files_of(collected(sums.applyInArrow(written, REPORTS)), target.table)
 
 
