@@ -179,7 +179,7 @@ bench-slope: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/python -m benchmarks.slope $(ARMS) $(if $(MINUTES),--minutes $(MINUTES)) \
 	    $(if $(RESULTS),--results $(RESULTS)) $(if $(OUT),--out $(OUT))
 
-# The pipeline beside a bare scan and its peers: 15 minutes, on a machine that does nothing else.
+# The pipeline beside a bare scan and its peers: 8 minutes, on a machine that does nothing else.
 bench-pipeline: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks.pipeline
 

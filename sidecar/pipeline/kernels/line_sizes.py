@@ -1,4 +1,4 @@
-"""What a line says of its bytes, as ``requestlog.size`` and ``requestlog.fetch`` reckon it.
+"""What a line says of its bytes, as ``requestlog.produce_size`` and ``fetch_size`` compute it.
 
 Both sum parts whose sizes depend on the version, so that sums of them that don't are enough.
 
@@ -6,7 +6,7 @@ Example: a PRODUCE of version 11 by client-id "etl" with 10,000 bytes for one pa
 10 + 3 + 1 for its header, 6 + 1 + 1 + 1 for its body, 2 + 1 + 1 for the topic, 10,000 + 5 + 2 for
 the partition, 1 for the topic's tags: 10,035 bytes.
 
-Source: as ``requestlog.size`` and ``requestlog.fetch``, which the tests compare it with.
+Source: as ``requestlog.produce_size`` and ``fetch_size``, which the tests compare it with.
 """
 
 from typing import Final
