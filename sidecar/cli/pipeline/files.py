@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline files``: where the files of a table are, for any engine."""
+"""``throttle-sidecar pipeline files``: where the files of tables are, for any engine."""
 
 import click
 
@@ -14,21 +14,21 @@ class NoTableError(SidecarError):
     epilog="""\b
 Examples:
   throttle-sidecar pipeline files gold_usage_1s --out tables
-  throttle-sidecar pipeline files silver_request --out s3://bucket/tables > files.txt
+  throttle-sidecar pipeline files silver_request gold_replay --out s3://bucket/tables > files.txt
 """,
 )
-@click.argument("table")
+@click.argument("names", metavar="TABLE...", nargs=-1, required=True)
 @click.option(
     "--out",
     required=True,
     metavar="DIR",
     help="The folder of the tables; s3:// and gs:// too.",
 )
-def command(table: str, out: str) -> None:
-    """Print the Parquet files of a table, one a line, as the last run has left it.
+def command(names: tuple[str, ...], out: str) -> None:
+    """Print the Parquet files of tables, one a line, as the last run has left them.
 
-    They are those of the version that the manifest pins, so that tables that are read by it belong
-    together, also while a run commits. Their folders say what the table is partitioned by
+    They are those of the versions that the manifest pins: tables that are named together are of one
+    run, also while another one commits. Their folders say what the table is partitioned by
     ("dt=2026-11-20"), and the files don't. Needs no Spark.
     """
     from sidecar.cli.pipeline.running import need_extra  # noqa: PLC0415 - as its own imports
@@ -39,11 +39,13 @@ def command(table: str, out: str) -> None:
     from sidecar.pipeline.tables.schemas import TABLES  # noqa: PLC0415 - of the extra
 
     tables = newest(Folder.of(out))
-    found = [one for one in TABLES if one.name == table and table in tables.versions]
-    if not found:
-        raise NoTableError(
-            f"there is no table {table} in {tables.folder}: there are"
-            f" {', '.join(sorted(tables.versions)) or 'none'}"
-        )
-    for file in tables.files(found[0]):
-        click.echo(tables.folder.uri(f"{table}/{file.path}"))
+    known = {table.name: table for table in TABLES if table.name in tables.versions}
+    for name in names:
+        if name not in known:
+            raise NoTableError(
+                f"there is no table {name} in {tables.folder}: there are"
+                f" {', '.join(sorted(tables.versions)) or 'none'}"
+            )
+    for name in names:
+        for file in tables.files(known[name]):
+            click.echo(tables.folder.uri(f"{name}/{file.path}"))

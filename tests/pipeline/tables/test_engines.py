@@ -16,9 +16,9 @@ from tests.pipeline.build import committed
 DAY = date(2026, 11, 20)
 
 
-def files(out: Path, table: str) -> list[str]:
+def files(out: Path, *tables: str) -> list[str]:
     """Returns what the command prints."""
-    done = CliRunner().invoke(group, ["pipeline", "files", table, "--out", str(out)])
+    done = CliRunner().invoke(group, ["pipeline", "files", *tables, "--out", str(out)])
     assert 0 == done.exit_code, done.output
     return done.stdout.splitlines()
 
@@ -53,10 +53,20 @@ def test_values_are_what_was_written(tmp_path: Path) -> None:
     assert (at, [change], 3) == (found["log_ts"], found["topic_changes"], found["broker"])
 
 
+def test_tables_that_are_named_together_are_of_one_run(tmp_path: Path) -> None:
+    """Their files are in the order of the names."""
+    for table in (SILVER_REQUEST, GOLD_USAGE_1S):
+        committed(tmp_path, table, {"dt": DAY, "broker": 3})
+    (usage,), (request,) = (files(tmp_path, one) for one in ("gold_usage_1s", "silver_request"))
+    assert [usage, request] == files(tmp_path, "gold_usage_1s", "silver_request")
+
+
 def test_a_table_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     """It is one of another name, or has not been made."""
     committed(tmp_path, GOLD_USAGE_1S, {"dt": DAY})
     for table in ("gold_replay", "usage"):
-        done = CliRunner().invoke(group, ["pipeline", "files", table, "--out", str(tmp_path)])
+        words = ["pipeline", "files", "gold_usage_1s", table, "--out", str(tmp_path)]
+        done = CliRunner().invoke(group, words)
         assert 2 == done.exit_code
+        assert not done.stdout
         assert f"no table {table} in {tmp_path}: there are gold_usage_1s" in done.stderr
