@@ -194,6 +194,12 @@ CLUSTER_ID: Final = click.option(
     help="The cluster that it is about: the name of what no path names a cluster of; other"
     " clusters' files and rows are left out. By default all, as paths and the volume history say.",
 )
+RETAINED_DAYS: Final = shown(
+    "--retained-days",
+    click.FloatRange(0),
+    7.0,
+    "For which files are retained that others have replaced since, for those who read them.",
+)
 
 
 def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
@@ -223,12 +229,7 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
             is_flag=True,
             help="Replace a day even by fewer requests than it has.",
         ),
-        shown(
-            "--retained-days",
-            click.FloatRange(0),
-            7.0,
-            "For which files are retained that a later run has replaced, for those who read them.",
-        ),
+        RETAINED_DAYS,
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
         CONF,
     )

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ import click
 from sidecar.cli.options import shown
 from sidecar.cli.pipeline.before_spark import check_master, check_stream
 from sidecar.cli.pipeline.java_classes import java_classes
-from sidecar.cli.pipeline.job_options import BROKER_PATTERN, CLUSTER_ID, ZONE
+from sidecar.cli.pipeline.job_options import BROKER_PATTERN, CLUSTER_ID, RETAINED_DAYS, ZONE
 from sidecar.cli.pipeline.running import need_extra
 from sidecar.cli.pipeline.spark_log import spark_log
 from sidecar.cli.pipeline.spark_options import CONF, JARS, spark_settings
@@ -100,6 +101,7 @@ Examples:
 @shown("--max-messages", click.IntRange(1), 1_000_000, "Of topics in a batch.")
 @click.option("--from-now", is_flag=True, help="At the first start, leave out what topics have.")
 @click.option("--until-read", is_flag=True, help="End when what is there now has been read.")
+@RETAINED_DAYS
 @ZONE
 @BROKER_PATTERN
 @CLUSTER_ID
@@ -122,6 +124,7 @@ def command(
     max_messages: int,
     from_now: bool,
     until_read: bool,
+    retained_days: float,
     zone: tuple[str, ...],
     broker_pattern: str | None,
     cluster_id: str | None,
@@ -161,7 +164,14 @@ def command(
     from sidecar.pipeline.streaming.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
 
     checkpoint = checkpoint or f"{out.rstrip('/')}/_checkpoint"
-    settings = StreamSettings(out, checkpoint, trigger_s, until_read, cluster_id or UNNAMED)
+    settings = StreamSettings(
+        out,
+        checkpoint,
+        trigger_s,
+        until_read,
+        cluster_id or UNNAMED,
+        timedelta(days=retained_days),
+    )
     click.echo("Spark starts", err=True)
     with spark_log() as log:
         spark = _session(master, spark_settings([*kafka, *jars], conf), log)

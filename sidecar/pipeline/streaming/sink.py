@@ -59,7 +59,6 @@ Parse = Callable[[Batches, Positions], Iterator[Parsed]]
 """What a task makes of what the source gives it, without lines that were taken before."""
 _TIDIED_BATCHES: Final = 200
 """Half an hour of them, and more."""
-_RETAINED: Final = timedelta(days=7)
 
 
 class OtherStreamError(SidecarError):
@@ -76,6 +75,7 @@ class BatchSink:
         stream: the stream's id.
         parse: of what the source gives.
         cluster: whose rows they are.
+        retained: for how long files are that were brought together.
         resent: lines or files of each batch that were left out, since they were taken before.
         unread: lines of each batch that are in the quarantine.
     """
@@ -85,6 +85,7 @@ class BatchSink:
     stream: str
     parse: Parse
     cluster: str = UNNAMED
+    retained: timedelta = timedelta(days=7)
     resent: dict[int, int] = field(default_factory=dict)
     unread: dict[int, int] = field(default_factory=dict)
 
@@ -145,10 +146,10 @@ class BatchSink:
             self.tidy()
 
     def tidy(self) -> None:
-        """Brings small files together, and removes those that were replaced a week ago."""
+        """Brings small files together, and removes those that were replaced long ago."""
         for table in self.tables:
             compact(self.folder, table)
-        upkeep(newest(self.folder), [table.name for table in self.tables], _RETAINED)
+        upkeep(newest(self.folder), [table.name for table in self.tables], self.retained)
 
 
 def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:

@@ -15,6 +15,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -68,6 +69,7 @@ class StreamSettings:
         trigger_s: from batch to batch, seconds.
         until_read: whether to end when all is read that was there at the start.
         cluster: whose rows they are.
+        retained: for how long files are that were brought together.
     """
 
     out: str
@@ -75,6 +77,7 @@ class StreamSettings:
     trigger_s: float = 10.0
     until_read: bool = False
     cluster: str = UNNAMED
+    retained: timedelta = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,9 @@ def stream(
         refuse_stream(folder)
         stream_id = _stream_id(settings.checkpoint)
         written = [*tables, QUARANTINE]
-        sink = BatchSink(folder, written, stream_id, source.parse, settings.cluster)
+        sink = BatchSink(
+            folder, written, stream_id, source.parse, settings.cluster, settings.retained
+        )
         sink.check()
         sink.tidy()
         writer = (

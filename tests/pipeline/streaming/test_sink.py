@@ -1,6 +1,8 @@
 """Batches of a stream in tables."""
 
+import dataclasses
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,21 @@ def test_a_batch_that_is_written_again_is_there_once(
     again.write(spark.range(5, 6), 3)
     assert [0, 1, 2, 3, 4, 5] == offsets()
     assert 1 == len(newest(again.folder).files(QUARANTINE))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("retained", "files"), [(timedelta(days=1), 3), (timedelta(0), 1)])
+def test_files_that_were_brought_together_are_retained_for_a_while(
+    spark: SparkSession, tmp_path: Path, retained: timedelta, files: int
+) -> None:
+    """Whoever reads an earlier version has them until then."""
+    stream = dataclasses.replace(sink(tmp_path), retained=retained)
+    stream.check()
+    for number in range(2):
+        stream.write(spark.range(number, number + 1, 1, 1), number)
+    stream.tidy()
+    assert files == len(list((tmp_path / QUARANTINE.name).rglob("*.parquet")))
+    assert 2 == len(rows_in(tmp_path, QUARANTINE))
 
 
 def test_a_stream_with_another_checkpoint_is_refused(tmp_path: Path) -> None:
