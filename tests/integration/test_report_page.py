@@ -9,27 +9,74 @@ from playwright.async_api import Browser, Page
 
 from sidecar.pipeline.report import Row, report
 from tests.integration.chromium import assert_accessible
-from tests.pipeline.report.rows import NOW
+from tests.pipeline.report.rows import NOW, forecast, usage
 from tests.pipeline.report.test_answers import recommended
 from tests.pipeline.report.test_document import FULL
 
 PHONE = 375
 DESK = 1100
 HEIGHT = 900
+SCREENS = [(1280, 720), (DESK, HEIGHT)]
+"""Width and height. Of a laptop's 1440 x 900 or 1536 x 864 a browser leaves 1280 x 720 and more."""
+LINE = 24
+"""Pixels, about."""
+ENDS = "which => [...document.querySelectorAll(which)].map(e => e.getBoundingClientRect().bottom)"
 SMALL = 40
+TENANTS = (
+    ("checkout", "checkout-service"),
+    ("payments", "settlement-writer"),
+    ("search", "search-indexer-eu-1"),
+    ("billing", "invoice-exporter"),
+    ("fraud", "fraud-scorer-stream"),
+    ("mirror", "mirror-maker-to-us"),
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def tables() -> Mapping[str, Sequence[Row]]:
-    """With many tenants at the smallest quota, as a cluster has them."""
+    """As a cluster has them: more of everything than the first screen shows, with real names.
+
+    Many tenants are at the smallest quota.
+    """
     usual = FULL["gold_recommendation"][0]
-    made = [
-        {**usual, **recommended("user=etl", 8e6, peak=6e6)},
-        {**usual, **recommended("user=web,client-id=a-rather-long-client-id-of-a-service")},
-        *({**usual, **recommended(f"user=small-{n}", 1e5)} for n in range(SMALL)),
+    used = [
+        {
+            **usage(at, name, amount / (at + 1), kind),
+            "client_id": client_id,
+            "events": 40 + 30 * at,
+            "throttled": 10,
+            "throttle_ms": 90_000 // (at + 1),
+        }
+        for kind, amount in (("produce", 4e7), ("fetch", 9e7), ("request", 3e4))
+        for at, (name, client_id) in enumerate(TENANTS)
     ]
-    return {**FULL, "gold_recommendation": made}
+    made = [
+        {
+            **usual,
+            **recommended(
+                f"user={name},client-id={client_id}",
+                quota + at * quota / 20,
+                peak=2 * quota / (at + 1),
+                share=0.01 / (at + 1),
+                quota_type=kind,
+            ),
+            "percentile_rate": quota,
+        }
+        for kind, quota in (("produce", 2e6), ("fetch", 3e6), ("request", 20.0))
+        for at, (name, client_id) in enumerate(TENANTS)
+    ]
+    small = [{**usual, **recommended(f"user=small-{n}", 1e5, peak=5e4)} for n in range(SMALL)]
+    disks = [
+        {**forecast(broker, 9.0 + broker, 20.0 + 4 * broker, 90.0), "log_dir": "/var/lib/kafka/d1"}
+        for broker in range(6)
+    ]
+    return {
+        **FULL,
+        "gold_usage_1s": [*FULL["gold_usage_1s"], *used],
+        "gold_recommendation": [*made, *small, FULL["gold_recommendation"][1]],
+        "gold_disk_forecast": disks,
+    }
 
 
 @pytest.fixture
@@ -78,17 +125,31 @@ async def test_axe_finds_nothing(browser: Browser, made: Path, scheme: str, widt
             assert [] == cut
 
 
-async def test_the_first_screen_answers(browser: Browser, made: Path) -> None:
-    """Four questions with a picture each are on it; the rest is closed."""
-    size = {"width": DESK, "height": HEIGHT}
-    async with opened(browser, made, viewport=size) as page:
-        ends = await page.evaluate(
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+async def test_the_first_screen_answers(
+    browser: Browser, made: Path, width: int, height: int
+) -> None:
+    """Four questions with full pictures are on it, ten rows begin right below; the rest is closed.
+
+    Half a screen further all ten are seen, and then the search.
+    """
+    async with opened(browser, made, viewport={"width": width, "height": height}) as page:
+        bars = await page.evaluate(
             "[...document.querySelectorAll('.card')].map("
-            "one => [one.querySelectorAll('.bars').length, one.getBoundingClientRect().bottom])"
+            "card => [...card.querySelectorAll('.bars')].map(list => list.children.length))"
         )
-        assert 4 == len(ends)
-        assert all(pictures for pictures, _ in ends)
-        assert max(bottom for _, bottom in ends) < HEIGHT
+        assert [[3, 3, 3], [4, 4], [4], 4] == [*bars[:-1], sum(bars[-1])]
+        bottom = max(await page.evaluate(ENDS, ".card"))
+        assert bottom < height
+        top, end, after = await page.evaluate(
+            "[document.querySelector('.wide').getBoundingClientRect().top,"
+            " document.querySelector('.wide').getBoundingClientRect().bottom,"
+            " document.querySelector('.search').getBoundingClientRect().top]"
+        )
+        assert 0 <= top - bottom < LINE
+        assert end < 1.5 * height
+        assert 0 <= after - end < 2 * LINE
+        assert 10 == await page.locator(".cards + .wide tbody tr").count()
         assert 0 == await page.locator("details[open]").count()
 
 

@@ -73,7 +73,7 @@ def _sums(quota_type: str, rows: Sequence[Row]) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     headings = (
-        *("Tenant", "Quota", "In force", "Recommended", "Throttled then", "Peak rate"),
+        *("Tenant", "Quota", "In force", "Recommended", "Throttled at most", "Peak rate"),
         *("Percentile", "Confidence", "Stands on", "Refused because"),
     )
     grouped = [some for kind in QUOTA_TYPES for some in by_quota(kind, rows)]
@@ -115,9 +115,7 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
         named(figures.kind(quota_type)),
         cell_in_force(rows, figures.UNKNOWN),
         Cell(figures.rate(value(row, "quota"), quota_type), value(row, "quota")),
-        Cell("at most " + figures.share(max(shares)), max(shares))
-        if shares
-        else Cell(figures.UNKNOWN),
+        Cell(figures.share(max(shares)), max(shares)) if shares else Cell(figures.UNKNOWN),
         *(
             Cell(("up to " if several else "") + figures.rate(found, quota_type), found)
             for found in highest
