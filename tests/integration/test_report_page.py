@@ -22,6 +22,7 @@ LINE = 24
 """Pixels, about."""
 ENDS = "which => [...document.querySelectorAll(which)].map(e => e.getBoundingClientRect().bottom)"
 SMALL = 40
+CLIENTS = 700
 TENANTS = (
     ("checkout", "checkout-service"),
     ("payments", "settlement-writer"),
@@ -84,6 +85,18 @@ def made(tmp_path: Path) -> Path:
     """The report's file."""
     path = tmp_path / "report.html"
     path.write_text(report(tables(), NOW))
+    return path
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """The report's file of a cluster with more tenants than the page has rows for."""
+    path = tmp_path / "large.html"
+    usual = FULL["gold_recommendation"][0]
+    made = [{**usual, **recommended(f"user=client-{n:05}", 1e6 + n)} for n in range(CLIENTS)]
+    others = {**usage(0, "", 1e6), "user": None, "client_id": None, "others": 59_400}
+    used = [*FULL["gold_usage_1s"], others]
+    path.write_text(report({**tables(), "gold_usage_1s": used, "gold_recommendation": made}, NOW))
     return path
 
 
@@ -167,3 +180,26 @@ async def test_a_tenant_is_found(browser: Browser, made: Path) -> None:
         await field.fill("")
         assert 0 == await page.locator("details[open]").count()
         assert 0 == await page.locator("tbody tr[hidden]").count()
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+async def test_it_is_said_why_a_tenant_is_not_found(
+    browser: Browser, large: Path, width: int
+) -> None:
+    """Under the field stands how many of how many the page has, and where all are."""
+    async with opened(browser, large, viewport={"width": width, "height": HEIGHT}) as page:
+        field = page.get_by_label("Find a tenant, a broker, a log dir")
+        await field.fill(f"client-{CLIENTS - 1:05}")
+        assert "1 row in this page" == await page.locator("output").text_content()
+        await field.fill("client-00000")
+        assert "0 rows in this page" == await page.locator("output").text_content()
+        note = page.locator(f"#{await field.get_attribute('aria-describedby')}")
+        assert await note.is_visible()
+        text = await note.inner_text()
+        assert f"Recommended quotas: 500 of {CLIENTS} tenants" in text
+        assert "Usage: 10 of 59,410 tenants" in text
+        assert "throttle-sidecar pipeline files TABLE --out DIR" in text
+        top = await note.evaluate("note => note.getBoundingClientRect().top")
+        assert 0 <= top - max(await page.evaluate(ENDS, ".search output, .search input")) < LINE
+        assert width == await page.evaluate("document.documentElement.scrollWidth")
+        await assert_accessible(page)

@@ -238,7 +238,7 @@ def _table(first: Sequence[_ToSet]) -> str:
     headings = ("Tenant", "Quota", "In force", "Set", "Throttled at most", "Of all peaks")
     body = [_row(each) for each in first[:_ROWS]]
     left = len(first) - len(body)
-    more = f"; {left:,} more are below" if left else ""
+    more = f"; {left:,} more come after" if left else ""
     return table(f"Set first: those without a quota, then the largest{more}", headings, body)
 
 

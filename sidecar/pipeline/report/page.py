@@ -53,6 +53,7 @@ details{margin:.5rem 0;border-top:1px solid var(--line)}summary{cursor:pointer;p
 summary h2{display:inline;margin:0;border:0;font-size:1.1rem}
 .search{margin:1.25rem 0 .5rem}input{font:inherit;color:inherit;background:var(--paper);
 border:1px solid var(--dim);border-radius:4px;padding:.25rem .5rem;max-width:100%}
+#left-out{font-size:.85rem;color:var(--dim)}#left-out ul{margin:0;padding-left:1.25rem}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0;width:100%}
 caption{text-align:left;color:var(--dim);padding:.25rem 0}
 th,td{padding:.25rem .35rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
@@ -84,6 +85,7 @@ document.querySelectorAll("th button").forEach(button => button.addEventListener
 }));
 const search = document.querySelector(".search"), input = search.querySelector("input");
 const parts = [...document.querySelectorAll("details")];
+const where = document.getElementById("left-out") ? " in this page" : "";
 search.addEventListener("submit", event => event.preventDefault());
 input.addEventListener("input", () => {
   const wanted = input.value.trim().toLowerCase();
@@ -98,7 +100,7 @@ input.addEventListener("input", () => {
     all += found;
     part.open = wanted !== "" && found > 0;
   }
-  search.querySelector("output").value = wanted && `${all} ${all === 1 ? "row" : "rows"}`;
+  search.querySelector("output").value = wanted && `${all} ${all === 1 ? "row" : "rows"}${where}`;
 });
 """
 
@@ -128,11 +130,14 @@ def section(heading: str, *parts: str) -> str:
     )
 
 
-def searched(sections: Sequence[str]) -> str:
-    """Sections under a field that finds rows of their tables."""
+def searched(sections: Sequence[str], note: str = "") -> str:
+    """Sections under a field that finds rows of their tables; the note, HTML: what it can't."""
+    described = ' aria-describedby="left-out"' if note else ""
     field = (
         '<form class="search" role="search"><label>Find a tenant, a broker, a log dir '
-        '<input type="search" autocomplete="off"></label> <output></output></form>'
+        f'<input type="search" autocomplete="off"{described}></label> <output></output>'
+        + (f'<div id="left-out">{note}</div>' if note else "")
+        + "</form>"
     )
     return field + "".join(sections)
 

@@ -166,11 +166,11 @@ def test_the_smallest_come_after_all_others_without_a_quota() -> None:
 
 @pytest.mark.parametrize("count", [10, 13])
 def test_ten_rows_are_shown(count: int) -> None:
-    """The others are said to be below."""
+    """How many others there are is said."""
     made = [recommended(f"user=u{number}", 2e6 + number) for number in range(count)]
     *_, table = cards(gold_recommendation=made)
     assert 10 == sum(text.startswith("user=") for text in table)
-    assert (count == 13) == any("3 more are below" in text for text in table)
+    assert (count == 13) == any("3 more come after" in text for text in table)
 
 
 def test_tenants_of_the_smallest_quota_are_one() -> None:
