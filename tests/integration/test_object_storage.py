@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     load_pem_private_key,
@@ -162,7 +163,7 @@ def _certify(ca_file: Path, key_store: Path) -> None:
     ca.cert_pem.write_to_path(str(ca_file))
     issued = ca.issue_cert("127.0.0.1")
     key = load_pem_private_key(issued.private_key_pem.bytes(), None)
-    assert isinstance(key, pkcs12.PKCS12PrivateKeyTypes)
+    assert isinstance(key, EllipticCurvePrivateKey)
     certificate = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
     encrypted = BestAvailableEncryption(SECRET.encode())
     key_store.write_bytes(

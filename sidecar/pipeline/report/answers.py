@@ -30,7 +30,8 @@ from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 _MOST_USED: Final = ("produce", "fetch", "request")
 _OF_TYPE: Final = 3
-_BARS: Final = 5
+_BARS: Final = 4
+"""Of all else: with more, or longer ones, the four pictures are more than a laptop's screen."""
 _ROWS: Final = 10
 _ALIKE: Final = 0.05
 
@@ -234,10 +235,10 @@ def _what_first(first: Sequence[_ToSet], recommended: Sequence[Row]) -> list[str
 def _table(first: Sequence[_ToSet]) -> str:
     if not first:
         return ""
-    headings = ("Tenant", "Quota", "In force", "Set", "Throttled then", "Of all peaks")
+    headings = ("Tenant", "Quota", "In force", "Set", "Throttled at most", "Of all peaks")
     body = [_row(each) for each in first[:_ROWS]]
     left = len(first) - len(body)
-    more = f"; {left:,} more are below" if left else ""
+    more = f"; {left:,} more come after" if left else ""
     return table(f"Set first: those without a quota, then the largest{more}", headings, body)
 
 
@@ -249,6 +250,6 @@ def _row(to_set: _ToSet) -> list[Cell]:
         named(figures.kind(to_set.quota_type)),
         cell_in_force(rows, "none"),
         Cell(to_set.quota, value(rows[0], "quota")),
-        Cell("at most " + figures.share(throttled), throttled),
+        Cell(figures.share(throttled), throttled),
         Cell(figures.share(to_set.share), to_set.share),
     ]

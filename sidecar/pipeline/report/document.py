@@ -3,16 +3,23 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import escape
+from typing import Final
 
 from sidecar.pipeline.report import figures
 from sidecar.pipeline.report.answers import answers
 from sidecar.pipeline.report.disks import disk_section
 from sidecar.pipeline.report.grid import Cell, named, table
+from sidecar.pipeline.report.left_out import LeftOut, left_out_note
 from sidecar.pipeline.report.page import page, said, searched, section
-from sidecar.pipeline.report.recommendation import recommendation_section
-from sidecar.pipeline.report.replay import replay_section
+from sidecar.pipeline.report.recommendation import (
+    recommendation_section,
+    recommendations_left_out,
+)
+from sidecar.pipeline.report.replay import replay_left_out, replay_section
 from sidecar.pipeline.report.rows import Row, text, value
-from sidecar.pipeline.report.usage import summary, usage_section
+from sidecar.pipeline.report.usage import summary, usage_left_out, usage_section
+
+_MOST_KINDS: Final = 100
 
 
 def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | None = None) -> str:
@@ -21,8 +28,8 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | No
     Args:
         tables: rows by their table's name, with the columns of ``tables.schemas``, as ``reading``
             has them: the windows of gold_usage_1s may be longer than a second, its rows of many
-            tenants together have how many ``others`` they are, and those of quarantine how many
-            ``lines``.
+            tenants together have how many ``others`` they are, as have those of gold_replay that
+            stand for what isn't there, and those of quarantine how many ``lines``.
         now: when it is made, with a time zone.
         cluster: its name; None: it has none.
 
@@ -30,14 +37,22 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | No
         ReportError: a column holds what it should not.
     """
     recommended = tables.get("gold_recommendation", ())
+    usage, replayed = tables.get("gold_usage_1s", ()), tables.get("gold_replay", ())
+    unread = _kinds(tables.get("quarantine", ()))
     details = [
         recommendation_section(recommended),
-        usage_section(tables.get("gold_usage_1s", ())),
-        replay_section(tables.get("gold_replay", ()), recommended),
+        usage_section(usage),
+        replay_section(replayed, recommended),
         disk_section(tables.get("gold_disk_forecast", ()), tables.get("silver_volume", ())),
-        _quarantine(tables.get("quarantine", ())),
+        _quarantine(unread),
     ]
-    parts = [_head(tables), answers(tables), searched(details)]
+    left_out = [
+        recommendations_left_out(recommended),
+        usage_left_out(usage),
+        *replay_left_out(replayed),
+        _kinds_left_out(unread),
+    ]
+    parts = [_head(tables), answers(tables), searched(details, left_out_note(left_out))]
     return page(_title(cluster), f"Made {figures.moment(now)} UTC.", parts)
 
 
@@ -68,16 +83,28 @@ def _head(tables: Mapping[str, Sequence[Row]]) -> str:
     return f"<dl>{items}</dl>" if items else ""
 
 
-def _quarantine(rows: Sequence[Row]) -> str:
-    if not rows:
-        return section("Lines that can't be read", said("None."))
+def _kinds(rows: Sequence[Row]) -> dict[tuple[str, str, str], int]:
+    """How many lines there are of each file, kind and reason."""
     kinds: dict[tuple[str, str, str], int] = {}
     for row in rows:
         key = (text(row, "src_file"), text(row, "kind"), text(row, "reason"))
         kinds[key] = kinds.get(key, 0) + int(value(row, "lines") or 0)
+    return kinds
+
+
+def _kinds_left_out(kinds: Mapping[tuple[str, str, str], int]) -> LeftOut:
+    shown = min(len(kinds), _MOST_KINDS)
+    which = "those with the most lines"
+    left = len(kinds) - shown
+    return LeftOut("Lines that can't be read", shown, left, "rows", which, "quarantine")
+
+
+def _quarantine(kinds: Mapping[tuple[str, str, str], int]) -> str:
+    if not kinds:
+        return section("Lines that can't be read", said("None."))
     body = [
         [*map(named, key), Cell(f"{count:,}", count)]
-        for key, count in sorted(kinds.items(), key=lambda each: -each[1])[:100]
+        for key, count in sorted(kinds.items(), key=lambda each: -each[1])[:_MOST_KINDS]
     ]
     caption = f"{sum(kinds.values()):,} lines, by file and reason"
     return section(

@@ -11,8 +11,8 @@ from typing import Final
 
 _NUMBER: Final = ' class="n"'
 _LONG_NUMBER: Final = ' class="n long"'
-_LONG: Final = 24
-"""Characters; what is longer has several lines."""
+_LONG: Final = 15
+"""Characters; what is longer has several lines where columns are narrow: "20 % of a thread"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,16 @@ _STYLE: Final = """
 --soft:#f6f8fa}
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--dim:#9198a1;--paper:#0d1117;--line:#3d444d;
 --soft:#151b23}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:1080px;
-margin:0 auto;padding:1.5rem}
-h1{font-size:1.6rem;margin:0}h2{font-size:1.25rem;margin:2.5rem 0 .5rem;border-bottom:1px solid
-var(--line)}h3{font-size:1rem;margin:1rem 0 .25rem}p{margin:.4rem 0}.dim,.none{color:var(--dim)}
-dl{display:flex;flex-wrap:wrap;gap:.75rem 2rem;margin:1rem 0}dt{color:var(--dim);font-size:.85rem}
-dd{margin:0;font-size:1.15rem}
-figure{margin:.75rem 0}.few{display:grid;grid-template-columns:repeat(auto-fill,minmax(440px,1fr));
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:1240px;
+margin:0 auto;padding:.75rem 1.5rem 1.5rem}
+.title{display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;gap:0 1rem}
+h1{font-size:1.4rem;margin:0}h2{font-size:1.25rem;margin:2.5rem 0 .5rem;border-bottom:1px solid
+var(--line)}h3{font-size:1rem;margin:1rem 0 .25rem}p{margin:.4rem 0;max-width:65rem}
+.dim,.none{color:var(--dim)}
+dl{display:flex;flex-wrap:wrap;gap:0 1.75rem;margin:.1rem 0 .6rem}dl div{display:flex;
+gap:.4rem}dt{color:var(--dim)}dd{margin:0}
+figure{margin:.75rem 0;max-width:1080px}.few figure{max-width:none}
+.few{display:grid;grid-template-columns:repeat(auto-fill,minmax(440px,1fr));
 gap:0 1.5rem}@media(max-width:560px){.few{grid-template-columns:1fr}}
 svg{width:100%;height:auto;display:block;overflow:visible}
 svg text{font:11px system-ui,sans-serif;fill:var(--dim);paint-order:stroke;stroke:var(--paper);
@@ -37,25 +40,27 @@ code{font:.9em ui-monospace,monospace;background:var(--soft);padding:.1em .3em;b
 .s4.line{stroke-dasharray:4 2}.s5.line{stroke-dasharray:1 3}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1.2rem;list-style:none;margin:0;padding:0;
 font-size:.85rem}.legend svg{display:inline-block;width:28px;height:8px;margin-right:.4rem}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:1rem}
-.card{border:1px solid var(--line);border-radius:6px;padding:.75rem 1rem}
-.card h2{margin:0 0 .5rem;font-size:1.1rem;border:0}.card h3{margin:.6rem 0 .1rem;
-font-size:.85rem;color:var(--dim);font-weight:600}
-.bars{list-style:none;margin:0;padding:0;font-size:.85rem}.bars li{display:flex;flex-wrap:wrap;
-justify-content:space-between;gap:0 .75rem;padding:.15rem 0;overflow-wrap:anywhere}
-.track{position:relative;flex:0 0 100%;height:8px;background:var(--soft);border-radius:3px}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:.6rem}
+.card{border:1px solid var(--line);border-radius:6px;padding:.4rem .9rem .5rem}
+.card h2{margin:0;font-size:1.05rem;border:0}.card h3{margin:.25rem 0 0;line-height:1.4;
+font-size:.85rem;color:var(--dim);font-weight:600}.card p{margin:.2rem 0 0;font-size:.85rem}
+.bars{list-style:none;margin:0;padding:0;font-size:.85rem;line-height:1.35}.bars li{display:flex;
+flex-wrap:wrap;justify-content:space-between;gap:0 .75rem;padding:.1rem 0;overflow-wrap:anywhere}
+.track{position:relative;flex:0 0 100%;height:6px;background:var(--soft);border-radius:3px}
 .track i{position:absolute;top:0;bottom:0;background:#0072b2;border-radius:3px}
 .track b{position:absolute;top:-2px;bottom:-2px;width:3px;background:var(--ink)}
 details{margin:.5rem 0;border-top:1px solid var(--line)}summary{cursor:pointer;padding:.5rem 0}
 summary h2{display:inline;margin:0;border:0;font-size:1.1rem}
-.search{margin:2rem 0 .5rem}input{font:inherit;color:inherit;background:var(--paper);
+.search{margin:1.25rem 0 .5rem}input{font:inherit;color:inherit;background:var(--paper);
 border:1px solid var(--dim);border-radius:4px;padding:.25rem .5rem;max-width:100%}
+#left-out{font-size:.85rem;color:var(--dim)}#left-out ul{margin:0;padding-left:1.25rem}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0;width:100%}
 caption{text-align:left;color:var(--dim);padding:.25rem 0}
 th,td{padding:.25rem .35rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-.n.long{white-space:normal}td:last-child:not(.n):not(:empty){min-width:10rem}
-th{background:var(--soft)}th button{all:unset;cursor:pointer;font-weight:600}
+.n.long{white-space:normal}td:last-child:not(.n):not(:empty){min-width:7rem}
+th{background:var(--soft)}th.n{white-space:normal}
+th button{all:unset;cursor:pointer;font-weight:600}
 th button:focus-visible{outline:2px solid #0072b2}
 th[aria-sort=ascending] button::after{content:" \\25b2"}
 th[aria-sort=descending] button::after{content:" \\25bc"}
@@ -80,6 +85,7 @@ document.querySelectorAll("th button").forEach(button => button.addEventListener
 }));
 const search = document.querySelector(".search"), input = search.querySelector("input");
 const parts = [...document.querySelectorAll("details")];
+const where = document.getElementById("left-out") ? " in this page" : "";
 search.addEventListener("submit", event => event.preventDefault());
 input.addEventListener("input", () => {
   const wanted = input.value.trim().toLowerCase();
@@ -94,7 +100,7 @@ input.addEventListener("input", () => {
     all += found;
     part.open = wanted !== "" && found > 0;
   }
-  search.querySelector("output").value = wanted && `${all} ${all === 1 ? "row" : "rows"}`;
+  search.querySelector("output").value = wanted && `${all} ${all === 1 ? "row" : "rows"}${where}`;
 });
 """
 
@@ -109,7 +115,8 @@ def page(title: str, made: str, sections: Sequence[str]) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body>"
-        f'<main><h1>{escape(title)}</h1><p class="dim">{escape(made)}</p>\n'
+        f'<main><div class="title"><h1>{escape(title)}</h1>'
+        f'<p class="dim">{escape(made)}</p></div>\n'
         + "\n".join(sections)
         + f"\n</main><script>{_SCRIPT}</script></body></html>\n"
     )
@@ -123,11 +130,14 @@ def section(heading: str, *parts: str) -> str:
     )
 
 
-def searched(sections: Sequence[str]) -> str:
-    """Sections under a field that finds rows of their tables."""
+def searched(sections: Sequence[str], note: str = "") -> str:
+    """Sections under a field that finds rows of their tables; the note, HTML: what it can't."""
+    described = ' aria-describedby="left-out"' if note else ""
     field = (
         '<form class="search" role="search"><label>Find a tenant, a broker, a log dir '
-        '<input type="search" autocomplete="off"></label> <output></output></form>'
+        f'<input type="search" autocomplete="off"{described}></label> <output></output>'
+        + (f'<div id="left-out">{note}</div>' if note else "")
+        + "</form>"
     )
     return field + "".join(sections)
 

@@ -175,7 +175,8 @@ def _by_window(rows: pa.Table, step_s: int) -> pa.Table:
 def _replay(dataset: ds.Dataset) -> list[Row]:
     """The candidates of the busiest tenants, and what is in force where they wait longest."""
     tenant = ["quota_type", "shared_by"]
-    is_tried = pc.starts_with(pc.field("scenario"), "=")
+    is_kept = pc.field("algorithm") != "burst-spreading"
+    is_tried = pc.starts_with(pc.field("scenario"), "=") & is_kept
     found: list[pa.Table] = []
     for batch in _batches(dataset, [*tenant, "events"], is_tried):
         found = _together([*found, _grouped(batch, tenant, ("events",))], tenant, ("events",))
@@ -189,13 +190,25 @@ def _replay(dataset: ds.Dataset) -> list[Row]:
         )
         is_theirs = reduce(or_, of_tenants, pc.scalar(value=False))
         rows = dataset.to_table(filter=is_tried & is_theirs).to_pylist()
+        rows += _others(dataset.schema, "=", events.num_rows - busiest.num_rows)
     kept: pa.Table | None = None
-    is_in_force = (pc.field("scenario") == "in force") & pc.field("quota").is_valid()
+    in_force = 0
+    is_in_force = (pc.field("scenario") == "in force") & pc.field("quota").is_valid() & is_kept
     for batch in _batches(dataset, None, is_in_force):
+        in_force += batch.num_rows
         kept = batch if kept is None else pa.concat_tables([kept, batch])
         waits = pc.fill_null(kept["throttle_ms_total"], 0)
         kept = kept.take(pa.array(_largest(waits, _IN_FORCE), pa.int64()))
-    return rows + ([] if kept is None else kept.to_pylist())
+    if kept is not None:
+        rows += kept.to_pylist()
+        rows += _others(dataset.schema, "in force", in_force - kept.num_rows)
+    return rows
+
+
+def _others(schema: pa.Schema, scenario: str, several: int) -> list[Row]:
+    """A row that says how many of a scenario are left out; none for none."""
+    nothing = dict.fromkeys(schema.names)
+    return [{**nothing, "scenario": scenario, "others": several}] if several else []
 
 
 def _volumes(dataset: ds.Dataset) -> list[Row]:

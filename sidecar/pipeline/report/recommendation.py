@@ -9,12 +9,14 @@ from typing import Final
 
 from sidecar.pipeline.report import figures
 from sidecar.pipeline.report.grid import Cell, named, table
+from sidecar.pipeline.report.left_out import LeftOut
 from sidecar.pipeline.report.page import few, figure, said, section
 from sidecar.pipeline.report.plots import Mark, bars
 from sidecar.pipeline.report.rows import Row, count, text, value, values
 from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
-_MOST_ROWS: Final = 1000
+_MOST_ROWS: Final = 500
+"""Of each quota type."""
 _FEWEST_TOGETHER: Final = 3
 _NAMED: Final = 3
 
@@ -73,14 +75,36 @@ def _sums(quota_type: str, rows: Sequence[Row]) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     headings = (
-        *("Tenant", "Quota", "In force", "Recommended", "Throttled then", "Peak rate"),
+        *("Tenant", "Quota", "In force", "Recommended", "Throttled at most", "Peak rate"),
         *("Percentile", "Confidence", "Stands on", "Refused because"),
     )
-    grouped = [some for kind in QUOTA_TYPES for some in by_quota(kind, rows)]
-    body = [_row(some) for some in grouped[:_MOST_ROWS]]
-    left = len(grouped) - len(body)
-    more = f"; {left:,} more are in gold_recommendation" if left else ""
-    return table(f"Each tenant{more}", headings, body)
+    left_out = recommendations_left_out(rows)
+    caption = left_out.extent if left_out.left else "Each tenant"
+    return table(caption, headings, [_row(some) for some in _shown(rows)])
+
+
+def _shown(rows: Sequence[Row]) -> list[list[Row]]:
+    """Those of the smallest quota, who are a row together, are among them whatever their place."""
+    found = []
+    for quota_type in QUOTA_TYPES:
+        grouped = by_quota(quota_type, rows)
+        first = sorted(range(len(grouped)), key=lambda at: len(grouped[at]) == 1)[:_MOST_ROWS]
+        found += [grouped[at] for at in sorted(first)]
+    return found
+
+
+def recommendations_left_out(rows: Sequence[Row]) -> LeftOut:
+    """Of rows of GOLD_RECOMMENDATION: the tenants, of each quota type, that have no row."""
+    newest = newest_of_tenants(rows)
+    shown = sum(map(len, _shown(newest)))
+    return LeftOut(
+        "Recommended quotas",
+        shown,
+        len(newest) - shown,
+        "tenants",
+        "the largest quotas first, and those who share the smallest",
+        "gold_recommendation",
+    )
 
 
 def by_quota(quota_type: str, rows: Sequence[Row]) -> list[list[Row]]:
@@ -115,9 +139,7 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
         named(figures.kind(quota_type)),
         cell_in_force(rows, figures.UNKNOWN),
         Cell(figures.rate(value(row, "quota"), quota_type), value(row, "quota")),
-        Cell("at most " + figures.share(max(shares)), max(shares))
-        if shares
-        else Cell(figures.UNKNOWN),
+        Cell(figures.share(max(shares)), max(shares)) if shares else Cell(figures.UNKNOWN),
         *(
             Cell(("up to " if several else "") + figures.rate(found, quota_type), found)
             for found in highest

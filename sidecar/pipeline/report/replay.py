@@ -12,9 +12,11 @@ from typing import Final
 
 from sidecar.pipeline.report import figures
 from sidecar.pipeline.report.grid import Cell, named, table
+from sidecar.pipeline.report.left_out import LeftOut
 from sidecar.pipeline.report.page import few, figure, said, section
 from sidecar.pipeline.report.plots import Axis, Mark, Plot, Series, Tick, round_ticks, svg
 from sidecar.pipeline.report.rows import Row, text, value
+from sidecar.pipeline.report.usage import others_in
 from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 _MOST_PLOTS: Final = 12
@@ -39,10 +41,42 @@ def replay_section(rows: Sequence[Row], recommended: Sequence[Row]) -> str:
         )
         for tenant in chosen
     ]
-    is_all = len(swept) < _MOST_PLOTS
-    more = "" if is_all else said(f"The {len(plots)} busiest tenants; gold_replay has all.")
+    of_plots, of_quotas = replay_left_out(rows)
+    more = said(of_plots.sentence) if of_plots.left else ""
     intro = said("The share of charges that would have been throttled, by the quota.")
-    return section("What quotas would do", intro, few(plots), more, _in_force(kept))
+    return section("What quotas would do", intro, few(plots), more, _in_force(kept, of_quotas))
+
+
+def replay_left_out(rows: Sequence[Row]) -> tuple[LeftOut, LeftOut]:
+    """Of rows of GOLD_REPLAY: the tenants, of each quota type, without a plot; quotas in force.
+
+    Rows that stand for ``others`` have their scenario alone.
+    """
+    kept = [row for row in rows if row["algorithm"] != "burst-spreading"]
+    swept, in_force = len(_swept(kept)), len(_of_quotas_in_force(kept))
+    others = {
+        scenario: sum(others_in(row) for row in rows if row["scenario"] == scenario)
+        for scenario in ("=", "in force")
+    }
+    plots, shown = min(swept, _MOST_PLOTS), min(in_force, _MOST_ROWS)
+    return (
+        LeftOut(
+            "Plots of what quotas would do",
+            plots,
+            swept - plots + others["="],
+            "tenants",
+            "the busiest",
+            "gold_replay",
+        ),
+        LeftOut(
+            "Quotas in force, replayed",
+            shown,
+            in_force - shown + others["in force"],
+            "rows",
+            "those with the longest waits",
+            "gold_replay",
+        ),
+    )
 
 
 def _swept(rows: Sequence[Row]) -> dict[_Tenant, dict[float, tuple[float, float]]]:
@@ -107,18 +141,20 @@ def _share_axis(most: float) -> Axis:
     return Axis(0.0, high, ticks)
 
 
-def _in_force(rows: Sequence[Row]) -> str:
-    in_force = [row for row in rows if row["scenario"] == "in force" and row["quota"] is not None]
+def _in_force(rows: Sequence[Row], left_out: LeftOut) -> str:
+    in_force = _of_quotas_in_force(rows)
     in_force.sort(key=lambda row: -(value(row, "throttle_ms_total") or 0.0))
     body = [_row(row) for row in in_force[:_MOST_ROWS]]
     headings = (
         *("Day", "Broker", "Shared by", "Quota", "Limit", "Charges", "Throttled"),
         *("Waits, summed", "Longest wait", "Peak rate", "Near (80 %)", "Over", "Unknown"),
     )
-    caption = "The quotas in force, replayed" + (
-        f": the {_MOST_ROWS} with the longest waits" if len(body) == _MOST_ROWS else ""
-    )
-    return table(caption, headings, body)
+    more = f": {left_out.extent}" if left_out.left else ""
+    return table(f"The quotas in force, replayed{more}", headings, body)
+
+
+def _of_quotas_in_force(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["scenario"] == "in force" and row["quota"] is not None]
 
 
 def _row(row: Row) -> list[Cell]:

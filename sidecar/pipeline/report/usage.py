@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from sidecar.pipeline.report import figures
 from sidecar.pipeline.report.grid import Cell, named, table
+from sidecar.pipeline.report.left_out import LeftOut
 from sidecar.pipeline.report.page import figure, said, section
 from sidecar.pipeline.report.plots import Axis, Plot, Series, Tick, round_ticks, svg
 from sidecar.pipeline.report.rows import Row, count, seconds, text, value
@@ -20,7 +21,6 @@ from sidecar.pipeline.report.times import bucket_s, time_axis
 from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
 _LINES: Final = 5
-_MOST_ROWS: Final = 500
 
 
 def usage_section(rows: Sequence[Row]) -> str:
@@ -115,12 +115,31 @@ def _table(rows: Sequence[Row], span_s: float) -> str:
             Cell(figures.share(throttled / events if events else None), throttled / max(1, events)),
             Cell(figures.duration(waited), waited),
         ]
-        for (name, quota_type), (amount, events, throttled, waited) in ordered[:_MOST_ROWS]
+        for (name, quota_type), (amount, events, throttled, waited) in ordered
     ]
-    left = len(ordered) - len(body)
-    caption = f"The {len(body)} busiest; {left:,} more are in gold_usage_1s" if left else "Tenants"
     headings = ("Tenant", "Quota", "Used", "Mean rate", "Requests", "Throttled", "Waits, summed")
-    return table(caption, headings, body)
+    left_out = usage_left_out(rows)
+    return table(left_out.extent if left_out.left else "Tenants", headings, body)
+
+
+def usage_left_out(rows: Iterable[Row]) -> LeftOut:
+    """Of rows of GOLD_USAGE_1S: the tenants, of each quota type, that have no name."""
+    named: set[tuple[str, str]] = set()
+    others: dict[str, int] = {}
+    for row in rows:
+        quota_type = text(row, "quota_type")
+        if several := others_in(row):
+            others[quota_type] = several
+        else:
+            named.add((tenant(row), quota_type))
+    return LeftOut(
+        "Usage",
+        len(named),
+        sum(others.values()),
+        "tenants",
+        "those that use or wait most",
+        "gold_usage_1s",
+    )
 
 
 def span_s(rows: Sequence[Row]) -> float:
@@ -129,10 +148,18 @@ def span_s(rows: Sequence[Row]) -> float:
     return max(moments) + 1 - min(moments)
 
 
-def _tenants(rows: Iterable[Row]) -> int:
-    """How many there are; where many are together, of the quota type that has most of them."""
-    named = {tenant(row) for row in rows if not others_in(row)}
-    return len(named) + max((others_in(row) for row in rows), default=0)
+def _tenants(rows: Sequence[Row]) -> int:
+    """How many there are; where many are together, of the quota type that has most of all."""
+    of_types: dict[str, set[str]] = defaultdict(set)
+    others: dict[str, int] = defaultdict(int)
+    for row in rows:
+        quota_type = text(row, "quota_type")
+        if several := others_in(row):
+            others[quota_type] = several
+        else:
+            of_types[quota_type].add(tenant(row))
+    every = set[str]().union(*of_types.values())
+    return max(len(every), *(len(of_types[kind]) + others[kind] for kind in {*of_types, *others}))
 
 
 def _per(quota_type: str, span_s: float) -> float:

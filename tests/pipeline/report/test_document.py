@@ -2,6 +2,7 @@
 
 import re
 from datetime import date
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -136,7 +137,7 @@ def test_every_number_is_there() -> None:
     expected = [
         *("120 MB", "203 kB/s", "at least 100 s of threads", "1.5 s"),
         *("45 %", "1 min 1 s", "900 ms"),
-        *("2 MB/s", "at most 0.5 %", "1.5 MB/s", "no candidate"),
+        *("2 MB/s", "0.5 %", "1.5 MB/s", "no candidate"),
         "200 charges, 2 h, 98 % covered",
         "capacity of the smallest broker: 6 MB/s",
         *("400 MB/h", "30 h", "9 h", "12 h", "it shrinks"),
@@ -189,6 +190,34 @@ def test_tables_are_sorted_by_value() -> None:
     numbers = [values["data-n"] for values in cells if "data-n" in values]
     assert "1500000.0" in numbers
     assert any(values.get("class") == "n" and "data-n" not in values for values in cells)
+
+
+def test_what_is_left_out_is_said_beside_the_search() -> None:
+    """500 rows of each quota type are shown: no type takes another's, and the smallest are in."""
+    made = [
+        *(recommended(f"user=u{at}", 1e6 + at, None) for at in range(700)),
+        *(recommended(f"user=small-{at}", 1e5, None) for at in range(40)),
+        {**recommended("user=reader", 1e6, None), "quota_type": "fetch"},
+    ]
+    unread = [{**FULL["quarantine"][0], "src_file": f"{at}.log"} for at in range(101)]
+    page = report({"gold_recommendation": made, "quarantine": unread}, NOW)
+    form = page[page.index("<form") : page.index("</form>")]
+    assert [
+        "Recommended quotas: 540 of 741 tenants, the largest quotas first, and those who share the"
+        " smallest; all are in gold_recommendation.",
+        "Lines that can't be read: 100 of 101 rows, those with the most lines; all are in"
+        " quarantine.",
+    ] == [unescape(item) for item in re.findall("<li>(.*?)</li>", form)]
+    assert 'aria-describedby="left-out"' in form
+    names = re.findall('<td data-v="([^"]*)"', page[page.index("Recommended quotas</h2>") :])
+    assert 499 == sum(name.startswith("user=u") for name in names)
+    assert {"user=u699", "user=u201", "user=small-0", "user=reader"} <= {*names}
+
+
+def test_where_all_is_in_the_page_nothing_is_said() -> None:
+    """The field stands alone."""
+    page = report(FULL, NOW)
+    assert "left-out" not in page.partition("<form")[2].partition("</form>")[0]
 
 
 def test_tenants_at_the_smallest_quota_are_one_row() -> None:

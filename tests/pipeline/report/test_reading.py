@@ -138,10 +138,44 @@ def test_of_very_many_tenants_the_rest_are_one(
     assert "2 others" in page
 
 
+def test_the_page_says_how_many_tenants_have_no_name(tmp_path: Path) -> None:
+    """Of 700 the 500 that use most and the 100 that wait most have one, and a row each."""
+    tenants = [("produce", f"p{at}", at) for at in range(700)] + [("fetch", "f", 1)]
+    rows = [
+        {
+            "dt": START.date(),
+            "broker": 0,
+            "quota_type": quota_type,
+            "user": user,
+            "client_id": "",
+            "window_start": START,
+            "amount": 1000.0 - at,
+            "events": 1,
+            "throttled": 0,
+            "throttle_ms": at,
+            "lower_bound": False,
+        }
+        for quota_type, user, at in tenants
+    ]
+    committed(tmp_path, GOLD_USAGE_1S, *rows)
+    page = report(read_tables(tables_in(tmp_path)), START)
+    note = page.partition('<div id="left-out">')[2].partition("</div>")[0]
+    assert (
+        "<li>Usage: 601 of 701 tenants, those that use or wait most; all are in gold_usage_1s.</li>"
+    ) in note
+    assert "<code>throttle-sidecar pipeline files TABLE --out DIR</code>" in note
+    assert "<dt>Tenants</dt><dd>700</dd>" in page
+    assert 601 + 1 == page.partition("<tbody>")[2].count('<tr><td data-v="')
+    assert ["f"] == [name for name in ("f", "p550") if f'<td data-v="{name}">' in page]
+
+
 def test_of_a_replay_the_busiest_and_the_longest_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All candidates of a tenant, and quotas in force; what has no quota is left out."""
+    """All candidates of a tenant, and quotas in force; the page says how many others there are.
+
+    What has no quota is no other, nor what burst spreading would have done, which no page shows.
+    """
     monkeypatch.setattr(reading, "_REPLAYED", 1)
     monkeypatch.setattr(reading, "_IN_FORCE", 2)
     monkeypatch.setattr(reading, "_BATCH", 2)
@@ -174,7 +208,8 @@ def test_of_a_replay_the_busiest_and_the_longest_waits(
         "quota": None,
         "throttle_ms_total": 10**6,
     }
-    committed(tmp_path, GOLD_REPLAY, *rows, nothing)
+    spread = [{**row, "algorithm": "burst-spreading", "throttle_ms_total": 10**6} for row in rows]
+    committed(tmp_path, GOLD_REPLAY, *rows, *spread, nothing)
     found = read_tables(tables_in(tmp_path))["gold_replay"]
     assert [
         ("a", "=1"),
@@ -183,7 +218,10 @@ def test_of_a_replay_the_busiest_and_the_longest_waits(
         ("a", "=2"),
         ("b", "in force"),
         ("b", "in force"),
-    ] == (sorted((str(row["shared_by"]), str(row["scenario"])) for row in found))
+    ] == sorted((str(row["shared_by"]), str(row["scenario"])) for row in found if row["shared_by"])
+    page = report({"gold_replay": found}, START)
+    assert "<li>Plots of what quotas would do: 1 of 2 tenants, the busiest;" in page
+    assert "<li>Quotas in force, replayed: 2 of 4 rows, those with the longest waits;" in page
 
 
 def test_of_a_volume_the_ends_of_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
