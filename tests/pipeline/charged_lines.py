@@ -1,7 +1,7 @@
-"""What lines are charged with by the daemon's own rules: what the pipeline is compared with.
+"""What lines are charged with, one by one: what the pipeline is compared with.
 
-Bytes of PRODUCE, time and mutations are ``requestlog.charges``'s; it leaves out FETCH and producer
-ids, whose sizes and ids are ``requestlog``'s too.
+Bytes of PRODUCE, time and mutations are ``tests.support.charges``'s; it leaves out FETCH and
+producer ids, whose sizes and ids are ``requestlog``'s.
 
 Example: a PRODUCE of 10,035 bytes that took 0.258 ms: ("produce", 10_035, False) and ("request",
 258_000, True), which is whole nanoseconds and a lower bound.
@@ -17,12 +17,13 @@ from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.ingest.stored_logs import log_files
 from sidecar.quotas.entities import QuotaKey
 from sidecar.requestlog.allocated_ids import producer_id
-from sidecar.requestlog.charges import charged_ms, charges
+from sidecar.requestlog.charges import charged_ms
 from sidecar.requestlog.exempt import is_exempt
 from sidecar.requestlog.fetch_size import FETCH, fetch_bytes, fetched
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
 from sidecar.requestlog.request_detail import PRODUCE
+from tests.support.charges import charges
 
 NS_PER_PERCENT = 10_000_000
 Used = tuple[str, int, bool]

@@ -6,7 +6,7 @@ import pytest
 
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.prediction import Charge
-from sidecar.requestlog.charges import charged_ms, charges
+from sidecar.requestlog.charges import charged_ms
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import (
@@ -16,6 +16,7 @@ from sidecar.requestlog.request_detail import (
     PRODUCE,
 )
 from tests.requestlog.lines import BY_HAND, parsed_line, read
+from tests.support.charges import charges
 
 WRITER, TELEMETRY, CONSUMER, _, CREATED, GROWN, DELETED, ALTERED = map(read, BY_HAND)
 TEN_OCLOCK_MS = 1_795_168_800_000

@@ -28,10 +28,10 @@ from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.prediction import Charge, Prediction, Predictor
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.request_time.request_percentage import percent
-from sidecar.requestlog.charges import charges
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import PRODUCE
+from tests.support.charges import charges
 from tests.support.client_quotas import admin_of, under
 from tests.support.java import bean, beans
 from tests.support.request_logs import controllers_of, logged

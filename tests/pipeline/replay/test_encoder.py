@@ -15,12 +15,12 @@ from sidecar.pipeline.replay.slots import Slot, SlotsOfClients
 from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 from sidecar.pipeline.usage import mutations
 from sidecar.quotas.entities import QuotaKey
-from sidecar.requestlog.charges import charges
 from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import CREATE_TOPICS
 from tests.pipeline.kernels.requests import requests
 from tests.pipeline.silver_tables import batch_of
 from tests.requestlog.lines import topics_line
+from tests.support.charges import charges
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 TEN_MS = int(TEN.timestamp() * 1000)

@@ -7,10 +7,10 @@ from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.quotas.prediction import Charge, Predictor
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.requestlog.charges import charges
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import QuotaChanges, detail
+from tests.support.charges import charges
 
 SAMPLE = Sample(6_000_000, brokers=2)
 QUOTA_OF_USER = {

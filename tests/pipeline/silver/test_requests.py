@@ -24,12 +24,13 @@ from sidecar.pipeline.usage.usage_writer import write_usage
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.prediction import Predictor
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.requestlog.charges import charged_ms, charges
+from sidecar.requestlog.charges import charged_ms
 from sidecar.requestlog.mutation_counts import TopicSizes
 from tests.pipeline import charged_lines
 from tests.pipeline.build import files_of
 from tests.pipeline.parsed_logs import requests_of, silver_request
 from tests.pipeline.silver_tables import row
+from tests.support.charges import charges
 
 FIRST = date(2026, 1, 5)
 QUOTAS: ClientQuotas = {

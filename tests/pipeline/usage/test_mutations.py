@@ -11,7 +11,6 @@ from sidecar.pipeline.silver.dim_topic import dim_topic
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S
 from sidecar.pipeline.usage.mutations import MutationRequests, Sizes, charged, charges, usage_of
 from sidecar.quotas.entities import QuotaKey
-from sidecar.requestlog import charges as daemon
 from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import (
     CREATE_PARTITIONS,
@@ -22,6 +21,7 @@ from sidecar.requestlog.request_detail import (
 from tests.pipeline.charged_lines import used_of
 from tests.pipeline.silver_tables import batch_of, frame, row
 from tests.requestlog.lines import BY_HAND, REAL, parsed_line, read, topics_line
+from tests.support import charges as daemon
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 LIVES = (
