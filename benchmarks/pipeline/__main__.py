@@ -31,7 +31,7 @@ def main() -> int:
     os.sched_setaffinity(0, set(quiet_cores(_CORES)))
     machine = [*describe(), f"{_CORES} of the cores for everything; peers: {peers.versions()}"]
     with TemporaryDirectory() as folder:
-        figures = list(_told(_measure(Path(folder), asked.size * 1e9)))
+        figures = list(_printed(_measure(Path(folder), asked.size * 1e9)))
     text = "\n".join((*(f"- {line}" for line in machine), "", as_table(figures)))
     print(text)
     if asked.out is not None:
@@ -60,7 +60,7 @@ def _measure(folder: Path, size: float) -> Iterator[Figure]:
     yield from whole.linear(folder, days)
 
 
-def _told(figures: Iterator[Figure]) -> Iterator[Figure]:
+def _printed(figures: Iterator[Figure]) -> Iterator[Figure]:
     for figure in figures:
         print(f"{figure.name}: {figure.value:,.3g} {figure.unit} {figure.remark}", file=sys.stderr)
         yield figure

@@ -88,9 +88,9 @@ def main() -> int:
     with TemporaryDirectory(dir=asked.work) as name:
         folder = Path(name)
         if "size" in asked.parts:
-            text += ["", *_told(_of_size(folder, asked.size * 1e9, asked.clients))]
+            text += ["", *_printed(_of_size(folder, asked.size * 1e9, asked.clients))]
         if "files" in asked.parts:
-            text += ["", *_told(_of_files(folder, asked.files))]
+            text += ["", *_printed(_of_files(folder, asked.files))]
     text += ["", f"{stolen}."]
     print("\n".join(text))
     if asked.out is not None:
@@ -223,7 +223,7 @@ def _run(words: Sequence[str], environ: Mapping[str, str], most_bytes: float | N
     return ran
 
 
-def _told(lines: Iterator[str]) -> Iterator[str]:
+def _printed(lines: Iterator[str]) -> Iterator[str]:
     """The same, each reported once it is known: what follows may fail."""
     for line in lines:
         _report(line)

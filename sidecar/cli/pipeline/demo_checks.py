@@ -39,19 +39,21 @@ class Wait:
     """A request's wait.
 
     Attributes:
-        told_ms: by the broker.
+        logged_throttle_ms: by the broker.
         predicted_ms: by the replay.
     """
 
-    told_ms: int
+    logged_throttle_ms: int
     predicted_ms: int
 
     @property
     def is_near(self) -> bool:
         """Both throttled or both not, and within 5 % or what the clock may be off."""
-        if (self.told_ms > 0) != (self.predicted_ms > 0):
-            return max(self.told_ms, self.predicted_ms) <= _CLOCK_MS
-        return abs(self.told_ms - self.predicted_ms) <= max(_CLOCK_MS, _NEAR * self.told_ms)
+        if (self.logged_throttle_ms > 0) != (self.predicted_ms > 0):
+            return max(self.logged_throttle_ms, self.predicted_ms) <= _CLOCK_MS
+        return abs(self.logged_throttle_ms - self.predicted_ms) <= max(
+            _CLOCK_MS, _NEAR * self.logged_throttle_ms
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +93,22 @@ def usage_checks(sent: Mapping[Client, Amount], usage: Mapping[Client, Amount]) 
 
 def replay_checks(waits: Sequence[Wait]) -> list[Check]:
     """95 % of the throttled requests, and the total within 5 %."""
-    throttled = [wait for wait in waits if wait.told_ms or wait.predicted_ms]
+    throttled = [wait for wait in waits if wait.logged_throttle_ms or wait.predicted_ms]
     near = sum(wait.is_near for wait in throttled)
-    told_ms = sum(wait.told_ms for wait in throttled)
+    logged_throttle_ms = sum(wait.logged_throttle_ms for wait in throttled)
     predicted_ms = sum(wait.predicted_ms for wait in throttled)
     return [
         Check(
             "requests that were throttled, each with its wait",
-            f"{sum(wait.told_ms > 0 for wait in throttled)} of {len(waits)}",
+            f"{sum(wait.logged_throttle_ms > 0 for wait in throttled)} of {len(waits)}",
             f"{near} of {len(throttled)} alike",
             bool(throttled) and near >= _MOST * len(throttled),
         ),
         Check(
             "all waits together",
-            _seconds(told_ms),
+            _seconds(logged_throttle_ms),
             _seconds(predicted_ms),
-            abs(predicted_ms - told_ms) <= _NEAR * told_ms,
+            abs(predicted_ms - logged_throttle_ms) <= _NEAR * logged_throttle_ms,
         ),
     ]
 

@@ -102,11 +102,11 @@ def _keep(logs: Mapping[int, Path], marks: Mapping[Path, int], folder: Path) -> 
 
 
 async def _set_quotas(cluster: Cluster, factor: float) -> None:
-    wanted = [
+    quotas = [
         (dict(entity), {key: limit * factor for key, limit in limits.items()})
         for entity, limits in QUOTAS.items()
     ]
-    failure = await alter_client_quotas(_admin(cluster.bootstrap), wanted)
+    failure = await alter_client_quotas(_admin(cluster.bootstrap), quotas)
     if failure is not None:
         raise ClusterError(f"the quotas can't be set: {failure.message}")
 

@@ -109,27 +109,27 @@ def _charged(tables: Store) -> Iterable[tuple[tuple[str, int], str, int, int]]:
     compared = replayed.where(replayed["quota_type"].isin(PRODUCE, FETCH, CONTROLLER_MUTATION))
     for row in compared.collect():
         line = (row["src_file"], row["src_offset"])
-        yield line, row["entity"], row["told_ms"], row["throttle_ms"]
+        yield line, row["entity"], row["logged_throttle_ms"], row["throttle_ms"]
 
 
 def _waits(tables: Store) -> list[Wait]:
     """Of each request: a client waits for the greatest of its charges' times."""
     found: dict[tuple[str, int], Wait] = {}
-    for line, _, told_ms, predicted_ms in _charged(tables):
+    for line, _, logged_throttle_ms, predicted_ms in _charged(tables):
         before = found.get(line, Wait(0, 0))
-        found[line] = Wait(told_ms, max(before.predicted_ms, predicted_ms))
+        found[line] = Wait(logged_throttle_ms, max(before.predicted_ms, predicted_ms))
     return list(found.values())
 
 
 def _reported(tables: Store) -> dict[str, Waits]:
     """What brokers reported, by whose quota it was."""
     reported: dict[tuple[str, tuple[str, int]], int] = {}
-    for line, entity, told_ms, _ in _charged(tables):
-        if told_ms:
-            reported[entity, line] = told_ms
+    for line, entity, logged_throttle_ms, _ in _charged(tables):
+        if logged_throttle_ms:
+            reported[entity, line] = logged_throttle_ms
     found: dict[str, list[int]] = defaultdict(list)
-    for (entity, _), told_ms in reported.items():
-        found[entity].append(told_ms)
+    for (entity, _), logged_throttle_ms in reported.items():
+        found[entity].append(logged_throttle_ms)
     return {entity: Waits(len(times), sum(times)) for entity, times in found.items()}
 
 

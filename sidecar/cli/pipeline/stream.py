@@ -252,10 +252,10 @@ def _topics(
 def _run(source: "Source", tables: tuple[str, ...], settings: "StreamSettings", unit: str) -> None:
     from sidecar.pipeline.streaming.stream import STREAMED, stream  # noqa: PLC0415 - as above
 
-    wanted = [table for table in STREAMED if table.name in tables]
+    chosen = [table for table in STREAMED if table.name in tables]
     reporter = Reporter(unit)
     try:
-        stream(source, wanted, settings, reporter)
+        stream(source, chosen, settings, reporter)
     except KeyboardInterrupt:
         click.echo("Stopped; the next call resumes here.", err=True)
         return

@@ -50,7 +50,7 @@ _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
+class FastLines:
     """The usual lines of a block.
 
     Attributes:
@@ -103,7 +103,7 @@ class Usual:
         return {name: makers[name]() for name in names if name in makers}
 
 
-def usual(block: Buffer) -> Usual:
+def fast_lines(block: Buffer) -> FastLines:
     """Reads the usual ones.
 
     Args:
@@ -115,7 +115,7 @@ def usual(block: Buffer) -> Usual:
     left = np.empty((lines, 2), np.int64)
     places = np.zeros((DEEPEST + 1, 4), np.int64)
     found, others = read_lines(view, rows, rows.view(np.float64), left, places)
-    return Usual(block, rows[:found], left[:others])
+    return FastLines(block, rows[:found], left[:others])
 
 
 def _strings(block: Buffer, rows: Longs, slot: int) -> pa.Array:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from sidecar.pipeline.ingest.fast_parser import Buffer, Usual, usual
+from sidecar.pipeline.ingest.fast_parser import Buffer, FastLines, fast_lines
 from sidecar.pipeline.ingest.log_clock import is_doubled
 from sidecar.pipeline.ingest.rows import Row, local_us, row
 from sidecar.pipeline.kernels.log_lines import YEARS
@@ -76,7 +76,7 @@ def parse_block(
         found = passes(np.array([start]), np.array([local_us(line.time) // 1_000_000]))
         return int(found is not None and found[0])
 
-    quick = usual(block)
+    quick = fast_lines(block)
     rows: list[tuple[Row, int]] = []
     rejected: list[tuple[Rejected, int, int]] = []
     for start, end in quick.left.tolist():
@@ -90,7 +90,7 @@ def parse_block(
         _merged(
             _rows(rows, broker, src_file, schema),
             np.array([start for _, start in rows], np.int64),
-            _usual_rows(
+            _fast_rows(
                 quick, offset, zone, broker, src_file, schema, passes(quick.starts, quick.seconds)
             ),
             quick.starts + offset,
@@ -115,8 +115,8 @@ def _rows(
     )
 
 
-def _usual_rows(  # noqa: PLR0917  as parse_block's
-    quick: Usual,
+def _fast_rows(  # noqa: PLR0917  as parse_block's
+    quick: FastLines,
     offset: int,
     zone: ZoneInfo,
     broker: int,

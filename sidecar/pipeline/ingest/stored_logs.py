@@ -225,10 +225,10 @@ def _found(path: Address) -> Iterable[tuple[str, fs.FileInfo]]:
     except (OSError, pa.ArrowException) as error:
         raise RequestLogsError(f"{path}: {_first_line(error)}") from error
     root = f"{path.store}{base}"
-    wanted = glob(str(path)) if wildcard else None
+    matching = glob(str(path)) if wildcard else None
     for info in infos:
         whole = root + info.path[len(inner) :]
-        if wanted is None or wanted.fullmatch(whole):
+        if matching is None or matching.fullmatch(whole):
             yield whole, info
 
 

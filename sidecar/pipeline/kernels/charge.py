@@ -23,7 +23,7 @@ CHARGE: Final = np.dtype(
         ("line", np.int64),
         ("amount", np.float64),
         ("extra", np.int64),
-        ("told_ms", np.int64),
+        ("logged_throttle_ms", np.int64),
     ]
 )
 """``replay.columns`` says what they are; the charge's position among its request's, and the wait in

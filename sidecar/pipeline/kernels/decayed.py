@@ -21,7 +21,7 @@ from sidecar.pipeline.kernels.values import Doubles, Longs
 
 RATES: Final = (
     "quota_type string, entity string, percentile_rate double, peak_seen double, events bigint,"
-    " held bigint, hours array<int>, newest bigint, coverage double"
+    " throttled bigint, hours array<int>, newest bigint, coverage double"
 )
 """The rows of ``Decayed``; hours since 1970."""
 
@@ -36,7 +36,7 @@ _SCHEMA: Final = pa.schema(
         ("percentile_rate", pa.float64()),
         ("peak_seen", pa.float64()),
         ("events", pa.int64()),
-        ("held", pa.int64()),
+        ("throttled", pa.int64()),
         ("hours", pa.list_(pa.int32())),
         ("newest", pa.int64()),
         ("coverage", pa.float64()),
@@ -80,7 +80,7 @@ class Decayed:
             percentile(rate, self._weights(end - step), self.share),
             float(rate.max()),
             int(used.events.sum()),
-            int(used.held.sum()),
+            int(used.throttled.sum()),
             np.unique(used.second // _HOUR_S),
             int(used.second[-1]),
         )

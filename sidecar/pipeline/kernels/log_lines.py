@@ -70,7 +70,7 @@ def _line_end(block: Bytes, at: int) -> int:
 
 
 @merged
-def _is_usual(block: Bytes, start: int, end: int) -> bool:
+def _is_plain(block: Bytes, start: int, end: int) -> bool:
     """Whether it begins and ends as Kafka's lines do."""
     if end - start < SHORTEST:
         return False
@@ -144,7 +144,7 @@ def read_lines(
         for slot in range(row.size):
             row[slot] = UNSET[slot]
         if (
-            _is_usual(block, start, end)
+            _is_plain(block, start, end)
             and _second(block, start, row)
             and read_json(block, start + _BODY_AT, end - _AFTER, row, times[found], inside)
             and times[found, Slot.SENDING] + times[found, Slot.QUEUED] <= LONGEST_QUEUED_MS

@@ -25,7 +25,7 @@ READ: Final = (
 """The columns that ``packed`` needs."""
 PACKED: Final = (
     "quota_type string, name string, broker int, second binary, amount binary, events binary,"
-    " held binary"
+    " throttled binary"
 )
 """The rows of ``packed``; int64, float64 and int64 are in the arrays."""
 EVER_S: Final = 1 << 60
@@ -38,7 +38,7 @@ NamesOf = Callable[[str, str, str], Sequence[tuple[int, str]]]
 _WHOLE: Final = {"request": 10_000_000.0}
 """Nanoseconds of a percent of a second: what is whole of a quota type whose amounts are not."""
 _CHUNK_ROWS: Final = 1 << 19
-_MOST_HELD: Final = _CHUNK_ROWS // 2
+_MOST_SUMS: Final = _CHUNK_ROWS // 2
 """Sums: where adding up has made rows no fewer, it won't."""
 _SCHEMA: Final = pa.schema(
     [
@@ -48,7 +48,7 @@ _SCHEMA: Final = pa.schema(
         ("second", pa.binary()),
         ("amount", pa.binary()),
         ("events", pa.binary()),
-        ("held", pa.binary()),
+        ("throttled", pa.binary()),
     ]
 )
 
@@ -64,7 +64,7 @@ class Used:
         second: since 1970, each once, ascending.
         amount: in each, in the quota's unit.
         events: charges in each.
-        held: those whose clients had to wait.
+        throttled: those whose clients had to wait.
     """
 
     quota_type: str
@@ -73,7 +73,7 @@ class Used:
     second: Longs
     amount: Doubles
     events: Longs
-    held: Longs
+    throttled: Longs
 
     def steps(self, step_s: int) -> tuple[Longs, Doubles]:
         """The first second of each step of so many, and its amount."""
@@ -90,7 +90,7 @@ def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.
     sums = _Sums()
     for table in _chunks(batches):
         sums.add(table, names_of)
-        if sums.size > _MOST_HELD:
+        if sums.size > _MOST_SUMS:
             yield from sums.rows().to_batches()
             sums = _Sums()
     if sums.size:
@@ -108,13 +108,13 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
     for row, key in enumerate(zip(*keys, strict=True)):
         found[key].append(row)
     for key, rows in sorted(found.items()):
-        second, amount, events, held = (
+        second, amount, events, throttled = (
             np.concatenate([np.frombuffer(column[row].as_buffer(), kind) for row in rows])
             for column, kind in (
                 (table.column("second"), np.int64),
                 (table.column("amount"), np.float64),
                 (table.column("events"), np.int64),
-                (table.column("held"), np.int64),
+                (table.column("throttled"), np.int64),
             )
         )
         order = np.argsort(second, kind="stable")
@@ -125,7 +125,7 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
             second[at],
             _sums(amount[order], at, _whole(key[0])),
             np.add.reduceat(events[order], at),
-            np.add.reduceat(held[order], at),
+            np.add.reduceat(throttled[order], at),
         )
 
 
@@ -150,7 +150,7 @@ class _Sums:
         self._numbers: dict[tuple[str, str], int] = {}
         nothing, none = np.zeros(0, np.int64), np.zeros(0)
         self._name, self._broker, self._second = nothing, nothing, nothing
-        self._amount, self._events, self._held = none, nothing, nothing
+        self._amount, self._events, self._throttled = none, nothing, nothing
 
     @property
     def size(self) -> int:
@@ -170,23 +170,23 @@ class _Sums:
         name, broker, second = name[order], broker[order], second[order]
         at = _starts(name, broker, second)
         self._name, self._broker, self._second = name[at], broker[at], second[at]
-        amount, events, held = (
+        amount, events, throttled = (
             np.concatenate([before, _array(table, column).astype(before.dtype)])[order]
             for before, column in (
                 (self._amount, "amount"),
                 (self._events, "events"),
-                (self._held, "throttled"),
+                (self._throttled, "throttled"),
             )
         )
         whole = np.array([_whole(quota_type) for quota_type, _ in self._numbers])[name]
         self._amount = _sums(amount, at, whole)
-        self._events, self._held = np.add.reduceat(events, at), np.add.reduceat(held, at)
+        self._events, self._throttled = np.add.reduceat(events, at), np.add.reduceat(throttled, at)
 
     def rows(self) -> pa.Table:
         """A row for each name and broker, of PACKED."""
         starts = _starts(self._name, self._broker)
         spans = list(zip(starts.tolist(), [*starts[1:].tolist(), self.size], strict=True))
-        arrays = (self._second, self._amount, self._events, self._held)
+        arrays = (self._second, self._amount, self._events, self._throttled)
         names = list(self._numbers)
         names_at = [names[each] for each in self._name[starts].tolist()]
         return pa.table(

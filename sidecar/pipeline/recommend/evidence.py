@@ -43,7 +43,7 @@ def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
 
     Returns:
         Of each TENANT ``percentile_rate`` and ``peak_seen`` in the quota's unit, ``events``, those
-        ``held``, the ``hours`` in which there were any, the second of the ``newest``, and the
+        ``throttled``, the ``hours`` in which there were any, the second of the ``newest``, and the
         ``coverage`` of the time, a share.
     """
     bounds = sf.broadcast(_bounds(usage))
@@ -72,7 +72,7 @@ def _percentiles(used: DataFrame, usage: UsageRows, bounds: DataFrame, terms: Te
     of_brokers = in_shards(used.crossJoin(bounds), usage).applyInArrow(of_shard, RATES)
     return of_brokers.groupBy(*TENANT).agg(
         *(sf.max(name).alias(name) for name in ("percentile_rate", "peak_seen", "newest")),
-        *(sf.sum(name).alias(name) for name in ("events", "held")),
+        *(sf.sum(name).alias(name) for name in ("events", "throttled")),
         sf.size(sf.array_distinct(sf.flatten(sf.collect_list("hours")))).alias("hours"),
         sf.any_value("coverage").alias("coverage"),
     )

@@ -39,7 +39,7 @@ _MEDIUM: Final = (0.8, 24.0, 1_000)
 """Coverage, hours and charges that a confidence needs."""
 _MOST_UNKNOWN: Final = 0.05
 """Above this share of unknown charges it is refused: more was requested than is seen."""
-_MOST_HELD: Final = 0.05
+_MOST_THROTTLED: Final = 0.05
 """Above this share of charges whose client had to wait, its demand is not seen as it is."""
 
 
@@ -106,9 +106,9 @@ def _quota(terms: Terms) -> Column:
     """To three digits, upwards."""
     floors = sf.create_map(*(sf.lit(each) for pair in terms.floors.items() for each in pair))
     floor = sf.coalesce(floors[sf.col("quota_type")], sf.lit(0.0))
-    wanted = sf.greatest("least", sf.col("percentile_rate") * (1 + terms.margin), floor)
-    digit = sf.pow(sf.lit(10.0), sf.floor(sf.log10(wanted)) - 2)
-    return sf.round(sf.ceil(sf.round(wanted / digit, 6)) * digit, 6)
+    rate = sf.greatest("least", sf.col("percentile_rate") * (1 + terms.margin), floor)
+    digit = sf.pow(sf.lit(10.0), sf.floor(sf.log10(rate)) - 2)
+    return sf.round(sf.ceil(sf.round(rate / digit, 6)) * digit, 6)
 
 
 def _refused(terms: Terms) -> Column:
@@ -173,6 +173,6 @@ def _confidence() -> Column:
         enough = (sf.col("hours") >= hours) & (sf.col("events") >= events)
         return enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
 
-    is_throttled = sf.col("held") > _MOST_HELD * sf.col("events")
+    is_throttled = sf.col("throttled") > _MOST_THROTTLED * sf.col("events")
     sure = sf.when(stands(*_HIGH), "high").when(stands(*_MEDIUM), "medium").otherwise("low")
     return sf.when(is_throttled, "low").otherwise(sure)

@@ -44,7 +44,7 @@ def mutation_charges(batch: pa.RecordBatch, met: Met, sizes: mutations.Sizes) ->
     records["position"] = found.position
     records["line"] += found.position
     records["extra"] = waited_ms[row] * 2 + found.strict
-    records["told_ms"] = longs(batch, "throttle_ms")[row]
+    records["logged_throttle_ms"] = longs(batch, "throttle_ms")[row]
     return records
 
 
@@ -62,7 +62,7 @@ def request_charges(batch: pa.RecordBatch, met: Met) -> Records:
     records["line"] += is_timed
     of_ids = longs(batch, "producer_id")[found.row]
     records["extra"] = np.where(found.kind == _IDS, of_ids, 0)
-    records["told_ms"] = longs(batch, "throttle_ms")[found.row]
+    records["logged_throttle_ms"] = longs(batch, "throttle_ms")[found.row]
     return records
 
 

@@ -44,7 +44,7 @@ class Names(msgspec.Struct, frozen=True, array_like=True):
 
 NAMES: Final = msgspec.json.Decoder(Names)
 
-LaidOut = Callable[[pa.RecordBatch, "Met"], Records]
+Encode = Callable[[pa.RecordBatch, "Met"], Records]
 """Requests, and what was met so far, to records of CHARGE."""
 
 
@@ -73,7 +73,7 @@ class Met:
 
 def packed(
     batches: Iterable[pa.RecordBatch],
-    laid_out: LaidOut,
+    encode: Encode,
     slots: SlotsOfClients,
     shards: int,
     gathered: int = GATHERED,
@@ -82,7 +82,7 @@ def packed(
 
     Args:
         batches: of requests.
-        laid_out: what they are charged with.
+        encode: what they are charged with.
         slots: of the clients.
         shards: how many there are; all charges of a day, a broker, a kind and of those who share it
             are in one.
@@ -91,7 +91,7 @@ def packed(
     pending: list[Records] = []
     met, size = Met(slots), 0
     for batch in batches:
-        records = laid_out(batch, met)
+        records = encode(batch, met)
         pending.append(records)
         size += records.size
         if size >= gathered:

@@ -31,7 +31,7 @@ from sidecar.pipeline.kernels.places import place_of
 from sidecar.pipeline.replay.encoder import OF_REQUESTS, mutation_charges, request_charges
 from sidecar.pipeline.replay.entities import quotas_of
 from sidecar.pipeline.replay.group import Windows
-from sidecar.pipeline.replay.packing import IN_ORDER, PACKED, LaidOut, packed, packed_peaks
+from sidecar.pipeline.replay.packing import IN_ORDER, PACKED, Encode, packed, packed_peaks
 from sidecar.pipeline.replay.scenarios import IN_FORCE, Scenario
 from sidecar.pipeline.replay.shard import COMPARED, SUMMED, Comparison, Sweep
 from sidecar.pipeline.replay.slots import SlotsOfClients
@@ -57,7 +57,11 @@ REPLAY_EVENTS: Final = Table(
         Column("rate", "double", "as Kafka takes it, with this charge in it"),
         Column("throttle_ms", "bigint", "how long its client would have to wait for this quota"),
         Column("accepted", "boolean", "false: a strict mutation that would be refused"),
-        Column("told_ms", "bigint", "what the line says the client had to wait, for any quota"),
+        Column(
+            "logged_throttle_ms",
+            "bigint",
+            "what the line says the client had to wait, for any quota",
+        ),
     ),
     (),
     "a charge whose amount is known, and what the quota in force did with it; a request waits for"
@@ -141,8 +145,8 @@ def _packed(
     """Packed charges, and in how many shards they are."""
     quotas, sizes, shards = quotas_of(config), mutations.sizes, requests.shards()
 
-    def of(laid_out: LaidOut) -> Callable[[Batches], Batches]:
-        return lambda batches: packed(batches, laid_out, SlotsOfClients(quotas), shards)
+    def of(encode: Encode) -> Callable[[Batches], Batches]:
+        return lambda batches: packed(batches, encode, SlotsOfClients(quotas), shards)
 
     rows = requests.mapped(OF_REQUESTS, of(request_charges), PACKED)
     of_topics = of(partial(mutation_charges, sizes=sizes))

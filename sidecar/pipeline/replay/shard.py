@@ -29,7 +29,7 @@ from sidecar.pipeline.replay.slots import Slot
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.tables.schemas import QUOTA_TYPES
 
-MOST_HELD: Final = 1 << 20
+MOST_RETAINED: Final = 1 << 20
 """Charges that a worker gathers before it replays some: some 300 MB."""
 _GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
 SUMMED: Final = (
@@ -40,7 +40,7 @@ SUMMED: Final = (
 """The rows of ``Sweep``."""
 COMPARED: Final = (
     f"{_GROUP}, at_ms bigint, src_file string, src_offset bigint, position int,"
-    " limit double, rate double, throttle_ms bigint, accepted boolean, told_ms bigint"
+    " limit double, rate double, throttle_ms bigint, accepted boolean, logged_throttle_ms bigint"
 )
 """The rows of ``Comparison``."""
 
@@ -102,13 +102,13 @@ class Sweep:
         windows: of quotas.
         scenarios: to try.
         candidates: how many quotas are tried besides for each who share one and have a peak.
-        most_held: charges that are gathered before some are replayed.
+        most_retained: charges that are gathered before some are replayed.
     """
 
     windows: Windows
     scenarios: Sequence[Scenario]
     candidates: int = 0
-    most_held: int = MOST_HELD
+    most_retained: int = MOST_RETAINED
 
     def rows(self, batches: Batches) -> Batches:
         """The rows of ``SUMMED``.
@@ -150,7 +150,7 @@ class _SweptShard:
         self._received = _Received()
         self._pending: list[Records] = []
         self._size = 0
-        self._most = swept.most_held
+        self._most = swept.most_retained
         self._open: dict[tuple[int, int], Replay] = {}
 
     def add(self, since_ms: int, names: Names, records: Records) -> None:
@@ -187,7 +187,7 @@ class _SweptShard:
         left = taken(records, np.flatnonzero(~chosen))
         self._pending, self._size = [left], left.size
         # Where all is of one moment, more is held: it can't be replayed yet.
-        self._most = max(self._sweep.most_held, left.size * 2)
+        self._most = max(self._sweep.most_retained, left.size * 2)
 
     def _replayed(
         self, records: Records, *, is_whole: bool
@@ -290,7 +290,7 @@ def _compared(
         charges["position"],
         pa.array(limit, mask=np.isnan(limit)),
         *(found.rate, found.wait_ms, ~found.refused),
-        charges["told_ms"],
+        charges["logged_throttle_ms"],
     ]
 
 

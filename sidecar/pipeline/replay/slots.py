@@ -103,9 +103,9 @@ class SlotsOfClients:
             self._clients.append(client)
         return number
 
-    def _find(self, wanted: Longs) -> None:
+    def _find(self, missing: Longs) -> None:
         to_ms, hashes = [], []
-        for client, kind in (divmod(each, _KINDS) for each in wanted.tolist()):
+        for client, kind in (divmod(each, _KINDS) for each in missing.tolist()):
             self._first[kind, client] = len(self.slots)
             for each in self._quotas[kind].of(*self._clients[client]):
                 slot = Slot(kind, each.shared_by, each.entity, each.limit, each.counts)

@@ -88,19 +88,19 @@ const parts = [...document.querySelectorAll("details")];
 const where = document.getElementById("left-out") ? " in this page" : "";
 search.addEventListener("submit", event => event.preventDefault());
 input.addEventListener("input", () => {
-  const wanted = input.value.trim().toLowerCase();
+  const query = input.value.trim().toLowerCase();
   let all = 0;
   for (const part of parts) {
     let found = 0;
     for (const row of part.querySelectorAll("tbody tr")) {
       const text = [...row.cells].map(cell => cell.textContent + " " + (cell.dataset.also || ""));
-      row.hidden = !text.join(" ").toLowerCase().includes(wanted);
+      row.hidden = !text.join(" ").toLowerCase().includes(query);
       found += !row.hidden;
     }
     all += found;
-    part.open = wanted !== "" && found > 0;
+    part.open = query !== "" && found > 0;
   }
-  search.querySelector("output").value = wanted && `${all} ${all === 1 ? "row" : "rows"}${where}`;
+  search.querySelector("output").value = query && `${all} ${all === 1 ? "row" : "rows"}${where}`;
 });
 """
 

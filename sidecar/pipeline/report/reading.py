@@ -249,8 +249,8 @@ def _batches(
     dataset: ds.Dataset, columns: Sequence[str] | None, where: ds.Expression | None = None
 ) -> Iterator[pa.Table]:
     """With rows, each."""
-    wanted = None if columns is None else list(columns)
-    for batch in dataset.to_batches(columns=wanted, filter=where, batch_size=_BATCH, **_AHEAD):
+    names = None if columns is None else list(columns)
+    for batch in dataset.to_batches(columns=names, filter=where, batch_size=_BATCH, **_AHEAD):
         if batch.num_rows:
             yield pa.Table.from_batches([batch])
 
@@ -259,10 +259,10 @@ def _grouped(
     rows: pa.Table, keys: Sequence[str], sums: Iterable[str], most: str | None = None
 ) -> pa.Table:
     """A row for each of some keys."""
-    wanted = [*((name, "sum") for name in sums), *([] if most is None else [(most, "max")])]
-    summed = rows.group_by(list(keys)).aggregate(wanted)
+    aggregates = [*((name, "sum") for name in sums), *([] if most is None else [(most, "max")])]
+    summed = rows.group_by(list(keys)).aggregate(aggregates)
     names = [name.removesuffix("_sum").removesuffix("_max") for name in summed.column_names]
-    return summed.rename_columns(names).select([*keys, *(name for name, _ in wanted)])
+    return summed.rename_columns(names).select([*keys, *(name for name, _ in aggregates)])
 
 
 def _together(

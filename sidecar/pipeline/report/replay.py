@@ -30,14 +30,14 @@ def replay_section(rows: Sequence[Row], recommended: Sequence[Row]) -> str:
     if not rows:
         return section("What quotas would do", said("Nothing was replayed."))
     kept = [row for row in rows if row["algorithm"] != "burst-spreading"]
-    wanted = {(text(row, "quota_type"), text(row, "entity")): row for row in recommended}
+    recommendations = {(text(row, "quota_type"), text(row, "entity")): row for row in recommended}
     swept = _swept(kept)
     order = sorted(swept, key=lambda tenant: -max(events for events, _ in swept[tenant].values()))
     chosen = sorted(order[:_MOST_PLOTS], key=lambda each: (QUOTA_TYPES.index(each[0]), each[1]))
     plots = [
         figure(
             f"{tenant[1]}: {figures.kind(tenant[0]).lower()}",
-            _plot(tenant, swept[tenant], wanted.get(tenant)),
+            _plot(tenant, swept[tenant], recommendations.get(tenant)),
         )
         for tenant in chosen
     ]
@@ -95,12 +95,14 @@ def _swept(rows: Sequence[Row]) -> dict[_Tenant, dict[float, tuple[float, float]
     return found
 
 
-def _plot(tenant: _Tenant, sweep: Mapping[float, tuple[float, float]], wanted: Row | None) -> str:
+def _plot(
+    tenant: _Tenant, sweep: Mapping[float, tuple[float, float]], recommended: Row | None
+) -> str:
     quota_type, name = tenant
     marks = [
         Mark(label, at)
         for label, column in (("in force", "in_force"), ("recommended", "quota"))
-        if wanted is not None and (at := value(wanted, column)) is not None and at > 0
+        if recommended is not None and (at := value(recommended, column)) is not None and at > 0
     ]
     points = [
         (quota, throttled / max(1.0, events))
@@ -126,9 +128,9 @@ def _plot(tenant: _Tenant, sweep: Mapping[float, tuple[float, float]], wanted: R
 def _quota_axis(low: float, high: float, quota_type: str) -> Axis:
     if high <= low:
         low, high = low / 2, high * 2
-    wanted = 4
-    factor = (high / low) ** (1 / wanted)
-    ticks = [float(f"{low * factor**step:.2g}") for step in range(wanted + 1)]
+    steps = 4
+    factor = (high / low) ** (1 / steps)
+    ticks = [float(f"{low * factor**step:.2g}") for step in range(steps + 1)]
     shown = sorted({tick for tick in ticks if low <= tick <= high})
     return Axis(
         low, high, tuple(Tick(at, figures.short_rate(at, quota_type)) for at in shown), is_log=True

@@ -56,16 +56,16 @@ def open_input(path: str, options: str = "") -> BufferedIOBase:
 def options_of(at: Address) -> dict[str, str]:
     """The same options and deadlines for what is built on Rust's object_store: deltalake, obstore.
 
-    What they are not given they take from the environment, as Arrow does.
+    What is not named here they take from the environment, as Arrow does.
     """
     if not at.store:
         return {}
-    given = _given(at.options)
-    endpoint = _endpoint(given) if at.store.startswith("s3:") else None
+    named = _parsed(at.options)
+    endpoint = _endpoint(named) if at.store.startswith("s3:") else None
     found = {
         "connect_timeout": f"{CONNECT_S:g}s",
         "timeout": f"{ANSWER_S:g}s",
-        "aws_region": given.get("region"),
+        "aws_region": named.get("region"),
         "aws_endpoint": endpoint,
         "allow_http": "true" if endpoint is not None and endpoint.startswith("http:") else None,
     }
@@ -79,30 +79,30 @@ def _system(store: str, options: str, endpoint: str | None) -> tuple[fs.FileSyst
     if not isinstance(system, fs.S3FileSystem):
         return system, root
     # The same store with shorter waits than a URI can ask for: its own add up to 99 s.
-    given: dict[str, Any] = _given(options)
-    given.pop("region", None)
-    for name in _FLAGS & given.keys():
-        given[name] = given[name].lower() in {"1", "true"}
+    named: dict[str, Any] = _parsed(options)
+    named.pop("region", None)
+    for name in _FLAGS & named.keys():
+        named[name] = named[name].lower() in {"1", "true"}
     impatient = fs.S3FileSystem(
         region=system.region,
         connect_timeout=CONNECT_S,
         request_timeout=ANSWER_S,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
         # Arrow reads it from the environment only with a URI.
-        **{"endpoint_override": endpoint, **given},
+        **{"endpoint_override": endpoint, **named},
     )
     return impatient, root
 
 
-def _given(options: str) -> dict[str, str]:
+def _parsed(options: str) -> dict[str, str]:
     return {name: values[-1] for name, values in parse_qs(options[1:]).items()}
 
 
-def _endpoint(given: dict[str, str]) -> str | None:
-    endpoint = given.get("endpoint_override")
+def _endpoint(named: dict[str, str]) -> str | None:
+    endpoint = named.get("endpoint_override")
     if endpoint is None:
         return _from_environment()
-    return endpoint if "://" in endpoint else f"{given.get('scheme', 'https')}://{endpoint}"
+    return endpoint if "://" in endpoint else f"{named.get('scheme', 'https')}://{endpoint}"
 
 
 def _from_environment() -> str | None:

@@ -139,7 +139,7 @@ def _with_snapshot(
             sf.max_by("value", sf.struct("valid_from", "src_file", "src_offset", "at")).alias(
                 "was"
             ),
-            sf.lit(True).alias("was_told"),
+            sf.lit(True).alias("was_stated"),
         )
     )
     # As Arrow: else each row goes through a worker.
@@ -148,8 +148,8 @@ def _with_snapshot(
     same = [sf.col(f"stated.{name}").eqNullSafe(sf.col(f"before.{name}")) for name in _BY_ENTITY]
     both = stated.alias("stated").join(before.alias("before"), same, how="full")
     unlike = ~sf.col("stated.value").eqNullSafe(sf.col("was"))
-    since = sf.when(sf.col("was_told"), taken).otherwise(sf.timestamp_seconds(sf.lit(0)))
-    missing = both.where(sf.col("was_told").isNull() | unlike).select(
+    since = sf.when(sf.col("was_stated"), taken).otherwise(sf.timestamp_seconds(sf.lit(0)))
+    missing = both.where(sf.col("was_stated").isNull() | unlike).select(
         *(sf.coalesce(f"stated.{name}", f"before.{name}").alias(name) for name in _BY_ENTITY),
         sf.col("stated.value").alias("value"),
         since.alias("valid_from"),

@@ -185,11 +185,11 @@ class Folder:
                     f"nothing can be written to {self}: {error}; give --out another folder"
                 ) from error
         # Of names that a type checker does not know, since they depend on the store.
-        given: dict[str, Any] = dict(self.options)
+        options: dict[str, Any] = dict(self.options)
         store: ObjectStore = from_url(
             str(self),
-            config={name: given[name] for name in given if name.startswith("aws_")},  # type: ignore[call-overload]  # see above
-            client_options={name: given[name] for name in given if not name.startswith("aws_")},
+            config={name: options[name] for name in options if name.startswith("aws_")},  # type: ignore[call-overload]  # see above
+            client_options={name: options[name] for name in options if not name.startswith("aws_")},
             retry_config={
                 "max_retries": ATTEMPTS,
                 "retry_timeout": timedelta(seconds=_RETRIES_S + ANSWER_S),

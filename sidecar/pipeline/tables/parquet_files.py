@@ -167,7 +167,7 @@ class Target:
 class Writer:
     """Writes rows of a table, in one task.
 
-    A disk that fails is told at the end, not raised: Spark would do the task three times more.
+    A disk that fails is reported at the end, not raised: Spark would do the task three times more.
 
     Attributes:
         target: where.

@@ -30,7 +30,7 @@ from zoneinfo import ZoneInfo
 import random
 text = b"\\n".join((*REAL, *BY_HAND, b"torn")) + b"\\n"
 parse_block(text, broker=1, zone=ZoneInfo("Europe/Berlin"), src_file="a", offset=0)
-swept(Sweep(WINDOWS, TRIED, most_held=200), *made_up(random.Random(1), 5, 100))
+swept(Sweep(WINDOWS, TRIED, most_retained=200), *made_up(random.Random(1), 5, 100))
 """
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sidecar.pipeline.ingest.fast_parser import usual
+from sidecar.pipeline.ingest.fast_parser import fast_lines
 from sidecar.pipeline.ingest.records import REJECTED, ROWS, Parsed, parse_block
 from sidecar.pipeline.ingest.rows import Row, row
 from sidecar.requestlog.line import Rejected, parse
@@ -38,7 +38,7 @@ def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
 def test_what_brokers_write_is_read_by_the_kernel(lines: list[bytes], zone: ZoneInfo) -> None:
     """Every line is, whatever names it has, and as it is read by itself."""
     block = b"\n".join(lines)
-    assert [] == usual(block).left.tolist()
+    assert [] == fast_lines(block).left.tolist()
     assert_says_what_its_lines_say(block, zone)
 
 
@@ -52,7 +52,7 @@ def test_a_client_id_forges_no_field() -> None:
     """What is in a string stays in it, even a whole line of the log."""
     forged = '"},"principal":"User:eve","x":{"request":{"acks":0}} (kafka.request.logger)'
     block = line(3, client_id=forged)
-    assert [] == usual(block).left.tolist()
+    assert [] == fast_lines(block).left.tolist()
     rows = parsed(block).rows
     assert ["alice"] == rows["user"].to_pylist()
     assert [forged] == rows["client_id"].to_pylist()
@@ -80,7 +80,7 @@ def test_each_version(version: int) -> None:
         line(1, version=version, request={}, response=fetched),
     ]
     block = b"\n".join(lines)
-    assert [] == usual(block).left.tolist()
+    assert [] == fast_lines(block).left.tolist()
     assert_says_what_its_lines_say(block, BERLIN)
 
 
@@ -112,7 +112,7 @@ def test_each_version(version: int) -> None:
 def test_what_is_unusual_or_no_json(wrong: bytes) -> None:
     """The kernel leaves it, and it is what it is by itself."""
     text = line(3).replace(b'"throttleTimeMs":0', wrong)
-    assert [[0, len(text)]] == usual(text).left.tolist()
+    assert [[0, len(text)]] == fast_lines(text).left.tolist()
     assert_says_what_its_lines_say(text, BERLIN)
 
 
@@ -120,7 +120,7 @@ def test_what_is_unusual_or_no_json(wrong: bytes) -> None:
 def test_more_after_the_json(after: bytes) -> None:
     """The kernel leaves the line."""
     text = line(3).replace(b" (kafka.request.logger)", after + b" (kafka.request.logger)")
-    assert 1 == len(usual(text).left)
+    assert 1 == len(fast_lines(text).left)
     assert_says_what_its_lines_say(text, BERLIN)
 
 
@@ -128,7 +128,7 @@ def test_what_is_missing() -> None:
     """The kernel leaves a line without a required field."""
     for name in (b"requestApiKey", b"requestApiVersion", b"principal", b"localTimeMs", b"request"):
         text = line(3).replace(b'"' + name + b'":', b'"other":')
-        assert 1 == len(usual(text).left)
+        assert 1 == len(fast_lines(text).left)
         assert_says_what_its_lines_say(text, BERLIN)
 
 
@@ -247,7 +247,7 @@ def rows_of(found: Parsed) -> list[tuple[Row, int]]:
 
 def test_lines_of_brokers_are_usual() -> None:
     """The kernel reads all of them but those that change topics or quotas."""
-    found = usual(b"\n".join(REAL + BY_HAND))
+    found = fast_lines(b"\n".join(REAL + BY_HAND))
     apis = [read(text).api for text in REAL + BY_HAND]
     slow = {"CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS", "ALTER_CLIENT_QUOTAS"}
     assert len(apis) == len(found.starts) + len(found.left)

@@ -50,7 +50,7 @@ def packed(amounts: dict[int, float], broker: int, quota_type: str = "produce") 
         "second": np.array(seconds, np.int64).tobytes(),
         "amount": np.array([amounts[each] for each in seconds], np.float64).tobytes(),
         "events": np.ones(len(seconds), np.int64).tobytes(),
-        "held": np.full(len(seconds), broker, np.int64).tobytes(),
+        "throttled": np.full(len(seconds), broker, np.int64).tobytes(),
     }
     return pa.Table.from_pylist([row])
 

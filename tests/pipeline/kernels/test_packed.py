@@ -76,7 +76,7 @@ def test_a_row_has_all_seconds_of_a_name_on_a_broker(*, coded: bool) -> None:
     assert [10, 12] == np.frombuffer(row["second"], np.int64).tolist()
     assert [7.0, 5.0] == np.frombuffer(row["amount"], np.float64).tolist()
     assert [2, 1] == np.frombuffer(row["events"], np.int64).tolist()
-    assert [1, 0] == np.frombuffer(row["held"], np.int64).tolist()
+    assert [1, 0] == np.frombuffer(row["throttled"], np.int64).tolist()
     assert [] == list(packed([], by_client))
 
 
@@ -85,7 +85,7 @@ def test_clients_of_one_user_are_as_few_seconds_as_they_used(
 ) -> None:
     """They are stored one after the other, with more rows than a worker has at once."""
     monkeypatch.setattr("sidecar.pipeline.kernels.packed._CHUNK_ROWS", 8)
-    monkeypatch.setattr("sidecar.pipeline.kernels.packed._MOST_HELD", 4)
+    monkeypatch.setattr("sidecar.pipeline.kernels.packed._MOST_SUMS", 4)
     usage = [(f"c{client}", 1, second, 1, 1) for client in range(50) for second in range(3)]
     [row] = packed(batches(usage), by_user)
     assert ([0, 1, 2], [50.0] * 3, [50] * 3) == values(*unpacked(pa.Table.from_batches([row])))[3:]

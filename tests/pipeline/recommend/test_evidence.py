@@ -34,7 +34,7 @@ def test_the_broker_with_the_highest_rate_counts(spark: SparkSession, tmp_path: 
     usage = usage_rows(spark, tmp_path, rows)
     [alice] = evidence(usage, frame_of(spark, SILVER_QUOTA_CONFIG), Terms(percentile=0.0)).collect()
     assert (3.0, 5.0, 50, 9, 3) == (
-        *(alice.percentile_rate, alice.peak_seen, alice.events, alice.held, alice.hours),
+        *(alice.percentile_rate, alice.peak_seen, alice.events, alice.throttled, alice.hours),
     )
     assert int((START + timedelta(seconds=7205)).timestamp()) == alice.newest
 
@@ -66,7 +66,7 @@ def test_old_rates_count_less(spark: SparkSession, tmp_path: Path) -> None:
     assert [1e5] == [row.percentile_rate for row in day]
     [alice] = day
     assert ("user=alice", 5e5, 4000, 400, 2) == (
-        *(alice.entity, alice.peak_seen, alice.events, alice.held, alice.hours),
+        *(alice.entity, alice.peak_seen, alice.events, alice.throttled, alice.hours),
     )
     newest = START + timedelta(seconds=3590)
     assert int(newest.timestamp()) == alice.newest

@@ -32,7 +32,7 @@ QUOTAS = {quota_type: Quotas(quota_type) for quota_type in QUOTA_TYPES} | {"prod
 DAY = TEN_MS // 86_400_000
 
 
-def laid_out(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+def encode(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
     """Returns whose and which limit, time after ten, file, line, amount and id, in their order."""
     met = Met(SlotsOfClients(QUOTAS))
     records = request_charges(batch, met)
@@ -57,7 +57,7 @@ def test_a_request_is_charged_with_its_bytes_and_its_time() -> None:
         ("produce", "user=alice", 2000.0, 10, "a.log", 500, 100.0, 0),
         ("produce", "user=bob", None, 0, "b.log", 500, 7.0, 0),
         ("request", "user=alice", None, 0, "a.log", 501, pytest.approx(0.0258), 0),
-    ] == laid_out(
+    ] == encode(
         requests(
             {"exempt": False},
             {"quota_ts": late},
@@ -73,8 +73,10 @@ def test_what_no_line_says_has_no_amount_and_throttle_times_are_laid_out() -> No
         {"src_offset": 600, "throttle_ms": 5},
     )
     records = request_charges(batch, Met(SlotsOfClients(QUOTAS)))
-    by_line = sorted((r["line"], r["amount"], r["told_ms"]) for r in records)
-    assert [(500, 70), (600, 5)] == [(line, told_ms) for line, _, told_ms in by_line]
+    by_line = sorted((r["line"], r["amount"], r["logged_throttle_ms"]) for r in records)
+    assert [(500, 70), (600, 5)] == [
+        (line, logged_throttle_ms) for line, _, logged_throttle_ms in by_line
+    ]
     assert np.isnan(by_line[0][1])
     assert 100.0 == by_line[1][1]
 
@@ -106,7 +108,7 @@ def test_a_mutation_is_charged_when_the_controller_begins() -> None:
             r["amount"],
             r["extra"] % 2,
             r["extra"] // 2,
-            r["told_ms"],
+            r["logged_throttle_ms"],
         )
         for r in records
     ]

@@ -190,7 +190,7 @@ def test_a_group_that_comes_in_parts_is_replayed_as_at_once(seed: int) -> None:
     assert 7 == len({each["scenario"] for each in at_once} - {"=80"}) + 1
     assert sum(each["throttled"] for each in at_once) > 100
     for most in (1, 150, 700):
-        assert at_once == swept(Sweep(WINDOWS, TRIED, most_held=most), *batches)
+        assert at_once == swept(Sweep(WINDOWS, TRIED, most_retained=most), *batches)
 
 
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         alices(*((7, 1000 * number + at, 1.0) for at in range(100)), (8, 1000 * number, 1.0))
         for number in range(100)
     ]
-    rows = swept(Sweep(Windows(), (IN_FORCE,), most_held=500), *batches)
+    rows = swept(Sweep(Windows(), (IN_FORCE,), most_retained=500), *batches)
     assert [(7, 10_000), (8, 100)] == [(r["broker"], r["events"]) for r in rows]
     assert 15 < len(sizes)
     assert 700 > max(sizes)

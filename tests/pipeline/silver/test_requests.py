@@ -104,7 +104,7 @@ def test_a_replay_of_a_day_is_what_the_daemon_predicts_of_its_lines(
         key for *_, key, _, wait_ms, _ in expected if wait_ms
     }
     assert expected == sorted(
-        (r.src_file, r.src_offset, KEYS[r.quota_type], r.at_ms, r.throttle_ms, r.told_ms)
+        (r.src_file, r.src_offset, KEYS[r.quota_type], r.at_ms, r.throttle_ms, r.logged_throttle_ms)
         for r in replayed
         if r.quota_type != "producer_ids"
     )
@@ -119,11 +119,13 @@ def predicted(logs: RequestLogs) -> list[tuple[str, int, str, int, int, int]]:
             due += [(each.at_ms, file, offset, broker, line.throttle_ms, each) for each in charged]
     nodes: dict[int, Predictor] = {}
     found = []
-    for at_ms, file, offset, broker, told_ms, charge in sorted(due, key=lambda one: one[:3]):
+    for at_ms, file, offset, broker, logged_throttle_ms, charge in sorted(
+        due, key=lambda one: one[:3]
+    ):
         node = nodes.setdefault(broker, Predictor(QuotaWindow()))
         node.set_quotas(QUOTAS)
         wait_ms = node.charge(charge).throttle_ms
-        found.append((file, offset, charge.key, at_ms, wait_ms, told_ms))
+        found.append((file, offset, charge.key, at_ms, wait_ms, logged_throttle_ms))
     return sorted(found)
 
 
