@@ -1,13 +1,12 @@
 """The pipeline on a real S3 server: logs and history from a bucket, tables in a bucket.
 
-The server is s3proxy over its memory (s3proxy/pom.xml): S3's protocol with signed requests, by two
-clients that have nothing in common, Arrow's and Rust's, with TLS and without. Spark has no jars for
-it. What it can't show is Amazon's own: roles, regions, and throttling by the store.
+The server is s3proxy (tests/support/s3_server.py), reached by two clients that have nothing in
+common, Arrow's and Rust's, with TLS and without. Spark has no jars for it. What it can't show is
+Amazon's own: roles, regions, and throttling by the store.
 """
 
 import asyncio
 import gzip
-import json
 import os
 import signal
 import subprocess
@@ -17,170 +16,31 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
-import trustme
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    load_pem_private_key,
-    pkcs12,
-)
-from cryptography.x509 import load_pem_x509_certificate
-from deltalake import DeltaTable
-from pyarrow import fs
 
-from sidecar.demo.ports import Ports
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import TABLES, Table
 from tests.kafka.servers import raw_server
 from tests.pipeline.build import rows_in
 from tests.pipeline.logs import lines
-from tests.support.command import Done, command
+from tests.support.command import Done
 from tests.support.gate import Gate
-from tests.support.maven import jars_of
-from tests.support.waiting import POLL_S, listens, seen
+from tests.support.s3_server import KEY, RUN_S, SECRET, Server, s3_server
+from tests.support.waiting import POLL_S
 
 pytestmark = pytest.mark.timeout(900)
-
-HERE = Path(__file__).parent
-KEY, SECRET = "the-key", "hidden-from-all"
-_RUN_S = 400.0
-"""A run of Spark's, on a machine that does other things too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A running S3 server.
-
-    Attributes:
-        environ: with which a client finds it and may do all.
-        port: on loopback.
-        secure_port: the same with TLS.
-        ca_file: what signed its certificate, which is for 127.0.0.1.
-    """
-
-    environ: Mapping[str, str]
-    port: int
-    secure_port: int
-    ca_file: Path
-
-    def system(self) -> fs.S3FileSystem:
-        """Returns a client of the store for the test itself."""
-        return fs.S3FileSystem(
-            access_key=KEY,
-            secret_key=SECRET,
-            region="us-east-1",
-            endpoint_override=self.environ["AWS_ENDPOINT_URL"],
-            allow_bucket_creation=True,
-        )
-
-    def put(self, bucket: str, name: str, content: bytes) -> None:
-        """Writes a file."""
-        with self.system().open_output_stream(f"{bucket}/{name}", compression=None) as file:
-            file.write(content)
-
-    def names(self, place: str) -> list[str]:
-        """The names of the files below a place."""
-        found = self.system().get_file_info(fs.FileSelector(place, recursive=True))
-        return [each.path for each in found if each.type == fs.FileType.File]
-
-    def rows(self, place: str, table: str) -> list[dict[str, Any]]:
-        """The rows of a table as other engines see it, of the version that readers pin."""
-        manifest = json.loads(self.read(f"{place}/_manifest.json"))
-        if table not in manifest["tables"]:
-            return []
-        storage = {
-            "aws_endpoint": self.environ["AWS_ENDPOINT_URL"],
-            "aws_access_key_id": KEY,
-            "aws_secret_access_key": SECRET,
-            "aws_region": "us-east-1",
-            "allow_http": "true",
-        }
-        version = manifest["tables"][table]
-        opened = DeltaTable(f"s3://{place}/{table}", version=version, storage_options=storage)
-        found: list[dict[str, Any]] = opened.to_pyarrow_table().to_pylist()
-        return found
-
-    def read(self, name: str) -> bytes:
-        """The content of a file."""
-        with self.system().open_input_stream(name) as file:
-            return bytes(file.read())
-
-    async def run(self, *words: str, **environ: str) -> Done:
-        """A command of the pipeline's, with two cores; an empty variable is none."""
-        of_spark = () if words[0] == "report" else ("--master", "local[2]")
-        reported = ("pipeline", *words, *of_spark)
-        merged = {name: text for name, text in {**self.environ, **environ}.items() if text}
-        return await command(*reported, environ=merged, timeout_s=_RUN_S)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the buckets "logs" and "tables"."""
-    own = asyncio.run(jars_of(HERE / "s3proxy/pom.xml"))
-    folder = tmp_path_factory.mktemp("buckets")
-    with Ports() as ports:
-        port, secure_port = ports.reserve(), ports.reserve()
-        ca_file = folder.with_suffix(".pem")
-        key_store = folder.with_suffix(".p12")
-        _certify(ca_file, key_store)
-        settings = folder.with_suffix(".properties")
-        settings.write_text(
-            f"s3proxy.endpoint=http://127.0.0.1:{port}\n"
-            f"s3proxy.secure-endpoint=https://127.0.0.1:{secure_port}\n"
-            f"s3proxy.keystore-path={key_store}\ns3proxy.keystore-password={SECRET}\n"
-            f"s3proxy.authorization=aws-v4\ns3proxy.identity={KEY}\ns3proxy.credential={SECRET}\n"
-            "jclouds.provider=transient\njclouds.identity=x\njclouds.credential=x\n"
-        )
-        java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{own}/*", "org.gaul.s3proxy.Main"]
-        with (
-            folder.with_suffix(".log").open("wb") as log,
-            subprocess.Popen(
-                [*java, "--properties", str(settings)], stdout=log, stderr=log
-            ) as process,
-        ):
-            try:
-                for each in (port, secure_port):
-                    asyncio.run(seen("an S3 server", partial(listens, each)))
-                made = Server(_environ(port, folder), port, secure_port, ca_file)
-                for bucket in ("logs", "tables"):
-                    made.system().create_dir(bucket)
-                yield made
-            finally:
-                process.kill()
-
-
-def _certify(ca_file: Path, key_store: Path) -> None:
-    """Makes an authority, and a server's key with a certificate of it."""
-    ca = trustme.CA()
-    ca.cert_pem.write_to_path(str(ca_file))
-    issued = ca.issue_cert("127.0.0.1")
-    key = load_pem_private_key(issued.private_key_pem.bytes(), None)
-    assert isinstance(key, pkcs12.PKCS12PrivateKeyTypes)
-    certificate = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
-    encrypted = BestAvailableEncryption(SECRET.encode())
-    key_store.write_bytes(
-        pkcs12.serialize_key_and_certificates(b"s3", key, certificate, None, encrypted)
-    )
-
-
-def _environ(port: int, folder: Path) -> dict[str, str]:
-    plain = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
-    return plain | {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        "AWS_ACCESS_KEY_ID": KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_REGION": "us-east-1",
-        # Else whoever has no key waits for a machine that would issue one.
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "TMPDIR": str(folder.parent),
-    }
+    with s3_server(tmp_path_factory.mktemp("buckets")) as started:
+        yield started
 
 
 def comparable(rows: list[dict[str, Any]], table: Table) -> Counter[tuple[str, ...]]:
@@ -290,7 +150,7 @@ def kill_after(server: Server, last: str, *words: str) -> None:
         ) as process,
     ):
         try:
-            until = time.monotonic() + _RUN_S
+            until = time.monotonic() + RUN_S
             while not gate.blocked.wait(POLL_S):
                 if process.poll() is None and time.monotonic() < until:
                     continue
