@@ -7,18 +7,15 @@ Amazon's own: roles, regions, and throttling by the store.
 
 import asyncio
 import gzip
-import os
-import signal
+import socket
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -30,8 +27,8 @@ from tests.pipeline.build import rows_in
 from tests.pipeline.logs import lines
 from tests.support.command import Done
 from tests.support.gate import Gate
+from tests.support.kills import kill, session_of, sidecar, waited_for
 from tests.support.s3_server import KEY, RUN_S, SECRET, Server, s3_server
-from tests.support.waiting import POLL_S
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -129,46 +126,45 @@ async def test_a_store_may_have_a_certificate_of_an_own_authority(
     assert "SSL_CERT_FILE" in refusal(await server.run(*silver[:2], option, *silver[3:]))
 
 
-def kill_after(server: Server, last: str, *words: str) -> None:
-    """Runs a command, and kills it between a request to the server and the next.
+@contextmanager
+def gated(
+    server: Server, last: bytes | int | None, said: Path, *words: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Gate]]:
+    """Runs a command behind a gate, which closes after a request; it is killed at the end.
+
+    A closed gate lets the lease be renewed: whoever is stopped there is alive for others.
 
     Args:
         server: that it reads and writes.
-        last: how the first line of the last request begins that is answered.
+        last: which request is the last one that is let through (``Gate``).
+        said: the file that its output is appended to.
         words: the command.
     """
-    reported = ("pipeline", *words, "--master", "local[2]")
-    with (
-        Gate(server.port, last.encode()) as gate,
-        TemporaryFile() as said,
-        subprocess.Popen(
-            [sys.executable, "-m", "sidecar", *reported],
-            env={**server.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"},
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            until = time.monotonic() + RUN_S
-            while not gate.blocked.wait(POLL_S):
-                if process.poll() is None and time.monotonic() < until:
-                    continue
-                said.seek(0)
-                text = said.read().decode(errors="replace")
-                pytest.fail(f"{last} was not asked for, or nothing after it: {text}")
-        finally:
-            # This kills Spark's JVM with it.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+    with Gate(server.port, last, exempt=b"/_lease.json") as gate:
+        environ = {**server.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"}
+        argv = sidecar("pipeline", *words, "--master", "local[2]")
+        with session_of(argv, said, environ) as process:
+            yield process, gate
 
+
+@contextmanager
+def stopped_after(
+    server: Server, last: str, said: Path, *words: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Gate]]:
+    """The same, once the request is let through and the next one is blocked."""
+    with gated(server, last.encode(), said, *words) as (process, gate):
+        assert waited_for(process, gate.blocked.is_set, RUN_S), said.read_text()
+        yield process, gate
+
+
+BEFORE_ITS_RECORD: Final = (
+    "GET /tables?list-type=2&max-keys=1000&prefix={name}%2Fsilver_request%2Fcluster_id%3D"
+)
+"""The request in which a run looks whether its files are there."""
 
 KILLED_AT: Mapping[str, tuple[str, bool]] = {
     "while it writes": ("POST /{place}/silver_request/cluster_id%3D", False),
-    "before its record": (
-        "GET /tables?list-type=2&max-keys=1000&prefix={name}%2Fsilver_request%2Fcluster_id%3D",
-        False,
-    ),
+    "before its record": (BEFORE_ITS_RECORD, False),
     "after its record": ("PUT /{place}/_commits/", True),
     "after a table": ("PUT /{place}/silver_request/_delta_log/", True),
 }
@@ -176,7 +172,9 @@ KILLED_AT: Mapping[str, tuple[str, bool]] = {
 
 
 @pytest.mark.parametrize("when", KILLED_AT)
-async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server, when: str) -> None:
+async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(
+    server: Server, when: str, tmp_path: Path
+) -> None:
     """Readers have the last good state meanwhile; a retry succeeds without a hand."""
     number = list(KILLED_AT).index(when)
     name = f"killed-{number}"
@@ -188,7 +186,8 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server,
     silver = ("silver", "--out", f"s3a://{place}", "--request-logs")
     ok(await server.run(*silver, "s3://logs/old"))
     last = begins.format(place=place, name=name)
-    await asyncio.to_thread(kill_after, server, last, *silver, "s3://logs/new")
+    with stopped_after(server, last, tmp_path / "said", *silver, "s3://logs/new") as (process, _):
+        kill(process)
     assert {"old": 100} == users(server, place)
     if is_decided:
         ok(await server.run("usage", "--out", f"s3a://{place}"))
@@ -199,6 +198,29 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server,
     refused = refusal(await server.run(*silver, "s3a://logs/old/broker-1"))
     assert all(each in refused for each in ("2026-11-20", "120", "50"))
     assert {"new": 120} == users(server, place)
+
+
+async def test_a_second_run_beside_a_living_one_is_refused_by_its_name(
+    server: Server, tmp_path: Path
+) -> None:
+    """The first is stopped where all is written and nothing decided; then it ends well."""
+    place = "tables/two"
+    for user, count in (("old", 10), ("new", 20), ("other", 30)):
+        server.put("logs", f"two-{user}/broker-1/a.log", lines(count, user=user))
+    silver = ("silver", "--out", f"s3://{place}", "--request-logs")
+    ok(await server.run(*silver, "s3://logs/two-old"))
+    last, said = BEFORE_ITS_RECORD.format(name="two"), tmp_path / "said"
+    with stopped_after(server, last, said, *silver, "s3://logs/two-new") as (first, gate):
+        names, manifest = server.names(place), server.read(f"{place}/_manifest.json")
+        assert f"{place}/_lease.json" in names
+        refused = refusal(await server.run(*silver, "s3://logs/two-other"))
+        assert f"process {first.pid} on {socket.gethostname()}" in refused
+        assert f"s3://{place}" in refused
+        assert names == server.names(place)
+        assert manifest == server.read(f"{place}/_manifest.json")
+        gate.open()
+        assert 0 == first.wait(RUN_S), said.read_text()
+    assert {"new": 20} == users(server, place)
 
 
 LOGS_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
