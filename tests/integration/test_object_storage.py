@@ -7,6 +7,7 @@ Amazon's own: roles, regions, and throttling by the store.
 
 import asyncio
 import gzip
+import os
 import socket
 import subprocess
 import time
@@ -27,8 +28,12 @@ from tests.pipeline.build import rows_in
 from tests.pipeline.logs import lines
 from tests.support.command import Done
 from tests.support.gate import Gate
-from tests.support.kills import kill, session_of, sidecar, waited_for
+from tests.support.kills import kill, seeded, session_of, sidecar, waited_for
 from tests.support.s3_server import KEY, RUN_S, SECRET, Server, s3_server
+
+KILLS: Final = max(1, int(os.environ.get("RUN_KILLS", "3")) // 2)
+"""How often a run is killed at a random request: half as often as on a disk (test_killed_runs.py),
+since a run and the retry take twice as long here, a minute."""
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -38,6 +43,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the buckets "logs" and "tables"."""
     with s3_server(tmp_path_factory.mktemp("buckets")) as started:
         yield started
+
+
+Tables = dict[str, Counter[tuple[str, ...]]]
 
 
 def comparable(rows: list[dict[str, Any]], table: Table) -> Counter[tuple[str, ...]]:
@@ -51,9 +59,22 @@ def comparable(rows: list[dict[str, Any]], table: Table) -> Counter[tuple[str, .
     )
 
 
+def tables_of(server: Server, place: str) -> Tables:
+    """The rows of all tables as a reader sees them."""
+    versions = server.versions(place)
+    return {
+        table.name: comparable(
+            server.rows(place, table.name, versions[table.name]) if table.name in versions else [],
+            table,
+        )
+        for table in TABLES
+    }
+
+
 def users(server: Server, place: str) -> Counter[str]:
     """The users of the requests in the tables."""
-    return Counter(row["user"] for row in server.rows(place, "silver_request"))
+    version = server.versions(place)["silver_request"]
+    return Counter(row["user"] for row in server.rows(place, "silver_request", version))
 
 
 def ok(done: Done) -> str:
@@ -95,11 +116,13 @@ async def test_a_bucket_has_the_same_tables_as_a_disk(server: Server, tmp_path: 
     out = tmp_path / "tables"
     here = ("--request-logs", str(sample.request_logs), "--volumes", str(sample.volumes))
     ok(await server.run("run", *here, "--out", str(out), *rest))
+    found = tables_of(server, "tables/all")
     for table in TABLES:
         expected = comparable(rows_in(out, table), table)
         assert expected or table.name == "quarantine", table.name
-        assert expected == comparable(server.rows("tables/all", table.name), table), table.name
-    read = {row["src_file"] for row in server.rows("tables/all", "silver_request")}
+        assert expected == found[table.name], table.name
+    version = server.versions("tables/all")["silver_request"]
+    read = {row["src_file"] for row in server.rows("tables/all", "silver_request", version)}
     assert {f"s3://{name}" for name in server.names("logs/my logs")} == read
     page = tmp_path / "report.html"
     ok(await server.run("report", "--out", "s3a://tables/all", "--html", str(page)))
@@ -198,6 +221,69 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(
     refused = refusal(await server.run(*silver, "s3a://logs/old/broker-1"))
     assert all(each in refused for each in ("2026-11-20", "120", "50"))
     assert {"new": 120} == users(server, place)
+
+
+def words_of(server: Server, folder: Path, seed: int, size_bytes: int, days: int) -> list[str]:
+    """A run over made-up logs of a day in a bucket, their history, quotas and capacity."""
+    sample = write_sample(
+        folder, Sample(size_bytes, seed=seed, brokers=2, hours=0.2, history_days=days)
+    )
+    place = f"logs/sample-{seed}"
+    server.upload(sample.request_logs, f"{place}/requests")
+    server.upload(sample.volumes, f"{place}/volumes")
+    return [
+        *("run", "--candidates", "2"),
+        *("--request-logs", f"s3://{place}/requests", "--volumes", f"s3://{place}/volumes"),
+        *("--quotas", str(sample.quotas), "--capacity", str(sample.capacity)),
+    ]
+
+
+def requests_of(server: Server, said: Path, *words: str) -> int:
+    """Runs a command to its end, and counts its requests."""
+    with gated(server, None, said, *words) as (process, gate):
+        assert 0 == process.wait(RUN_S), said.read_text()
+        return gate.requests
+
+
+@pytest.mark.timeout(600 + 240 * KILLS)
+def test_a_run_that_is_killed_at_any_request_leaves_a_good_state(
+    server: Server, tmp_path: Path
+) -> None:
+    """A reader has all tables of the run before or all of this one; a retry makes the latter.
+
+    Half of the kills are in the last third of the requests, where the commits are.
+    """
+    chance, said = seeded(), tmp_path / "said"
+    earlier = words_of(server, tmp_path / "earlier", 1, 300_000, 1)
+    later = words_of(server, tmp_path / "later", 2, 400_000, 2)
+    first, again = "tables/first", "tables/again"
+    requests_of(server, said, *earlier, "--out", f"s3://{first}")
+    old = tables_of(server, first)
+    server.copy(first, again)
+    count = requests_of(server, said, *later, "--out", f"s3://{again}")
+    new = tables_of(server, again)
+    assert [] == [name for name in old if name != "quarantine" and old[name] == new[name]]
+
+    seen: Counter[str] = Counter()
+    for number in range(KILLS):
+        last = chance.randint(chance.choice((1, count * 2 // 3)), count)
+        place = f"tables/random-{number}"
+        server.copy(first, place)
+        with gated(server, last, said, *later, "--out", f"s3://{place}") as (process, gate):
+            # Requests of several workers are not always as many: it may end before.
+            if not waited_for(process, gate.blocked.is_set, RUN_S):
+                assert 0 == process.wait(), said.read_text()
+            kill(process)
+        found = tables_of(server, place)
+        states = [name for name, tables in (("old", old), ("new", new)) if tables == found]
+        where = f"kill {number}, after request {last} of {count}"
+        records = [name for name in server.names(place) if "/_commits/" in name]
+        print(f"{where}: {states or 'BROKEN'}, {len(records)} records")
+        assert states, where
+        seen[states[0]] += 1
+        requests_of(server, said, *later, "--out", f"s3://{place}")
+        assert new == tables_of(server, place), where
+    print(f"{KILLS} kills: {dict(seen)}")
 
 
 async def test_a_second_run_beside_a_living_one_is_refused_by_its_name(

@@ -67,16 +67,26 @@ class Server:
         with self.system().open_output_stream(f"{bucket}/{name}", compression=None) as file:
             file.write(content)
 
+    def upload(self, folder: Path, place: str) -> None:
+        """Writes all files of a folder below a place."""
+        fs.copy_files(str(folder), place, fs.LocalFileSystem(), self.system(), use_threads=False)
+
+    def copy(self, place: str, to: str) -> None:
+        """Writes all files below a place below another one."""
+        fs.copy_files(place, to, self.system(), self.system(), use_threads=False)
+
     def names(self, place: str) -> list[str]:
         """The names of the files below a place."""
         found = self.system().get_file_info(fs.FileSelector(place, recursive=True))
         return [each.path for each in found if each.type == fs.FileType.File]
 
-    def rows(self, place: str, table: str) -> list[dict[str, Any]]:
-        """The rows of a table as other engines see it, of the version that readers pin."""
-        manifest = json.loads(self.read(f"{place}/_manifest.json"))
-        if table not in manifest["tables"]:
-            return []
+    def versions(self, place: str) -> dict[str, int]:
+        """The version of each table that readers pin."""
+        found: dict[str, int] = json.loads(self.read(f"{place}/_manifest.json"))["tables"]
+        return found
+
+    def rows(self, place: str, table: str, version: int | None) -> list[dict[str, Any]]:
+        """The rows of a table's version as other engines see it; None: the newest."""
         storage = {
             "aws_endpoint": self.environ["AWS_ENDPOINT_URL"],
             "aws_access_key_id": KEY,
@@ -84,7 +94,6 @@ class Server:
             "aws_region": "us-east-1",
             "allow_http": "true",
         }
-        version = manifest["tables"][table]
         opened = DeltaTable(f"s3://{place}/{table}", version=version, storage_options=storage)
         found: list[dict[str, Any]] = opened.to_pyarrow_table().to_pylist()
         return found
