@@ -238,8 +238,8 @@ def words_of(server: Server, folder: Path, seed: int, size_bytes: int, days: int
     ]
 
 
-def requests_of(server: Server, said: Path, *words: str) -> int:
-    """Runs a command to its end, and counts its requests."""
+def requests_of(server: Server, said: Path, *words: str) -> list[str]:
+    """Runs a command to its end, and returns the first lines of its requests."""
     with gated(server, None, said, *words) as (process, gate):
         assert 0 == process.wait(RUN_S), said.read_text()
         return gate.requests
@@ -251,7 +251,7 @@ def test_a_run_that_is_killed_at_any_request_leaves_a_good_state(
 ) -> None:
     """A reader has all tables of the run before or all of this one; a retry makes the latter.
 
-    Half of the kills are in the last third of the requests, where the commits are.
+    Half of the kills are from before the record that decides the run to behind the manifest.
     """
     chance, said = seeded(), tmp_path / "said"
     earlier = words_of(server, tmp_path / "earlier", 1, 300_000, 1)
@@ -260,13 +260,17 @@ def test_a_run_that_is_killed_at_any_request_leaves_a_good_state(
     requests_of(server, said, *earlier, "--out", f"s3://{first}")
     old = tables_of(server, first)
     server.copy(first, again)
-    count = requests_of(server, said, *later, "--out", f"s3://{again}")
+    requests = requests_of(server, said, *later, "--out", f"s3://{again}")
+    record, manifest = (
+        next(at for at, line in enumerate(requests) if line.startswith(f"PUT /{again}/{name}"))
+        for name in ("_commits/0", "_manifest.json")
+    )
     new = tables_of(server, again)
     assert [] == [name for name in old if name != "quarantine" and old[name] == new[name]]
 
     seen: Counter[str] = Counter()
     for number in range(KILLS):
-        last = chance.randint(chance.choice((1, count * 2 // 3)), count)
+        last = chance.randint(*chance.choice(((1, len(requests)), (record, manifest + 1))))
         place = f"tables/random-{number}"
         server.copy(first, place)
         with gated(server, last, said, *later, "--out", f"s3://{place}") as (process, gate):
@@ -276,7 +280,7 @@ def test_a_run_that_is_killed_at_any_request_leaves_a_good_state(
             kill(process)
         found = tables_of(server, place)
         states = [name for name, tables in (("old", old), ("new", new)) if tables == found]
-        where = f"kill {number}, after request {last} of {count}"
+        where = f"kill {number}, after request {last} of {len(requests)}: {gate.requests[-1]}"
         records = [name for name in server.names(place) if "/_commits/" in name]
         print(f"{where}: {states or 'BROKEN'}, {len(records)} records")
         assert states, where

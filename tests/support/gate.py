@@ -22,7 +22,7 @@ class Gate:
     Attributes:
         port: where it listens.
         blocked: set once a request is blocked.
-        requests: how many were let through, without the exempt ones.
+        requests: the first lines of those that were let through, without the exempt ones.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Gate:
                 counted.
         """
         self.blocked = threading.Event()
-        self.requests = 0
+        self.requests: list[str] = []
         self._counting = threading.Lock()
         self._is_closed = False
         self._opened = threading.Event()
@@ -91,11 +91,11 @@ class Gate:
         with self._counting:
             if self._is_closed:
                 return self._opened.is_set()
-            self.requests += 1
+            self.requests.append(line.decode())
             if isinstance(self._last, bytes):
                 self._is_closed = line.startswith(self._last)
             else:
-                self._is_closed = self.requests == self._last
+                self._is_closed = len(self.requests) == self._last
             return True
 
     def _answer(self, client: socket.socket, server: socket.socket) -> None:
