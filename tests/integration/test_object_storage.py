@@ -25,7 +25,7 @@ from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import TABLES, Table
 from tests.kafka.servers import raw_server
 from tests.pipeline.build import rows_in
-from tests.pipeline.logs import lines
+from tests.pipeline.logs import lines, write
 from tests.support.command import Done
 from tests.support.gate import Gate
 from tests.support.kills import kill, seeded, session_of, sidecar, waited_for
@@ -311,6 +311,43 @@ async def test_a_second_run_beside_a_living_one_is_refused_by_its_name(
         gate.open()
         assert 0 == first.wait(RUN_S), said.read_text()
     assert {"new": 20} == users(server, place)
+
+
+async def test_a_stream_into_a_bucket_that_is_killed_has_each_line_once(
+    server: Server, tmp_path: Path
+) -> None:
+    """It is killed once its second batch is in one table; while it lives others are refused."""
+    for broker in (1, 2):
+        for hour in range(4):
+            write(tmp_path / "logs", broker, f"2026-11-20-{10 + hour}", lines(50, first=50 * hour))
+    place = "tables/live"
+    of_logs = (
+        "--out",
+        f"s3a://{place}",
+        "--request-logs",
+        f"{tmp_path}/logs/*/kafka-request.log.*",
+    )
+    stream = ("stream", *of_logs, "--until-read", "--max-bytes", "100000")
+    stream += ("--table", "silver_request", "--table", "gold_usage_1s", "--checkpoint")
+    checkpoint, said = str(tmp_path / "checkpoint"), tmp_path / "said"
+    second_batch = "_delta_log/00000000000000000001.json"
+    last = f"PUT /{place}/silver_request/{second_batch}"
+    with stopped_after(server, last, said, *stream, checkpoint) as (process, _):
+        name = f"a stream (process {process.pid} on {socket.gethostname()})"
+        for words in ((*stream, str(tmp_path / "other")), ("silver", *of_logs)):
+            assert name in refusal(await server.run(*words))
+        kill(process)
+    for table, is_there in (("silver_request", True), ("gold_usage_1s", False)):
+        assert is_there == (f"{place}/{table}/{second_batch}" in server.names(place)), table
+    ok(await server.run(*stream, checkpoint))
+    requests = server.rows(place, "silver_request")
+    assert {1} == set(Counter((row["src_file"], row["src_offset"]) for row in requests).values())
+    assert {1: 200, 2: 200} == Counter(row["broker"] for row in requests)
+    used: Counter[int] = Counter()
+    for row in server.rows(place, "gold_usage_1s"):
+        if row["quota_type"] == "produce":
+            used[row["broker"]] += row["events"]
+    assert {1: 200, 2: 200} == used
 
 
 LOGS_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {

@@ -85,7 +85,7 @@ class Server:
         found: dict[str, int] = json.loads(self.read(f"{place}/_manifest.json"))["tables"]
         return found
 
-    def rows(self, place: str, table: str, version: int | None) -> list[dict[str, Any]]:
+    def rows(self, place: str, table: str, version: int | None = None) -> list[dict[str, Any]]:
         """The rows of a table's version as other engines see it; None: the newest."""
         storage = {
             "aws_endpoint": self.environ["AWS_ENDPOINT_URL"],
