@@ -33,7 +33,7 @@ from tests.support.s3_server import KEY, RUN_S, SECRET, Server, s3_server
 
 KILLS: Final = max(1, int(os.environ.get("RUN_KILLS", "3")) // 2)
 """How often a run is killed at a random request: half as often as on a disk (test_killed_runs.py),
-since a run and the retry take twice as long here, a minute."""
+since each, with the retry, costs a minute here."""
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -321,14 +321,10 @@ async def test_a_stream_into_a_bucket_that_is_killed_has_each_line_once(
         for hour in range(4):
             write(tmp_path / "logs", broker, f"2026-11-20-{10 + hour}", lines(50, first=50 * hour))
     place = "tables/live"
-    of_logs = (
-        "--out",
-        f"s3a://{place}",
-        "--request-logs",
-        f"{tmp_path}/logs/*/kafka-request.log.*",
-    )
-    stream = ("stream", *of_logs, "--until-read", "--max-bytes", "100000")
-    stream += ("--table", "silver_request", "--table", "gold_usage_1s", "--checkpoint")
+    logs = f"{tmp_path}/logs/*/kafka-request.log.*"
+    of_logs = ("--out", f"s3a://{place}", "--request-logs", logs)
+    tables = ("--table", "silver_request", "--table", "gold_usage_1s")
+    stream = ("stream", *of_logs, *tables, "--until-read", "--max-bytes", "100000", "--checkpoint")
     checkpoint, said = str(tmp_path / "checkpoint"), tmp_path / "said"
     second_batch = "_delta_log/00000000000000000001.json"
     last = f"PUT /{place}/silver_request/{second_batch}"

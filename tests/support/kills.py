@@ -1,4 +1,4 @@
-"""Processes killed at random moments, with all that they have started, from a seed.
+"""Processes killed with all that they have started, and the chance that draws when, from a seed.
 
 A kill -9 of a machine's leaves nobody time to tidy up: not the command, nor Spark's JVM, nor its
 Python workers, which have a process group of their own. So all of a session are killed.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import trustme
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     load_pem_private_key,
@@ -152,7 +153,7 @@ def _certify(ca_file: Path, key_store: Path) -> None:
     ca.cert_pem.write_to_path(str(ca_file))
     issued = ca.issue_cert("127.0.0.1")
     key = load_pem_private_key(issued.private_key_pem.bytes(), None)
-    assert isinstance(key, pkcs12.PKCS12PrivateKeyTypes)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
     certificate = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
     encrypted = BestAvailableEncryption(SECRET.encode())
     key_store.write_bytes(
