@@ -330,8 +330,10 @@ async def test_a_stream_into_a_bucket_that_is_killed_has_each_line_once(
     last = f"PUT /{place}/silver_request/{second_batch}"
     with stopped_after(server, last, said, *stream, checkpoint) as (process, _):
         name = f"a stream (process {process.pid} on {socket.gethostname()})"
-        for words in ((*stream, str(tmp_path / "other")), ("silver", *of_logs)):
-            assert name in refusal(await server.run(*words))
+        others = ((*stream, str(tmp_path / "other")), ("silver", *of_logs))
+        # At once: the first would give up after half a minute without an answer.
+        for done in await asyncio.gather(*(server.run(*words) for words in others)):
+            assert name in refusal(done)
         kill(process)
     for table, is_there in (("silver_request", True), ("gold_usage_1s", False)):
         assert is_there == (f"{place}/{table}/{second_batch}" in server.names(place)), table
