@@ -2,8 +2,8 @@
 
 A third of the moments is spread over the time that an undisturbed run takes. The others are at its
 end: from the last stage's first file, or from the record that decides the run, to somewhat after
-the manifest is replaced. Object storage has its own test (test_object_storage.py), at four places
-of a commit.
+the manifest is replaced. Object storage has tests of its own (test_object_storage.py), between two
+requests.
 """
 
 import os

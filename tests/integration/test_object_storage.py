@@ -1,187 +1,51 @@
 """The pipeline on a real S3 server: logs and history from a bucket, tables in a bucket.
 
-The server is s3proxy over its memory (s3proxy/pom.xml): S3's protocol with signed requests, by two
-clients that have nothing in common, Arrow's and Rust's, with TLS and without. Spark has no jars for
-it. What it can't show is Amazon's own: roles, regions, and throttling by the store.
+The server is s3proxy (tests/support/s3_server.py), reached by two clients that have nothing in
+common, Arrow's and Rust's, with TLS and without. Spark has no jars for it. What it can't show is
+Amazon's own: roles, regions, and throttling by the store.
 """
 
 import asyncio
 import gzip
-import json
 import os
-import signal
+import socket
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, Final
 
 import pytest
-import trustme
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    load_pem_private_key,
-    pkcs12,
-)
-from cryptography.x509 import load_pem_x509_certificate
-from deltalake import DeltaTable
-from pyarrow import fs
 
-from sidecar.demo.ports import Ports
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import TABLES, Table
 from tests.kafka.servers import raw_server
 from tests.pipeline.build import rows_in
-from tests.pipeline.logs import lines
-from tests.support.command import Done, command
+from tests.pipeline.logs import lines, write
+from tests.support.command import Done
 from tests.support.gate import Gate
-from tests.support.maven import jars_of
-from tests.support.waiting import POLL_S, listens, seen
+from tests.support.kills import kill, seeded, session_of, sidecar, waited_for
+from tests.support.s3_server import KEY, RUN_S, SECRET, Server, s3_server
+
+KILLS: Final = max(1, int(os.environ.get("RUN_KILLS", "3")) // 2)
+"""How often a run is killed at a random request: half as often as on a disk (test_killed_runs.py),
+since each, with the retry, costs a minute here."""
 
 pytestmark = pytest.mark.timeout(900)
-
-HERE = Path(__file__).parent
-KEY, SECRET = "the-key", "hidden-from-all"
-_RUN_S = 400.0
-"""A run of Spark's, on a machine that does other things too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A running S3 server.
-
-    Attributes:
-        environ: with which a client finds it and may do all.
-        port: on loopback.
-        secure_port: the same with TLS.
-        ca_file: what signed its certificate, which is for 127.0.0.1.
-    """
-
-    environ: Mapping[str, str]
-    port: int
-    secure_port: int
-    ca_file: Path
-
-    def system(self) -> fs.S3FileSystem:
-        """Returns a client of the store for the test itself."""
-        return fs.S3FileSystem(
-            access_key=KEY,
-            secret_key=SECRET,
-            region="us-east-1",
-            endpoint_override=self.environ["AWS_ENDPOINT_URL"],
-            allow_bucket_creation=True,
-        )
-
-    def put(self, bucket: str, name: str, content: bytes) -> None:
-        """Writes a file."""
-        with self.system().open_output_stream(f"{bucket}/{name}", compression=None) as file:
-            file.write(content)
-
-    def names(self, place: str) -> list[str]:
-        """The names of the files below a place."""
-        found = self.system().get_file_info(fs.FileSelector(place, recursive=True))
-        return [each.path for each in found if each.type == fs.FileType.File]
-
-    def rows(self, place: str, table: str) -> list[dict[str, Any]]:
-        """The rows of a table as other engines see it, of the version that readers pin."""
-        manifest = json.loads(self.read(f"{place}/_manifest.json"))
-        if table not in manifest["tables"]:
-            return []
-        storage = {
-            "aws_endpoint": self.environ["AWS_ENDPOINT_URL"],
-            "aws_access_key_id": KEY,
-            "aws_secret_access_key": SECRET,
-            "aws_region": "us-east-1",
-            "allow_http": "true",
-        }
-        version = manifest["tables"][table]
-        opened = DeltaTable(f"s3://{place}/{table}", version=version, storage_options=storage)
-        found: list[dict[str, Any]] = opened.to_pyarrow_table().to_pylist()
-        return found
-
-    def read(self, name: str) -> bytes:
-        """The content of a file."""
-        with self.system().open_input_stream(name) as file:
-            return bytes(file.read())
-
-    async def run(self, *words: str, **environ: str) -> Done:
-        """A command of the pipeline's, with two cores; an empty variable is none."""
-        of_spark = () if words[0] == "report" else ("--master", "local[2]")
-        reported = ("pipeline", *words, *of_spark)
-        merged = {name: text for name, text in {**self.environ, **environ}.items() if text}
-        return await command(*reported, environ=merged, timeout_s=_RUN_S)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the buckets "logs" and "tables"."""
-    own = asyncio.run(jars_of(HERE / "s3proxy/pom.xml"))
-    folder = tmp_path_factory.mktemp("buckets")
-    with Ports() as ports:
-        port, secure_port = ports.reserve(), ports.reserve()
-        ca_file = folder.with_suffix(".pem")
-        key_store = folder.with_suffix(".p12")
-        _certify(ca_file, key_store)
-        settings = folder.with_suffix(".properties")
-        settings.write_text(
-            f"s3proxy.endpoint=http://127.0.0.1:{port}\n"
-            f"s3proxy.secure-endpoint=https://127.0.0.1:{secure_port}\n"
-            f"s3proxy.keystore-path={key_store}\ns3proxy.keystore-password={SECRET}\n"
-            f"s3proxy.authorization=aws-v4\ns3proxy.identity={KEY}\ns3proxy.credential={SECRET}\n"
-            "jclouds.provider=transient\njclouds.identity=x\njclouds.credential=x\n"
-        )
-        java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{own}/*", "org.gaul.s3proxy.Main"]
-        with (
-            folder.with_suffix(".log").open("wb") as log,
-            subprocess.Popen(
-                [*java, "--properties", str(settings)], stdout=log, stderr=log
-            ) as process,
-        ):
-            try:
-                for each in (port, secure_port):
-                    asyncio.run(seen("an S3 server", partial(listens, each)))
-                made = Server(_environ(port, folder), port, secure_port, ca_file)
-                for bucket in ("logs", "tables"):
-                    made.system().create_dir(bucket)
-                yield made
-            finally:
-                process.kill()
+    with s3_server(tmp_path_factory.mktemp("buckets")) as started:
+        yield started
 
 
-def _certify(ca_file: Path, key_store: Path) -> None:
-    """Makes an authority, and a server's key with a certificate of it."""
-    ca = trustme.CA()
-    ca.cert_pem.write_to_path(str(ca_file))
-    issued = ca.issue_cert("127.0.0.1")
-    key = load_pem_private_key(issued.private_key_pem.bytes(), None)
-    assert isinstance(key, EllipticCurvePrivateKey)
-    certificate = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
-    encrypted = BestAvailableEncryption(SECRET.encode())
-    key_store.write_bytes(
-        pkcs12.serialize_key_and_certificates(b"s3", key, certificate, None, encrypted)
-    )
-
-
-def _environ(port: int, folder: Path) -> dict[str, str]:
-    plain = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
-    return plain | {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        "AWS_ACCESS_KEY_ID": KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_REGION": "us-east-1",
-        # Else whoever has no key waits for a machine that would issue one.
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "TMPDIR": str(folder.parent),
-    }
+Tables = dict[str, Counter[tuple[str, ...]]]
 
 
 def comparable(rows: list[dict[str, Any]], table: Table) -> Counter[tuple[str, ...]]:
@@ -195,9 +59,22 @@ def comparable(rows: list[dict[str, Any]], table: Table) -> Counter[tuple[str, .
     )
 
 
+def tables_of(server: Server, place: str) -> Tables:
+    """The rows of all tables as a reader sees them."""
+    versions = server.versions(place)
+    return {
+        table.name: comparable(
+            server.rows(place, table.name, versions[table.name]) if table.name in versions else [],
+            table,
+        )
+        for table in TABLES
+    }
+
+
 def users(server: Server, place: str) -> Counter[str]:
     """The users of the requests in the tables."""
-    return Counter(row["user"] for row in server.rows(place, "silver_request"))
+    version = server.versions(place)["silver_request"]
+    return Counter(row["user"] for row in server.rows(place, "silver_request", version))
 
 
 def ok(done: Done) -> str:
@@ -239,11 +116,13 @@ async def test_a_bucket_has_the_same_tables_as_a_disk(server: Server, tmp_path: 
     out = tmp_path / "tables"
     here = ("--request-logs", str(sample.request_logs), "--volumes", str(sample.volumes))
     ok(await server.run("run", *here, "--out", str(out), *rest))
+    found = tables_of(server, "tables/all")
     for table in TABLES:
         expected = comparable(rows_in(out, table), table)
         assert expected or table.name == "quarantine", table.name
-        assert expected == comparable(server.rows("tables/all", table.name), table), table.name
-    read = {row["src_file"] for row in server.rows("tables/all", "silver_request")}
+        assert expected == found[table.name], table.name
+    version = server.versions("tables/all")["silver_request"]
+    read = {row["src_file"] for row in server.rows("tables/all", "silver_request", version)}
     assert {f"s3://{name}" for name in server.names("logs/my logs")} == read
     page = tmp_path / "report.html"
     ok(await server.run("report", "--out", "s3a://tables/all", "--html", str(page)))
@@ -270,46 +149,45 @@ async def test_a_store_may_have_a_certificate_of_an_own_authority(
     assert "SSL_CERT_FILE" in refusal(await server.run(*silver[:2], option, *silver[3:]))
 
 
-def kill_after(server: Server, last: str, *words: str) -> None:
-    """Runs a command, and kills it between a request to the server and the next.
+@contextmanager
+def gated(
+    server: Server, last: bytes | int | None, said: Path, *words: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Gate]]:
+    """Runs a command behind a gate, which closes after a request; it is killed at the end.
+
+    A closed gate lets the lease be renewed: whoever is stopped there is alive for others.
 
     Args:
         server: that it reads and writes.
-        last: how the first line of the last request begins that is answered.
+        last: which request is the last one that is let through (``Gate``).
+        said: the file that its output is appended to.
         words: the command.
     """
-    reported = ("pipeline", *words, "--master", "local[2]")
-    with (
-        Gate(server.port, last.encode()) as gate,
-        TemporaryFile() as said,
-        subprocess.Popen(
-            [sys.executable, "-m", "sidecar", *reported],
-            env={**server.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"},
-            stdout=said,
-            stderr=said,
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            until = time.monotonic() + _RUN_S
-            while not gate.blocked.wait(POLL_S):
-                if process.poll() is None and time.monotonic() < until:
-                    continue
-                said.seek(0)
-                text = said.read().decode(errors="replace")
-                pytest.fail(f"{last} was not asked for, or nothing after it: {text}")
-        finally:
-            # This kills Spark's JVM with it.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+    with Gate(server.port, last, exempt=b"/_lease.json") as gate:
+        environ = {**server.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"}
+        argv = sidecar("pipeline", *words, "--master", "local[2]")
+        with session_of(argv, said, environ) as process:
+            yield process, gate
 
+
+@contextmanager
+def stopped_after(
+    server: Server, last: str, said: Path, *words: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Gate]]:
+    """The same, once the request is let through and the next one is blocked."""
+    with gated(server, last.encode(), said, *words) as (process, gate):
+        assert waited_for(process, gate.blocked.is_set, RUN_S), said.read_text()
+        yield process, gate
+
+
+BEFORE_ITS_RECORD: Final = (
+    "GET /tables?list-type=2&max-keys=1000&prefix={name}%2Fsilver_request%2Fcluster_id%3D"
+)
+"""The request in which a run looks whether its files are there."""
 
 KILLED_AT: Mapping[str, tuple[str, bool]] = {
     "while it writes": ("POST /{place}/silver_request/cluster_id%3D", False),
-    "before its record": (
-        "GET /tables?list-type=2&max-keys=1000&prefix={name}%2Fsilver_request%2Fcluster_id%3D",
-        False,
-    ),
+    "before its record": (BEFORE_ITS_RECORD, False),
     "after its record": ("PUT /{place}/_commits/", True),
     "after a table": ("PUT /{place}/silver_request/_delta_log/", True),
 }
@@ -317,7 +195,9 @@ KILLED_AT: Mapping[str, tuple[str, bool]] = {
 
 
 @pytest.mark.parametrize("when", KILLED_AT)
-async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server, when: str) -> None:
+async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(
+    server: Server, when: str, tmp_path: Path
+) -> None:
     """Readers have the last good state meanwhile; a retry succeeds without a hand."""
     number = list(KILLED_AT).index(when)
     name = f"killed-{number}"
@@ -329,7 +209,8 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server,
     silver = ("silver", "--out", f"s3a://{place}", "--request-logs")
     ok(await server.run(*silver, "s3://logs/old"))
     last = begins.format(place=place, name=name)
-    await asyncio.to_thread(kill_after, server, last, *silver, "s3://logs/new")
+    with stopped_after(server, last, tmp_path / "said", *silver, "s3://logs/new") as (process, _):
+        kill(process)
     assert {"old": 100} == users(server, place)
     if is_decided:
         ok(await server.run("usage", "--out", f"s3a://{place}"))
@@ -340,6 +221,131 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server,
     refused = refusal(await server.run(*silver, "s3a://logs/old/broker-1"))
     assert all(each in refused for each in ("2026-11-20", "120", "50"))
     assert {"new": 120} == users(server, place)
+
+
+def words_of(server: Server, folder: Path, seed: int, size_bytes: int, days: int) -> list[str]:
+    """A run over made-up logs of a day in a bucket, their history, quotas and capacity."""
+    sample = write_sample(
+        folder, Sample(size_bytes, seed=seed, brokers=2, hours=0.2, history_days=days)
+    )
+    place = f"logs/sample-{seed}"
+    server.upload(sample.request_logs, f"{place}/requests")
+    server.upload(sample.volumes, f"{place}/volumes")
+    return [
+        *("run", "--candidates", "2"),
+        *("--request-logs", f"s3://{place}/requests", "--volumes", f"s3://{place}/volumes"),
+        *("--quotas", str(sample.quotas), "--capacity", str(sample.capacity)),
+    ]
+
+
+def requests_of(server: Server, said: Path, *words: str) -> list[str]:
+    """Runs a command to its end, and returns the first lines of its requests."""
+    with gated(server, None, said, *words) as (process, gate):
+        assert 0 == process.wait(RUN_S), said.read_text()
+        return gate.requests
+
+
+@pytest.mark.timeout(600 + 240 * KILLS)
+def test_a_run_that_is_killed_at_any_request_leaves_a_good_state(
+    server: Server, tmp_path: Path
+) -> None:
+    """A reader has all tables of the run before or all of this one; a retry makes the latter.
+
+    Half of the kills are from before the record that decides the run to behind the manifest.
+    """
+    chance, said = seeded(), tmp_path / "said"
+    earlier = words_of(server, tmp_path / "earlier", 1, 300_000, 1)
+    later = words_of(server, tmp_path / "later", 2, 400_000, 2)
+    first, again = "tables/first", "tables/again"
+    requests_of(server, said, *earlier, "--out", f"s3://{first}")
+    old = tables_of(server, first)
+    server.copy(first, again)
+    requests = requests_of(server, said, *later, "--out", f"s3://{again}")
+    record, manifest = (
+        next(at for at, line in enumerate(requests) if line.startswith(f"PUT /{again}/{name}"))
+        for name in ("_commits/0", "_manifest.json")
+    )
+    new = tables_of(server, again)
+    assert [] == [name for name in old if name != "quarantine" and old[name] == new[name]]
+
+    seen: Counter[str] = Counter()
+    for number in range(KILLS):
+        last = chance.randint(*chance.choice(((1, len(requests)), (record, manifest + 1))))
+        place = f"tables/random-{number}"
+        server.copy(first, place)
+        with gated(server, last, said, *later, "--out", f"s3://{place}") as (process, gate):
+            # Requests of several workers are not always as many: it may end before.
+            if not waited_for(process, gate.blocked.is_set, RUN_S):
+                assert 0 == process.wait(), said.read_text()
+            kill(process)
+        found = tables_of(server, place)
+        states = [name for name, tables in (("old", old), ("new", new)) if tables == found]
+        where = f"kill {number}, after request {last} of {len(requests)}: {gate.requests[-1]}"
+        records = [name for name in server.names(place) if "/_commits/" in name]
+        print(f"{where}: {states or 'BROKEN'}, {len(records)} records")
+        assert states, where
+        seen[states[0]] += 1
+        requests_of(server, said, *later, "--out", f"s3://{place}")
+        assert new == tables_of(server, place), where
+    print(f"{KILLS} kills: {dict(seen)}")
+
+
+async def test_a_second_run_beside_a_living_one_is_refused_by_its_name(
+    server: Server, tmp_path: Path
+) -> None:
+    """The first is stopped where all is written and nothing decided; then it ends well."""
+    place = "tables/two"
+    for user, count in (("old", 10), ("new", 20), ("other", 30)):
+        server.put("logs", f"two-{user}/broker-1/a.log", lines(count, user=user))
+    silver = ("silver", "--out", f"s3://{place}", "--request-logs")
+    ok(await server.run(*silver, "s3://logs/two-old"))
+    last, said = BEFORE_ITS_RECORD.format(name="two"), tmp_path / "said"
+    with stopped_after(server, last, said, *silver, "s3://logs/two-new") as (first, gate):
+        names, manifest = server.names(place), server.read(f"{place}/_manifest.json")
+        assert f"{place}/_lease.json" in names
+        refused = refusal(await server.run(*silver, "s3://logs/two-other"))
+        assert f"process {first.pid} on {socket.gethostname()}" in refused
+        assert f"s3://{place}" in refused
+        assert names == server.names(place)
+        assert manifest == server.read(f"{place}/_manifest.json")
+        gate.open()
+        assert 0 == first.wait(RUN_S), said.read_text()
+    assert {"new": 20} == users(server, place)
+
+
+async def test_a_stream_into_a_bucket_that_is_killed_has_each_line_once(
+    server: Server, tmp_path: Path
+) -> None:
+    """It is killed once its second batch is in one table; while it lives others are refused."""
+    for broker in (1, 2):
+        for hour in range(4):
+            write(tmp_path / "logs", broker, f"2026-11-20-{10 + hour}", lines(50, first=50 * hour))
+    place = "tables/live"
+    logs = f"{tmp_path}/logs/*/kafka-request.log.*"
+    of_logs = ("--out", f"s3a://{place}", "--request-logs", logs)
+    tables = ("--table", "silver_request", "--table", "gold_usage_1s")
+    stream = ("stream", *of_logs, *tables, "--until-read", "--max-bytes", "100000", "--checkpoint")
+    checkpoint, said = str(tmp_path / "checkpoint"), tmp_path / "said"
+    second_batch = "_delta_log/00000000000000000001.json"
+    last = f"PUT /{place}/silver_request/{second_batch}"
+    with stopped_after(server, last, said, *stream, checkpoint) as (process, _):
+        name = f"a stream (process {process.pid} on {socket.gethostname()})"
+        others = ((*stream, str(tmp_path / "other")), ("silver", *of_logs))
+        # At once: the first would give up after half a minute without an answer.
+        for done in await asyncio.gather(*(server.run(*words) for words in others)):
+            assert name in refusal(done)
+        kill(process)
+    for table, is_there in (("silver_request", True), ("gold_usage_1s", False)):
+        assert is_there == (f"{place}/{table}/{second_batch}" in server.names(place)), table
+    ok(await server.run(*stream, checkpoint))
+    requests = server.rows(place, "silver_request")
+    assert {1} == set(Counter((row["src_file"], row["src_offset"]) for row in requests).values())
+    assert {1: 200, 2: 200} == Counter(row["broker"] for row in requests)
+    used: Counter[int] = Counter()
+    for row in server.rows(place, "gold_usage_1s"):
+        if row["quota_type"] == "produce":
+            used[row["broker"]] += row["events"]
+    assert {1: 200, 2: 200} == used
 
 
 LOGS_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {

@@ -1,9 +1,10 @@
-"""A proxy of a server, which a test can close after a request of its choice.
+"""A proxy of a server, which a test can close after a request of its choice, and open again.
 
 A client that is to be killed between two of its requests is killed there for certain: the first is
-answered, the next one never reaches the server.
+let through, the next one never reaches the server.
 
-Example: ``Gate(port, b"PUT /bucket/journal")`` lets all through up to that, and blocks the rest.
+Example: ``Gate(port, b"PUT /bucket/journal")`` lets all through up to that, and blocks the rest;
+``Gate(port, 40)`` lets 40 requests through.
 """
 
 import socket
@@ -21,19 +22,29 @@ class Gate:
     Attributes:
         port: where it listens.
         blocked: set once a request is blocked.
+        requests: the first lines of those that were let through, without the exempt ones.
     """
 
-    def __init__(self, server_port: int, last: bytes) -> None:
+    def __init__(
+        self, server_port: int, last: bytes | int | None = None, *, exempt: bytes | None = None
+    ) -> None:
         """Begins to listen.
 
         Args:
             server_port: on loopback.
-            last: how the first line of the last request begins that goes through.
+            last: how the first line of the last request begins that goes through, or its
+                number, from 1; None: all go through.
+            exempt: what the first line of requests has in it that always go through, and are not
+                counted.
         """
         self.blocked = threading.Event()
-        self._closed = threading.Event()
+        self.requests: list[str] = []
+        self._counting = threading.Lock()
+        self._is_closed = False
+        self._opened = threading.Event()
         self._server_port = server_port
         self._last = last
+        self._exempt = exempt
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=100)
         self._ends: list[socket.socket] = [self._listening]
         self.port: int = self._listening.getsockname()[1]
@@ -47,6 +58,12 @@ class Gate:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
+        # What is still blocked finds its connections closed.
+        self._opened.set()
+
+    def open(self) -> None:
+        """Lets through what is blocked, and all that follows."""
+        self._opened.set()
 
     def _listen(self) -> None:
         with suppress(OSError):
@@ -61,14 +78,25 @@ class Gate:
         with suppress(OSError):
             # Clients wait for an answer before they ask again, so a request begins a chunk.
             while chunk := client.recv(_CHUNK):
-                if chunk.startswith(_METHODS):
-                    if self._closed.is_set():
-                        self.blocked.set()
-                        return
-                    if chunk.startswith(self._last):
-                        self._closed.set()
+                if chunk.startswith(_METHODS) and not self._lets_through(chunk):
+                    self.blocked.set()
+                    self._opened.wait()
                 server.sendall(chunk)
             server.shutdown(socket.SHUT_WR)
+
+    def _lets_through(self, request: bytes) -> bool:
+        line = request.partition(b"\r\n")[0]
+        if self._exempt is not None and self._exempt in line:
+            return True
+        with self._counting:
+            if self._is_closed:
+                return self._opened.is_set()
+            self.requests.append(line.decode())
+            if isinstance(self._last, bytes):
+                self._is_closed = line.startswith(self._last)
+            else:
+                self._is_closed = len(self.requests) == self._last
+            return True
 
     def _answer(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):

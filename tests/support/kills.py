@@ -1,4 +1,4 @@
-"""Processes killed at random moments, with all that they have started, from a seed.
+"""Processes killed with all that they have started, and the chance that draws when, from a seed.
 
 A kill -9 of a machine's leaves nobody time to tidy up: not the command, nor Spark's JVM, nor its
 Python workers, which have a process group of their own. So all of a session are killed.
@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -32,15 +32,20 @@ def seeded() -> random.Random:
 
 
 @contextmanager
-def session_of(argv: Sequence[str], said: Path) -> Iterator[subprocess.Popen[bytes]]:
+def session_of(
+    argv: Sequence[str], said: Path, environ: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a command in a session of its own, all of which is killed at the end.
 
     Args:
         argv: the command.
         said: the file that its output is appended to.
+        environ: all of its variables; None: the test's.
     """
     with said.open("ab") as output:
-        process = subprocess.Popen(argv, stdout=output, stderr=output, start_new_session=True)
+        process = subprocess.Popen(
+            argv, env=environ, stdout=output, stderr=output, start_new_session=True
+        )
     try:
         yield process
     finally:
