@@ -36,6 +36,8 @@ from sidecar.pipeline.kernels.values import Flags, Longs
 
 NO_TIME: Final = np.iinfo(np.int64).min
 """Of a line that can't be read."""
+_NOWHERE: Final = np.iinfo(np.int64).max
+"""An offset that no line has."""
 _DISORDER_US: Final = 1_000_000
 _STRETCHES: Final = 16
 """Of a broker in a partition: files that were rotated so many times ago are forgotten."""
@@ -206,7 +208,7 @@ class Positions:
         """
         known = self._lines.setdefault(source, [])
         self._changed.add(source)
-        found = _taken(known, log, lines._replace(times=_timed(lines.times, known, log)))
+        found = _taken(known, log, lines._replace(times=_timed(lines, known, log)))
         self.resent += int(np.count_nonzero(~found))
         return found
 
@@ -220,16 +222,28 @@ def merged(before: State, changes: Iterable[State]) -> State:
     return State(lines, files[-_FILES:])
 
 
-def _timed(times: Longs, known: list[Stretch], log: str) -> Longs:
-    """A line that can't be read has the time of the next one that can, or of the last one."""
+def _timed(lines: Lines, known: list[Stretch], log: str) -> Longs:
+    """A line that can't be read has the time of the one that ends where it begins.
+
+    So it has the same one when it is sent again. The first of those from which a shipper begins
+    again has the time of the next one, and of the last one that was taken if it is that.
+    """
+    if (lines.times != NO_TIME).all():
+        return lines.times
+    latest = next((each for each in reversed(known) if each.log == log), None)
+    offset, time, end = (_NOWHERE, 0, _NOWHERE) if latest is None else (*latest.last, latest.end)
+    offsets = np.concatenate(([offset], lines.offsets))
+    times = np.concatenate(([time], lines.times))
+    ends = np.concatenate(([end], lines.ends[:-1]))
+    begins = (lines.offsets != ends) & (lines.offsets != offsets[:-1])
+    run = np.concatenate(([0], np.cumsum(begins)))
     has = np.flatnonzero(times != NO_TIME)
-    if len(has) == len(times):
-        return times
-    if not len(has):
-        latest = next((each.last[1] for each in reversed(known) if each.log == log), 0)
-        return np.full(len(times), latest)
-    after = np.searchsorted(has, np.arange(len(times)))
-    return np.asarray(times[has[np.minimum(after, len(has) - 1)]])
+    at = np.arange(len(times))
+    before = has[np.searchsorted(has, at, side="right") - 1]
+    after = has[np.minimum(np.searchsorted(has, at), len(has) - 1)]
+    # Where some lines are not sent none may be the next: then the order of the offsets says it.
+    is_last = (run[after] != run) & (offsets[before] < offsets) & (offsets[after] < offsets)
+    return np.asarray(times[np.where((run[before] == run) | is_last, before, after)][1:])
 
 
 def _taken(known: list[Stretch], log: str, lines: Lines) -> Flags:

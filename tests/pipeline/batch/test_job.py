@@ -1,7 +1,8 @@
 """The batch job: what it makes of logs, and what it leaves of tables when it fails."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -15,8 +16,11 @@ from sidecar.pipeline.ingest.paths import RequestLogsError
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.recommend.terms import Terms
 from sidecar.pipeline.replay.scenarios import scenario
+from sidecar.pipeline.tables import store
+from sidecar.pipeline.tables.commits import newest
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.lease import LockedError, leased
+from sidecar.pipeline.tables.parquet_files import Target, Written, merged
 from sidecar.pipeline.tables.schemas import (
     DIM_TOPIC,
     GOLD_DISK_FORECAST,
@@ -35,6 +39,8 @@ from tests.pipeline.small_logs import created, log, metadata
 # Whole runs of the job, several in a test: a minute on a machine that does other things too.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+FEW = 4
+"""Files of a day, and of a broker, that may be small."""
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 STAGES = (Stage.SILVER, Stage.USAGE)
 TABLES = (SILVER_REQUEST, SILVER_CHANGE, QUARANTINE, DIM_TOPIC, GOLD_USAGE_1S)
@@ -82,6 +88,50 @@ def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Pa
         (each.dt.day, each.broker, int(each.window_start.timestamp()) % 86400): each.events
         for each in stored(spark, out, GOLD_USAGE_1S)
     }
+
+
+def most_of_a_folder(files: Iterable[Written]) -> int:
+    """Returns how many there are of a day, and of a broker where folders name it, at most."""
+    return max(Counter(file.values for file in files).values(), default=0)
+
+
+def test_a_day_that_many_tasks_write_is_in_few_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A year of them would else be tens of thousands, each of which costs whoever reads it."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    lines = [
+        text
+        for number in range(160)
+        for text in (
+            metadata(f"2026-11-20 10:00:{number % 60:02},100", f"etl-{number}"),
+            created(f"2026-11-20 11:00:{number % 60:02},100", f"t{number}", 1),
+            "torn\n",
+        )
+    ]
+    log(logs, 1, *lines)
+    by_tasks: Counter[str] = Counter()
+
+    def of_many_tasks(
+        spark: SparkSession, targets: Sequence[tuple[Target, Sequence[Written]]]
+    ) -> list[list[Written]]:
+        for target, files in targets:
+            by_tasks[target.table.name] = most_of_a_folder(files)
+        return merged(spark, targets)
+
+    monkeypatch.setattr(store, "merged", of_many_tasks)
+    inputs = Inputs(RequestLogs(str(logs), split_bytes=4_000))
+    run(spark, str(out), inputs, Options(NOW), stages=STAGES)
+    tables = newest(Folder.of(str(out)))
+    for table in (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE):
+        assert by_tasks[table.name] > FEW, table.name
+        files = tables.files(table)
+        assert most_of_a_folder(files) <= FEW, table.name
+        there = (out / table.name).rglob("*.parquet")
+        assert {file.path for file in files} == {
+            str(path.relative_to(out / table.name)) for path in there
+        }
+    assert 320 == sum(file.rows for file in tables.files(SILVER_REQUEST))
 
 
 def test_days_that_are_not_replaced_are_not_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -143,6 +143,22 @@ def test_lines_that_cannot_be_read_have_their_neighbours_time() -> None:
     assert [torn, []] == taken(torn, torn)
 
 
+def test_a_line_that_cannot_be_read_before_a_shipper_begins_again() -> None:
+    """It has the time of the line before, not of the one from which it is all sent again.
+
+    It may be the first of a batch, and go back to the file before.
+    """
+    torn = [*NEW[:49], NEW[49]._replace(at_s=-1), *NEW[50:100]]
+    once = [OLD, torn, []]
+    assert once == taken(OLD, [*torn[:50], *torn[40:]], torn)
+    assert once == taken(OLD, [*torn[:50], *torn], torn)
+    assert [OLD, torn[:49], torn[49:], []] == taken(OLD, torn[:49], [torn[49], *torn[40:]], torn)
+    assert once == taken(OLD, [*torn[:50], *OLD[900:], *torn], torn)
+    assert once == taken(OLD, [*torn[:50], *torn[49:]], torn)
+    assert [OLD, torn[:50], torn[50:], []] == taken(OLD, torn[:50], torn[49:], torn)
+    assert [OLD, torn[:50], torn[50:], []] == taken(OLD, torn[:50], torn[30:], torn)
+
+
 def test_other_logs_and_partitions_have_positions_of_their_own() -> None:
     """What a rotated file is called is no other log."""
     assert LOG == log_of(f"{LOG}.2026-11-20-10") == log_of(f"{LOG}.1.gz") == log_of(LOG)

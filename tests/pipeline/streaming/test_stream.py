@@ -5,6 +5,7 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from sidecar.cli.pipeline.spark_failures import trouble
+from sidecar.pipeline.ingest.paths import ALL_UTC, Zones
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.streaming.file_source import closed_files, parsed_files
 from sidecar.pipeline.streaming.sink import OtherStreamError
@@ -41,6 +43,7 @@ from tests.pipeline.build import frame_of, rows_in
 from tests.pipeline.charged_lines import usage_of
 from tests.pipeline.logs import lines, pack, write
 from tests.pipeline.parsed_logs import quarantine_of, requests_of, silver_request
+from tests.pipeline.small_logs import metadata
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -52,13 +55,15 @@ def streamed(
     logs: Path,
     settings: StreamSettings,
     tables: Sequence[Table] = STREAMED,
+    *,
     glob: str = "/*/*",
+    zones: Zones = ALL_UTC,
 ) -> list[Progress]:
     """Streams until all is read that is there, a file a batch or so."""
     path = f"{logs}{glob}"
     files = closed_files(spark, path, 60_000)
     cluster = None if settings.cluster == UNNAMED else settings.cluster
-    source = Source(files, partial(parsed_files, logs=RequestLogs(path), cluster=cluster))
+    source = Source(files, partial(parsed_files, logs=RequestLogs(path, zones), cluster=cluster))
     reported: list[Progress] = []
     stream(source, tables, settings, reported.append)
     return reported
@@ -105,6 +110,26 @@ def test_a_file_is_taken_once_whatever_its_name_is(spark: SparkSession, tmp_path
     assert (3, 2) == (sum(each.rows for each in again), sum(each.resent for each in again))
     found = Counter(int(row["broker"]) for row in rows_in(out, SILVER_REQUEST))
     assert {1: 30, 2: 20} == found
+
+
+def test_a_file_of_the_second_pass_of_the_doubled_hour(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's list of files says when each was changed, and so of which pass its lines are."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    put_back = datetime(2026, 10, 25, 1, tzinfo=UTC)
+    for broker, before in ((1, timedelta()), (2, timedelta(hours=1))):
+        file = write(logs, broker, "a", metadata("2026-10-25 02:30:00,000").encode())
+        changed = put_back - before + timedelta(minutes=31)
+        os.utime(file, (changed.timestamp(),) * 2)
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    zones = Zones("Europe/Berlin")
+    streamed(spark, logs, settings, [SILVER_REQUEST], zones=zones)
+    found = {int(row["broker"]): row["log_ts"] for row in rows_in(out, SILVER_REQUEST)}
+    half_past = put_back + timedelta(minutes=30)
+    assert {1: half_past, 2: half_past - timedelta(hours=1)} == found
+    batch = requests_of(spark, RequestLogs(f"{logs}/*/*", zones))
+    assert rows(silver_request(batch)) == rows(
+        Store(spark, newest(Folder.of(str(out)))).read(SILVER_REQUEST)
+    )
 
 
 def test_a_file_that_had_not_been_closed_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
