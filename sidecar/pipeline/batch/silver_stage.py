@@ -116,9 +116,11 @@ def quarantine(run: Run, reports: Sequence[Report], parts: Sequence[Part]) -> No
     store, files = run.store, files_of(reports, QUARANTINE)
     run.quarantined = sum(file.rows for file in files)
     if store.has(QUARANTINE):
-        names = pa.table({"src_file": sorted({part.file.path for part in parts})})
+        names = pa.table({"log": sorted({part.file.path.removesuffix(".gz") for part in parts})})
         read = sql.broadcast(run.spark.createDataFrame(names))
-        others = store.read(QUARANTINE).join(read, "src_file", how="left_anti")
+        # A log may have been packed since.
+        log = sql.regexp_replace("src_file", r"\.gz$", "")
+        others = store.read(QUARANTINE).join(read, log == read["log"], how="left_anti")
         store.write(QUARANTINE, others)
     store.add(QUARANTINE, files)
 

@@ -34,6 +34,7 @@ from sidecar.pipeline.tables.schemas import (
 from sidecar.pipeline.tables.store import FewerRowsError
 from sidecar.pipeline.tables.writers import OtherWriterError
 from tests.pipeline.build import stored
+from tests.pipeline.logs import pack
 from tests.pipeline.small_logs import created, log, metadata
 
 # Whole runs of the job, several in a test: a minute on a machine that does other things too.
@@ -88,6 +89,18 @@ def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Pa
         (each.dt.day, each.broker, int(each.window_start.timestamp()) % 86400): each.events
         for each in stored(spark, out, GOLD_USAGE_1S)
     }
+
+
+def test_a_line_of_a_log_that_is_packed_is_in_the_quarantine_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Rotation packs a log between two runs that read it."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"), "torn\n")
+    made(spark, out, logs)
+    packed = pack(logs / "broker-1" / "kafka-request.log")
+    made(spark, out, logs)
+    assert [str(packed)] == [each.src_file for each in stored(spark, out, QUARANTINE)]
 
 
 def most_of_a_folder(files: Iterable[Written]) -> int:
