@@ -29,9 +29,8 @@ def replay_section(rows: Sequence[Row], recommended: Sequence[Row]) -> str:
     """Of rows of GOLD_REPLAY, with marks of GOLD_RECOMMENDATION."""
     if not rows:
         return section("What quotas would do", said("Nothing was replayed."))
-    kept = [row for row in rows if row["algorithm"] != "burst-spreading"]
     recommendations = {(text(row, "quota_type"), text(row, "entity")): row for row in recommended}
-    swept = _swept(kept)
+    swept = _swept(rows)
     order = sorted(swept, key=lambda tenant: -max(events for events, _ in swept[tenant].values()))
     chosen = sorted(order[:_MOST_PLOTS], key=lambda each: (QUOTA_TYPES.index(each[0]), each[1]))
     plots = [
@@ -44,7 +43,7 @@ def replay_section(rows: Sequence[Row], recommended: Sequence[Row]) -> str:
     of_plots, of_quotas = replay_left_out(rows)
     more = said(of_plots.sentence) if of_plots.left else ""
     intro = said("The share of charges that would have been throttled, by the quota.")
-    return section("What quotas would do", intro, few(plots), more, _in_force(kept, of_quotas))
+    return section("What quotas would do", intro, few(plots), more, _in_force(rows, of_quotas))
 
 
 def replay_left_out(rows: Sequence[Row]) -> tuple[LeftOut, LeftOut]:
@@ -52,8 +51,7 @@ def replay_left_out(rows: Sequence[Row]) -> tuple[LeftOut, LeftOut]:
 
     Rows that stand for ``others`` have their scenario alone.
     """
-    kept = [row for row in rows if row["algorithm"] != "burst-spreading"]
-    swept, in_force = len(_swept(kept)), len(_of_quotas_in_force(kept))
+    swept, in_force = len(_swept(rows)), len(_of_quotas_in_force(rows))
     others = {
         scenario: sum(others_in(row) for row in rows if row["scenario"] == scenario)
         for scenario in ("=", "in force")

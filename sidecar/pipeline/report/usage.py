@@ -124,17 +124,10 @@ def _table(rows: Sequence[Row], span_s: float) -> str:
 
 def usage_left_out(rows: Iterable[Row]) -> LeftOut:
     """Of rows of GOLD_USAGE_1S: the tenants, of each quota type, that have no name."""
-    named: set[tuple[str, str]] = set()
-    others: dict[str, int] = {}
-    for row in rows:
-        quota_type = text(row, "quota_type")
-        if several := others_in(row):
-            others[quota_type] = several
-        else:
-            named.add((tenant(row), quota_type))
+    named, others = _of_types(rows)
     return LeftOut(
         "Usage",
-        len(named),
+        sum(map(len, named.values())),
         sum(others.values()),
         "tenants",
         "those that use or wait most",
@@ -148,18 +141,25 @@ def span_s(rows: Sequence[Row]) -> float:
     return max(moments) + 1 - min(moments)
 
 
-def _tenants(rows: Sequence[Row]) -> int:
+def _tenants(rows: Iterable[Row]) -> int:
     """How many there are; where many are together, of the quota type that has most of all."""
-    of_types: dict[str, set[str]] = defaultdict(set)
+    named, others = _of_types(rows)
+    every = set[str]().union(*named.values())
+    of_types = [len(named[kind]) + others[kind] for kind in {*named, *others}]
+    return max([len(every), *of_types])
+
+
+def _of_types(rows: Iterable[Row]) -> tuple[dict[str, set[str]], dict[str, int]]:
+    """The tenants of each quota type that have a name, and how many others it has."""
+    named: dict[str, set[str]] = defaultdict(set)
     others: dict[str, int] = defaultdict(int)
     for row in rows:
         quota_type = text(row, "quota_type")
         if several := others_in(row):
             others[quota_type] = several
         else:
-            of_types[quota_type].add(tenant(row))
-    every = set[str]().union(*of_types.values())
-    return max(len(every), *(len(of_types[kind]) + others[kind] for kind in {*of_types, *others}))
+            named[quota_type].add(tenant(row))
+    return named, others
 
 
 def _per(quota_type: str, span_s: float) -> float:

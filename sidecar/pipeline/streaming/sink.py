@@ -59,6 +59,7 @@ Parse = Callable[[Batches, Positions], Iterator[Parsed]]
 """What a task makes of what the source gives it, without lines that were taken before."""
 _TIDIED_BATCHES: Final = 200
 """Half an hour of them, and more."""
+RETAINED: Final = timedelta(days=7)
 
 
 class OtherStreamError(SidecarError):
@@ -85,7 +86,7 @@ class BatchSink:
     stream: str
     parse: Parse
     cluster: str = UNNAMED
-    retained: timedelta = timedelta(days=7)
+    retained: timedelta = RETAINED
     resent: dict[int, int] = field(default_factory=dict)
     unread: dict[int, int] = field(default_factory=dict)
 

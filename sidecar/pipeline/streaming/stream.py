@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from sidecar.errors import SidecarError
-from sidecar.pipeline.streaming.sink import BatchSink, Parse
+from sidecar.pipeline.streaming.sink import RETAINED, BatchSink, Parse
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.lease import leased
 from sidecar.pipeline.tables.schemas import (
@@ -77,7 +77,7 @@ class StreamSettings:
     trigger_s: float = 10.0
     until_read: bool = False
     cluster: str = UNNAMED
-    retained: timedelta = timedelta(days=7)
+    retained: timedelta = RETAINED
 
 
 @dataclass(frozen=True, slots=True)

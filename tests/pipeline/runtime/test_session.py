@@ -1,7 +1,6 @@
 """The Spark session."""
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from sidecar.pipeline.runtime.session import NoJavaError, NoSparkError, session
 from sidecar.pipeline.tables.schemas import TABLES
+from tests.support.waiting import seen
 
 
 def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_every_table_can_be_made(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_workers_that_a_short_run_leaves_idle_are_ended(spark: SparkSession) -> None:
+async def test_workers_that_a_short_run_leaves_idle_are_ended(spark: SparkSession) -> None:
     """Two steps in Python have two workers for each core; afterwards there is one for each."""
 
     def daemons(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -64,7 +64,6 @@ def test_workers_that_a_short_run_leaves_idle_are_ended(spark: SparkSession) -> 
     (daemon,) = {row["id"] for row in chained.mapInArrow(daemons, "id long").collect()}
     children = Path(f"/proc/{daemon}/task/{daemon}/children")
     cores = spark.sparkContext.defaultParallelism
-    deadline = time.monotonic() + 10
-    while len(children.read_text().split()) > cores:
-        assert time.monotonic() < deadline, "they are there for good"
-        time.sleep(0.05)
+    await seen(
+        "the end of idle workers", lambda: len(children.read_text().split()) <= cores, timeout_s=10
+    )
