@@ -3,8 +3,7 @@
 ``python -m benchmarks.pipeline.cluster --size 20`` makes 20 GB of logs of 60,000 client-ids in an
 S3 server that stores on this machine's disk, and has ``pipeline run`` make all tables of them
 there, by a master and four executors of Spark's own: a driver with a heap of 1 GB, executors of
-2 GB, most of it for Python. Then it has logs of the same bytes in 1,000 files and in 100,000, on
-the disk.
+2 GB, most of it for Python. Then it has logs of the same bytes in 1,000 files and in 100,000 there.
 
 It takes half as much room again as the logs, for tables and what is sent between executors. It
 measures and does not judge. A run that fails ends it with what the command has said; the report may
@@ -32,7 +31,8 @@ _EXECUTORS: Final = 4
 _BROKERS: Final = 4
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "1g",
-    "spark.executor.memory": "768m",
+    "spark.executor.memory": "640m",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
     # As this program has it where Spark is a part of the command: memory is returned to the system.
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     "spark.executorEnv.MALLOC_ARENA_MAX": "2",
@@ -145,16 +145,19 @@ def _of_size(folder: Path, size: float, clients: int) -> Iterator[str]:
 
 def _of_files(folder: Path, count: int) -> Iterator[str]:
     """The same lines in few files and in many."""
-    yield "| files, on a disk | seconds | driver's JVM, MB | driver's Python, MB | both, MB |"
+    yield "| files, in S3 | seconds | driver's JVM, MB | driver's Python, MB | both, MB |"
     yield "|---|---|---|---|---|"
-    environ = environment()
+    words = ["--request-logs", "s3://logs/request-logs", "--out", "s3://tables/all"]
     both: list[int] = []
     for files in (count // 100, count):
         work = folder / f"files-{files}"
-        logs = _divided(work, files, count)
-        with spark(folder, _EXECUTORS, "1g", environ) as master:
-            words = ["--request-logs", str(logs), "--out", str(work / "tables")]
-            ran = _run(["run", "--master", master, *words, *_conf()], environ)
+        buckets = work / "buckets"
+        (buckets / "tables").mkdir(parents=True)
+        _divided(work / "whole", buckets / "logs/request-logs", files, count)
+        with store(folder, buckets) as variables:
+            environ = environment() | variables
+            with spark(folder, _EXECUTORS, "1g", environ) as master:
+                ran = _run(["run", "--master", master, *words, *_conf()], environ)
         java, python = (ran.peak_bytes[role] for role in (DRIVERS_JAVA, DRIVERS_PYTHON))
         both.append(java + python)
         cells = (f"{each / _MB:,.0f}" for each in (java, python, java + python))
@@ -167,12 +170,18 @@ def _of_files(folder: Path, count: int) -> Iterator[str]:
     yield f"The driver takes {more:,.0f} MB more; at most {_MORE_BYTES / _MB:,.0f} are to be."
 
 
-def _divided(work: Path, files: int, lines: int) -> Path:
-    """Logs of so many lines or some more, in so many files of about the same length."""
+def _divided(whole: Path, logs: Path, files: int, lines: int) -> None:
+    """Logs of so many lines or some more, in so many files of about the same length.
+
+    Args:
+        whole: a folder for the same logs before they are divided.
+        logs: where the files are to be.
+        files: how many, about.
+        lines: at least.
+    """
     size = round(1.1 * lines * 1090)
-    written = write_sample(work / "whole", Sample(size, brokers=_BROKERS, hours=24))
+    written = write_sample(whole, Sample(size, brokers=_BROKERS, hours=24))
     of_file = max(1, written.lines // files)
-    logs = work / "logs"
     for log in sorted(written.request_logs.glob("*/*")):
         text = log.read_bytes().splitlines(keepends=True)
         folder = logs / log.parent.name
@@ -180,7 +189,6 @@ def _divided(work: Path, files: int, lines: int) -> Path:
         for first in range(0, len(text), of_file):
             name = folder / f"{log.name}.{first:06}"
             name.write_bytes(b"".join(text[first : first + of_file]))
-    return logs
 
 
 def _conf() -> list[str]:

@@ -30,9 +30,10 @@ from sidecar.pipeline.runtime.by_workers import Batches, by_workers
 from sidecar.pipeline.silver.request_writer import Span, write_requests
 from sidecar.pipeline.tables.commits import begin, pinned
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.parquet_files import TableFile, files_of
+from sidecar.pipeline.tables.parquet_files import files_of
 from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST
 from sidecar.pipeline.tables.store import Store, commit_all
+from sidecar.pipeline.tables.table_files import TableFile
 
 _TURNS: Final = 3
 _PARSE: Final = 0.25

@@ -1,6 +1,6 @@
 """Frames and files of the tables with what a test cares about, and nothing else."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from sidecar.pipeline.tables.arrow import arrow_schema
 from sidecar.pipeline.tables.commits import Change, Pinned, begin, commit, newest, recovered
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.parquet_files import TableFile, Target, day_of
+from sidecar.pipeline.tables.parquet_files import Target
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, UNNAMED, Table
 from sidecar.pipeline.tables.store import Store
+from sidecar.pipeline.tables.table_files import TableFile, day_of
 from sidecar.pipeline.usage.usage_reader import UsageRows
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -37,9 +38,16 @@ def rows_in(out: Path | str, table: Table) -> list[dict[str, Any]]:
     found = []
     for written in newest(folder).files(table):
         values = dict(zip(table.folders, written.values, strict=True))
-        with TableFile(folder, table, written).open() as opened:
-            found += [values | row for row in opened.read().to_pylist()]
+        file = TableFile(folder, table, written)
+        found += [values | row for row in table_of(file).to_pylist()]
     return found
+
+
+def table_of(file: TableFile, columns: Sequence[str] | None = None) -> pa.Table:
+    """Returns the rows of a file or of its part, with all columns that are in it, or with these."""
+    names = columns or [column.name for column in file.table.in_files]
+    batches = [batch for group in file.groups() for batch in group.batches(1 << 17, names)]
+    return pa.Table.from_batches(batches)
 
 
 def files_of(

@@ -29,6 +29,9 @@ from sidecar.errors import ClusterError
 
 VOLUME_BYTES: Final = 64 << 20
 
+SHIPPER: Final = "User:ANONYMOUS|request-log-shipper"
+"""Who ships request logs (docs/pipeline.md), and is never throttled by the quota callback."""
+
 PASSWORD: Final = "secret"
 """Of ops and etl, the users on the listener BASIC of brokers with the quota callback."""
 
@@ -55,7 +58,8 @@ class Kind:
         brokers: 1: one combined node; more: so many, and a controller of its own.
         has_callback: whether they have the quota callback, each asking the sidecar at its
             ``sidecar_url``, and the listener BASIC (SASL_PLAINTEXT, PLAIN) with the users etl and
-            ops, of whom ops is never throttled. A combined node then has an authorizer too.
+            ops; ops and ``SHIPPER`` are never throttled. A combined node then has an authorizer
+            too.
         fenced_ms: how long after its last heartbeat a broker is fenced, ms.
     """
 
@@ -93,6 +97,7 @@ class Kind:
 _CALLBACK: Final = {
     **CALLBACK_PROPERTIES,
     "client.quota.callback.sidecar.excluded.principals": "User:ops",
+    "client.quota.callback.sidecar.excluded.clients": SHIPPER,
     # A test does not wait for minutes until the ramp of the one before is over.
     "client.quota.callback.sidecar.ramp.ms": "5000",
 }

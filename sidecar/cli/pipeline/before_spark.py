@@ -101,7 +101,7 @@ def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0)
         return
     from sidecar.pipeline.tables.commits import is_finished, pinned  # noqa: PLC0415 - of the extra
     from sidecar.pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
-    from sidecar.pipeline.tables.parquet_files import day_of  # noqa: PLC0415 - as above
+    from sidecar.pipeline.tables.table_files import day_of  # noqa: PLC0415 - as above
 
     out = job.out
     folder = Folder.of(out)

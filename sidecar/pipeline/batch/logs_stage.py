@@ -13,8 +13,9 @@ from sidecar.pipeline.batch.run import NoneReadError, Run
 from sidecar.pipeline.batch.silver_stage import found, none_read, quarantine
 from sidecar.pipeline.ingest.request_logs import RequestLogs
 from sidecar.pipeline.silver.request_writer import Span
-from sidecar.pipeline.tables.parquet_files import day_of, files_of
+from sidecar.pipeline.tables.parquet_files import files_of
 from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE
+from sidecar.pipeline.tables.table_files import day_of
 from sidecar.pipeline.usage.usage_of_logs import write_usage_of_logs
 
 

@@ -10,6 +10,7 @@ row with the seconds 10 and 12 and the amounts 7 and 5.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -40,6 +41,8 @@ _WHOLE: Final = {"request": 10_000_000.0}
 _CHUNK_ROWS: Final = 1 << 19
 _MOST_SUMS: Final = _CHUNK_ROWS // 2
 """Sums: where adding up has made rows no fewer, it won't."""
+_MOST_CLIENTS: Final = 1 << 18
+"""Quota types, users and client-ids whose names a worker remembers: some 100 MB."""
 _SCHEMA: Final = pa.schema(
     [
         ("quota_type", pa.string()),
@@ -87,9 +90,11 @@ def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.
 
     A name that many clients share is as few seconds as it was used in, however they are stored.
     """
+    # Most clients of a chunk are in the next one too, and to look up one costs 15 us.
+    known = lru_cache(_MOST_CLIENTS)(names_of)
     sums = _Sums()
     for table in _chunks(batches):
-        sums.add(table, names_of)
+        sums.add(table, known)
         if sums.size > _MOST_SUMS:
             yield from sums.rows().to_batches()
             sums = _Sums()

@@ -25,7 +25,6 @@ from sidecar.pipeline.report.rows import ReportError, Row
 from sidecar.pipeline.report.times import bucket_s
 from sidecar.pipeline.tables.arrow import arrow_schema
 from sidecar.pipeline.tables.commits import Pinned
-from sidecar.pipeline.tables.parquet_files import day_of
 from sidecar.pipeline.tables.schemas import (
     GOLD_DISK_FORECAST,
     GOLD_RECOMMENDATION,
@@ -36,6 +35,7 @@ from sidecar.pipeline.tables.schemas import (
     UNNAMED,
     Table,
 )
+from sidecar.pipeline.tables.table_files import day_of
 
 MOST_TENANTS: Final = 500
 """Of each quota type, that are shown by their names: those who use most."""

@@ -5,20 +5,18 @@ both columns, of the requests that were charged on that day.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
 
 from sidecar.pipeline.kernels.charging import flags, micros
 from sidecar.pipeline.kernels.numbered import coded
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.tables.apis import QUOTA_APIS, TOPIC_APIS
-from sidecar.pipeline.tables.parquet_files import TableFile
 from sidecar.pipeline.tables.schemas import SILVER_CHANGE
+from sidecar.pipeline.tables.table_files import RowGroup, TableFile
 
 ADMINS_APIS: Final = frozenset({*TOPIC_APIS, *QUOTA_APIS})
 _ROWS: Final = 1 << 17
@@ -38,9 +36,9 @@ def rows(
     files: Iterable[TableFile], columns: Sequence[str], days: frozenset[date] | None
 ) -> Batches:
     """What was charged on some days, or on all; ``quota_ts`` is among the columns."""
-    for group in _groups(files, _ROWS):
-        if days is None or group.may_be_of(days):
-            for batch in group.batches(columns):
+    for group in _groups(files):
+        if days is None or _may_be_of(group, days):
+            for batch in group.batches(_ROWS, columns):
                 is_charged = _is_charged_on(batch, days)
                 yield batch if is_charged.all() else batch.filter(pa.array(is_charged))
 
@@ -50,15 +48,15 @@ def admins_rows(files: Iterable[TableFile], size: int = _ROWS) -> Batches:
 
     Args:
         files: of the table.
-        size: of one group in memory, rows.
+        size: of one batch, rows.
     """
-    for group in _groups(files, size):
+    for group in _groups(files):
         # Most groups have none, which two columns show; a line has thirty.
-        of_admins = [_is_of_admins(batch) for batch in group.batches(("api", "is_forwarded"))]
+        of_admins = [_is_of_admins(batch) for batch in group.batches(size, ("api", "is_forwarded"))]
         if not any(each.any() for each in of_admins):
             continue
         is_of_admins, begin = np.concatenate(of_admins), 0
-        for batch in group.batches(_WHOLE):
+        for batch in group.batches(size, _WHOLE):
             found = batch.filter(pa.array(is_of_admins[begin : begin + batch.num_rows]))
             begin += batch.num_rows
             plain = [found[name].cast(_PLAIN.get(name, found[name].type)) for name in _WHOLE]
@@ -88,43 +86,21 @@ def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
     return of_admins & flags(batch, "is_forwarded", missing=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """A row group of a file."""
-
-    file: TableFile
-    opened: parquet.ParquetFile
-    number: int
-    size: int
-
-    def batches(self, columns: Sequence[str]) -> Batches:
-        for batch in self.opened.iter_batches(
-            self.size,
-            row_groups=[self.number],
-            columns=self.file.in_file(columns),
-            use_threads=False,
-        ):
-            yield self.file.completed(batch, columns)
-
-    def may_be_of(self, days: frozenset[date]) -> bool:
-        """Whether it may have requests that were charged on some days, by what its end says of it.
-
-        The day after one that is asked for has some, all in its first groups or so.
-        """
-        group = self.opened.metadata.row_group(self.number)
-        columns = map(group.column, range(group.num_columns))
-        bounds = next(one.statistics for one in columns if one.path_in_schema == "quota_ts")
-        if bounds is None or not bounds.has_min_max:
-            return True
-        first, last = bounds.min.date(), bounds.max.date()
-        return any(first <= day <= last for day in days)
-
-
-def _groups(files: Iterable[TableFile], size: int) -> Iterator[_Group]:
+def _groups(files: Iterable[TableFile]) -> Iterator[RowGroup]:
     for file in files:
-        with file.open(_NAMES) as opened:
-            for number in range(opened.num_row_groups):
-                yield _Group(file, opened, number, size)
+        yield from file.groups(_NAMES)
+
+
+def _may_be_of(group: RowGroup, days: frozenset[date]) -> bool:
+    """Whether it may have requests that were charged on some days, by what its file's end says.
+
+    The day after one that is asked for has some, all in its first groups or so.
+    """
+    bounds = group.statistics("quota_ts")
+    if bounds is None:
+        return True
+    first, last = bounds.min.date(), bounds.max.date()
+    return any(first <= day <= last for day in days)
 
 
 def _is_charged_on(batch: pa.RecordBatch, days: frozenset[date] | None) -> np.ndarray:

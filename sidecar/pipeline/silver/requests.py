@@ -19,8 +19,8 @@ from sidecar.pipeline.silver.request_reader import (
     charged_days,
     rows,
 )
-from sidecar.pipeline.tables.parquet_files import TableFile, read_by_workers
 from sidecar.pipeline.tables.schemas import SILVER_CHANGE
+from sidecar.pipeline.tables.table_files import TableFile, read_by_workers
 
 _TASKS_PER_CORE: Final = 4
 _SHARDS: Final = 64
@@ -60,9 +60,14 @@ class Requests:
 
         return read_by_workers(self.spark, self.files, made, schema, _TASKS_PER_CORE)
 
-    def shards(self, least: int = _SHARDS) -> int:
-        """In how many shards workers hand on what they make of them, at least."""
-        return max(least, sum(file.written.rows for file in self.files) // _IN_SHARD)
+    @property
+    def count(self) -> int:
+        """Of all days that are in the files."""
+        return sum(file.written.rows for file in self.files)
+
+    def shards(self) -> int:
+        """In how many shards workers hand on what they are charged with."""
+        return max(_SHARDS, self.count // _IN_SHARD)
 
     def days_and_brokers(self) -> set[tuple[date, int]]:
         """The days on which they may have been charged, and the brokers that did."""

@@ -35,8 +35,9 @@ from sidecar.pipeline.runtime.object_storage import storage_failures
 from sidecar.pipeline.tables import delta
 from sidecar.pipeline.tables.delta import OtherFormatError
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.parquet_files import NotWrittenError, Written
+from sidecar.pipeline.tables.parquet_files import NotWrittenError
 from sidecar.pipeline.tables.schemas import TABLES, UNNAMED, Table
+from sidecar.pipeline.tables.table_files import Written
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -20,8 +20,8 @@ from sidecar.errors import SidecarError
 from sidecar.pipeline.runtime.object_storage import storage_failures
 from sidecar.pipeline.tables.arrow import arrow_schema
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.parquet_files import Written
 from sidecar.pipeline.tables.schemas import CLUSTER_ID, Table
+from sidecar.pipeline.tables.table_files import Written
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

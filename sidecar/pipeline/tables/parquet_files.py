@@ -1,4 +1,4 @@
-"""Parquet files of tables: written by the tasks that make the rows, where they belong, and read.
+"""Parquet files of tables: written by the tasks that make the rows, where they belong.
 
 A task writes a file for each partition of its rows, row group after row group, and reports them.
 What it has written is in a table only once the driver commits it (``commits``): what a task that
@@ -8,9 +8,8 @@ Example: a task with requests of broker 3 on 20 and 21 November reports two file
 ``cluster_id=eu/dt=2026-11-21/broker=3/part-00003-7-5f0c9d2e.parquet``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
@@ -21,9 +20,10 @@ from pyarrow import parquet
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.runtime.by_workers import Batches, by_workers
-from sidecar.pipeline.tables.arrow import arrow_schema, arrow_type
+from sidecar.pipeline.tables.arrow import arrow_schema
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.schemas import UNNAMED, Table
+from sidecar.pipeline.tables.table_files import TableFile, Values, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,33 +39,9 @@ _FEW: Final = 4
 """Small files of a partition that may stay: to bring them together costs more than to read them."""
 _ROWS: Final = 1 << 17
 
-Values = tuple[str, ...]
-"""Of a table's ``folders``."""
-
 
 class NotWrittenError(SidecarError):
     """Files of a table can't be written."""
-
-
-class Written(msgspec.Struct, frozen=True):
-    """A file that a task wrote.
-
-    Attributes:
-        path: below the table's folder.
-        values: of the table's ``folders``; days as 2026-11-21.
-        rows: in it.
-        bytes: of it.
-    """
-
-    path: str
-    values: Values
-    rows: int
-    bytes: int
-
-    @property
-    def cluster(self) -> str:
-        """Whose rows it has."""
-        return self.values[0]
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -95,47 +71,6 @@ class Report(msgspec.Struct, frozen=True):
         """A row of REPORTS."""
         report = pa.array([msgspec.json.encode(self)], pa.binary())
         return pa.RecordBatch.from_arrays([report], ["report"])
-
-
-@dataclass(frozen=True, slots=True)
-class TableFile:
-    """A file that workers read.
-
-    Attributes:
-        folder: with the tables.
-        table: whose it is.
-        written: the file.
-    """
-
-    folder: Folder
-    table: Table
-    written: Written
-
-    def open(self, read_dictionary: Sequence[str] = ()) -> parquet.ParquetFile:
-        """To be closed by the caller.
-
-        Raises:
-            OSError: it can't be read.
-        """
-        # Of a path: a file that is opened for it would not be closed with it.
-        system, path = self.folder.inner(f"{self.table.name}/{self.written.path}")
-        return parquet.ParquetFile(path, filesystem=system, read_dictionary=list(read_dictionary))
-
-    def in_file(self, names: Iterable[str]) -> list[str]:
-        """Those of some columns that the file has."""
-        return [name for name in names if name not in self.table.partitions]
-
-    def completed(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
-        """Rows with some columns; some only the names of the file's folders have."""
-        values = dict(zip(self.table.folders, self.written.values, strict=True))
-        types = {column.name: column.type for column in self.table.stored}
-        columns = {
-            name: pa.repeat(pa.scalar(values[name]).cast(arrow_type(types[name])), batch.num_rows)
-            if name in values
-            else batch[name]
-            for name in names
-        }
-        return pa.RecordBatch.from_pydict(columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,13 +219,6 @@ def files_of(reports: Iterable[Report], table: Table) -> list[Written]:
     return [file for report in reports for file in report.files.get(table.name, ())]
 
 
-def day_of(table: Table, file: Written) -> date | None:
-    """Of a file's rows; None in a table without days."""
-    if not table.partitions:
-        return None
-    return date.fromisoformat(file.values[table.folders.index("dt")])
-
-
 def written_by_tasks(frame: "DataFrame", target: Target) -> list[Written]:
     """Has tasks write a frame, as few as it needs.
 
@@ -312,39 +240,6 @@ def written_by_tasks(frame: "DataFrame", target: Target) -> list[Written]:
     # A stage that makes rows in Python and writes them would have two workers for each core.
     rows = target.table.select(frame).hint("rebalance").mapInArrow(of_batches, REPORTS)
     return files_of(collected(rows), target.table)
-
-
-def read_by_workers(
-    spark: "SparkSession",
-    files: Sequence[TableFile],
-    made: Callable[[Sequence[TableFile]], Batches],
-    schema: str,
-    tasks_per_core: int,
-) -> "DataFrame":
-    """What workers make of files.
-
-    Spark's own scan hands rows to Python at some 5 us each, most of what a replay would cost; a
-    worker that reads the columns it wants from Parquet itself needs a tenth of it.
-    """
-    tasks = shared_out(files, tasks_per_core * spark.sparkContext.defaultParallelism)
-
-    def of_task(_: int, some: Sequence[TableFile]) -> Batches:
-        return made(some)
-
-    return by_workers(spark, tasks, of_task, schema)
-
-
-def shared_out(files: Iterable[TableFile], tasks: int) -> list[list[TableFile]]:
-    """Files of each task, of about the same size together."""
-    shared: list[list[TableFile]] = [[] for _ in range(tasks)]
-    sizes = [0] * tasks
-    for file in sorted(
-        files, key=lambda file: (file.written.bytes, file.written.path), reverse=True
-    ):
-        least = sizes.index(min(sizes))
-        shared[least].append(file)
-        sizes[least] += file.written.bytes
-    return [files for files in shared if files]
 
 
 def merged(
@@ -375,10 +270,11 @@ def merged(
     def merge(number: int, task: tuple[Target, list[Written]]) -> Batches:
         target, some = task
         writer = target.writer(number)
+        names = [column.name for column in target.table.in_files]
         for written in some:
             file = TableFile(target.folder, target.table, written)
-            with file.open(target.table.few_values) as opened:
-                for batch in opened.iter_batches(_ROWS, use_threads=False):
+            for group in file.groups(target.table.few_values):
+                for batch in group.batches(_ROWS, names):
                     writer.write_to(written.values, pa.Table.from_batches([batch]))
         files = writer.close()
         yield Report(files, writer.problem).as_batch()

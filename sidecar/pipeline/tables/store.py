@@ -17,16 +17,9 @@ from uuid import uuid4
 from sidecar.errors import SidecarError
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.tables.commits import Change, Pinned, commit
-from sidecar.pipeline.tables.parquet_files import (
-    TableFile,
-    Target,
-    Written,
-    day_of,
-    merged,
-    read_by_workers,
-    written_by_tasks,
-)
+from sidecar.pipeline.tables.parquet_files import Target, merged, written_by_tasks
 from sidecar.pipeline.tables.schemas import TABLES, UNNAMED, Table
+from sidecar.pipeline.tables.table_files import TableFile, Written, day_of, read_by_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -233,9 +226,8 @@ def rows_of(spark: "SparkSession", table: Table, files: Sequence[TableFile]) -> 
 
     def of_files(some: Iterable[TableFile]) -> Batches:
         for file in some:
-            with file.open() as opened:
-                for batch in opened.iter_batches(_ROWS, use_threads=False):
-                    yield file.completed(batch, names)
+            for group in file.groups():
+                yield from group.batches(_ROWS, names)
 
     return read_by_workers(spark, files, of_files, table.schema, 1)
 

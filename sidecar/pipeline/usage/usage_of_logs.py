@@ -29,14 +29,14 @@ from sidecar.pipeline.runtime.by_workers import Batches, by_workers
 from sidecar.pipeline.runtime.shards import by_shard
 from sidecar.pipeline.silver.request_writer import Seen, Span, unknown
 from sidecar.pipeline.tables.parquet_files import REPORTS, Report, Target, Writer, collected
-from sidecar.pipeline.usage.usage_writer import SHARDS_OF_A_CORE, written_shard
+from sidecar.pipeline.usage.usage_writer import IN_SHARD, SHARDS_OF_A_CORE, written_shard
 
 _NEEDED: Final = frozenset({*NEEDED_WITH_MUTATIONS, "log_ts"})
 _SCHEMA: Final = pa.schema([field for field in ROWS if field.name in _NEEDED])
 _US_PER_DAY: Final = 86_400_000_000
 _EPOCH: Final = date(1970, 1, 1)
-_SHARD_BYTES: Final = 1 << 31
-"""Of logs: some two million lines, so that what a worker holds stays bounded."""
+_LINE_BYTES: Final = 1000
+"""Of a line, or some more."""
 _WITH_REPORT: Final = pa.schema(
     {"shard": pa.int32(), "clients": pa.binary(), "records": pa.binary(), "report": pa.binary()}
 )
@@ -63,7 +63,7 @@ def write_usage_of_logs(
     """
     cores = spark.sparkContext.defaultParallelism
     size = sum(part.text_bytes for part in parts)
-    shards = max(SHARDS_OF_A_CORE * cores, size // _SHARD_BYTES)
+    shards = max(SHARDS_OF_A_CORE * cores, size // (IN_SHARD * _LINE_BYTES))
 
     def read(number: int, some: Sequence[Part]) -> Batches:
         return _read(some, span, shards, rejected.writer(number))

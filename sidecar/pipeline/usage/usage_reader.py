@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 from sidecar.pipeline.kernels.packed import PACKED, READ, NamesOf, packed
 from sidecar.pipeline.runtime.by_workers import Batches
 from sidecar.pipeline.runtime.shards import by_shard
-from sidecar.pipeline.tables.parquet_files import TableFile, read_by_workers
+from sidecar.pipeline.tables.table_files import TableFile, read_by_workers
 
 _SHARDS: Final = 64
 """Groups of groups: enough to spread, few enough that each is worth a call."""
@@ -104,8 +104,8 @@ def _read(
     until: datetime | None,
 ) -> Batches:
     for file in files:
-        with file.open(_NAMES) as opened:
-            for batch in opened.iter_batches(_ROWS, columns=list(columns), use_threads=False):
+        for group in file.groups(_NAMES):
+            for batch in group.batches(_ROWS, columns):
                 # A part whose values are many is read as they are, not as numbers of them.
                 kept = pa.record_batch(
                     [batch[name].cast(_TYPES.get(name, batch[name].type)) for name in columns],

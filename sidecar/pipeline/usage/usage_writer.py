@@ -22,17 +22,13 @@ import pyarrow as pa
 from sidecar.pipeline.kernels.seconds import NEEDED, PACKED, packed, used
 from sidecar.pipeline.runtime.shards import by_shard
 from sidecar.pipeline.silver.requests import Requests
-from sidecar.pipeline.tables.parquet_files import (
-    REPORTS,
-    Report,
-    Target,
-    Written,
-    collected,
-    files_of,
-)
+from sidecar.pipeline.tables.parquet_files import REPORTS, Report, Target, collected, files_of
+from sidecar.pipeline.tables.table_files import Written
 
 SHARDS_OF_A_CORE: Final = 2
 """Groups of groups, each of which is a file: enough to spread, few enough that each is worth it."""
+IN_SHARD: Final = 1_000_000
+"""Requests: their usage takes half a gigabyte while a worker writes it."""
 
 
 def write_usage(requests: Requests, target: Target) -> list[Written]:
@@ -41,8 +37,10 @@ def write_usage(requests: Requests, target: Target) -> list[Written]:
     Raises:
         NotWrittenError: a file can't be written.
     """
-    least = SHARDS_OF_A_CORE * requests.spark.sparkContext.defaultParallelism
-    shards = requests.shards(least)
+    shards = max(
+        SHARDS_OF_A_CORE * requests.spark.sparkContext.defaultParallelism,
+        requests.count // IN_SHARD,
+    )
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return packed(batches, shards)

@@ -20,7 +20,7 @@ from sidecar.pipeline.tables import store
 from sidecar.pipeline.tables.commits import newest
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.lease import LockedError, leased
-from sidecar.pipeline.tables.parquet_files import Target, Written, merged
+from sidecar.pipeline.tables.parquet_files import Target, merged
 from sidecar.pipeline.tables.schemas import (
     DIM_TOPIC,
     GOLD_DISK_FORECAST,
@@ -32,6 +32,7 @@ from sidecar.pipeline.tables.schemas import (
     SILVER_VOLUME,
 )
 from sidecar.pipeline.tables.store import FewerRowsError
+from sidecar.pipeline.tables.table_files import Written
 from sidecar.pipeline.tables.writers import OtherWriterError
 from tests.pipeline.build import stored
 from tests.pipeline.logs import pack

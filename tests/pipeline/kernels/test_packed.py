@@ -94,6 +94,22 @@ def test_clients_of_one_user_are_as_few_seconds_as_they_used(
     assert 150 == sum(len(row["second"]) // 8 for row in many)
 
 
+def test_a_client_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes in many chunks, and to look it up takes longer than to read its rows."""
+    monkeypatch.setattr("sidecar.pipeline.kernels.packed._CHUNK_ROWS", 4)
+    lookups: list[str] = []
+
+    def noted(quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
+        lookups.append(client_id)
+        return by_client(quota_type, user, client_id)
+
+    usage = [(client, 1, second, 1, 1) for second in range(10) for client in ("web", "etl")]
+    assert {"client-id=web", "client-id=etl"} == {
+        row["name"] for batch in packed(batches(usage), noted) for row in batch.to_pylist()
+    }
+    assert ["etl", "web"] == sorted(lookups)
+
+
 def test_those_who_share_are_added_up_while_they_do() -> None:
     """A client that comes under another's quota counts there from then on."""
     usage = [

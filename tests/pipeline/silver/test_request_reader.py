@@ -11,8 +11,8 @@ from pyarrow import parquet
 from sidecar.pipeline.ingest.records import ROWS
 from sidecar.pipeline.silver.request_reader import admins_rows, rows
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.parquet_files import TableFile, Written
 from sidecar.pipeline.tables.schemas import SILVER_REQUEST, UNNAMED
+from sidecar.pipeline.tables.table_files import TableFile, Written
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = frozenset({NOON.date()})

@@ -20,9 +20,11 @@ from sidecar.pipeline.ingest.stored_logs import log_files
 from sidecar.pipeline.silver.request_writer import Span, write_parts
 from sidecar.pipeline.tables.commits import recovered
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.parquet_files import Report, TableFile, Target, files_of
+from sidecar.pipeline.tables.parquet_files import Report, Target, files_of
 from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST, Table
 from sidecar.pipeline.tables.store import Store
+from sidecar.pipeline.tables.table_files import TableFile
+from tests.pipeline.build import table_of
 from tests.pipeline.parsed_logs import quarantine_of, requests_of, silver_request
 from tests.pipeline.small_logs import metadata
 from tests.requestlog.lines import BY_HAND, REAL
@@ -66,9 +68,7 @@ def read(out: Path, report: Report, table: Table = SILVER_REQUEST) -> pa.Table:
     """Returns the rows of a table's files."""
     files = (TableFile(Folder.of(str(out)), table, one) for one in files_of([report], table))
     columns = [name for name in table.names if name != "dt"]
-    return pa.Table.from_batches(
-        file.completed(batch, columns) for file in files for batch in file.open().iter_batches()
-    )
+    return pa.concat_tables(table_of(file, columns) for file in files)
 
 
 def test_each_day_has_a_file(log: Path, out: Path) -> None:

@@ -27,8 +27,9 @@ from sidecar.pipeline.tables.commits import (
 )
 from sidecar.pipeline.tables.delta import BesideError, OtherFormatError, compact
 from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.parquet_files import NotWrittenError, Written
+from sidecar.pipeline.tables.parquet_files import NotWrittenError
 from sidecar.pipeline.tables.schemas import DIM_TOPIC, GOLD_DISK_FORECAST, SILVER_VOLUME, Table
+from sidecar.pipeline.tables.table_files import Written
 from tests.pipeline.build import NOW, committed, files_of, rows_in
 
 Seen = dict[str, Any]

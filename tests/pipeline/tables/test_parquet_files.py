@@ -16,17 +16,15 @@ from sidecar.pipeline.tables.arrow import arrow_schema
 from sidecar.pipeline.tables.folder import Folder
 from sidecar.pipeline.tables.parquet_files import (
     NotWrittenError,
-    TableFile,
     Target,
     Writer,
-    Written,
     collected,
     merged,
-    shared_out,
     written_by_tasks,
 )
 from sidecar.pipeline.tables.schemas import DIM_TOPIC, SILVER_VOLUME, UNNAMED, Table
-from tests.pipeline.build import files_of, frame_of
+from sidecar.pipeline.tables.table_files import TableFile, Written
+from tests.pipeline.build import files_of, frame_of, table_of
 
 
 def target(folder: Path, table: Table = SILVER_VOLUME, cluster: str = UNNAMED) -> Target:
@@ -47,7 +45,7 @@ def volumes(*days: int) -> pa.Table:
 def brokers(folder: Path, written: list[Written], table: Table = SILVER_VOLUME) -> list[list[int]]:
     """Returns the brokers of each file's rows."""
     files = (TableFile(Folder.of(str(folder)), table, file) for file in written)
-    return [file.open().read()["broker"].to_pylist() for file in files]
+    return [table_of(file, ["broker"])["broker"].to_pylist() for file in files]
 
 
 def test_each_partition_has_a_file(tmp_path: Path) -> None:
@@ -168,20 +166,6 @@ def test_files_are_brought_together_up_to_a_size(monkeypatch: pytest.MonkeyPatch
     assert [[40, 60], [1, 63]] == [
         [one.bytes for one in some] for some in parquet_files._bins(files)
     ]
-
-
-def test_files_are_shared_out_evenly() -> None:
-    """Each is read once; large ones come first, so that no task is left with two of them."""
-    folder = Folder.of("/tables")
-    files = [
-        TableFile(folder, DIM_TOPIC, Written(str(number), (), 1, size))
-        for number, size in enumerate((90, 10, 80, 20, 50, 50))
-    ]
-    tasks = shared_out(files, 3)
-    assert [100, 100, 100] == [sum(file.written.bytes for file in task) for task in tasks]
-    assert {*files} == {file for task in tasks for file in task}
-    assert [[files[0]]] == shared_out(files[:1], 8)
-    assert [] == shared_out([], 8)
 
 
 def test_a_writer_without_rows_writes_nothing(tmp_path: Path) -> None:
