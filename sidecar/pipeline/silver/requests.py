@@ -60,14 +60,14 @@ class Requests:
 
         return read_by_workers(self.spark, self.files, made, schema, _TASKS_PER_CORE)
 
-    @property
-    def count(self) -> int:
-        """Of all days that are in the files."""
-        return sum(file.written.rows for file in self.files)
+    def shards(self, least: int = _SHARDS, in_shard: int = _IN_SHARD) -> int:
+        """In how many shards workers hand on what they make of them.
 
-    def shards(self) -> int:
-        """In how many shards workers hand on what they are charged with."""
-        return max(_SHARDS, self.count // _IN_SHARD)
+        Args:
+            least: so many at least.
+            in_shard: requests of each, about, where they are more.
+        """
+        return max(least, sum(file.written.rows for file in self.files) // in_shard)
 
     def days_and_brokers(self) -> set[tuple[date, int]]:
         """The days on which they may have been charged, and the brokers that did."""

@@ -37,10 +37,8 @@ def write_usage(requests: Requests, target: Target) -> list[Written]:
     Raises:
         NotWrittenError: a file can't be written.
     """
-    shards = max(
-        SHARDS_OF_A_CORE * requests.spark.sparkContext.defaultParallelism,
-        requests.count // IN_SHARD,
-    )
+    least = SHARDS_OF_A_CORE * requests.spark.sparkContext.defaultParallelism
+    shards = requests.shards(least, IN_SHARD)
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return packed(batches, shards)

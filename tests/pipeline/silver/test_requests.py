@@ -150,8 +150,9 @@ def test_what_is_known_of_them_without_reading(spark: SparkSession, store: Store
     many = [
         replace(file, written=structs.replace(file.written, rows=10**9)) for file in requests.files
     ]
-    assert (64, 10**9 * len(many)) == (requests.shards(), Requests(spark, tuple(many)).count)
+    assert (64, 100) == (requests.shards(), requests.shards(100))
     assert len(many) * 500 == Requests(spark, tuple(many)).shards()
+    assert len(many) * 1000 == Requests(spark, tuple(many)).shards(100, 10**6)
 
 
 @pytest.mark.spark
