@@ -31,7 +31,7 @@ demo: tools-demo $(INSTALLED) $(JAR)
 
 demo-pipeline: tools-demo $(INSTALLED)
 	rm -rf pipeline-demo
-	$(BIN)/throttle-sidecar pipeline demo
+	$(BIN)/throttle-sidecar demo-pipeline
 
 # What a test needs, by its marks (pyproject.toml); each test is in exactly one phase.
 UNIT := not (broker or browser or demo or kustomize or package or spark)
@@ -75,13 +75,13 @@ lint: $(INSTALLED)
 
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
-	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/api/test_openapi.py
+	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/sidecar/api/test_openapi.py
 
 brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
-	STREAM_KILLS=1 $(BIN)/pytest -m 'spark and not (slow or broker)' tests/pipeline tests/integration/test_stream.py
+	STREAM_KILLS=1 $(BIN)/pytest -m 'spark and not (slow or broker)' tests/usage_pipeline tests/integration/test_stream.py
 
 spark-all: $(INSTALLED)
 	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=50 \
@@ -228,7 +228,8 @@ lock: $(INSTALLED)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --extra demo --extra pipeline --group dev pyproject.toml -o requirements-dev.txt
+	    --no-emit-package throttle-sidecar --group dev \
+	    pyproject.toml usage_pipeline/pyproject.toml kafka_lab/pyproject.toml -o requirements-dev.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --group pyproject.toml:build --constraint requirements-dev.txt -o requirements-build.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
@@ -249,12 +250,13 @@ tools-test-all:
 
 # Packages are compiled when they are imported; to compile all would take longer. The lock has every
 # dependency; pip would look for newer ones that an extra allows, and know no hash of theirs.
-$(INSTALLED): requirements-dev.txt pyproject.toml
+$(INSTALLED): requirements-dev.txt pyproject.toml usage_pipeline/pyproject.toml kafka_lab/pyproject.toml
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
 	    -r requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	    -e . -e ./usage_pipeline -e ./kafka_lab
 	touch $@
 
 clean:

@@ -13,8 +13,8 @@ import time
 from typing import Any, Final
 
 from benchmarks.rows import Row, median_row
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.cluster_messages import DescribeLogDirs, DescribeLogDirsRequestV4
 from sidecar.settings import HostPort
 

@@ -20,7 +20,7 @@ from benchmarks.requestlog import request_lines
 from benchmarks.rows import Row, median_row
 from benchmarks.sidecar_process import LIMIT, SidecarProcess
 from benchmarks.simulated import simulated_cluster
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 
 _BROKERS: Final = 3
 _VOLUMES: Final = 2

@@ -14,9 +14,9 @@ from typing import Final
 
 from benchmarks.rows import Row
 from benchmarks.sidecar_process import LIMIT, SidecarProcess
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.ports import Ports
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.ports import Ports
 
 _SIDECARS: Final = 30
 _OBSERVERS: Final = 3

@@ -22,9 +22,9 @@ from typing import Final
 from benchmarks.reader import Reader
 from benchmarks.rows import Row, median_row
 from benchmarks.sidecar_process import LIMIT, SidecarProcess
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.traffic import Traffic
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.traffic import Traffic
 
 _BROKERS: Final = 3
 _VOLUMES: Final = 2

@@ -26,10 +26,10 @@ from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from benchmarks.rows import Row, median_row
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.processes import STARTED
-from sidecar.demo.waiting import deadline, until
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.processes import STARTED
+from kafka_lab.waiting import deadline, until
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, set_levels
 from sidecar.kafka.client.connection import dial
 from sidecar.kafka.client.security import load_security

@@ -9,7 +9,7 @@ import os
 from typing import Final
 
 from benchmarks.rows import Row
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS
 from tests.support.throttle_times import (
     MUTATORS,

@@ -13,13 +13,13 @@ from prometheus_client import CollectorRegistry
 
 from sidecar.cli import COMMANDS, group
 from sidecar.history.volume_line import to_line
-from sidecar.pipeline.recommend.terms import FLOORS
-from sidecar.pipeline.tables.schemas import SILVER_VOLUME
 from sidecar.settings import SettingRow, describe
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
-from tests.api.build import FakeSidecar
 from tests.docs.blocks import blocks
+from tests.sidecar.api.build import FakeSidecar
 from tools.pages import OWN_ROUTES
+from usage_pipeline.recommend.terms import FLOORS
+from usage_pipeline.tables.schemas import SILVER_VOLUME
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -29,12 +29,12 @@ from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.peers.observations import ObservationLog
-from sidecar.pipeline.tables import schemas
 from sidecar.settings import describe, load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.readers import Report
 from sidecar.volumes import Membership, Observation, Reading, Volume
+from usage_pipeline.tables import schemas
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.enforcement.contenders import LEAK_RATIO
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.sidecar_processes import start_sidecars, write_token
-from sidecar.demo.waiting import deadline
+from kafka_lab.callback import CALLBACK_PROPERTIES, asks_its_sidecar
+from kafka_lab.cluster import Cluster
+from kafka_lab.sidecar_processes import start_sidecars, write_token
+from kafka_lab.waiting import deadline
 from sidecar.errors import ClusterError
 from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.settings import KafkaAdmin

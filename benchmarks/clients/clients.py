@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from sidecar.demo.jars import DEFAULT_VERSION
+from kafka_lab.jars import DEFAULT_VERSION
 
 INSTALLED: Final = Path(".cache/clients")
 _FOLDER: Final = Path(__file__).parent

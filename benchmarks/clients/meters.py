@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from benchmarks.clients.arms import CALLBACK_BEAN
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 from tests.support.java import Bean, bean, beans
 
 _SOCKETS: Final = "kafka.server:type=socket-server-metrics,*"

@@ -11,8 +11,8 @@ from typing import Final
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.clients.clients import Client
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.jars import DEFAULT_VERSION, jars, java
+from kafka_lab.cache import cache_folder
+from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from sidecar.errors import ClusterError
 
 _OUTCOMES_TIMEOUT_S: Final = 15.0

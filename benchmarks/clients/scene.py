@@ -23,9 +23,9 @@ from benchmarks.clients.figures import RECORD_BYTES
 from benchmarks.clients.meters import Counts, count
 from benchmarks.clients.parts import Part
 from benchmarks.clients.runs import Run, read_log
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.listeners import Listener
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener
 from sidecar.errors import ClusterError
 
 _AUTHORIZER_CLASS: Final = "throttlesidecar/SidecarAuthorizer.class"

@@ -15,17 +15,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.cache import cache_folder, filling
-from sidecar.demo.callback import (
+from kafka_lab.cache import cache_folder, filling
+from kafka_lab.callback import (
     CALLBACK_PROPERTIES,
     REFUSING_PROPERTIES,
     asks_its_sidecar,
 )
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.nodes import Broker
-from sidecar.demo.sidecar_processes import start_sidecars
-from sidecar.demo.waiting import deadline
+from kafka_lab.cluster import Cluster
+from kafka_lab.nodes import Broker
+from kafka_lab.sidecar_processes import start_sidecars
+from kafka_lab.waiting import deadline
+from sidecar.cli.callback.jar import callback_jar
 from sidecar.errors import ClusterError
 from tests.support.java import bean
 

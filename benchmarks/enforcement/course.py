@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 
 _SERIES: Final = ("acknowledged", "stored", "available")
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from benchmarks.enforcement.contenders import LEAK_RATIO, PAUSE_MAX_S
 from benchmarks.enforcement.course import Course
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 
 THROTTLED_SHARE: Final = 0.2
 """Producers are throttled when a second brings at most this share of the earlier rate."""

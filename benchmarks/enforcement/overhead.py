@@ -14,8 +14,8 @@ from typing import Final
 
 from benchmarks.enforcement.contenders import DEFAULT, NOTHING, OURS, PEER, Contender
 from benchmarks.enforcement.scene import start
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
 from tests.support.java_traffic import JavaTraffic
 
 _TOPIC: Final = "load"

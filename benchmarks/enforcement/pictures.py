@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.enforcement.course import Course
-from sidecar.demo.chart import Line, Mark, Panel, Point, svg
+from sidecar.cli.chart import Line, Mark, Panel, Point, svg
 
 _STEP_S: Final = 0.25
 _WINDOW_S: Final = 0.5

@@ -16,11 +16,11 @@ from typing import Final, Protocol
 from benchmarks.enforcement.contenders import PAUSE_MAX_S, Contender, PollIntervals
 from benchmarks.enforcement.course import Course, Leak
 from benchmarks.enforcement.figures import back_at, throttled_at
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.listeners import Listener
-from sidecar.demo.series import Series, crossing
-from sidecar.demo.traffic import Traffic
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener
+from kafka_lab.series import Series, crossing
+from kafka_lab.traffic import Traffic
 from sidecar.errors import ClusterError
 from tests.support.java import beans
 from tests.support.java_traffic import JavaTraffic

@@ -18,12 +18,12 @@ from benchmarks.enforcement.contenders import SHORTEST, Contender
 from benchmarks.enforcement.figures import BEFORE_S
 from benchmarks.enforcement.scene import start
 from benchmarks.enforcement.tenants import AFTER_S, CLIENTS, FILLS, OTHER, Tenants
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.listeners import Listener
-from sidecar.demo.series import Series, crossing
-from sidecar.demo.traffic import Traffic
-from sidecar.demo.waiting import deadline, until
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener
+from kafka_lab.series import Series, crossing
+from kafka_lab.traffic import Traffic
+from kafka_lab.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.support.java_traffic import JavaTraffic
 

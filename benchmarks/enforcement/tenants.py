@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from benchmarks.enforcement.comparison import Comparison, number
 from benchmarks.enforcement.figures import BEFORE_S
-from sidecar.demo.chart import Line, Mark, Panel, svg
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
+from sidecar.cli.chart import Line, Mark, Panel, svg
 
 FILLS: Final = "etl"
 """The tenant whose topics have a replica on the volume that fills."""

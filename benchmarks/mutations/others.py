@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, Producer
 
 from benchmarks.mutations.clients import LISTENER, PASSWORD, Clients
 from benchmarks.mutations.course import Operation
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.client.controller import Unanswered
 from sidecar.kafka.topic_messages import CreateTopics, NewTopic
 from sidecar.kafka.topic_results import topic_result

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.mutations.course import Course, Operation
 from benchmarks.mutations.figures import created_so_far
-from sidecar.demo.chart import Line, Mark, Panel, Point, svg
+from sidecar.cli.chart import Line, Mark, Panel, Point, svg
 
 
 def picture(title: str, courses: Sequence[Course], names: Mapping[str, str]) -> str:

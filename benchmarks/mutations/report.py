@@ -18,7 +18,7 @@ from benchmarks.mutations.others import EVERY_S
 from benchmarks.mutations.pictures import picture
 from benchmarks.mutations.scene import CONTENDERS
 from benchmarks.mutations.storm import Load
-from sidecar.demo.jars import DEFAULT_VERSION
+from kafka_lab.jars import DEFAULT_VERSION
 
 TITLE: Final = "Another's new topic during a storm of new topics"
 _HEAD: Final = """\

@@ -26,9 +26,9 @@ from benchmarks.mutations.figures import slower_s
 from benchmarks.mutations.others import USER, Others
 from benchmarks.mutations.storm import Load
 from benchmarks.mutations.storm_process import Order, storm
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.listeners import Listener
-from sidecar.demo.sidecar_processes import start_sidecars
+from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener
+from kafka_lab.sidecar_processes import start_sidecars
 from sidecar.errors import ClusterError
 from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.kafka.topic_changes import create_topics

@@ -15,8 +15,8 @@ from typing import Final
 from benchmarks.machine import describe, quiet_cores
 from benchmarks.pipeline import peers, reading, replaying, whole
 from benchmarks.pipeline.figures import Figure, as_table
-from sidecar.pipeline.runtime.session import session
-from sidecar.pipeline.sample import Sample, write_sample
+from usage_pipeline.runtime.session import session
+from usage_pipeline.sample import Sample, write_sample
 
 _CORES: Final = 2
 _TIMES: Final = (1, 4, 16)

@@ -25,7 +25,7 @@ from typing import Final
 from benchmarks.machine import Stolen, describe
 from benchmarks.pipeline.roles import DRIVERS_JAVA, DRIVERS_PYTHON, Roles
 from benchmarks.pipeline.servers import environment, spark, store
-from sidecar.pipeline.sample import Sample, write_sample
+from usage_pipeline.sample import Sample, write_sample
 
 _EXECUTORS: Final = 4
 _BROKERS: Final = 4

@@ -20,20 +20,20 @@ from pyspark.sql import functions as sql
 
 from benchmarks.pipeline import peers
 from benchmarks.pipeline.figures import Figure
-from sidecar.pipeline.batch.run import Inputs, Options, Run
-from sidecar.pipeline.batch.stages import STAGES, Stage
-from sidecar.pipeline.ingest.log_parts import SPLIT_BYTES, Part, in_tasks, parse_part, parts_of
-from sidecar.pipeline.ingest.paths import ALL_UTC
-from sidecar.pipeline.ingest.request_logs import RequestLogs
-from sidecar.pipeline.ingest.stored_logs import log_files
-from sidecar.pipeline.runtime.by_workers import Batches, by_workers
-from sidecar.pipeline.silver.request_writer import Span, write_requests
-from sidecar.pipeline.tables.commits import begin, pinned
-from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.parquet_files import files_of
-from sidecar.pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST
-from sidecar.pipeline.tables.store import Store, commit_all
-from sidecar.pipeline.tables.table_files import TableFile
+from usage_pipeline.batch.run import Inputs, Options, Run
+from usage_pipeline.batch.stages import STAGES, Stage
+from usage_pipeline.ingest.log_parts import SPLIT_BYTES, Part, in_tasks, parse_part, parts_of
+from usage_pipeline.ingest.paths import ALL_UTC
+from usage_pipeline.ingest.request_logs import RequestLogs
+from usage_pipeline.ingest.stored_logs import log_files
+from usage_pipeline.runtime.by_workers import Batches, by_workers
+from usage_pipeline.silver.request_writer import Span, write_requests
+from usage_pipeline.tables.commits import begin, pinned
+from usage_pipeline.tables.folder import Folder
+from usage_pipeline.tables.parquet_files import files_of
+from usage_pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST
+from usage_pipeline.tables.store import Store, commit_all
+from usage_pipeline.tables.table_files import TableFile
 
 _TURNS: Final = 3
 _PARSE: Final = 0.25

@@ -17,17 +17,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from benchmarks.pipeline.figures import Figure
-from sidecar.pipeline.replay.replay_table import replay, replay_events
-from sidecar.pipeline.replay.scenarios import Scenario
-from sidecar.pipeline.silver.dim_topic import dim_topic
-from sidecar.pipeline.silver.quota_config import silver_quota_config, snapshot_rows
-from sidecar.pipeline.silver.requests import Requests
-from sidecar.pipeline.tables.commits import pinned
-from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.schemas import SILVER_REQUEST
-from sidecar.pipeline.tables.store import Store
-from sidecar.pipeline.usage.mutations import MutationRequests
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
+from usage_pipeline.replay.replay_table import replay, replay_events
+from usage_pipeline.replay.scenarios import Scenario
+from usage_pipeline.silver.dim_topic import dim_topic
+from usage_pipeline.silver.quota_config import silver_quota_config, snapshot_rows
+from usage_pipeline.silver.requests import Requests
+from usage_pipeline.tables.commits import pinned
+from usage_pipeline.tables.folder import Folder
+from usage_pipeline.tables.schemas import SILVER_REQUEST
+from usage_pipeline.tables.store import Store
+from usage_pipeline.usage.mutations import MutationRequests
 
 _TURNS: Final = 3
 _ONE: Final = 0.6e6

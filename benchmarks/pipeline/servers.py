@@ -21,7 +21,7 @@ from typing import Final
 
 import pyspark
 
-from sidecar.demo.ports import Ports
+from kafka_lab.ports import Ports
 from tests.support.maven import jars_of
 from tests.support.waiting import listens
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.jars import jars, java
-from sidecar.demo.series import Series
+from kafka_lab.cache import cache_folder
+from kafka_lab.cluster import Cluster
+from kafka_lab.jars import jars, java
+from kafka_lab.series import Series
 from sidecar.errors import ClusterError
 from tests.support.java import compiled
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 from sidecar.requestlog.allocated_ids import producer_id
 from sidecar.requestlog.line import Line, parse
 

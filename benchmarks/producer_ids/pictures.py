@@ -5,8 +5,8 @@ from typing import Final
 
 from benchmarks.producer_ids.course import Course
 from benchmarks.producer_ids.variants import VARIANTS
-from sidecar.demo.chart import Line, Panel, Point, svg
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
+from sidecar.cli.chart import Line, Panel, Point, svg
 
 _STEP_S: Final = 0.5
 _WINDOW_S: Final = 3.0

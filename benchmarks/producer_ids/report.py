@@ -25,7 +25,7 @@ from benchmarks.producer_ids.variants import (
     WINDOWS,
     Variant,
 )
-from sidecar.demo.versions import DEFAULT_VERSION
+from kafka_lab.versions import DEFAULT_VERSION
 
 Rounds = dict[str, list[Course]]
 """Variant's key -> its courses on clusters alike."""

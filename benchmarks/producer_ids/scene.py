@@ -26,15 +26,15 @@ from benchmarks.producer_ids.variants import (
     excluded,
     quota_file,
 )
+from kafka_lab.admin import Admin
+from kafka_lab.callback import CALLBACK_PROPERTIES, asks_its_sidecar
+from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener
+from kafka_lab.nodes import Broker
+from kafka_lab.sidecar_processes import Sidecar, start_sidecars
+from kafka_lab.traffic import Traffic
+from kafka_lab.waiting import deadline
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.listeners import Listener
-from sidecar.demo.nodes import Broker
-from sidecar.demo.sidecar_processes import Sidecar, start_sidecars
-from sidecar.demo.traffic import Traffic
-from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, set_levels
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas

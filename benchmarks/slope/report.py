@@ -8,7 +8,7 @@ from typing import Final
 
 from benchmarks.slope.course import Course
 from benchmarks.slope.figures import REST_S, WINDOW_S, Figures, figures
-from sidecar.demo.chart import Line, Mark, Panel, Point, svg
+from sidecar.cli.chart import Line, Mark, Panel, Point, svg
 
 TITLE: Final = "18 MB/s beside a cleaner of 4 MB/s"
 _STEP_S: Final = 2.0

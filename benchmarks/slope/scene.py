@@ -20,11 +20,11 @@ import httpx
 from benchmarks.enforcement.contenders import OURS, PollIntervals
 from benchmarks.enforcement.scene import start
 from benchmarks.slope.course import Course
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.series import crossing
-from sidecar.demo.traffic import Traffic
-from sidecar.demo.waiting import deadline
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.series import crossing
+from kafka_lab.traffic import Traffic
+from kafka_lab.waiting import deadline
 from sidecar.errors import ClusterError
 
 LIMIT_BYTES: Final = 300_000_000

@@ -4,7 +4,7 @@
 Example: ``spark-submit --master spark://host:7077 submit.py pipeline usage --out tables``.
 """
 
-from sidecar.cli import main
+from usage_pipeline.cli import main
 
 if __name__ == "__main__":
     main()

@@ -11,7 +11,8 @@ Example: ``throttle-sidecar settings`` imports ``sidecar.cli.settings`` and call
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from importlib.metadata import EntryPoint, entry_points
+from typing import IO, Any, Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -33,15 +34,22 @@ COMMANDS = {
     "quotas": "Plan, apply, show and compare client quotas; keep tenants' shares equal.",
     "callback": "Copy the brokers' quota callback, a jar, to where they find it.",
     "health": "Report whether a sidecar lives: a container's health check.",
-    "pipeline": "Request logs and volume history to usage, replays, quotas and forecasts.",
-    "demo": "Start a real Kafka cluster with sidecars and show the factor fall and rise.",
     "completion": "Print the script that completes commands in your shell.",
 }
 """Every command and its help in short: its module is ``sidecar.cli.NAME``, with "_" for "-"."""
 
+JOINED: Final = "throttle_sidecar.commands"
+"""The entry points by which other packages add commands: the pipeline and the local cluster."""
+
+_COMES_WITH: Final = {
+    "pipeline": "./usage_pipeline",
+    "demo": "./kafka_lab",
+    "demo-pipeline": "./kafka_lab ./usage_pipeline",
+}
+"""The folders of a checkout to install for the commands of this project's other packages."""
+
 _EXAMPLES = """\b
 Examples:
-  throttle-sidecar demo
   throttle-sidecar settings --properties server.properties
   throttle-sidecar check --config sidecar.toml
   throttle-sidecar run --config sidecar.toml
@@ -65,6 +73,7 @@ class LazyGroup(click.Group):
     Args:
         package: where its commands' modules are.
         summaries: every command and its help in short; a module's name has "_" for each "-".
+        joined: the group of entry points that add commands; none without it.
         attributes: click's own.
     """
 
@@ -73,36 +82,61 @@ class LazyGroup(click.Group):
         *,
         package: str,
         summaries: Mapping[str, str],
+        joined: str = "",
         **attributes: Any,  # noqa: ANN401 - the base class's signature
     ) -> None:
         super().__init__(**attributes)
         self._package = package
         self._summaries = summaries
+        self._joined = joined
+
+    def _joined_commands(self) -> dict[str, EntryPoint]:
+        found = entry_points(group=self._joined) if self._joined else ()
+        return {each.name: each for each in found}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the base class's signature
-        """The names of all commands, in the order of the summaries."""
-        return list(self._summaries)
+        """The names of all commands: in the order of the summaries, then the joined ones."""
+        return [*self._summaries, *self._joined_commands()]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the base class's signature
-        """Import one command; None when there is none of that name."""
-        if cmd_name not in self._summaries:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command; None when there is none of that name.
+
+        Raises:
+            click.UsageError: it is a command of a package that is not installed.
+        """
+        if cmd_name in self._summaries:
+            module = f"{self._package}.{cmd_name.replace('-', '_')}"
+            command = importlib.import_module(module).command
+        elif cmd_name in (joined := self._joined_commands()):
+            module = joined[cmd_name].module
+            command = joined[cmd_name].load()
+        elif self._joined and cmd_name in _COMES_WITH:
+            raise click.UsageError(
+                f"The package of the command '{cmd_name}' is not installed:"
+                f" in a checkout, pip install . {_COMES_WITH[cmd_name]}",
+                ctx,
+            )
+        else:
             return None
-        module = f"{self._package}.{cmd_name.replace('-', '_')}"
-        command = importlib.import_module(module).command
         if not isinstance(command, click.Command):
             raise TypeError(f"{module}.command is not a command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the base class's signature
-        """List the commands without importing any."""
+        """List the commands; only those of other packages are imported for it."""
+        joined = {
+            name: entry_point.load().get_short_help_str(100)
+            for name, entry_point in self._joined_commands().items()
+        }
         with formatter.section("Commands"):
-            formatter.write_dl(list(self._summaries.items()))
+            formatter.write_dl([*self._summaries.items(), *joined.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete a command's name without importing any."""
+        helps = {name: self._summaries.get(name) for name in self.list_commands(ctx)}
         names = [
             CompletionItem(name, help=help_text)
-            for name, help_text in self._summaries.items()
+            for name, help_text in helps.items()
             if name.startswith(incomplete)
         ]
         return names + click.Command.shell_complete(self, ctx, incomplete)
@@ -123,6 +157,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     package="sidecar.cli",
     summaries=COMMANDS,
+    joined=JOINED,
     epilog=_EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -77,17 +77,6 @@ def gathered(
     return call
 
 
-def shown(
-    name: str,
-    kind: click.ParamType[Any] | type,
-    default: object,
-    text: str,
-    **more: Any,  # noqa: ANN401 - click's own
-) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
-    """An option whose help shows its default."""
-    return click.option(name, type=kind, default=default, show_default=True, help=text, **more)
-
-
 def duration(zero: str | None = None) -> Callable[[click.Context, click.Parameter, str], float]:
     """A callback that reads ISO 8601 as seconds.
 

@@ -201,7 +201,7 @@ def _as_json(replay: "Replay", damaged_lines: int) -> str:
 
 
 def _picture(replay: "Replay") -> str:
-    from sidecar.demo.chart import Line, Mark, Panel, svg  # noqa: PLC0415 - for --plot alone
+    from sidecar.cli.chart import Line, Mark, Panel, svg  # noqa: PLC0415 - for --plot alone
 
     begin = replay.first_at or 0.0
     at = [(point.at - begin) / _HOUR_S for point in replay.points]

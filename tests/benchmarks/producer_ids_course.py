@@ -1,7 +1,7 @@
 """A rogue's course that is made by hand."""
 
 from benchmarks.producer_ids.course import Course
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 
 BEGAN, SETTLED, ENDED = 100.0, 110.0, 128.0
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.enforcement.course import Course, Leak
 from benchmarks.enforcement.figures import back_at, figures, throttled_at
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 
 MB = 1_000_000
 CROSSED, FREED = 20.0, 40.0

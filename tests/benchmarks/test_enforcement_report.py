@@ -15,7 +15,7 @@ from benchmarks.enforcement.polls import Cost
 from benchmarks.enforcement.report import poll_ms, report
 from benchmarks.enforcement.scenarios import SCENARIOS
 from benchmarks.enforcement.scene import Scenario
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 from sidecar.errors import ClusterError
 from tests.benchmarks.pages import run, texts
 

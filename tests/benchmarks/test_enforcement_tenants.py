@@ -17,7 +17,7 @@ from benchmarks.enforcement.tenants import (
     compare_tenants,
     tenant_figures,
 )
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 from sidecar.errors import ClusterError
 from tests.benchmarks.pages import run, texts
 

@@ -10,7 +10,7 @@ from benchmarks.slope.course import Course
 from benchmarks.slope.figures import figures, turns, violations
 from benchmarks.slope.report import holds, table
 from benchmarks.slope.scene import ARMS, Arm
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 from sidecar.errors import ClusterError
 from tests.benchmarks.pages import row, texts
 

@@ -15,8 +15,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.jars import DEFAULT_VERSION, jars, java
+from kafka_lab.cache import cache_folder
+from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from tests.chaos.samples import CallbackSight
 from tests.support.java import compiled
 

@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.waiting import until
+from kafka_lab.admin import Admin
+from kafka_lab.waiting import until
 from sidecar.errors import ClusterError
 
 _RETAINED: Final = {"retention.bytes": str(4 << 20)}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 from tests.chaos.bound import Bound
 from tests.chaos.samples import CallbackSight, Sample
 from tests.chaos.schedule import Plan

@@ -11,9 +11,9 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.sidecar_processes import start_sidecar
-from sidecar.demo.waiting import deadline, until
+from kafka_lab.cluster import Cluster
+from kafka_lab.sidecar_processes import start_sidecar
+from kafka_lab.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.chaos.callbacks import CallbackWatch
 from tests.chaos.schedule import Action, Fault, Plan, Role

@@ -18,16 +18,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from kafka_lab.admin import Admin
+from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES
+from kafka_lab.cluster import Cluster
+from kafka_lab.nodes import Broker
+from kafka_lab.scenario import INTERVAL, MINIMUM_INTERVAL, PAUSE_MAX_S
+from kafka_lab.series import Series
+from kafka_lab.sidecar_processes import start_sidecars
+from kafka_lab.traffic import Traffic
+from kafka_lab.waiting import deadline, until
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.nodes import Broker
-from sidecar.demo.scenario import INTERVAL, MINIMUM_INTERVAL, PAUSE_MAX_S
-from sidecar.demo.series import Series
-from sidecar.demo.sidecar_processes import start_sidecars
-from sidecar.demo.traffic import Traffic
-from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.chaos.bound import Bound, Clients, Rules
 from tests.chaos.callbacks import CallbackWatch

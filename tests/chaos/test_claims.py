@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 from tests.chaos.claims import Claim, judge
 from tests.chaos.course import Course, Producer
 from tests.chaos.made import (

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 from tests.chaos.course import (
     Producer,
     Word,

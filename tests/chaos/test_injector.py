@@ -12,7 +12,7 @@ from sidecar.errors import ClusterError
 from tests.chaos.callbacks import CallbackWatch
 from tests.chaos.injector import Injector
 from tests.chaos.schedule import Action, Fault, Plan, Role
-from tests.demo.clusters import FakeCluster
+from tests.kafka_lab.clusters import FakeCluster
 
 LISTENS = "throttle-sidecar 0.1.0 listens on http://127.0.0.1:7000\n"
 

@@ -1,6 +1,6 @@
 """The table repeats what a run came to, and of a broken claim how to see it again."""
 
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 from tests.chaos.course import Producer
 from tests.chaos.made import FAULT, course, sample
 from tests.chaos.table import command, report

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from sidecar.demo.ports import Ports
+from kafka_lab.ports import Ports
 from tests.chaos.callbacks import CallbackWatch
 from tests.chaos.course import Course
 from tests.chaos.made import course
 from tests.chaos.samples import SidecarSight
 from tests.chaos.watch import Watch
-from tests.demo.clusters import FakeCluster
+from tests.kafka_lab.clusters import FakeCluster
 
 
 class Volumes(FakeCluster):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 from sidecar.http import HttpError, request
 from tests.chaos.callbacks import CallbackWatch
 from tests.chaos.claims import full_at

@@ -10,9 +10,9 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 from click.testing import CliRunner
 
+from kafka_lab.callback import CALLBACK_PROPERTIES
 from sidecar.cli import group
 from sidecar.cli.callback.jar import NAME
-from sidecar.demo.callback import CALLBACK_PROPERTIES
 from sidecar.settings import describe
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.api.build import FakeSidecar
 from tests.docs.blocks import BLOCKS, Block, is_shown, pages_with, run
+from tests.sidecar.api.build import FakeSidecar
 from tests.support.daemon import started
 
 WHERE = ("alone", "sidecar", "cluster", "secured", "spark")

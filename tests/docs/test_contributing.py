@@ -13,7 +13,7 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("folder", ["sidecar", "sidecar/pipeline"])
+@pytest.mark.parametrize("folder", ["sidecar", "usage_pipeline"])
 def test_the_layout_has_every_part(folder: str) -> None:
     """Each module and package of a folder is in its picture of the layout, and no other."""
     _, picture = CONTRIBUTING.split(f"```\n{folder}/\n")

@@ -13,7 +13,7 @@ from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.throttle.schedule import Release, Timing, next_poll
 from sidecar.volumes import Failure, FailureKind, Observation, Volume
 from tests.docs.markdown import Table, tables
-from tests.throttle.build import TIMED_OUT, reading, whole
+from tests.sidecar.throttle.build import TIMED_OUT, reading, whole
 
 PAGE = "how-it-decides"
 LIVES = [table for table in tables(PAGE) if table.header[0] == "minute"]

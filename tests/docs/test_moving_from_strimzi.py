@@ -9,7 +9,7 @@ from sidecar.settings.foreign import PLUGIN_NOTICES
 from sidecar.settings.java_properties import read_properties
 from tests.docs.markdown import ROOT
 from tests.docs.moving_from_strimzi import EXAMPLE, ROWS
-from tests.settings.support import STATIC, problems
+from tests.sidecar.settings.support import STATIC, problems
 
 CALLBACK = ROOT / "deploy/quota-callback/src/main/java/throttlesidecar/Settings.java"
 VALUES = {

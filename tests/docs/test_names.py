@@ -16,7 +16,8 @@ KINDS = (".md", ".py", ".html", ".yaml", ".properties", ".service", ".java")
 
 def texts() -> Iterator[tuple[Path, str]]:
     """The texts that a person reads: pages, manifests and code, without tests."""
-    for path in (*ROOT.glob("*.md"), *_under("docs"), *_under("deploy"), *_under("sidecar")):
+    folders = ("docs", "deploy", "sidecar", "usage_pipeline", "kafka_lab")
+    for path in (*ROOT.glob("*.md"), *(path for folder in folders for path in _under(folder))):
         if path.suffix in KINDS and not {"target", "test"} & set(path.parts):
             yield path, path.read_text(encoding="utf-8")
 

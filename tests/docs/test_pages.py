@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.api.build import FakeSidecar
+from tests.sidecar.api.build import FakeSidecar
 from tools.pages import DOCS, OWN_ROUTES, TABLES, table, written
 
 PAGES = {path.name: path for path in sorted(DOCS.glob("*.md"))}

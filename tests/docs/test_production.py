@@ -13,9 +13,9 @@ from sidecar.control.journal import log_publication
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
-from tests.api.build import FakeSidecar
 from tests.docs.markdown import ROOT, page, plain
-from tests.throttle.build import FakeClock, reading, whole
+from tests.sidecar.api.build import FakeSidecar
+from tests.sidecar.throttle.build import FakeClock, reading, whole
 
 FACTORS = VolumeLimit(MinAvailableBytes(10 * 10**9), 300.0, 1.0)
 _, FAILURES = page("production").split("\n## Failure by failure\n")

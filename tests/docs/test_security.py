@@ -10,11 +10,11 @@ from prometheus_client import CollectorRegistry
 
 from sidecar.cli import group
 from sidecar.settings import describe, keys
-from tests.api.build import BEARER, TOKEN, FakeSidecar
 from tests.docs.markdown import plain, tables
-from tests.settings.support import GOOD
+from tests.sidecar.api.build import BEARER, TOKEN, FakeSidecar
+from tests.sidecar.settings.support import GOOD
+from tests.sidecar.throttle.build import reading, whole
 from tests.support.daemon import Daemon, started
-from tests.throttle.build import reading, whole
 
 PAGE = "security"
 LISTENING, CHANGES, _, SECRETS = tables(PAGE)

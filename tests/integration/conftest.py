@@ -22,9 +22,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.jars import DEFAULT_VERSION, jars
+from kafka_lab.cache import cache_folder
+from kafka_lab.cluster import Cluster
+from kafka_lab.jars import DEFAULT_VERSION, jars
 from tests.integration.chromium import CHROMIUM
 from tests.support.clusters import FENCED_MS, Clusters, Kind
 from tests.support.daemon import Beside, Daemon, Start

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from sidecar.demo.cache import cache_folder, filling
+from kafka_lab.cache import cache_folder, filling
 
 ROOT: Final = Path(__file__).parents[2]
 PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"

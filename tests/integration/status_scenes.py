@@ -8,8 +8,8 @@ from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
-from tests.api.build import FakeSidecar
-from tests.throttle.build import reading, whole
+from tests.sidecar.api.build import FakeSidecar
+from tests.sidecar.throttle.build import reading, whole
 
 GB = 10**9
 FACTORS = VolumeLimit(MinAvailableBytes(10 * GB), 300.0, 1.0)

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.topic_changes import create_topics
 from sidecar.kafka.topic_messages import NewTopic
 from sidecar.kafka.topic_results import Outcome

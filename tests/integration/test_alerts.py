@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest_asyncio
 
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 from tests.integration.prometheus import Prometheus, Result, prometheus
 from tests.support.daemon import FULL_BYTES, Start, settings
 from tests.support.waiting import seen

@@ -4,8 +4,8 @@ import asyncio
 import operator
 from functools import partial
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.cluster_messages import DescribeLogDirs, DescribeLogDirsRequestV5
 from tests.support.waiting import seen
 

@@ -18,12 +18,12 @@ from typing import Any, Final, Self
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
+from kafka_lab.admin import Admin
+from kafka_lab.broker_properties import CONTROLLER_ID
+from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
+from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.admin import Admin
-from sidecar.demo.broker_properties import CONTROLLER_ID
-from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.listeners import Listener
 from tests.support.clusters import FENCED_MS, PASSWORD
 from tests.support.factor_server import FactorServer
 from tests.support.java import Bean, beans

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.ports import Ports
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.ports import Ports
 from tests.docs.blocks import blocks, pages_with, run
 from tests.support.client_quotas import remove_quotas
 from tests.support.daemon import Start, settings

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.traffic import Traffic
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.traffic import Traffic
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses

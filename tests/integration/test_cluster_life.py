@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.folders import PREFIX, sweep
-from sidecar.demo.jars import DEFAULT_VERSION, jars
-from sidecar.demo.traffic import Traffic
+from kafka_lab.admin import Admin
+from kafka_lab.cache import cache_folder
+from kafka_lab.cluster import Cluster
+from kafka_lab.folders import PREFIX, sweep
+from kafka_lab.jars import DEFAULT_VERSION, jars
+from kafka_lab.traffic import Traffic
 from sidecar.errors import ClusterError
 from tests.support.clusters import Clusters, Kind
 from tests.support.java import bean, compiled
@@ -25,8 +25,8 @@ from tests.support.waiting import seen
 
 _CHILD = """
 import asyncio, os
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cache import cache_folder
+from kafka_lab.cluster import Cluster
 
 async def main():
     async with Cluster(environ=os.environ, brokers=1, volumes=2, volume_bytes=32 << 20):

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from kafka_lab.ports import Ports
 from sidecar import __version__
 from sidecar.cli.callback.jar import NAME, callback_jar
-from sidecar.demo.ports import Ports
 from tests.integration.container import REVISION, Image, built
 from tests.integration.debian import DEBIANS_PYTHON, debian, wheels
 from tests.support.background import bootstrap, running

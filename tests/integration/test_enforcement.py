@@ -12,12 +12,12 @@ from functools import partial
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from kafka_lab.admin import Admin
+from kafka_lab.callback import CALLBACK_PROPERTIES, asks_its_sidecar
+from kafka_lab.cluster import Cluster
+from kafka_lab.traffic import Traffic
+from kafka_lab.waiting import deadline
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.traffic import Traffic
-from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
 from sidecar.throttle.slope import TURN_S
 from tests.support.daemon import (

@@ -4,8 +4,8 @@ import asyncio
 
 from confluent_kafka import Consumer
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
 from tests.support.java_traffic import JavaTraffic
 from tests.support.waiting import seen
 

@@ -18,11 +18,11 @@ from typing import Final
 
 import pytest
 
-from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.tables.commits import MANIFEST, RECORDS
-from sidecar.pipeline.tables.schemas import GOLD_DISK_FORECAST, TABLES
-from tests.pipeline.build import rows_in
 from tests.support.kills import kill, seeded, session_of, sidecar, waited_for
+from tests.usage_pipeline.build import rows_in
+from usage_pipeline.sample import Sample, write_sample
+from usage_pipeline.tables.commits import MANIFEST, RECORDS
+from usage_pipeline.tables.schemas import GOLD_DISK_FORECAST, TABLES
 
 KILLS: Final = int(os.environ.get("RUN_KILLS", "3"))
 """How often a run is killed; each costs half a run, and the retry a whole one."""

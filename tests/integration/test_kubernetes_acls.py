@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.jars import jars, java
+from kafka_lab.admin import Admin
+from kafka_lab.cache import cache_folder
+from kafka_lab.jars import jars, java
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
 from sidecar.kafka.fed_brokers import fed_brokers

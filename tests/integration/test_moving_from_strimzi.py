@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.enforcement.contenders import PEER
+from kafka_lab.cache import cache_folder
+from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.settings import load
 from tests.docs.moving_from_strimzi import EXAMPLE, ROWS
-from tests.settings.support import STATIC
+from tests.sidecar.settings.support import STATIC
 
 BOOTSTRAP = f"{STATIC}kafka.admin.bootstrap.servers=localhost:9092\n"
 

@@ -20,16 +20,16 @@ from typing import Any, Final
 
 import pytest
 
-from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.tables.folder import Folder
-from sidecar.pipeline.tables.schemas import TABLES, Table
-from tests.kafka.servers import raw_server
-from tests.pipeline.build import rows_in
-from tests.pipeline.logs import lines, write
+from tests.sidecar.kafka.servers import raw_server
 from tests.support.command import Done
 from tests.support.gate import Gate
 from tests.support.kills import kill, seeded, session_of, sidecar, waited_for
 from tests.support.s3_server import KEY, RUN_S, SECRET, Server, s3_server
+from tests.usage_pipeline.build import rows_in
+from tests.usage_pipeline.logs import lines, write
+from usage_pipeline.sample import Sample, write_sample
+from usage_pipeline.tables.folder import Folder
+from usage_pipeline.tables.schemas import TABLES, Table
 
 KILLS: Final = max(1, int(os.environ.get("RUN_KILLS", "3")) // 2)
 """How often a run is killed at a random request: half as often as on a disk (test_killed_runs.py),

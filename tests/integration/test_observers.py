@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.ports import Ports
+from kafka_lab.cluster import Cluster
+from kafka_lab.ports import Ports
 from tests.support.daemon import FULL_BYTES, Daemon, Start, all_decide, settings
 from tests.support.waiting import seen
 

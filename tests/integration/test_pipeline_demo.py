@@ -1,4 +1,4 @@
-"""``pipeline demo``, whole: a real cluster, known traffic, and the pipeline over its own logs."""
+"""``demo-pipeline``, whole: a real cluster, known traffic, and the pipeline over its own logs."""
 
 import os
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.demo.tenant_traffic import CREATOR, QUICK, READER
-from sidecar.pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S
+from kafka_lab.tenant_traffic import CREATOR, QUICK, READER
+from usage_pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S
 
 _TOO_BUSY = "the machine is too busy"
 """A request came later than planned: not the traffic that can be compared."""
@@ -18,7 +18,7 @@ _TIMES = 3
 
 def demonstrated(folder: Path, times: int = _TIMES) -> str:
     """What it prints; again where the machine had something else to do."""
-    command = [sys.executable, "-m", "sidecar", "pipeline", "demo", "--quick"]
+    command = [sys.executable, "-m", "sidecar", "demo-pipeline", "--quick"]
     environ = {**os.environ, "COLUMNS": "160", "MASTER": "local[2]"}
     out = ["--out", str(folder / str(times))]
     done = subprocess.run(

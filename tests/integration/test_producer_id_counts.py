@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer
 
 from benchmarks.producer_ids.counts import Counts
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
 from sidecar.errors import ClusterError
 from tests.support.waiting import seen
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest_asyncio
 from confluent_kafka import Producer
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.traffic import Traffic
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.traffic import Traffic
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, set_levels
 from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.requestlog.line import Line, parse

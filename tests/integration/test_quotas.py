@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.users import acl_users, scram_users
 from sidecar.quotas.entities import DEFAULT, Entity

@@ -14,13 +14,13 @@ import pytest_asyncio
 from aiokafka.protocol.types import CompactArray, Int64
 from pydantic import SecretStr
 
+from kafka_lab.admin import Admin
+from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
+from kafka_lab.cluster import Cluster
+from kafka_lab.jars import DEFAULT_VERSION
+from kafka_lab.listeners import Listener
+from kafka_lab.traffic import Traffic
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.jars import DEFAULT_VERSION
-from sidecar.demo.listeners import Listener
-from sidecar.demo.traffic import Traffic
 from sidecar.kafka.broker_loggers import set_levels
 from sidecar.kafka.client.connection import dial
 from sidecar.kafka.client.messages import AdminRequest, message

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from kafka_lab.admin import Admin
+from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
+from kafka_lab.cluster import Cluster
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
-from sidecar.demo.cluster import Cluster
 from tests.support.factor_server import FactorServer
 from tests.support.java import bean
 from tests.support.lives import Course, JavaLives, Lives, faults, read

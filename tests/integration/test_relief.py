@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.traffic import Traffic
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.traffic import Traffic
 from tests.support.daemon import LIMIT_BYTES, Daemon, Start, settings
 from tests.support.kafka_tools import tools_path, type_in
 from tests.support.waiting import seen

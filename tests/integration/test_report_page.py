@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page
 
-from sidecar.pipeline.report import Row, report
 from tests.integration.chromium import assert_accessible
-from tests.pipeline.report.rows import NOW, forecast, usage
-from tests.pipeline.report.test_answers import recommended
-from tests.pipeline.report.test_document import FULL
+from tests.usage_pipeline.report.rows import NOW, forecast, usage
+from tests.usage_pipeline.report.test_answers import recommended
+from tests.usage_pipeline.report.test_document import FULL
+from usage_pipeline.report import Row, report
 
 PHONE = 375
 DESK = 1100

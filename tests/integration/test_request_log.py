@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.demo.admin import Admin
+from kafka_lab.admin import Admin
 from tests.support.command import Done, command
 from tests.support.daemon import Start, settings
 from tests.support.secured import SCRAM, SecureKafka, scram, tls
@@ -73,7 +73,7 @@ async def test_a_wrong_password_is_named_as_such(
 ) -> None:
     """``check`` and the daemon quote Kafka's refusal and name user and password's settings.
 
-    ``tests/kafka/test_mistakes_at_listeners.py`` has the other mistakes.
+    ``tests/sidecar/kafka/test_mistakes_at_listeners.py`` has the other mistakes.
     """
     environ = KINDS[kind](secure_kafka) | {PASSWORD: "wrong, with a backslash"}
     done = await command("check", environ=environ)

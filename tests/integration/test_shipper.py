@@ -17,11 +17,10 @@ import pytest
 import pytest_asyncio
 from confluent_kafka import Consumer, TopicPartition
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.traffic import Traffic
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.traffic import Traffic
 from sidecar.requestlog.line import Line, parse
-from tests.pipeline.logs import line
 from tests.support.clusters import SHIPPER
 from tests.support.daemon import FULL_BYTES, Start, settings
 from tests.support.maven import jars_of
@@ -29,6 +28,7 @@ from tests.support.request_logs import logged
 from tests.support.streams import counted, streamed
 from tests.support.tables import of_duckdb
 from tests.support.waiting import seen
+from tests.usage_pipeline.logs import line
 
 _CHECKOUT = Path(__file__).parents[2]
 _DEPLOY = _CHECKOUT / "deploy"

@@ -16,10 +16,10 @@ from typing import Final
 import pyspark
 import pytest
 
-from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.tables.schemas import TABLES, Table
-from tests.pipeline.build import rows_in
 from tests.support.waiting import seen
+from tests.usage_pipeline.build import rows_in
+from usage_pipeline.sample import Sample, write_sample
+from usage_pipeline.tables.schemas import TABLES, Table
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -151,7 +151,7 @@ import sys
 from pathlib import Path
 from typing import Final
 from pyspark import SparkContext
-from sidecar.pipeline.runtime.session import class_archive, session
+from usage_pipeline.runtime.session import class_archive, session
 
 session("local[1]", classes=class_archive(Path(sys.argv[1]), whole=True), log=Path("/dev/null"))
 print(Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text())
@@ -231,5 +231,5 @@ def test_workers_without_a_package_are_sent_what_they_need(
     for executors in cluster.executors():
         assert executors
         for executor in executors:
-            kernels = executor / "sidecar-packages" / "sidecar" / "pipeline" / "kernels"
+            kernels = executor / "sidecar-packages" / "usage_pipeline" / "kernels"
             assert [] != list(kernels.glob("__pycache__/*.nbc"))

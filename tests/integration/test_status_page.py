@@ -6,9 +6,9 @@ import pytest
 from playwright.async_api import Browser, Page
 from playwright.async_api import expect as expected
 
-from tests.api.build import TOKEN
 from tests.integration.chromium import SOON_MS, assert_accessible, opened
 from tests.integration.status_scenes import SCENES, Scene, normal, throttled
+from tests.sidecar.api.build import TOKEN
 
 DEADLINE_MS = 15_000
 """Of the page's longest question: the 10 s that it asks the sidecar to wait, and 5 s."""

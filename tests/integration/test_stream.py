@@ -16,17 +16,17 @@ import duckdb
 import msgspec
 import pytest
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
-from tests.pipeline.build import rows_in
-from tests.pipeline.logs import pack
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
 from tests.support.kills import seeded, session_of, sidecar, waited_for
 from tests.support.maven import jars_of
 from tests.support.shipping import Shipper, going_on
 from tests.support.streams import START_S, STARTS, counted, streamed
 from tests.support.tables import of_duckdb
+from tests.usage_pipeline.build import rows_in
+from tests.usage_pipeline.logs import pack
+from usage_pipeline.sample import Sample, write_sample
+from usage_pipeline.tables.schemas import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
 
 _POM = Path(__file__).parents[2] / "deploy/spark/kafka-connector/pom.xml"
 

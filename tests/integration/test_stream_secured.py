@@ -14,12 +14,12 @@ import pytest_asyncio
 import trustme
 from confluent_kafka import Producer
 
-from sidecar.demo.admin import Admin
-from tests.pipeline.logs import lines
+from kafka_lab.admin import Admin
 from tests.support.command import Done, command
 from tests.support.maven import jars_of
 from tests.support.secured import SecureKafka, pkcs8
 from tests.support.tables import of_duckdb
+from tests.usage_pipeline.logs import lines
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -178,8 +178,8 @@ async def test_what_is_wrong_is_said_in_a_line_and_in_time(
 
 PLAN = """
 import sys
-from sidecar.pipeline.runtime.session import session
-from sidecar.pipeline.streaming.kafka_source import REDACTED, TopicOptions, topic_messages
+from usage_pipeline.runtime.session import session
+from usage_pipeline.streaming.kafka_source import REDACTED, TopicOptions, topic_messages
 
 spark = session("local[1]", {"spark.jars": sys.argv[1], **REDACTED})
 login = 'x.ScramLoginModule required username="a" credential="hidden";'

@@ -10,7 +10,7 @@ from itertools import takewhile
 from statistics import median
 from time import monotonic
 
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.prediction import Charge
 from sidecar.quotas.request_time.request_percentage import percent

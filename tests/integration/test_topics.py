@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome, TopicResult

@@ -15,11 +15,11 @@ import pytest
 import pytest_asyncio
 from confluent_kafka import Producer
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.jars import DEFAULT_VERSION, jars, java
-from sidecar.demo.traffic import Traffic
+from kafka_lab.admin import Admin
+from kafka_lab.cache import cache_folder
+from kafka_lab.cluster import Cluster
+from kafka_lab.jars import DEFAULT_VERSION, jars, java
+from kafka_lab.traffic import Traffic
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.client.connection import dial
 from sidecar.kafka.client.security import load_security

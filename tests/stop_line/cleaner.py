@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.demo.waiting import until
+from kafka_lab.waiting import until
 
 LITTLE_BYTES: Final = 4_000_000
 """Beyond the tenth that ends a stop."""

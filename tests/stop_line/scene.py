@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from kafka_lab.admin import Admin
+from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
+from kafka_lab.cluster import Cluster
+from kafka_lab.scenario import INTERVAL, MINIMUM_INTERVAL
+from kafka_lab.sidecar_processes import start_sidecars
+from kafka_lab.traffic import Traffic
+from kafka_lab.waiting import deadline, until
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.scenario import INTERVAL, MINIMUM_INTERVAL
-from sidecar.demo.sidecar_processes import start_sidecars
-from sidecar.demo.traffic import Traffic
-from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.chaos.callbacks import CallbackWatch
 from tests.chaos.found import callback_errors, ended_tasks, tracebacks

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sidecar.demo.cluster import Cluster
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
 from sidecar.quotas.entities import ClientQuotas
 from sidecar.quotas.request_time.quota_plan import by_entity, removals

@@ -18,13 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from kafka_lab.admin import Admin
+from kafka_lab.callback import CALLBACK_PROPERTIES, asks_its_sidecar
+from kafka_lab.cluster import Cluster
+from kafka_lab.jars import DEFAULT_VERSION
+from kafka_lab.listeners import Listener
+from kafka_lab.waiting import POLL_S, deadline
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.jars import DEFAULT_VERSION
-from sidecar.demo.listeners import Listener
-from sidecar.demo.waiting import POLL_S, deadline
 from sidecar.errors import ClusterError
 
 VOLUME_BYTES: Final = 64 << 20

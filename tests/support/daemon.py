@@ -19,8 +19,8 @@ from typing import Protocol
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from sidecar.demo.isolation import Isolation
-from sidecar.demo.supervisor import Supervisor
+from kafka_lab.isolation import Isolation
+from kafka_lab.supervisor import Supervisor
 from tests.support.documents import Document, Documents, Metrics
 from tests.support.waiting import SEEN_S, seen
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from sidecar.demo.cache import cache_folder, filling
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.jars import jars, java
-from sidecar.demo.waiting import POLL_S, deadline
+from kafka_lab.cache import cache_folder, filling
+from kafka_lab.cluster import Cluster
+from kafka_lab.jars import jars, java
+from kafka_lab.waiting import POLL_S, deadline
 from sidecar.errors import ClusterError
 
 _CALLBACK: Final = Path(__file__).parents[2] / "deploy" / "quota-callback" / "src"

@@ -1,4 +1,4 @@
-"""Traffic by Kafka's own client, as ``sidecar.demo.traffic`` makes it with librdkafka.
+"""Traffic by Kafka's own client, as ``kafka_lab.traffic`` makes it with librdkafka.
 
 ``JavaTraffic`` runs ``Produce.java`` in a JVM of its own and reads what that says, ten times a
 second. Its times are this process's ``time.monotonic()``: on Linux both are the kernel's.
@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.jars import DEFAULT_VERSION, jars, java
-from sidecar.demo.series import Series
+from kafka_lab.cache import cache_folder
+from kafka_lab.jars import DEFAULT_VERSION, jars, java
+from kafka_lab.series import Series
 from sidecar.errors import ClusterError
 from tests.support.java import compiled
 

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.jars import jars, java
+from kafka_lab.cache import cache_folder
+from kafka_lab.cluster import Cluster
+from kafka_lab.jars import jars, java
 from tests.support.command import run
 from tests.support.maven import jars_of
 

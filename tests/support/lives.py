@@ -18,8 +18,8 @@ from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.jars import DEFAULT_VERSION, jars, java
+from kafka_lab.cache import cache_folder
+from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from sidecar.errors import ClusterError
 from tests.support.java import compiled
 

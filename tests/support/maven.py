@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from sidecar.demo.cache import cache_folder, filling
+from kafka_lab.cache import cache_folder, filling
 
 _DEADLINE_S = 300.0
 

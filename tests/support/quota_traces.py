@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
-from sidecar.demo.cache import cache_folder
-from sidecar.demo.jars import DEFAULT_VERSION, jars, java
+from kafka_lab.cache import cache_folder
+from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from sidecar.quotas.rate import QuotaWindow
 from tests.support.java import compiled
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sidecar.demo.broker_properties import CONTROLLER_ID
-from sidecar.demo.cluster import Cluster
+from kafka_lab.broker_properties import CONTROLLER_ID
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import set_levels
 from sidecar.requestlog.client_usage import Usage

@@ -13,7 +13,7 @@ from typing import Self
 
 from confluent_kafka import KafkaException, Producer
 
-from sidecar.demo.series import Series
+from kafka_lab.series import Series
 
 _FLUSH_S = 10.0
 _SAMPLE_S = 0.1

@@ -26,7 +26,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from deltalake import DeltaTable
 from pyarrow import fs
 
-from sidecar.demo.ports import Ports
+from kafka_lab.ports import Ports
 from tests.support.command import Done, command
 from tests.support.maven import jars_of
 from tests.support.waiting import listens, seen

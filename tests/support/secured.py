@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import load_pem_x509_certificate
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.cluster import Cluster
-from sidecar.demo.listeners import Listener, Tls
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener, Tls
 from tests.support.clusters import VOLUME_BYTES
 from tests.support.daemon import settings
 

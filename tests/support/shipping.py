@@ -13,7 +13,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 
-from sidecar.pipeline.sample import Sample, write_sample
+from usage_pipeline.sample import Sample, write_sample
 
 _FILE_LINES: Final = 40
 """Some 50 kB: of a stretch of less than 64 kB each line's time is known well enough to know a line

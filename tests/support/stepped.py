@@ -2,7 +2,7 @@
 
 Everything from the brokers' answers to the API, the metrics, the log and the state file is the
 daemon's own. The schedule of polls, the signals and the HTTP server are not here:
-``tests/daemon/test_daemon.py`` starts the daemon as a process.
+``tests/sidecar/daemon/test_daemon.py`` starts the daemon as a process.
 
 Example: ``await sidecar.poll(after_s=60.0)`` is the answer of /v1/throttle-factor after a poll that
 began a minute after the last one, and takes some milliseconds.
@@ -23,11 +23,11 @@ from sidecar.state import StateFile
 from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.schedule import Timing
-from tests.api.build import BEARER, FakeSidecar
+from tests.sidecar.api.build import BEARER, FakeSidecar
+from tests.sidecar.throttle.build import FakeClock
 from tests.support.background import bootstrap
 from tests.support.documents import Document, Documents, Metrics
 from tests.support.fake_broker import FakeCluster
-from tests.throttle.build import FakeClock
 
 MB = 1_000_000
 LIMIT_BYTES = 40 * MB

@@ -19,9 +19,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import NewTopic as LibrdkafkasTopic
 
-from sidecar.demo.admin import Admin
-from sidecar.demo.broker_properties import CONTROLLER_ID
-from sidecar.demo.cluster import Cluster
+from kafka_lab.admin import Admin
+from kafka_lab.broker_properties import CONTROLLER_ID
+from kafka_lab.cluster import Cluster
 from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey

@@ -17,12 +17,12 @@ from sidecar.cli.quotas.output import (
     echo_json,
     print_changes,
     print_warnings,
-    quota_documents,
 )
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import Planned, planned
 from sidecar.quotas.commands import kafka_configs, number
 from sidecar.quotas.entities import DEFAULT
+from sidecar.quotas.quota_file import quota_documents
 from sidecar.quotas.request_time.quota_plan import TenantKind
 
 _NOWHERE: Final = "HOST:PORT"

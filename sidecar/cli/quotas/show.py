@@ -8,7 +8,8 @@ import asyncio
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
-from sidecar.cli.quotas.output import echo_json, in_order, print_quotas, quota_documents
+from sidecar.cli.quotas.output import echo_json, in_order, print_quotas
+from sidecar.quotas.quota_file import quota_documents
 from sidecar.request_time.cluster_state import read_quotas
 
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sidecar.cli.quotas.capacity import warnings as capacity_warnings
-from sidecar.cli.quotas.output import PlanFile, read_plan_file
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import planned_beside
 from sidecar.errors import BrokersError
 from sidecar.quotas.producer_ids.throttle_signature import without_signed
+from sidecar.quotas.quota_file import PlanFile, read_plan_file
 from sidecar.quotas.request_time.plan_review import QuotasFromFile, review_quotas
 from sidecar.quotas.request_time.quota_plan import Change, TenantKind, changes, removals
 from sidecar.quotas.request_time.thread_capacity import smallest

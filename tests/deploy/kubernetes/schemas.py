@@ -17,7 +17,7 @@ import jsonschema
 import kubernetes_validate
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
-from sidecar.demo.jars import java
+from kafka_lab.jars import java
 from tests.deploy.kubernetes.rendered import Resource
 from tests.support.maven import jars_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
-from sidecar.demo.callback import CALLBACK_PROPERTIES
+from kafka_lab.callback import CALLBACK_PROPERTIES
 from tests.deploy.kubernetes.rendered import (
     KUBERNETES,
     Resource,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
+from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.demo.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES
 from tests.deploy.kubernetes.rendered import (
     KUBERNETES,
     ROOT,

@@ -57,14 +57,12 @@ def needed(names: Iterable[str]) -> set[str]:
 
 
 def test_all_that_the_pipeline_needs_is_asked_for(packed: tuple[Path, str]) -> None:
-    """It is the extra's packages and all that these need, each with its hashes."""
+    """It is the pipeline's packages and all that these need, each with its hashes."""
     asked = re.findall(r"^([a-z0-9-]+)==.*?(?=^[a-z]|\Z)", packed[1], re.MULTILINE | re.DOTALL)
-    reported = map(Requirement, distribution("throttle-sidecar").requires or ())
-    extra = {
-        each.name for each in reported if each.marker and 'extra == "pipeline"' in str(each.marker)
-    }
+    reported = map(Requirement, distribution("throttle-sidecar-pipeline").requires or ())
+    own = {each.name for each in reported} - {"throttle-sidecar"}
     assert CLUSTERS & set(asked) == set()
-    assert needed({*asked, *(extra - CLUSTERS)}) == set(asked)
+    assert needed({*asked, *(own - CLUSTERS)}) == set(asked)
     pins = re.split(r"^(?=[a-z])", packed[1], flags=re.MULTILINE)[1:]
     assert [] == [pin for pin in pins if "--hash=sha256:" not in pin]
 
@@ -73,8 +71,8 @@ def test_the_archive_has_packages_by_name(packed: tuple[Path, str]) -> None:
     """It has this project's too, no "./", which Spark refuses, and no compiled code."""
     with tarfile.open(packed[0]) as archive:
         names = archive.getnames()
-    assert {"numba", "sidecar"} == {name.partition("/")[0] for name in names}
-    assert {"numba/nb.py", "sidecar/pipeline/batch/job.py"} <= set(names)
+    assert {"numba", "sidecar", "usage_pipeline"} == {name.partition("/")[0] for name in names}
+    assert {"numba/nb.py", "usage_pipeline/batch/job.py"} <= set(names)
     assert [] == [name for name in names if "__pycache__" in name]
 
 

@@ -127,4 +127,6 @@ def test_the_image_has_what_is_started(manifest: Any) -> None:
     ]
     user = template["driver"]["podSecurityContext"]["fsGroup"]
     assert re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE) == [str(user)]
-    assert f'"pyspark=={template["sparkVersion"]}"' in (ROOT / "pyproject.toml").read_text("utf-8")
+    assert f'"pyspark=={template["sparkVersion"]}"' in (
+        ROOT / "usage_pipeline/pyproject.toml"
+    ).read_text("utf-8")

@@ -1,0 +1,115 @@
+"""``throttle-sidecar demo``: a real Kafka cluster, and the factor falling and rising on it.
+
+Exit code 0 only if every step was really seen, 1 otherwise.
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kafka_lab.versions import DEFAULT_VERSION, KNOWN_VERSIONS
+from sidecar.errors import ClusterError
+
+_START_TIMEOUT_S: Final = 900.0
+"""The first start downloads 44 MB of jars."""
+
+_EXAMPLES = """\b
+Examples:
+  throttle-sidecar demo
+  throttle-sidecar demo --kafka-version 3.9.1
+  throttle-sidecar demo --keep
+"""
+
+
+def _known(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """What the shell offers; any other version is accepted too."""
+    return [version for version in KNOWN_VERSIONS if version.startswith(begun)]
+
+
+@click.command("demo", epilog=_EXAMPLES)
+@click.option(
+    "--kafka-version",
+    default=DEFAULT_VERSION,
+    show_default=True,
+    shell_complete=_known,
+    help=f"The brokers' version; known to work: {', '.join(KNOWN_VERSIONS)}.",
+)
+@click.option("--keep", is_flag=True, help="Leave the cluster running afterwards, until Ctrl-C.")
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("throttle-sidecar-demo.svg"),
+    show_default=True,
+    help="Where the picture is written.",
+)
+@click.option(
+    "--callback-jar",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The quota callback's jar; by default the one that came with this program.",
+)
+def command(kafka_version: str, keep: bool, svg: Path, callback_jar: Path | None) -> None:
+    """Start a real Kafka cluster with sidecars and show brokers obey the factor.
+
+    Three brokers with small volumes and the quota callback, and a sidecar beside each; producers at
+    full speed fill a volume until the factor is 0.0 everywhere and every producer is throttled;
+    retention frees the space, and throughput comes back. Then again with the scope of volumes: only
+    the tenant that fills the volume is throttled. Needs a JDK (17 or 21), and Maven for the first
+    download of Kafka's jars. Only the picture stays.
+    """
+    sys.exit(asyncio.run(_run(kafka_version, keep=keep, svg=svg, callback_jar=callback_jar)))
+
+
+async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path | None) -> int:
+    # Here and not above, so that --help needs none of it.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415
+
+    from kafka_lab import callback  # noqa: PLC0415
+    from kafka_lab.cluster import Cluster  # noqa: PLC0415
+    from kafka_lab.scenario import Scenario, play  # noqa: PLC0415
+    from kafka_lab.screen import addresses, draw, picture, summary  # noqa: PLC0415
+    from sidecar.cli.callback.jar import callback_jar as found  # noqa: PLC0415
+
+    jar = found(callback_jar)
+    console = Console()
+    scenario = Scenario()
+    cluster = Cluster(
+        environ=os.environ,
+        version=kafka_version,
+        brokers=3,
+        volumes=2,
+        volume_bytes=192 << 20,
+        broker_jars=[jar],
+        properties={**callback.CALLBACK_PROPERTIES, **callback.REFUSING_PROPERTIES},
+        properties_of=callback.asks_its_sidecar,
+    )
+    async with AsyncExitStack() as stack:
+        live = Live(get_renderable=lambda: draw(scenario), console=console, refresh_per_second=10)
+        try:
+            with live:
+                title = f"Kafka {kafka_version}: three brokers ready (the first time: downloaded)"
+                async with scenario.step(title, timeout_s=_START_TIMEOUT_S):
+                    await stack.enter_async_context(cluster)
+                try:
+                    await play(scenario, cluster)
+                except ClusterError as error:
+                    scenario.notes.append(str(error))
+        finally:
+            if not console.is_terminal:
+                # What is drawn last is without its line feed there.
+                console.print()
+        console.print(summary(scenario))
+        if scenario.loads:
+            await asyncio.to_thread(svg.write_text, picture(scenario), encoding="utf-8")
+            console.print(f"Picture: {svg}")
+        for note in scenario.notes:
+            console.print(f"Note: {note}")
+        if keep and scenario.sidecars:
+            console.print(addresses(scenario, cluster.bootstrap), markup=False, soft_wrap=True)
+            await asyncio.Event().wait()
+    return 0 if scenario.complete else 1

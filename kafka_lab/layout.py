@@ -1,0 +1,108 @@
+"""Where everything of a cluster lies, made and formatted: folders, volumes, ports, properties.
+
+Example, in the cluster's folder: ``broker-0/volume-1`` is a mount, ``kafka-logs`` in it the log
+dir, ``broker-0/metadata`` the metadata log, off the volumes, and ``broker-0.log`` the log file.
+"""
+
+import base64
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_lab.broker_properties import (
+    CONTROLLER_ID,
+    Endpoint,
+    broker_properties,
+    controller_properties,
+    controller_too,
+    meta_properties,
+)
+from kafka_lab.listeners import Listener, listener_properties
+from kafka_lab.nodes import Broker, VolumeDir
+from kafka_lab.ports import Ports
+from kafka_lab.supervisor import Supervisor
+
+PLAIN = "PLAIN"
+"""The listener that every broker has, for the brokers themselves and the demo's helpers."""
+
+_DIRECTORY_IDS_SINCE = (3, 7)
+_META = "meta.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Makes the places of one cluster."""
+
+    folder: Path
+    supervisor: Supervisor
+    ports: Ports
+    cluster_id: str
+    version: tuple[int, ...]
+    has_mounts: bool
+    listeners: tuple[Listener, ...]
+    controller_port: int
+
+    def controller(self, formatted: Path) -> dict[str, str]:
+        """Lay out the controller on a copy of a formatted log dir; its own properties."""
+        log_dir = self.folder / "controller"
+        shutil.copytree(formatted, log_dir)
+        (log_dir / _META).write_text(self._meta(CONTROLLER_ID))
+        return controller_properties(self.controller_port, str(log_dir))
+
+    async def broker(
+        self, broker_id: int, volumes: int, volume_bytes: int, formatted: Path | None = None
+    ) -> Broker:
+        """Lay out a broker; ``formatted`` is a controller's log dir, for one in combined mode."""
+        home = self.folder / f"broker-{broker_id}"
+        home.mkdir()
+        if formatted is not None:
+            shutil.copytree(formatted, home / "metadata")
+        found = []
+        for index in range(volumes):
+            mount = str(home / f"volume-{index}")
+            if self.has_mounts:
+                await self.supervisor.ask("mount", path=mount, bytes=volume_bytes)
+            found.append(VolumeDir(f"{mount}/kafka-logs", mount, volume_bytes))
+        for log_dir in (*(volume.path for volume in found), f"{home}/metadata"):
+            # What the storage tool does for a broker's log dir, without a second of Java.
+            await self.supervisor.ask("put", path=f"{log_dir}/{_META}", text=self._meta(broker_id))
+        names = (PLAIN, *(listener.name for listener in self.listeners))
+        addresses = {name: f"127.0.0.1:{self.ports.reserve()}" for name in names}
+        return Broker(
+            id=broker_id,
+            address=addresses[PLAIN],
+            volumes=tuple(found),
+            home=home,
+            log=self.folder / f"broker-{broker_id}.log",
+            pid=0,
+            addresses=addresses,
+            sidecar_port=self.ports.reserve(),
+        )
+
+    def properties(self, broker: Broker, brokers: int, *, combined: bool) -> dict[str, str]:
+        """The server.properties of a broker, one of ``brokers``; combined: the controller too."""
+        protocols = {PLAIN: "PLAINTEXT"} | {each.name: each.protocol for each in self.listeners}
+        properties = broker_properties(
+            broker.id,
+            endpoints=[
+                Endpoint(name, protocols[name], int(address.rpartition(":")[2]))
+                for name, address in broker.addresses.items()
+            ],
+            log_dirs=[volume.path for volume in broker.volumes],
+            metadata_log_dir=str(broker.home / "metadata"),
+            controller_port=self.controller_port,
+            brokers=brokers,
+        )
+        for listener in self.listeners:
+            properties |= listener_properties(listener)
+        return controller_too(properties, self.controller_port) if combined else properties
+
+    def _meta(self, node_id: int) -> str:
+        directory_id = random_id() if self.version >= _DIRECTORY_IDS_SINCE else None
+        return meta_properties(self.cluster_id, node_id, directory_id)
+
+
+def random_id() -> str:
+    """A random id in Kafka's form: 16 bytes in URL-safe base64."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -1,0 +1,145 @@
+"""One broker of a running cluster: its files, its process, and what can be done to both."""
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kafka_lab.admin import Admin
+from kafka_lab.broker_properties import render
+from kafka_lab.nodes import Broker
+from kafka_lab.processes import Processes
+from kafka_lab.waiting import deadline, until
+
+_REQUEST_S = 1.0
+
+
+class Member:
+    """One broker, running or not.
+
+    Attributes:
+        broker: its values; replaced at each start, with the new pid.
+        is_paused: whether SIGSTOP has stopped it.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        properties: Mapping[str, str],
+        processes: Processes,
+    ) -> None:
+        """Nothing is started yet."""
+        self.broker = broker
+        self.is_paused = False
+        self._name = f"broker {broker.id}"
+        self._base = dict(properties)
+        self._more: Mapping[str, str] = {}
+        self._more_jars: tuple[Path, ...] = ()
+        self._processes = processes
+        self._failed: set[int] = set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives, paused or not."""
+        return self._processes.is_running(self._name)
+
+    def configure(self, more: Mapping[str, str], more_jars: Sequence[Path]) -> None:
+        """Set the properties and jars that it has besides its own, from its next start on."""
+        self._more, self._more_jars = dict(more), tuple(more_jars)
+
+    async def spawn(self) -> None:
+        """Start the process; the caller waits for it."""
+        broker = self.broker
+        file = broker.home / "server.properties"
+        file.write_text(render({**self._base, **self._more}))
+        # What an earlier run logged must not pass for news.
+        if broker.log.exists():
+            broker.log.rename(broker.log.with_suffix(f".{broker.pid}.log"))
+        pid = await self._processes.start(
+            self._name, [str(file)], broker.log, more_jars=self._more_jars
+        )
+        self.broker = replace(broker, pid=pid)
+
+    async def wait_started(self) -> None:
+        """Until it says that it is up and unfenced.
+
+        Raises:
+            ClusterError: it ended instead; with the last lines of its log.
+        """
+        await self._processes.wait_started(self._name)
+
+    async def wait_sees(self, holds: Callable[[frozenset[int]], bool]) -> None:
+        """Until this holds of the brokers active in its eyes; the caller has the deadline."""
+        async with Admin(self.broker.address, timeout_s=_REQUEST_S) as admin:
+            await admin.wait_active(holds)
+
+    async def start(self, timeout_s: float) -> None:
+        """Start it; returns when it is up and unfenced."""
+        async with deadline(timeout_s, f"{self._name} was not ready"):
+            await self.spawn()
+            await self.wait_started()
+
+    async def end(self, signal: signal.Signals, timeout_s: float) -> None:
+        """Send a signal that ends the process, and wait for its end."""
+        await self._processes.signal(self._name, signal)
+        async with deadline(timeout_s, f"{self._name} did not end"):
+            await self._processes.wait_ended(self._name)
+        self.is_paused = False
+
+    async def pause(self) -> None:
+        """Stop the process (SIGSTOP)."""
+        await self._processes.signal(self._name, signal.SIGSTOP)
+        self.is_paused = True
+
+    async def resume(self) -> None:
+        """Resume the process (SIGCONT)."""
+        await self._processes.signal(self._name, signal.SIGCONT)
+        self.is_paused = False
+
+    async def fail_log_dir(self, index: int, timeout_s: float) -> None:
+        """Put a file in the log dir's place; returns when the broker has taken it offline."""
+        path = self.broker.volumes[index].path
+        request = self._processes.supervisor.ask
+        said = self._offline_count(path)
+        await request("rename", path=path, to=f"{path}.failed")
+        self._failed.add(index)
+        await request("put", path=path, text="A failed disk.\n")
+        async with deadline(timeout_s, f"{self._name} did not take {path} offline"):
+            await until(lambda: not self.is_running or self._offline_count(path) > said)
+
+    async def restore_log_dir(self, index: int, timeout_s: float) -> None:
+        """Put the log dir back and restart the broker."""
+        path = self.broker.volumes[index].path
+        request = self._processes.supervisor.ask
+        if self.is_running:
+            await self.end(signal.SIGTERM, timeout_s)
+        await request("remove", path=path)
+        await request("rename", path=f"{path}.failed", to=path)
+        self._failed.discard(index)
+        await self.start(timeout_s)
+
+    async def occupy(self, index: int, size_bytes: int) -> None:
+        """Take so many bytes of a volume, in a file beside the log dir."""
+        ballast = f"{self.broker.volumes[index].mount}/ballast"
+        await self._processes.supervisor.ask("occupy", path=ballast, bytes=size_bytes)
+
+    async def usage(self, index: int) -> tuple[int, int]:
+        """Total and available bytes of a volume."""
+        mount = self.broker.volumes[index].mount
+        total, available = await self._processes.supervisor.ask("usage", path=mount)
+        return total, available
+
+    async def heal(self, timeout_s: float) -> None:
+        """Undo all of the above, with a restart only where that needs one."""
+        if self.is_paused:
+            await self.resume()
+        for index in range(len(self.broker.volumes)):
+            await self.occupy(index, 0)
+        for index in sorted(self._failed):
+            await self.restore_log_dir(index, timeout_s)
+        if not self.is_running:
+            await self.start(timeout_s)
+
+    def _offline_count(self, path: str) -> int:
+        # "Stopping serving replicas in dir": the same words in every version since 1.0.
+        return self.broker.log.read_bytes().count(f"serving replicas in dir {path}".encode())

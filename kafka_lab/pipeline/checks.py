@@ -1,0 +1,140 @@
+"""What ``demo-pipeline`` checks: the pipeline's tables beside what clients and brokers said.
+
+Pure: values in, checks out. A broker writes a line's time after it has made its JSON, so a replay
+may take a request up to 50 ms later than the broker did; of a rate that falls, that is a shorter
+wait by about as much.
+
+Example: alice's clients counted 6 requests of 18,001,457 bytes and gold_usage_1s has 6 of
+18,000,732: the requests are equal, the bytes within 1 %.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from usage_pipeline.cli.summary import counted
+
+Client = tuple[str, str, str]
+"""Quota type, user and client-id."""
+
+_CLOCK_MS: Final = 50
+_NEAR: Final = 0.05
+_OTHER_TIMES_MS: Final = 500
+"""How much earlier or later a request may come when the same traffic is sent again, and its wait be
+longer or shorter: on a busy machine 2.27 s were reported where 2.56 s had been predicted."""
+_BYTES: Final = 0.01
+_MOST: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What a client sent or received."""
+
+    requests: int
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A request's wait.
+
+    Attributes:
+        logged_throttle_ms: by the broker.
+        predicted_ms: by the replay.
+    """
+
+    logged_throttle_ms: int
+    predicted_ms: int
+
+    @property
+    def is_near(self) -> bool:
+        """Both throttled or both not, and within 5 % or what the clock may be off."""
+        if (self.logged_throttle_ms > 0) != (self.predicted_ms > 0):
+            return max(self.logged_throttle_ms, self.predicted_ms) <= _CLOCK_MS
+        return abs(self.logged_throttle_ms - self.predicted_ms) <= max(
+            _CLOCK_MS, _NEAR * self.logged_throttle_ms
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Those of an entity in a round."""
+
+    throttled: int
+    total_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that has to hold."""
+
+    title: str
+    expected: str
+    seen: str
+    holds: bool
+
+
+def usage_checks(sent: Mapping[Client, Amount], usage: Mapping[Client, Amount]) -> list[Check]:
+    """Requests exactly and bytes within 1 %, for each client."""
+    checks = []
+    for client, its in sent.items():
+        seen = usage.get(client, Amount(0, 0.0))
+        near = abs(seen.bytes - its.bytes) <= _BYTES * its.bytes
+        checks.append(
+            Check(
+                f"{client[0]} usage of {client[1]}/{client[2]}",
+                _amount(its),
+                _amount(seen),
+                near and seen.requests == its.requests,
+            )
+        )
+    return checks
+
+
+def replay_checks(waits: Sequence[Wait]) -> list[Check]:
+    """95 % of the throttled requests, and the total within 5 %."""
+    throttled = [wait for wait in waits if wait.logged_throttle_ms or wait.predicted_ms]
+    near = sum(wait.is_near for wait in throttled)
+    logged_throttle_ms = sum(wait.logged_throttle_ms for wait in throttled)
+    predicted_ms = sum(wait.predicted_ms for wait in throttled)
+    return [
+        Check(
+            "requests that were throttled, each with its wait",
+            f"{sum(wait.logged_throttle_ms > 0 for wait in throttled)} of {len(waits)}",
+            f"{near} of {len(throttled)} alike",
+            bool(throttled) and near >= _MOST * len(throttled),
+        ),
+        Check(
+            "all waits together",
+            _seconds(logged_throttle_ms),
+            _seconds(predicted_ms),
+            abs(predicted_ms - logged_throttle_ms) <= _NEAR * logged_throttle_ms,
+        ),
+    ]
+
+
+def doubled_checks(replayed: Mapping[str, Waits], by_brokers: Mapping[str, Waits]) -> list[Check]:
+    """What the replay said of doubled quotas, and what brokers did with them; by entity."""
+    none = Waits(0, 0)
+    checks = []
+    for entity in sorted(replayed.keys() | by_brokers.keys()):
+        expected, seen = by_brokers.get(entity, none), replayed.get(entity, none)
+        most_ms = max(_NEAR * expected.total_ms, _OTHER_TIMES_MS * expected.throttled)
+        checks.append(
+            Check(
+                f"doubled quota of {entity}",
+                f"{expected.throttled} throttled, {_seconds(expected.total_ms)}",
+                f"{seen.throttled} throttled, {_seconds(seen.total_ms)}",
+                expected.throttled == seen.throttled
+                and abs(expected.total_ms - seen.total_ms) <= most_ms,
+            )
+        )
+    return checks
+
+
+def _amount(amount: Amount) -> str:
+    return f"{counted(amount.requests, 'request')}, {amount.bytes:,.0f} bytes"
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:.2f} s"

@@ -1,0 +1,141 @@
+"""The real cluster of ``demo-pipeline``: known traffic under known quotas, twice, and what it logs.
+
+The second round is the same traffic under doubled quotas, begun when every window is empty and
+every bucket full again. Each round leaves a folder: the nodes' request logs of it, as
+``broker-0.log`` and so on, and ``quotas.json``, as ``throttle-sidecar quotas show --json`` has it.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from kafka_lab.broker_properties import CONTROLLER_ID
+from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener
+from kafka_lab.rounds import Ledger, place, send_round
+from kafka_lab.tenant_traffic import QUOTAS, USERS, Plan
+from sidecar.errors import ClusterError
+from sidecar.kafka.broker_configs import describe_broker_configs
+from sidecar.kafka.broker_loggers import set_levels
+from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.quotas.quota_file import quota_documents
+from sidecar.requestlog.line import LOGGER
+from sidecar.settings import KafkaAdmin
+from sidecar.settings.convert import addresses
+from sidecar.volumes import Failure
+
+LISTENER: Final = "TENANTS"
+
+_SETTLE_S: Final = 2.0
+"""Until every node's quota managers have what was set, and every line is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round left."""
+
+    ledger: Ledger
+    folder: Path
+    began: datetime
+
+
+def cluster_of(environ: Mapping[str, str], version: str) -> Cluster:
+    """The cluster, not started: three brokers whose volumes are large enough."""
+    return Cluster(
+        environ=environ,
+        version=version,
+        volumes=1,
+        volume_bytes=512 << 20,
+        listeners=[Listener(LISTENER, "SASL_PLAINTEXT", "PLAIN", USERS)],
+    )
+
+
+async def record(
+    cluster: Cluster, plan: Plan, folder: Path, report: Callable[[str], None]
+) -> list[Round]:
+    """Sends both rounds and stores what was logged.
+
+    Raises:
+        ClusterError: the cluster or a client did not do as it should.
+    """
+    await place(cluster.bootstrap, plan)
+    await _log_requests(cluster, "DEBUG")
+    rounds = []
+    for number, name in enumerate(("first", "second")):
+        if number:
+            report("the windows empty and the buckets fill")
+            await _set_quotas(cluster, factor=2.0)
+            await asyncio.sleep(plan.drain_s)
+        else:
+            await _set_quotas(cluster, factor=1.0)
+            await asyncio.sleep(_SETTLE_S)
+        marks = {file: file.stat().st_size for file in _logs(cluster).values()}
+        began = datetime.now(UTC)
+        under = "under doubled quotas" if number else f"{plan.round_s:g} s of it"
+        report(f"the tenants' traffic, {under}")
+        ledger = await send_round(cluster.bootstrap_of(LISTENER), plan, number)
+        await asyncio.sleep(_SETTLE_S)
+        rounds.append(Round(ledger, folder / name, began))
+        await asyncio.to_thread(_keep, _logs(cluster), marks, folder / name)
+        await _snapshot(cluster, folder / name / "quotas.json")
+    await _log_requests(cluster, "WARN")
+    return rounds
+
+
+def _logs(cluster: Cluster) -> dict[int, Path]:
+    if cluster.folder is None:
+        raise ClusterError("the cluster is not up")
+    logs = {broker.id: Path(f"{broker.log}.requests") for broker in cluster.brokers.values()}
+    return logs | {CONTROLLER_ID: cluster.folder / "controller.log.requests"}
+
+
+def _keep(logs: Mapping[int, Path], marks: Mapping[Path, int], folder: Path) -> None:
+    """What was logged since, of whole lines."""
+    (folder / "logs").mkdir(parents=True)
+    for node_id, file in logs.items():
+        since = file.read_bytes()[marks[file] :]
+        (folder / "logs" / f"broker-{node_id}.log").write_bytes(since)
+
+
+async def _set_quotas(cluster: Cluster, factor: float) -> None:
+    quotas = [
+        (dict(entity), {key: limit * factor for key, limit in limits.items()})
+        for entity, limits in QUOTAS.items()
+    ]
+    failure = await alter_client_quotas(_admin(cluster.bootstrap), quotas)
+    if failure is not None:
+        raise ClusterError(f"the quotas can't be set: {failure.message}")
+
+
+async def _snapshot(cluster: Cluster, file: Path) -> None:
+    quotas = await describe_client_quotas(_admin(cluster.bootstrap))
+    if isinstance(quotas, Failure):
+        raise ClusterError(f"the quotas can't be read: {quotas.message}")
+    document = {"quotas": quota_documents(quotas)}
+    await asyncio.to_thread(file.write_text, json.dumps(document, indent=2))
+
+
+async def _log_requests(cluster: Cluster, level: str) -> None:
+    brokers = _admin(cluster.bootstrap)
+    _must(await set_levels(brokers, dict.fromkeys(cluster.brokers, level), LOGGER))
+    configs = await describe_broker_configs(brokers, [0], ["controller.quorum.voters"])
+    voters = None if isinstance(configs, Failure) or isinstance(configs[0], Failure) else configs[0]
+    for voter in ((voters or {}).get("controller.quorum.voters") or "").split(","):
+        node_id, _, address = voter.partition("@")
+        levels = {int(node_id): level}
+        _must(await set_levels(_admin(address), levels, LOGGER, nodes="controllers"))
+
+
+def _must(levels: Mapping[int, object] | Failure) -> None:
+    failures = [levels] if isinstance(levels, Failure) else levels.values()
+    for failure in failures:
+        if isinstance(failure, Failure):
+            raise ClusterError(f"the request log can't be turned on or off: {failure.message}")
+
+
+def _admin(bootstrap: str) -> KafkaAdmin:
+    return KafkaAdmin(bootstrap_servers=addresses(bootstrap))

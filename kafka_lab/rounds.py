@@ -1,0 +1,218 @@
+"""The known tenants' traffic on a real cluster, and what their clients count of it.
+
+Example: after ``await send_round(bootstrap, FULL, 0)`` the ledger says that carol's "batch" sent 3
+requests of 12,000,723 bytes together, and had to wait for 3.334 s at most.
+"""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kafka_lab.admin import Admin
+from kafka_lab.tenant_traffic import (
+    CREATED_PARTITIONS,
+    CREATOR,
+    READER,
+    USERS,
+    Plan,
+    Send,
+    Tenant,
+)
+from kafka_lab.traffic import ThrottleEvent
+from sidecar.errors import ClusterError
+
+_STATS_MS: Final = 200
+_DEADLINE_S: Final = 60.0
+_MOST_BYTES: Final = 8_000_000
+_LATEST_S: Final = 0.3
+"""A request that comes later than this is not the traffic that was planned: 0.4 s later the last of
+a burst is in the next second of Kafka's window, and waits for half a second longer."""
+
+
+@dataclass(slots=True)
+class Sent:
+    """What a client itself counts of one round, by librdkafka's statistics.
+
+    Attributes:
+        requests: PRODUCE or FETCH requests that it sent.
+        bytes: that it sent for PRODUCE or received for FETCH, with its other requests: its
+            greeting takes some 200 bytes.
+        longest_wait_s: the longest throttle time from a broker, seconds.
+        late_s: how much later than planned its latest request was.
+    """
+
+    requests: int = 0
+    bytes: int = 0
+    longest_wait_s: float = 0.0
+    late_s: float = 0.0
+
+    def __add__(self, other: "Sent") -> "Sent":
+        return Sent(
+            self.requests + other.requests,
+            self.bytes + other.bytes,
+            max(self.longest_wait_s, other.longest_wait_s),
+            max(self.late_s, other.late_s),
+        )
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was sent in a round, by (user, client-id), and how many partitions were created."""
+
+    produced: dict[tuple[str, str], Sent] = field(default_factory=dict)
+    fetched: dict[tuple[str, str], Sent] = field(default_factory=dict)
+    created: int = 0
+
+
+async def place(bootstrap: str, plan: Plan) -> None:
+    """Creates the tenants' topics, each on its broker."""
+    async with Admin(bootstrap) as admin:
+        for tenant in plan.senders:
+            config = {"max.message.bytes": str(_MOST_BYTES * 2)}
+            await admin.create_topic(tenant.topic, assignment=[[tenant.broker]], config=config)
+
+
+async def send_round(bootstrap: str, plan: Plan, number: int) -> Ledger:
+    """Sends everything once.
+
+    Raises:
+        ClusterError: a record was not acknowledged, or a wait reached into the next request.
+    """
+    ledger = Ledger()
+    begin = time.monotonic() + 1.0
+    lines = [(tenant, sends) for tenant in plan.senders for sends in tenant.connections]
+    with ThreadPoolExecutor(len(lines) + 2, "tenant") as pool:
+        loop = asyncio.get_running_loop()
+        producing = [
+            loop.run_in_executor(pool, _produce, bootstrap, tenant, sends, begin)
+            for tenant, sends in lines
+        ]
+        fetching = loop.run_in_executor(pool, _fetch, bootstrap, plan)
+        ledger.created = await _create(bootstrap, plan, number, begin)
+        for (tenant, _), sent in zip(lines, await asyncio.gather(*producing), strict=True):
+            who = (tenant.user, tenant.client_id)
+            ledger.produced[who] = ledger.produced.get(who, Sent()) + sent
+        ledger.fetched[READER.user, READER.client_id] = await fetching
+    late = max(sent.late_s for sent in ledger.produced.values())
+    if late > _LATEST_S:
+        raise ClusterError(f"a tenant's request came {late:.2f} s late: the machine is too busy")
+    return ledger
+
+
+def _client(bootstrap: str, user: str, client_id: str, counted: "_Counted") -> dict[str, Any]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "client.id": client_id,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": USERS[user],
+        "statistics.interval.ms": _STATS_MS,
+        "stats_cb": counted.stats,
+        # Notices: at its end a client may say how many of its own events it drops.
+        "log_level": 5,
+    }
+
+
+class _Counted:
+    """What librdkafka's statistics say, as they come."""
+
+    def __init__(self, api: str, bytes_key: str) -> None:
+        self.sent = Sent()
+        self.updated = threading.Event()
+        self._api = api
+        self._bytes_key = bytes_key
+
+    def stats(self, text: str) -> None:
+        brokers = json.loads(text)["brokers"].values()
+        self.sent.requests = sum(broker.get("req", {}).get(self._api, 0) for broker in brokers)
+        self.sent.bytes = sum(broker[self._bytes_key] for broker in brokers)
+        self.updated.set()
+
+    def throttle(self, event: ThrottleEvent) -> None:
+        self.sent.longest_wait_s = max(self.sent.longest_wait_s, event.throttle_time)
+
+
+def _produce(bootstrap: str, tenant: Tenant, sends: Iterable[Send], begin: float) -> Sent:
+    """One connection's requests, each when it is due."""
+    counted = _Counted("Produce", "txbytes")
+    producer = Producer(
+        _client(bootstrap, tenant.user, tenant.client_id, counted)
+        | {
+            "acks": 1,
+            "linger.ms": 0,
+            "message.max.bytes": _MOST_BYTES,
+            "throttle_cb": counted.throttle,
+            "message.send.max.retries": 0,
+        }
+    )
+    for send in sends:
+        due = begin + send.at_s
+        while (left_s := due - time.monotonic()) > 0:
+            producer.poll(min(left_s, 0.05))
+        counted.sent.late_s = max(counted.sent.late_s, -left_s)
+        producer.produce(tenant.topic, bytes(send.bytes), partition=0)
+        if producer.flush(_DEADLINE_S):
+            raise ClusterError(f"{tenant.topic}: a record was not acknowledged")
+    _last_stats(counted, producer.poll)
+    return counted.sent
+
+
+def _fetch(bootstrap: str, plan: Plan) -> Sent:
+    """Reads from the topic's end as it is now, until all of the round's records were read."""
+    topic, records = plan.read.topic, sum(map(len, plan.read.connections))
+    counted = _Counted("Fetch", "rxbytes")
+    consumer = Consumer(
+        _client(bootstrap, READER.user, READER.client_id, counted)
+        | {"group.id": READER.client_id, "enable.auto.commit": False}
+    )
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_DEADLINE_S)
+        partition = TopicPartition(topic, 0, end)
+        consumer.assign([partition])
+        read = 0
+        deadline = time.monotonic() + plan.round_s + _DEADLINE_S
+        while read < records and time.monotonic() < deadline:
+            read += sum(not message.error() for message in consumer.consume(100, 0.1))
+        if read < records:
+            raise ClusterError(f"{topic}: {records - read} records were not read")
+        # A fetch sent now is answered within fetch.wait.max.ms: then no answer is outstanding.
+        consumer.pause([partition])
+        time.sleep(1.0)
+        _last_stats(counted, consumer.poll)
+        return counted.sent
+    finally:
+        consumer.close()
+
+
+def _last_stats(counted: _Counted, poll: Callable[[float], object]) -> None:
+    """Waits for statistics of after the last answer: the second from now on."""
+    for _ in range(2):
+        counted.updated.clear()
+        deadline = time.monotonic() + _DEADLINE_S
+        while not counted.updated.is_set():
+            poll(0.05)
+            if time.monotonic() > deadline:
+                raise ClusterError("librdkafka sent no statistics")
+
+
+async def _create(bootstrap: str, plan: Plan, number: int, begin: float) -> int:
+    """Creates topics, each when it is due; the reported wait is the connection's."""
+    created = 0
+    counted = _Counted("CreateTopics", "txbytes")
+    with AdminClient(_client(bootstrap, CREATOR, "portal", counted)) as admin:
+        for index, at_s in enumerate(plan.created_at_s):
+            await asyncio.sleep(max(0.0, begin + at_s - time.monotonic()))
+            name = f"made-{number}-{index}"
+            futures = admin.create_topics([NewTopic(name, CREATED_PARTITIONS, 1)])
+            await asyncio.to_thread(futures[name].result, _DEADLINE_S)
+            created += CREATED_PARTITIONS
+    return created

@@ -1,0 +1,415 @@
+"""The story that the demo shows, step by step, each step seen on the real cluster or failed.
+
+Sidecars up, producers at full speed on every broker, one volume reaches the limit, the factor falls
+at every sidecar and the brokers throttle every producer; retention frees the space, the factor
+rises and the throughput is back. The same comes again with the scope of volumes: only
+the tenant is throttled that fills the volume, and another one of the same broker is not. A tenant
+with a quota never had more than that. Times are from when a volume's own file system says that the
+limit is crossed, or that it no longer is.
+
+Example of a step that was seen: ``Step("factor 0.0 at the sidecar of broker 1", seconds=0.11)``.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from kafka_lab.cluster import Cluster
+from kafka_lab.loads import (
+    FILLER,
+    LITTLE_BYTES,
+    MUCH_BYTES,
+    OTHER,
+    QUOTA_WINDOW_S,
+    Load,
+    loads,
+    retain,
+)
+from kafka_lab.series import Series
+from kafka_lab.sidecar_processes import (
+    Answer,
+    Sidecar,
+    start_sidecars,
+    stop_sidecars,
+    write_token,
+)
+from kafka_lab.waiting import deadline, until
+from sidecar.errors import ClusterError
+
+MINIMUM_INTERVAL: Final = "PT0.1S"
+INTERVAL: Final = "PT1S"
+PAUSE_MAX_S: Final = 4.0
+"""The longest pause of brokers by default, client.quota.callback.sidecar.pause.max.ms."""
+THROTTLED_SHARE: Final = 0.2
+BACK_SHARE: Final = 0.9
+_THROTTLED_S: Final = 6.0
+"""How long a throttle is watched before space is freed."""
+_AFTERWARDS_S: Final = 3.0
+_STEP_TIMEOUT_S: Final = 60.0
+"""Kafka 3.3 takes 20 s to free what is deleted; all else here is a matter of seconds."""
+_SCENARIO_TIMEOUT_S: Final = 600.0
+"""More than all steps may take: they have deadlines of their own."""
+_SAMPLE_S: Final = 0.02
+_WAIT_S: Final = 1.0
+"""How long a reader's request waits for a change: also what leaving the demo may cost."""
+
+
+@dataclass(slots=True)
+class Step:
+    """One thing to be seen; ``seconds`` are None until it was."""
+
+    title: str
+    measured_from: str
+    seconds: float | None = None
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class VolumeNow:
+    """A volume by its file system."""
+
+    name: str
+    total_bytes: int
+    available_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedFactor:
+    """What a reader that waits at a sidecar last received, and when (loop seconds)."""
+
+    factor: float
+    at: float
+
+
+@dataclass(slots=True)
+class Scenario:
+    """What has been seen so far; a view draws it.
+
+    Attributes:
+        steps: in order.
+        limit_bytes: available bytes at which a volume violates; 0 until it is known.
+        volumes: those of the broker that is filled.
+        crossed: whether one of them is at or below the limit now.
+        crossed_at: when that last changed, loop seconds.
+        received: broker id -> what its sidecar last published.
+        notes: what has to be said besides.
+        sidecars: the running daemons.
+        loads: the producers.
+        free: available bytes of the fullest volume, loop seconds.
+        moments: name -> when it was seen, loop seconds.
+        token_file: the bearer token that they want for changes; None until there is one.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    limit_bytes: int = 0
+    volumes: list[VolumeNow] = field(default_factory=list)
+    crossed: bool = False
+    crossed_at: float = 0.0
+    received: dict[int, ReceivedFactor] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    sidecars: tuple[Sidecar, ...] = ()
+    loads: tuple[Load, ...] = ()
+    free: Series = field(default_factory=Series)
+    moments: dict[str, float] = field(default_factory=dict)
+    token_file: Path | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every step was seen."""
+        return bool(self.steps) and all(step.seconds is not None for step in self.steps)
+
+    @asynccontextmanager
+    async def step(
+        self, title: str, measured_from: str = "its start", timeout_s: float = _STEP_TIMEOUT_S
+    ) -> AsyncIterator[Step]:
+        """A step: it is seen when the block ends, and failed when that takes too long.
+
+        Raises:
+            ClusterError: it was not seen in time.
+        """
+        now = asyncio.get_running_loop().time
+        began = now()
+        step = Step(title, measured_from)
+        self.steps.append(step)
+        try:
+            async with deadline(timeout_s, f"not seen: {title}"):
+                yield step
+        except BaseException:
+            step.failed = True
+            raise
+        if step.seconds is None:
+            step.seconds = now() - began
+
+
+async def play(scenario: Scenario, cluster: Cluster) -> None:
+    """Play the story on a cluster that is up.
+
+    Raises:
+        ClusterError: a step was not seen.
+    """
+    broker_id = max(cluster.brokers)
+    await _choose_limit(scenario, cluster, broker_id)
+    async with scenario.step(f"{len(cluster.brokers)} sidecars up, factor 1.0 by observation"):
+        scenario.token_file = write_token(cluster)
+        await _start_sidecars(scenario, cluster)
+    async with (
+        deadline(_SCENARIO_TIMEOUT_S, "the story was not over"),
+        loads(cluster) as scenario.loads,
+        _meanwhile({"volumes": _watch_volumes(scenario, cluster, broker_id)}),
+    ):
+        async with _meanwhile(_readers(scenario)):
+            await _all_are_throttled(scenario, cluster, broker_id)
+        title = f"{len(cluster.brokers)} sidecars restarted with SIDECAR_THROTTLE_SCOPE=volume"
+        async with scenario.step(title):
+            await stop_sidecars(cluster)
+            await _start_sidecars(scenario, cluster, {"SIDECAR_THROTTLE_SCOPE": "volume"})
+        scenario.moments["scope"] = asyncio.get_running_loop().time()
+        async with _meanwhile(_readers(scenario)):
+            await _who_fills_it_is_throttled(scenario, cluster, broker_id)
+        await _quotas_were_held_to(scenario)
+
+
+@asynccontextmanager
+async def _meanwhile(watches: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """What is watched until the end of the block, by the tasks' names."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(watch, name=name) for name, watch in watches.items()]
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+async def _start_sidecars(
+    scenario: Scenario, cluster: Cluster, more: Mapping[str, str] | None = None
+) -> None:
+    settings = {
+        "SIDECAR_STORAGE_CHECK_INTERVAL": INTERVAL,
+        "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": MINIMUM_INTERVAL,
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(scenario.limit_bytes),
+        "SIDECAR_TOKEN_FILE": str(scenario.token_file),
+        **(more or {}),
+    }
+    scenario.sidecars = await start_sidecars(cluster, settings)
+    for sidecar in scenario.sidecars:
+        await _until_reported(sidecar, "/v1/throttle-factor", _observes_no_violation)
+
+
+async def _choose_limit(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
+    """Half of what is free on a volume of its own; on a shared disk, a little less than is free."""
+    volumes = range(len(cluster.brokers[broker_id].volumes))
+    free = min([(await cluster.usage(broker_id, index))[1] for index in volumes])
+    if cluster.volumes_are_real:
+        scenario.limit_bytes = free // 2
+    else:
+        scenario.limit_bytes = free - cluster.brokers[broker_id].volumes[0].size_bytes
+        scenario.notes.append(
+            "tmpfs can't be mounted here (neither as root nor in a user namespace): the brokers "
+            "share this machine's disk, and the limit is set relative to the space found free"
+        )
+
+
+async def _all_are_throttled(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
+    others = _without_quota(scenario)
+    rate = f"{sum(load.target for load in others) / 1e6:.0f} MB/s of real messages"
+    async with scenario.step(f"{rate} to {len(cluster.brokers)} brokers, at full speed"):
+        await until(lambda: all(load.rate() >= BACK_SHARE * load.target for load in others))
+    await _limit_is_crossed(
+        scenario, cluster, f"broker {broker_id} is filled down to the limit", "limit crossed"
+    )
+    await _received_everywhere(scenario, 0.0, "the limit being crossed")
+    await _in_all_metrics(scenario, 0.0)
+    for load in others:
+        await _seen_since(
+            scenario,
+            f"producers to {load.name} throttled to a trickle by their broker",
+            "the limit being crossed",
+            partial(_is_throttled, load),
+        )
+    await _waits_were_reported(scenario, others)
+    await _space_is_freed(scenario, cluster, MUCH_BYTES, "space free")
+    await _received_everywhere(scenario, 1.0, "the space being free")
+    await _in_all_metrics(scenario, 1.0)
+    for load in others:
+        await _is_back_again(scenario, load)
+
+
+async def _who_fills_it_is_throttled(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
+    filler = next(load for load in scenario.loads if FILLER in load.name)
+    others = [load for load in _without_quota(scenario) if load is not filler]
+    await _limit_is_crossed(
+        scenario, cluster, f"broker {broker_id} is filled again, by {FILLER}", "crossed"
+    )
+    await _seen_since(
+        scenario,
+        f"producers to {filler.name} throttled to a trickle, no others",
+        "the limit being crossed",
+        partial(_is_throttled, filler),
+    )
+    await _others_have_their_throughput(scenario, others)
+    await _space_is_freed(scenario, cluster, LITTLE_BYTES, "free")
+    await _is_back_again(scenario, filler)
+    # So that the picture shows it.
+    await asyncio.sleep(_AFTERWARDS_S)
+
+
+def _without_quota(scenario: Scenario) -> list[Load]:
+    return [load for load in scenario.loads if load.quota is None]
+
+
+async def _limit_is_crossed(scenario: Scenario, cluster: Cluster, title: str, moment: str) -> None:
+    async with scenario.step(title):
+        await retain(cluster, None)
+        await until(lambda: scenario.crossed)
+    scenario.moments[moment] = scenario.crossed_at
+
+
+async def _space_is_freed(
+    scenario: Scenario, cluster: Cluster, left_bytes: int, moment: str
+) -> None:
+    async with scenario.step("retention frees the space"):
+        await retain(cluster, left_bytes)
+        await until(lambda: not scenario.crossed)
+    scenario.moments[moment] = scenario.crossed_at
+
+
+async def _others_have_their_throughput(scenario: Scenario, others: list[Load]) -> None:
+    """Over all of the time in which the one that fills the volume is throttled."""
+    async with scenario.step("the others have their throughput", "the limit being crossed") as step:
+        await asyncio.sleep(_THROTTLED_S)
+        now = asyncio.get_running_loop().time()
+        step.seconds = now - scenario.crossed_at
+        least = min(load.rate(step.seconds) / load.target for load in others)
+        step.title = f"{OTHER} and the others have {min(least, 1.0):.0%} of their throughput"
+        if least < BACK_SHARE:
+            step.seconds = None
+            raise ClusterError(f"not seen: another tenant had {least:.0%} of its throughput")
+
+
+async def _is_back_again(scenario: Scenario, load: Load) -> None:
+    await _seen_since(
+        scenario,
+        f"{BACK_SHARE:.0%} of the throughput to {load.name} is back",
+        "the space being free",
+        partial(_is_back, load),
+    )
+
+
+def _is_throttled(load: Load) -> bool:
+    return load.rate() <= THROTTLED_SHARE * load.target
+
+
+def _is_back(load: Load) -> bool:
+    return load.rate(0.5) >= BACK_SHARE * load.target
+
+
+async def _seen_since(
+    scenario: Scenario, title: str, measured_from: str, holds: Callable[[], bool]
+) -> None:
+    """A step whose seconds count from when the limit was crossed, or no longer was."""
+    now = asyncio.get_running_loop().time
+    async with scenario.step(title, measured_from) as step:
+        await until(holds)
+        step.seconds = now() - scenario.crossed_at
+
+
+async def _waits_were_reported(scenario: Scenario, others: list[Load]) -> None:
+    title = f"throttle_cb makes every producer wait, never more than {PAUSE_MAX_S:.0f} s"
+    async with scenario.step(title):
+        await until(lambda: all(load.traffic.longest_throttle_s > 0.0 for load in others))
+        await asyncio.sleep(_THROTTLED_S)
+        longest = max(load.traffic.longest_throttle_s for load in others)
+        # Kafka counts from when the request came, and a busy machine is late.
+        if longest > PAUSE_MAX_S + 1.0:
+            raise ClusterError(f"a producer had to wait for {longest:.1f} s")
+
+
+async def _quotas_were_held_to(scenario: Scenario) -> None:
+    """Kafka's own promise: never more than the quota, and the window's worth at once."""
+    for load in scenario.loads:
+        if load.quota is None:
+            continue
+        samples = list(load.traffic.samples)
+        seconds = samples[-1][0] - samples[0][0] if samples else 0.0
+        sent = load.traffic.acknowledged_bytes
+        most = load.quota * (seconds + QUOTA_WINDOW_S)
+        title = (
+            f"the {load.name} sent {sent / 1e6:.1f} MB, its quota of {load.quota / 1e6:.0f} MB/s "
+            f"allows {most / 1e6:.1f} MB"
+        )
+        async with scenario.step(title, "the producers' start") as step:
+            if not 0 < sent <= most:
+                raise ClusterError(f"the {load.name} sent {sent / 1e6:.1f} MB in {seconds:.1f} s")
+            step.seconds = seconds
+
+
+async def _watch_volumes(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
+    """Query the file systems themselves, so that the sidecars are measured by another's clock."""
+    now = asyncio.get_running_loop().time
+    broker = cluster.brokers[broker_id]
+    while True:
+        volumes = []
+        for index in range(len(broker.volumes)):
+            total, available = await cluster.usage(broker_id, index)
+            volumes.append(VolumeNow(f"broker {broker_id} volume {index}", total, available))
+        scenario.volumes = volumes
+        scenario.free.add(now(), min(volume.available_bytes for volume in volumes))
+        crossed = any(volume.available_bytes <= scenario.limit_bytes for volume in volumes)
+        if crossed != scenario.crossed:
+            scenario.crossed, scenario.crossed_at = crossed, now()
+        await asyncio.sleep(_SAMPLE_S)
+
+
+def _readers(scenario: Scenario) -> dict[str, Coroutine[Any, Any, None]]:
+    return {
+        f"reader {sidecar.broker_id}": _listen(scenario, sidecar) for sidecar in scenario.sidecars
+    }
+
+
+async def _listen(scenario: Scenario, sidecar: Sidecar) -> None:
+    """A reader that waits for changes, as the quota callback does."""
+    now = asyncio.get_running_loop().time
+    headers: dict[str, str] = {}
+    while True:
+        answer = await sidecar.get("/v1/throttle-factor", headers, _WAIT_S)
+        headers = {"If-None-Match": answer.etag or "", "Prefer": f"wait={_WAIT_S:.0f}"}
+        if answer.status == HTTPStatus.OK:
+            scenario.received[sidecar.broker_id] = ReceivedFactor(
+                answer.document()["factor"], now()
+            )
+
+
+async def _received_everywhere(scenario: Scenario, factor: float, measured_from: str) -> None:
+    """One step for each sidecar: a reader that waits there receives the factor."""
+    for sidecar in scenario.sidecars:
+        title = f"factor {factor} at the sidecar of broker {sidecar.broker_id}"
+        async with scenario.step(title, measured_from) as step:
+            await until(partial(_has_received, scenario, sidecar.broker_id, factor))
+            # The file systems are sampled every 20 ms: a sidecar may know before this process does.
+            step.seconds = max(0.0, scenario.received[sidecar.broker_id].at - scenario.crossed_at)
+
+
+def _has_received(scenario: Scenario, broker_id: int, factor: float) -> bool:
+    received = scenario.received.get(broker_id)
+    return received is not None and received.factor == factor
+
+
+def _observes_no_violation(answer: Answer) -> bool:
+    document = answer.document()
+    return (document["factor"], document["source"]) == (1.0, "observation")
+
+
+async def _until_reported(sidecar: Sidecar, path: str, matches: Callable[[Answer], bool]) -> None:
+    while not matches(await sidecar.get(path)):  # noqa: ASYNC110 - it is a request over HTTP
+        await asyncio.sleep(_SAMPLE_S)
+
+
+async def _in_all_metrics(scenario: Scenario, factor: float) -> None:
+    line = f"kafka_throttle_factor {factor}"
+    async with scenario.step(f"{line!r} in the metrics of every sidecar"):
+        for sidecar in scenario.sidecars:
+            await _until_reported(sidecar, "/metrics", lambda answer: line in answer.lines())

@@ -1,0 +1,406 @@
+"""What overrides and forgetting do, who may, and that nothing else changes the board."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from sidecar.control.board import Board, Snapshot
+from sidecar.throttle.decision import Shadow
+from tests.sidecar.api.build import BEARER, FACTORS, TOKEN, FakeSidecar, assert_problem
+from tests.sidecar.throttle.build import FakeClock, reading, whole
+
+URL = "/v1/override"
+GOOD = {"factor": 0.25, "reason": "a migration", "duration": "PT8H"}
+BODY = b'{"factor": 0, "reason": "x", "duration": "PT1H"}'
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def sidecar() -> FakeSidecar:
+    """A sidecar for all refusals of this module: after each it is as it was."""
+    return overridden()
+
+
+async def send(
+    sidecar: FakeSidecar, method: str, url: str, **more: object
+) -> tuple[httpx.Response, Snapshot]:
+    """Sends one request with the token; also returns what was published before it."""
+    before = sidecar.board.snapshot
+    options = {"headers": BEARER, **more}
+    async with sidecar.client() as client:
+        response = await client.request(method, url, **options)  # type: ignore[arg-type] # any option
+    return response, before
+
+
+async def test_an_override_is_set_and_persisted() -> None:
+    """It is in force when the answer comes, on disk, and says until when."""
+    sidecar = FakeSidecar()
+    sidecar.clock.now = 60.0
+    response, _ = await send(sidecar, "PUT", URL, json=GOOD)
+    shown = {
+        "factor": 0.25,
+        "reason": "a migration",
+        "set_at": "2023-11-14T22:14:20.000Z",
+        "until": "2023-11-15T06:14:20.000Z",
+    }
+    assert response.status_code == 200
+    assert response.json() == {"override": shown, "persisted": True}
+    assert sidecar.board.snapshot.decision.factor == 0.25
+    assert [sidecar.board.snapshot] == sidecar.disk.written
+    assert (await sidecar.get(URL)).json() == {"override": shown}
+
+
+async def test_an_override_without_a_state_file() -> None:
+    """It is in force, and the answer says that a restart forgets it."""
+    sidecar = FakeSidecar()
+    sidecar.disk.there = False
+    response, _ = await send(sidecar, "PUT", URL, json=GOOD)
+    assert response.json()["persisted"] is False
+
+
+async def test_an_override_ends_by_itself() -> None:
+    """After its duration the board decides without it, and the API has none."""
+    sidecar = FakeSidecar()
+    await send(sidecar, "PUT", URL, json={**GOOD, "duration": "PT10S"})
+    sidecar.clock.now = 10.0
+    sidecar.board.update(lambda memory: memory)
+    assert sidecar.board.snapshot.decision.factor == 0.25
+    sidecar.clock.now = 10.1
+    sidecar.board.update(lambda memory: memory)
+    assert sidecar.board.snapshot.decision.factor == 0.5
+    assert (await sidecar.get(URL)).json() == {"override": None}
+    response, _ = await send(sidecar, "DELETE", URL)
+    assert response.json()["cleared"] is False
+    assert sidecar.board.snapshot.memory.override is None
+
+
+async def test_an_override_replaces_another() -> None:
+    """The newest rules."""
+    sidecar = FakeSidecar()
+    await send(sidecar, "PUT", URL, json=GOOD)
+    await send(sidecar, "PUT", URL, json={**GOOD, "factor": 1, "reason": "done"})
+    decision = sidecar.board.snapshot.decision
+    assert (1.0, "set by hand: done") == (decision.factor, decision.reason)
+
+
+async def test_clearing_an_override() -> None:
+    """The computed factor or the fallback is in force at once; a second time there is none."""
+    sidecar = FakeSidecar()
+    await send(sidecar, "PUT", URL, json=GOOD)
+    first, _ = await send(sidecar, "DELETE", URL)
+    second, before = await send(sidecar, "DELETE", URL)
+    assert first.json() == {"cleared": True, "persisted": True, "factor": 0.5}
+    assert second.json() == {"cleared": False, "persisted": True, "factor": 0.5}
+    assert sidecar.board.snapshot is before
+    assert sidecar.disk.written[-1].decision.override is None
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"), [("0", 0.0), ("1", 1.0), ("0.0", 0.0), ("1e-3", 0.001), ("-0.0", 0.0)]
+)
+async def test_factors_at_the_edges(factor: str, expected: float) -> None:
+    """0 and 1 belong to the range, and minus zero is zero."""
+    sidecar = FakeSidecar()
+    body = f'{{"factor": {factor}, "reason": "edge", "duration": "P30D"}}'
+    response, _ = await send(sidecar, "PUT", URL, content=body, headers={**BEARER, **JSON})
+    assert response.status_code == 200
+    assert str(expected) == str(sidecar.board.snapshot.decision.factor)
+
+
+async def test_months_are_asked_about(sidecar: FakeSidecar) -> None:
+    """Whoever writes P5M means minutes."""
+    response, _ = await send(sidecar, "PUT", URL, json={**GOOD, "duration": "P5M"})
+    assert "P5M is five months, PT5M five minutes" in response.text
+
+
+SECRET_INPUT = "hunter2"
+
+
+def fields_of(response: httpx.Response) -> list[str]:
+    """The fields that a refusal names."""
+    errors = assert_problem(response, 422)["errors"]
+    assert isinstance(errors, list)
+    return [error["field"] for error in errors]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ('{"factor": true, "reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"factor": "0.5", "reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"factor": null, "reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"factor": NaN, "reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"factor": Infinity, "reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"factor": -Infinity, "reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"factor": 1e400, "reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"factor": 1.001, "reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"factor": -0.001, "reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"reason": "hunter2", "duration": "PT1H"}', "body.factor"),
+        ('{"factor": 1, "duration": "PT1H"}', "body.reason"),
+        ('{"factor": 1, "reason": "", "duration": "PT1H"}', "body.reason"),
+        ('{"factor": 1, "reason": "  ", "duration": "PT1H"}', "body.reason"),
+        ('{"factor": 1, "reason": 7, "duration": "PT1H"}', "body.reason"),
+        ('{"factor": 1, "reason": "hunter2\\n", "duration": "PT1H"}', "body.reason"),
+        ('{"factor": 1, "reason": "a\\u001b[2Jhunter2", "duration": "PT1H"}', "body.reason"),
+        ('{"factor": 1, "reason": "a\\u0085hunter2", "duration": "PT1H"}', "body.reason"),
+        ('{"factor": 1, "reason": "a\\u2028hunter2", "duration": "PT1H"}', "body.reason"),
+        ('{"factor": 1, "reason": "' + "hunter2" * 72 + '", "duration": "PT1H"}', "body.reason"),
+        ('{"factor": 1, "reason": "hunter2"}', "body.duration"),
+        ('{"factor": 1, "reason": "hunter2", "duration": 3600}', "body.duration"),
+        ('{"factor": 1, "reason": "hunter2", "duration": "PT0S"}', "body.duration"),
+        ('{"factor": 1, "reason": "hunter2", "duration": "P5M"}', "body.duration"),
+        ('{"factor": 1, "reason": "x", "duration": "hunter2"}', "body.duration"),
+        ('{"factor": 1, "reason": "hunter2", "duration": "PT1H\\n"}', "body.duration"),
+        ('{"factor": 1, "reason": "hunter2", "duration": "-PT1H"}', "body.duration"),
+        ('{"factor": 1, "reason": "hunter2", "duration": "P30DT1S"}', "body.duration"),
+        ('{"factor": 1, "reason": "x", "duration": "PT1H", "hunter2": 1}', "body"),
+        ("[1]", "body"),
+        ('"hunter2"', "body"),
+        ("", "body"),
+        ("{hunter2}", "body"),
+        ('{"factor": 1, "reason": "\\ud800", "duration": "PT1H"}', "body"),
+        ("[" * 60_000, "body"),
+    ],
+)
+async def test_input_that_is_refused(sidecar: FakeSidecar, body: str, field: str) -> None:
+    """422 names the field, repeats nothing of the input, and changes nothing."""
+    response, before = await send(sidecar, "PUT", URL, content=body, headers={**BEARER, **JSON})
+    assert [field] == fields_of(response)
+    assert SECRET_INPUT not in response.text
+    assert sidecar.board.snapshot is before
+    assert [] == sidecar.disk.written
+
+
+async def test_every_bad_field_is_listed() -> None:
+    """The first is not the only one."""
+    response, _ = await send(FakeSidecar(), "PUT", URL, json={"factor": 2, "reason": ""})
+    assert ["body.duration", "body.factor", "body.reason"] == fields_of(response)
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", ""])
+async def test_another_media_type_is_refused(media_type: str) -> None:
+    """A form that a browser sends across sites is not JSON, whatever is in it."""
+    sidecar = FakeSidecar()
+    headers = {**BEARER, "Content-Type": media_type}
+    response, before = await send(sidecar, "PUT", URL, content=BODY, headers=headers)
+    assert_problem(response, 415)
+    assert sidecar.board.snapshot is before
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        pytest.param("Application/JSON; charset=utf-8", BODY, id="charset"),
+        pytest.param("application/json", BODY.ljust(65_536), id="64 KiB"),
+    ],
+)
+async def test_json_may_have_a_charset_and_64_kib(media_type: str, body: bytes) -> None:
+    """A parameter of the media type changes nothing, and the limit itself may be reached."""
+    headers = {**BEARER, "Content-Type": media_type}
+    response, _ = await send(FakeSidecar(), "PUT", URL, content=body, headers=headers)
+    assert response.status_code == 200
+
+
+class CountedBody:
+    """A body of 1 MB in pieces of 1 KiB, that counts how many were read."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for _ in range(1000):
+            self.read += 1
+            yield b" " * 1024
+
+
+@pytest.mark.parametrize(("headers", "read"), [({"Content-Length": str(1000 * 1024)}, 0), ({}, 65)])
+async def test_a_body_over_64_kib(headers: dict[str, str], read: int) -> None:
+    """The answer is 413 before it is read, or once more than 64 KiB have come in pieces."""
+    sidecar, body = FakeSidecar(), CountedBody()
+    headers = {**BEARER, **JSON, **headers}
+    response, before = await send(sidecar, "PUT", URL, content=body, headers=headers)
+    assert_problem(response, 413)
+    assert sidecar.board.snapshot is before
+    assert read == body.read
+
+
+CHANGES = [
+    ("PUT", URL),
+    ("DELETE", URL),
+    ("DELETE", "/v1/brokers/1"),
+    ("DELETE", "/v1/brokers/x"),
+    ("DELETE", "/v1/brokers/1/log-dirs?path=/d"),
+]
+
+
+def overridden() -> FakeSidecar:
+    """A sidecar with something to lose: a fenced broker keeps the throttle on."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5}), reading(2, 0.0, {"/d": 50})]))
+    sidecar.see(whole(0.0, [reading(2, 0.0, {"/d": 50})], fenced=[1]))
+    return sidecar
+
+
+@pytest.mark.parametrize(("method", "url"), CHANGES)
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong-secret",
+        f"Bearer {TOKEN[:-1]}",
+        f"Bearer {TOKEN}x",
+        f"Basic {TOKEN}",
+        TOKEN,
+    ],
+)
+async def test_without_the_token(
+    sidecar: FakeSidecar, method: str, url: str, authorization: str | None
+) -> None:
+    """It is 401 with the challenge; nothing is repeated or changed, whatever else is wrong."""
+    headers = {} if authorization is None else {"Authorization": authorization}
+    response, before = await send(sidecar, method, url, content=b"\xff", headers=headers)
+    assert_problem(response, 401)
+    assert response.headers["www-authenticate"].startswith("Bearer ")
+    assert TOKEN[:-1] not in response.text
+    assert "wrong-secret" not in response.text
+    assert sidecar.board.snapshot is before
+    assert [] == sidecar.disk.written
+
+
+async def test_a_token_that_is_not_ascii() -> None:
+    """A header's bytes that are no ASCII are a wrong token, not a failure."""
+    headers = {"Authorization": b"Bearer t\xc3\xb6ken"}
+    sidecar = overridden()
+    response, _ = await send(sidecar, "DELETE", URL, headers=headers)
+    assert_problem(response, 401)
+    sidecar.token = "töken"
+    response, _ = await send(sidecar, "DELETE", URL, headers=headers)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ({}, "A change needs the token: Authorization: Bearer TOKEN."),
+        (
+            {"Authorization": "Bearer another"},
+            "is not the one in the file that the sidecar's SIDEC",
+        ),
+    ],
+)
+async def test_no_token_and_a_wrong_one_differ(headers: dict[str, str], message: str) -> None:
+    """The message says how it is sent, or which one is meant."""
+    response, _ = await send(overridden(), "DELETE", URL, headers=headers)
+    assert message in str(assert_problem(response, 401)["detail"])
+
+
+@pytest.mark.parametrize(("method", "url"), CHANGES)
+async def test_where_no_token_is_configured(method: str, url: str) -> None:
+    """403 says how to enable changes; no token opens it."""
+    sidecar = overridden()
+    sidecar.token = None
+    response, before = await send(sidecar, method, url)
+    message = assert_problem(response, 403)
+    assert "SIDECAR_TOKEN_FILE" in str(message["detail"])
+    assert sidecar.board.snapshot is before
+
+
+async def test_a_new_token_counts_at_once() -> None:
+    """The token is read at each request, since a reload may change it."""
+    sidecar = overridden()
+    sidecar.token = "another"
+    response, _ = await send(sidecar, "DELETE", URL)
+    assert_problem(response, 401)
+
+
+async def test_a_disabled_sidecar_takes_no_override() -> None:
+    """The answer is 409: nothing is throttled, so an override would lie."""
+    sidecar = FakeSidecar(factors=None)
+    response, before = await send(sidecar, "PUT", URL, json=GOOD)
+    message = assert_problem(response, 409)
+    assert "PT0S" in str(message["detail"])
+    assert sidecar.board.snapshot is before
+    assert_problem((await send(sidecar, "DELETE", "/v1/brokers/1"))[0], 404)
+
+
+async def test_a_sidecar_that_only_observes_takes_no_override() -> None:
+    """Likewise, and it says how it would."""
+    sidecar = FakeSidecar(board=Board(Shadow(FACTORS), FakeClock()))
+    response, before = await send(sidecar, "PUT", URL, json=GOOD)
+    message = assert_problem(response, 409)
+    assert "SIDECAR_MODE=enforce" in str(message["detail"])
+    assert sidecar.board.snapshot is before
+
+
+async def test_forgetting_a_fenced_broker_releases_its_throttle() -> None:
+    """The factor is decided anew in the same step, and is persisted."""
+    sidecar = overridden()
+    assert sidecar.board.snapshot.decision.factor == 0.0
+    response, _ = await send(sidecar, "DELETE", "/v1/brokers/1")
+    assert response.json() == {
+        "broker_id": 1,
+        "log_dirs": ["/d"],
+        "persisted": True,
+        "factor": 1.0,
+    }
+    assert sidecar.board.snapshot.decision.factor == 1.0
+    assert [sidecar.board.snapshot] == sidecar.disk.written
+    again, before = await send(sidecar, "DELETE", "/v1/brokers/1")
+    assert_problem(again, 404)
+    assert sidecar.board.snapshot is before
+
+
+async def test_an_active_broker_that_answers_is_not_forgotten() -> None:
+    """The answer is 409: the next poll would read it again."""
+    sidecar = overridden()
+    response, before = await send(sidecar, "DELETE", "/v1/brokers/2")
+    assert_problem(response, 409)
+    assert sidecar.board.snapshot is before
+
+
+async def test_an_active_broker_that_does_not_answer_is_forgotten() -> None:
+    """Its reading is all there is, so the fallback is in force from then on."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
+    sidecar.see(whole(0.0, silent=[1]))
+    response, _ = await send(sidecar, "DELETE", "/v1/brokers/1")
+    assert response.status_code == 200
+    assert response.json()["factor"] == 0.5
+
+
+async def test_an_offline_log_dir_of_a_live_broker_is_forgotten() -> None:
+    """Only that; 409 for one that is read, 404 for one of which nothing is remembered."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d 0": 5, "/d1": 50})]))
+    url = "/v1/brokers/1/log-dirs"
+    response, before = await send(sidecar, "DELETE", url, params={"path": "/d 0"})
+    assert_problem(response, 409)
+    sidecar.see(whole(1.0, [reading(1, 1.0, {"/d1": 50}, offline=["/d 0"])]))
+    assert_problem((await send(sidecar, "DELETE", "/v1/brokers/1"))[0], 409)
+    for path, status in (("/d1", 409), ("/d2", 404), ("", 422)):
+        response, before = await send(sidecar, "DELETE", url, params={"path": path})
+        assert_problem(response, status)
+        assert sidecar.board.snapshot is before
+    assert_problem((await send(sidecar, "DELETE", url))[0], 422)
+    assert_problem((await send(sidecar, "DELETE", "/v1/brokers/2/log-dirs?path=%2Fd"))[0], 404)
+    response, _ = await send(sidecar, "DELETE", url, params={"path": "/d 0"})
+    assert response.json() == {
+        "broker_id": 1,
+        "log_dirs": ["/d 0"],
+        "persisted": True,
+        "factor": 1.0,
+    }
+    assert [sidecar.board.snapshot] == sidecar.disk.written
+
+
+@pytest.mark.parametrize("broker_id", ["-1", "2147483648", "x", "1.5", "1_0", "%00", "٣"])
+async def test_ids_that_no_broker_can_have(sidecar: FakeSidecar, broker_id: str) -> None:
+    """The answer is 422, and the path is not repeated."""
+    response, before = await send(sidecar, "DELETE", f"/v1/brokers/{broker_id}")
+    assert_problem(response, 422)
+    assert "2147483648" not in response.text
+    assert sidecar.board.snapshot is before

@@ -1,0 +1,124 @@
+"""``run``: what it hands to the daemon, and how it refuses; the daemon itself is in test_app."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import sidecar.daemon.daemon
+from sidecar import logs
+from sidecar.cli import group
+from sidecar.errors import ListenError
+from sidecar.settings import Settings
+from tests.support.command import python
+
+ENVIRONMENT = {
+    "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+    "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1",
+}
+
+Reload = Callable[[], Settings]
+
+
+class FakeApp:
+    """Stands for the daemon, and remembers how it was started."""
+
+    def __init__(self) -> None:
+        self.settings: Settings | None = None
+        self.reload: Reload | None = None
+        self.raises: Exception | None = None
+
+    def run(self, settings: Settings, reload: Reload) -> int:
+        self.settings, self.reload = settings, reload
+        if self.raises is not None:
+            raise self.raises
+        return 0
+
+
+@pytest.fixture
+def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
+    fake = FakeApp()
+    monkeypatch.setattr(sidecar.daemon.daemon, "run", fake.run)
+    monkeypatch.setattr(logs, "set_up", lambda *_: None)
+    return fake
+
+
+def test_the_daemon_gets_the_settings_of_environment_and_files(
+    app: FakeApp, tmp_path: Path
+) -> None:
+    """--config and --properties name the files."""
+    config, properties = tmp_path / "sidecar.toml", tmp_path / "server.properties"
+    config.write_text("[http]\nlisten = '127.0.0.1:7171'\n")
+    properties.write_text("client.quota.callback.static.storage.check.interval=PT7S\n")
+    args = ["run", "--config", str(config), "--properties", str(properties)]
+    result = CliRunner().invoke(group, args, env=ENVIRONMENT)
+    assert 0 == result.exit_code
+    assert app.settings is not None
+    assert (7.0, 7171) == (app.settings.check_interval_s, app.settings.http_listen.port)
+
+
+def test_reload_reads_the_files_again(app: FakeApp, tmp_path: Path) -> None:
+    """SIGHUP calls it."""
+    config = tmp_path / "sidecar.toml"
+    config.write_text("[log]\nlevel = 'info'\n")
+    CliRunner().invoke(group, ["run", "--config", str(config)], env=ENVIRONMENT)
+    config.write_text("[log]\nlevel = 'debug'\n")
+    assert app.reload is not None
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        assert "debug" == app.reload().log_level
+
+
+def test_notices_are_logged_once(
+    app: FakeApp, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is about keys of the plugin that are the callback's, say."""
+    caplog.set_level("INFO", "sidecar")
+    properties = tmp_path / "server.properties"
+    properties.write_text("client.quota.callback.static.produce=1000\n")
+    CliRunner().invoke(group, ["run", "--properties", str(properties)], env=ENVIRONMENT)
+    lines = [record for record in caplog.records if "static.produce" in record.getMessage()]
+    assert ["INFO"] == [record.levelname for record in lines]
+
+
+def test_a_daemon_that_can_not_start_is_exit_code_2_and_a_line(app: FakeApp) -> None:
+    """There is no traceback."""
+    app.raises = ListenError("127.0.0.1:7070 is in use")
+    result = CliRunner().invoke(group, ["run"], env=ENVIRONMENT)
+    assert 2 == result.exit_code
+    assert "127.0.0.1:7070 is in use\n" == result.stderr
+
+
+def test_a_wrong_setting_never_gets_to_the_daemon(app: FakeApp) -> None:
+    """The exit code is 2, and the message names the setting."""
+    result = CliRunner().invoke(
+        group, ["run"], env=ENVIRONMENT | {"SIDECAR_THROTTLE_FACTOR_FALLBACK": "2"}
+    )
+    assert 2 == result.exit_code
+    assert "fallback" in result.stderr.lower()
+    assert app.settings is None
+
+
+def test_help_needs_none_of_the_daemon() -> None:
+    """It imports no FastAPI, no Kafka client and no pydantic."""
+    code = (
+        "import sys\nfrom sidecar.cli import group\n"
+        "group.main(['run', '--help'], 'throttle-sidecar', standalone_mode=False)\n"
+        "print({'aiokafka', 'fastapi', 'pydantic', 'rich', 'uvicorn'} & set(sys.modules))"
+    )
+    assert "set()" == python("-c", code).splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_a_daemon_leaves_out_what_it_does_not_use() -> None:
+    """Without old pydantic, Bloom filters of no quota and near misses it needs 3.5 MB less."""
+    code = (
+        "import sys\nimport sidecar.daemon.daemon\nfrom sidecar.cli import group\n"
+        "from tests.sidecar.api.build import FakeSidecar\n"
+        "sidecar.daemon.daemon.run = lambda *_: FakeSidecar() and 0\n"
+        "group.main(['run'], 'throttle-sidecar', standalone_mode=False)\n"
+        "print({'difflib', 'pydantic.v1.main', 'pydantic_settings', 'rbloom'} & set(sys.modules))"
+    )
+    assert "set()" == python("-c", code, **ENVIRONMENT).splitlines()[-1]

@@ -1,0 +1,173 @@
+"""OAUTHBEARER tokens from an endpoint, good and bad."""
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trustme
+from pydantic import SecretStr
+
+from sidecar.kafka.client.failures import TokenError
+from sidecar.kafka.client.oauth_tokens import ClientCredentials
+from tests.sidecar.kafka.servers import Clock, Handler, hang, raw_server, server_context
+from tests.support.virtual_time import VIRTUAL_TIME
+
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
+
+SECRET = "Tr0ub4dor"
+
+
+class Endpoint:
+    """Returns its answers one after another, and records what it was sent."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.answers = list(answers)
+        self.requests: list[bytes] = []
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        self.requests.append(head + await reader.readexactly(length))
+        writer.write(self.answers.pop(0))
+        await writer.drain()
+
+
+def http(status: int, body: str) -> bytes:
+    return f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+def token(value: str, life_s: int | None = 300) -> bytes:
+    life = f',"expires_in":{life_s}' if life_s is not None else ""
+    return http(200, f'{{"access_token":"{value}","token_type":"Bearer"{life}}}')
+
+
+@asynccontextmanager
+async def credentials(
+    handler: Endpoint | Handler,
+    clock: Clock,
+    ca: trustme.CA | None = None,
+    scope: str | None = None,
+    *,
+    is_trusted: bool = True,
+) -> AsyncIterator[ClientCredentials]:
+    """Credentials that ask the endpoint, over TLS when there is a CA."""
+    trust = ssl.create_default_context()
+    if ca is not None and is_trusted:
+        ca.configure_trust(trust)
+    context = server_context(ca) if ca is not None else None
+    handle = handler.handle if isinstance(handler, Endpoint) else handler
+    async with raw_server(handle, context) as address:
+        yield ClientCredentials(
+            f"http{'s' if ca else ''}://{address}/realms/kafka/token?x=1",
+            client_id="sidecar",
+            client_secret=SecretStr(SECRET),
+            scope=scope,
+            ssl_context=trust,
+            clock=clock,
+        )
+
+
+async def test_the_request_is_a_client_credentials_grant(clock: Clock) -> None:
+    """The client's id and secret are in the header, grant and scope in the form (RFC 6749)."""
+    endpoint = Endpoint(token("abc"))
+    async with credentials(endpoint, clock, scope="kafka read") as tokens:
+        assert await tokens.token() == "abc"
+    (request,) = endpoint.requests
+    assert request.startswith(b"POST /realms/kafka/token?x=1 HTTP/1.1\r\nHost: 127.0.0.1:")
+    basic = base64.b64encode(f"sidecar:{SECRET}".encode())
+    assert b"\r\nAuthorization: Basic " + basic + b"\r\n" in request
+    assert request.endswith(b"\r\n\r\ngrant_type=client_credentials&scope=kafka+read")
+
+
+async def test_an_endpoint_with_tls(clock: Clock, ca: trustme.CA) -> None:
+    """TLS is spoken, with the endpoint's certificate verified."""
+    endpoint = Endpoint(token("abc"))
+    async with credentials(endpoint, clock, ca) as tokens:
+        assert await tokens.token() == "abc"
+
+
+async def test_an_endpoint_that_is_not_trusted(clock: Clock, ca: trustme.CA) -> None:
+    """The secret is sent to nobody whose certificate is unknown."""
+    endpoint = Endpoint(token("abc"))
+    async with credentials(endpoint, clock, ca, is_trusted=False) as tokens:
+        with pytest.raises(TokenError, match="certificate verify failed"):
+            await tokens.token()
+    assert not endpoint.requests
+
+
+@pytest.mark.parametrize(("life_s", "used_s"), [(300, 240.0), (None, 48.0), (0, 48.0)])
+async def test_a_token_is_used_until_near_its_end(
+    clock: Clock, life_s: int | None, used_s: float
+) -> None:
+    """It is for four fifths of its life, which is a minute when the endpoint does not say."""
+    endpoint = Endpoint(token("old", life_s), token("new", life_s))
+    async with credentials(endpoint, clock) as tokens:
+        assert await tokens.token() == "old"
+        clock.now += used_s
+        assert await tokens.token() == "old"
+        clock.now += 0.001
+        assert await tokens.token() == "new"
+
+
+async def test_many_connections_ask_once(clock: Clock) -> None:
+    """A thousand connections made at the same time are one request."""
+    endpoint = Endpoint(token("abc"))
+    async with credentials(endpoint, clock) as tokens:
+        assert {"abc"} == set(await asyncio.gather(*(tokens.token() for _ in range(1000))))
+    assert len(endpoint.requests) == 1
+
+
+async def test_a_failure_stands_for_a_second(clock: Clock) -> None:
+    """A broken endpoint is not asked once per broker, and is asked again later."""
+    endpoint = Endpoint(http(503, ""), token("abc"))
+    async with credentials(endpoint, clock) as tokens:
+        for _ in range(3):
+            with pytest.raises(TokenError, match="answered 503"):
+                await tokens.token()
+        assert len(endpoint.requests) == 1
+        clock.now += 1.001
+        assert await tokens.token() == "abc"
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (http(401, '{"error":"invalid_client"}'), "answered 401 (invalid_client)"),
+        (http(401, f'{{"error":"{SECRET}","error_description":"{SECRET}"}}'), "answered 401"),
+        (http(200, '{"access_token":""}'), "answered 200"),
+        (http(200, '["access_token"]'), "answered 200"),
+        (http(200, "<html>"), "answered 200"),
+        (http(200, "[" * 60_000), "answered 200"),
+        (http(302, ""), "answered 302"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "the answer is not HTTP"),
+        (b"", "no answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "the answer ends early"),
+        (http(200, "x" * 70_000), "the answer is too long"),
+    ],
+)
+async def test_an_endpoint_that_returns_no_token(clock: Clock, answer: bytes, says: str) -> None:
+    """Each failure is one line without what the endpoint was sent."""
+    endpoint = Endpoint(answer)
+    async with credentials(endpoint, clock) as tokens:
+        with pytest.raises(TokenError) as refusal:
+            await tokens.token()
+        assert says in str(refusal.value)
+        assert SECRET not in str(refusal.value) + repr(tokens)
+
+
+async def test_a_caller_that_times_out_does_not_stop_the_next(clock: Clock) -> None:
+    """The first caller's deadline ends its request; the next one makes its own."""
+    endpoint = Endpoint(token("abc"))
+    hung = [False, True]
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await (hang(reader, writer) if hung.pop() else endpoint.handle(reader, writer))
+
+    async with credentials(handle, clock) as tokens:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await tokens.token()
+        assert await tokens.token() == "abc"

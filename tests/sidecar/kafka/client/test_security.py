@@ -1,0 +1,238 @@
+"""TLS material and credentials, from the settings to brokers that ask for them."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from sidecar.errors import SettingsError
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.client.failures import Names
+from sidecar.kafka.client.security import load_security
+from sidecar.settings import HostPort
+from sidecar.volumes import Failure, FailureKind, Observation
+from tests.sidecar.kafka.servers import (
+    Clock,
+    admin,
+    bootstrap,
+    failed,
+    handshaking,
+    pem,
+    raw_server,
+    server_context,
+    succeeded,
+    wanting_client_certificate,
+)
+from tests.support.fake_broker import FakeCluster
+
+pytestmark = pytest.mark.usefixtures("nothing_left_open")
+
+NOWHERE = HostPort("127.0.0.1", 9092)
+PASSWORD = "Tr0ub4dor"
+TRUSTED = "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION"
+
+
+async def poll(cluster: FakeCluster, clock: Clock, **settings: Any) -> Observation | Failure:
+    """One poll of a cluster that speaks TLS."""
+    made = admin(bootstrap(cluster), security_protocol="SSL", **settings)
+    async with KafkaVolumeSource(made, clock=clock) as source:
+        return await source.observe(None, 5.0)
+
+
+def client_pems(ca: trustme.CA) -> dict[str, str]:
+    """A client's certificate, its key, and its key encrypted."""
+    certificate = ca.issue_cert("sidecar.example")
+    key = certificate.private_key_pem.bytes()
+    encrypted = load_pem_private_key(key, None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(PASSWORD.encode())
+    )
+    return {
+        "certificate": "".join(each.bytes().decode() for each in certificate.cert_chain_pems),
+        "key": key.decode(),
+        "encrypted": encrypted.decode(),
+    }
+
+
+async def test_tls_with_a_ca_from_a_file(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
+    """Brokers whose certificate the CA signed are trusted."""
+    file = tmp_path / "ca.pem"
+    file.write_text(pem(ca))
+    async with FakeCluster(ssl_context=server_context(ca)).add(2) as cluster:
+        assert isinstance(await poll(cluster, clock, ssl_ca_file=file), Observation)
+
+
+async def test_an_unknown_ca(clock: Clock, ca: trustme.CA) -> None:
+    """Another CA's certificate, and the system's, do not do, and the message says so."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
+        for settings in ({"ssl_ca_pem": pem(trustme.CA())}, {}):
+            message = failed(await poll(cluster, clock, **settings), FailureKind.TLS)
+            assert "certificate is not trusted" in message
+            assert f"{TRUSTED} must name a PEM file with the cert" in message
+
+
+async def test_addresses_that_fail_alike_share_a_message(clock: Clock, ca: trustme.CA) -> None:
+    """What is to be done is said once."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(2) as cluster:
+        addresses = [HostPort("127.0.0.1", broker.port) for broker in cluster.brokers.values()]
+        made = admin(*addresses, security_protocol="SSL")
+        async with KafkaVolumeSource(made, clock=clock) as source:
+            message = failed(await source.observe(None, 5.0), FailureKind.TLS)
+    before = "no broker reported which brokers there are: "
+    named, _, why = message.removeprefix(before).partition(": ")
+    assert set(map(str, addresses)) == set(named.split(", "))
+    assert why.startswith("its certificate is not trusted: ")
+    assert 1 == why.count(TRUSTED)
+
+
+async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> None:
+    """It is refused, unless the settings say that the name is not to be verified."""
+    context = server_context(ca, "other.example")
+    async with FakeCluster(ssl_context=context).add(1) as cluster:
+        message = failed(await poll(cluster, clock, ssl_ca_pem=pem(ca)), FailureKind.TLS)
+        assert "its certificate is for another name: IP address mismatch" in message
+        assert "127.0.0.1" in message
+        answer = await poll(cluster, clock, ssl_ca_pem=pem(ca), ssl_verify_hostname=False)
+        assert isinstance(answer, Observation)
+
+
+async def test_trust_is_needed_without_hostname_verification(clock: Clock, ca: trustme.CA) -> None:
+    """Not verifying the name does not mean not verifying the certificate."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
+        settings = {"ssl_ca_pem": pem(trustme.CA()), "ssl_verify_hostname": False}
+        failed(await poll(cluster, clock, **settings), FailureKind.TLS)
+
+
+async def test_mutual_tls_from_text(clock: Clock, ca: trustme.CA) -> None:
+    """Our own certificate is shown, with its key in each of the forms that Kafka's PEM has."""
+    pems = client_pems(ca)
+    certificate = {"ssl_certificate_pem": pems["certificate"]}
+    async with FakeCluster(ssl_context=wanting_client_certificate(ca)).add(1) as cluster:
+        for own in (
+            certificate | {"ssl_key_pem": pems["key"]},
+            certificate | {"ssl_key_pem": pems["encrypted"], "ssl_key_password": PASSWORD},
+            {"ssl_certificate_pem": pems["certificate"] + pems["key"]},
+        ):
+            succeeded(await poll(cluster, clock, ssl_ca_pem=pem(ca), **own))
+
+
+async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
+    """Files do the same, with the key encrypted."""
+    pems = client_pems(ca)
+    for name, text in pems.items():
+        (tmp_path / name).write_text(text)
+    async with FakeCluster(ssl_context=wanting_client_certificate(ca)).add(1) as cluster:
+        answer = await poll(
+            cluster,
+            clock,
+            ssl_ca_pem=pem(ca),
+            ssl_certificate_file=tmp_path / "certificate",
+            ssl_key_file=tmp_path / "encrypted",
+            ssl_key_password=PASSWORD,
+        )
+    assert isinstance(answer, Observation)
+
+
+async def test_a_missing_client_certificate(clock: Clock, ca: trustme.CA) -> None:
+    """A broker that wants one refuses with an alert, which is a failure of TLS."""
+    async with raw_server(handshaking(wanting_client_certificate(ca))) as address:
+        made = admin(address, security_protocol="SSL", ssl_ca_pem=pem(ca))
+        async with KafkaVolumeSource(made, clock=clock) as source:
+            message = failed(await source.observe(None, 5.0), FailureKind.TLS)
+    assert "CERTIFICATE_REQUIRED; the broker requires a certificate of ours" in message
+    assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in message
+
+
+def refused(clock: Clock, **settings: Any) -> str:
+    """What the settings are refused with."""
+    with pytest.raises(SettingsError) as refusal:
+        load_security(admin(NOWHERE, **settings), clock)
+    assert len(refusal.value.problems) == 1
+    return str(refusal.value)
+
+
+async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
+    """Each refusal names the file and the reason in one line, and has no secret."""
+    pems = client_pems(ca)
+    missing = tmp_path / "missing.pem"
+    text = refused(clock, security_protocol="SSL", ssl_ca_file=missing)
+    assert f"the CA certificate file {missing} can't be used: No such file" in text
+    key_file = tmp_path / "key.pem"
+    key_file.write_text(pems["key"])
+    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    expected = (
+        f"the CA certificate file {key_file} can't be used: it has no certificate (PEM that "
+        "begins with -----BEGIN CERTIFICATE-----)"
+    )
+    assert expected == text
+    text = refused(clock, security_protocol="SSL", ssl_ca_pem="nonsense")
+    assert text.startswith("the CA certificate in the settings can't be used: it has no cert")
+    key_file.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    assert "can't be used: " in text
+    assert "password" not in text
+    own = {"security_protocol": "SSL", "ssl_certificate_pem": pems["certificate"]}
+    for key in (
+        {"ssl_key_pem": pems["encrypted"]},
+        {"ssl_key_pem": pems["encrypted"], "ssl_key_password": "Not it"},
+        {"ssl_key_pem": client_pems(ca)["key"]},
+        {"ssl_key_file": missing},
+        {},
+    ):
+        text = refused(clock, **own, **key)
+        assert "the client certificate in the settings or its key" in text
+        assert "can't be used: " in text
+        assert "Not it" not in text
+        assert "PRIVATE" not in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "SASL_PLAINTEXT needs a SASL mechanism"),
+        ({"sasl_mechanism": "PLAIN"}, "PLAIN needs a user name and a password"),
+        (
+            {"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "eve"},
+            "SCRAM-SHA-512 needs a user name and a password",
+        ),
+        ({"sasl_mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs a token URL and a client id"),
+    ],
+)
+async def test_credentials_that_are_missing(
+    clock: Clock, settings: dict[str, Any], says: str
+) -> None:
+    """What the mechanism needs is asked for at the start, not at the first connection."""
+    assert says == refused(clock, security_protocol="SASL_PLAINTEXT", **settings)
+
+
+async def test_messages_know_where_user_and_password_come_from(clock: Clock) -> None:
+    """They have the settings' names and their source."""
+    made = admin(
+        NOWHERE, sasl_setting_names=("USER", "PASSWORD_FILE"), settings_source="properties"
+    )
+    assert Names("properties", ("USER", "PASSWORD_FILE")) == load_security(made, clock).names
+    await asyncio.sleep(0)
+
+
+async def test_its_text_has_no_secret(clock: Clock) -> None:
+    """A security that ends up in a log or a traceback reveals nothing."""
+    security = load_security(
+        admin(
+            NOWHERE,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_username="eve",
+            sasl_password=PASSWORD,
+        ),
+        clock,
+    )
+    assert "eve" in repr(security)
+    assert PASSWORD not in repr(security)
+    await asyncio.sleep(0)

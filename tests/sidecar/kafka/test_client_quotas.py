@@ -1,0 +1,209 @@
+"""Reading and setting quotas: the bytes of the requests, what answers mean, why it was not done.
+
+That it works is shown on real clusters, in tests/integration/test_quotas.py.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.index import load_payload_module
+from kio.schema.errors import ErrorCode
+from kio.static.constants import EntityType
+from kio.static.primitive import f64
+
+from sidecar.kafka.client_quotas import alter_client_quotas, alter_each, describe_client_quotas
+from sidecar.kafka.quota_messages import (
+    ALTER_CLIENT_QUOTAS_KEY,
+    DESCRIBE_CLIENT_QUOTAS_KEY,
+    Alteration,
+    AlterClientQuotas,
+    DescribeClientQuotas,
+)
+from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.kafka.kio_codec import kio_request, our_request
+from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
+from tests.support.fake_broker import FakeCluster, encode
+from tests.support.virtual_time import VIRTUAL_TIME
+
+pytestmark = VIRTUAL_TIME
+
+
+def reported(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> FakeCluster:
+    """A broker that answers with entities and their quotas."""
+    kio = load_payload_module(DESCRIBE_CLIENT_QUOTAS_KEY, 1, EntityType.response)
+    body = encode(
+        kio.DescribeClientQuotasResponse(
+            throttle_time=timedelta(0),
+            error_code=code,
+            error_message="no" if code is not ErrorCode.none else None,
+            entries=tuple(
+                kio.EntryData(
+                    entity=tuple(
+                        kio.EntityData(entity_type=kind, entity_name=name)
+                        for kind, name in parts.items()
+                    ),
+                    values=tuple(
+                        kio.ValueData(key=key, value=f64(value)) for key, value in values.items()
+                    ),
+                )
+                for parts, values in entries
+            ),
+        )
+    )
+    return FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
+
+
+Parts = dict[str, str | None]
+
+ANN: Parts = {"user": "ann", "client-id": None}
+BOB: Parts = {"user": "bob"}
+
+
+def altered(*outcomes: tuple[Parts, ErrorCode]) -> FakeCluster:
+    """A broker that answers AlterClientQuotas about each of these entities."""
+    kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.response)
+    entries = tuple(
+        kio.EntryData(
+            error_code=code,
+            error_message="odd" if code is not ErrorCode.none else None,
+            entity=tuple(
+                kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts.items()
+            ),
+        )
+        for parts, code in outcomes
+    )
+    body = encode(kio.AlterClientQuotasResponse(throttle_time=timedelta(0), entries=entries))
+    return FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
+
+
+def test_the_request_is_kafkas_bytes() -> None:
+    """Entities have a name or are the default one; quotas are set and removed."""
+    kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.request)
+    both = (
+        kio.EntityData(entity_type="user", entity_name="ann"),
+        kio.EntityData(entity_type="client-id", entity_name=None),
+    )
+    set_rate = kio.OpData(key="producer_byte_rate", value=f64(1.5e6), remove=False)
+    removed = kio.OpData(key="request_percentage", value=f64(0.0), remove=True)
+    etl = kio.EntityData(entity_type="client-id", entity_name="etl")
+    expected = kio_request(
+        ALTER_CLIENT_QUOTAS_KEY,
+        1,
+        entries=(
+            kio.EntryData(entity=both, ops=(set_rate,)),
+            kio.EntryData(entity=(etl,), ops=(removed,)),
+        ),
+        validate_only=False,
+    )
+    request = AlterClientQuotas(
+        [
+            ({"user": "ann", "client-id": None}, {"producer_byte_rate": 1.5e6}),
+            ({"client-id": "etl"}, {"request_percentage": None}),
+        ]
+    )
+    assert expected == our_request(request, 1)
+
+
+def test_the_question_is_kafkas_bytes() -> None:
+    """It has no component and is not strict: every entity matches."""
+    expected = kio_request(DESCRIBE_CLIENT_QUOTAS_KEY, 1, components=(), strict=False)
+    assert expected == our_request(DescribeClientQuotas(), 1)
+
+
+async def test_all_quotas_are_read() -> None:
+    """They are of users, client-ids, both and addresses, or default; a kind to come is left out."""
+    cluster = reported(
+        ErrorCode.none,
+        ({"user": "ann", "client-id": None}, {"producer_byte_rate": 1.5e6}),
+        ({"user": None}, {"request_percentage": 9.2, "controller_mutation_rate": 5.0}),
+        ({"ip": "192.0.2.1"}, {"connection_creation_rate": 2.0}),
+        ({"tenant": "north"}, {"request_percentage": 1.0}),
+    )
+    async with cluster:
+        quotas = await describe_client_quotas(admin(bootstrap(cluster)))
+    expected = {
+        Entity("ann", DEFAULT): {"producer_byte_rate": 1.5e6},
+        Entity(DEFAULT): {"request_percentage": 9.2, "controller_mutation_rate": 5.0},
+        Entity(ip="192.0.2.1"): {"connection_creation_rate": 2.0},
+    }
+    assert expected == quotas
+
+
+async def test_another_address_is_asked(nothing_left_open: None) -> None:
+    """The first address is down; the second one answers, and no connection is left."""
+    async with reported() as cluster:
+        assert {} == await describe_client_quotas(admin(free_port(), bootstrap(cluster)))
+
+
+async def test_a_refused_read_says_what_to_grant() -> None:
+    """Error 31 is of kind authorization, with the operation and the command."""
+    async with reported(ErrorCode.cluster_authorization_failed) as cluster:
+        answer = await describe_client_quotas(admin(bootstrap(cluster)))
+    message = failed(answer, FailureKind.AUTHORIZATION)
+    assert message.startswith("no broker reported the client quotas: ")
+    assert "--operation DescribeConfigs --cluster" in message
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_validating_is_asked_for(validate_only: bool) -> None:
+    """The broker reads the flag as it was meant."""
+    async with altered((BOB, ErrorCode.none)) as cluster:
+        done = await alter_client_quotas(
+            admin(bootstrap(cluster)), [(BOB, {"x": 1.0})], validate_only=validate_only
+        )
+        *_, request = cluster.brokers[0].requests
+    assert done is None
+    assert validate_only is request.decoded.validate_only
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (
+            ErrorCode.invalid_request,
+            "BROKER",
+            "of user 'ann', client-id the default returned error 42",
+        ),
+        (ErrorCode.cluster_authorization_failed, "AUTHORIZATION", "--operation AlterConfigs"),
+    ],
+)
+async def test_a_refusal_says_what_was_refused(code: ErrorCode, kind: str, words: str) -> None:
+    """It says whose quota, or which right is missing."""
+    async with altered((ANN, code)) as cluster:
+        answer = await alter_client_quotas(admin(bootstrap(cluster)), [(ANN, {"x": 1})])
+    assert words in failed(answer, FailureKind[kind])
+
+
+async def test_each_alteration_has_its_own_outcome() -> None:
+    """They are in the order asked, whatever the answer's; the first failure is reported."""
+    asked: list[Alteration] = [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
+    async with altered((BOB, ErrorCode.none), (ANN, ErrorCode.invalid_request)) as cluster:
+        outcomes = await alter_each(admin(bootstrap(cluster)), asked)
+        failure = await alter_client_quotas(admin(bootstrap(cluster)), asked)
+    assert isinstance(outcomes, list)
+    assert [True, False] == [isinstance(each, Failure) for each in outcomes]
+    assert outcomes[0] == failure
+
+
+async def test_an_answer_that_leaves_one_out_is_no_answer() -> None:
+    """What became of bob's quota is not known, and not guessed."""
+    async with altered((ANN, ErrorCode.none)) as cluster:
+        asked: list[Alteration] = [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
+        answer = await alter_each(admin(bootstrap(cluster)), asked)
+    assert "user 'bob'" in failed(answer, FailureKind.PROTOCOL)
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_setting_asks_another_address(hangs: bool, nothing_left_open: None) -> None:
+    """The first address is down, or accepts and says nothing; the second one does it."""
+    async with altered((BOB, ErrorCode.none)) as cluster, raw_server(hang) as silent:
+        addresses = admin(silent if hangs else free_port(), bootstrap(cluster))
+        assert await alter_client_quotas(addresses, [(BOB, {"x": 1.0})], timeout_s=1.0) is None
+
+
+async def test_a_broker_that_is_not_there() -> None:
+    """It is a failure as of every other call, and no exception."""
+    answer = await alter_client_quotas(admin(free_port()), [({"client-id": "a"}, {"x": 1.0})])
+    failed(answer, FailureKind.CONNECT)

@@ -1,0 +1,146 @@
+"""What the brokers' answers mean."""
+
+from typing import Any
+
+import pytest
+
+from sidecar.kafka.cluster_answers import ClusterList, read_cluster, read_log_dirs
+from sidecar.kafka.cluster_messages import (
+    DescribeClusterResponseV0,
+    DescribeClusterResponseV1,
+    DescribeClusterResponseV2,
+    DescribeLogDirsResponseV4,
+    DescribeLogDirsResponseV5,
+)
+from sidecar.settings import HostPort
+from sidecar.volumes import Failure, FailureKind, Membership, OfflineLogDir, Reading, Volume
+from tests.sidecar.kafka.servers import failed
+
+ASKED = HostPort("b0", 9092)
+LONG_MAX = 2**63 - 1
+
+
+def cluster_v2(*brokers: tuple[Any, ...], error: int = 0, text: str | None = None) -> Any:
+    listed = [(*each, {}) for each in brokers]
+    return DescribeClusterResponseV2(0, error, text, 1, "c1", 1, listed, -1, {})
+
+
+def log_dirs(*results: tuple[Any, ...], error: int = 0) -> Any:
+    return DescribeLogDirsResponseV4(0, error, [(*each, {}) for each in results], {})
+
+
+def read(response: Any) -> Reading | Failure:
+    return read_log_dirs(response, 3, 17.0, "throttle-sidecar")
+
+
+def test_unfenced_brokers_are_active() -> None:
+    """Version 2 has active brokers and fenced ones."""
+    answer = cluster_v2((1, "b1", 9092, None, False), (2, "b2", 9093, "r", True))
+    expected = ClusterList(
+        Membership("c1", active={1: "b1:9092"}, fenced={2: "b2:9093"}), {1: HostPort("b1", 9092)}
+    )
+    assert expected == read_cluster(answer, ASKED)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        DescribeClusterResponseV0(0, 0, None, "c1", 1, [(1, "::1", 9092, None, {})], -1, {}),
+        DescribeClusterResponseV1(0, 0, None, 1, "c1", 1, [(1, "::1", 9092, None, {})], -1, {}),
+    ],
+)
+def test_older_brokers_say_nothing_of_fenced_ones(answer: Any) -> None:
+    """Before version 2 the fenced brokers are unknown, which is not the same as none."""
+    expected = ClusterList(
+        Membership("c1", active={1: "[::1]:9092"}, fenced=None), {1: HostPort("::1", 9092)}
+    )
+    assert expected == read_cluster(answer, ASKED)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "says"),
+    [
+        (cluster_v2(error=114), FailureKind.BROKER, "b0:9092: is a controller's listener"),
+        (cluster_v2(error=7, text="no\nluck"), FailureKind.BROKER, "error 7 (REQUEST_TIMED_OUT)"),
+        (cluster_v2(error=7, text="no\nluck"), FailureKind.BROKER, ": no luck"),
+        (cluster_v2(), FailureKind.BROKER, "no active broker"),
+        (cluster_v2((1, "b", 1, None, True)), FailureKind.BROKER, "no active broker"),
+        (cluster_v2((1, "", 9092, None, False)), FailureKind.PROTOCOL, "without an address"),
+        (cluster_v2((1, "b", 65536, None, False)), FailureKind.PROTOCOL, "without an address"),
+        (cluster_v2((1, "b", 0, None, False)), FailureKind.PROTOCOL, "without an address"),
+    ],
+)
+def test_a_list_that_can_not_be_used_is_a_failure(
+    answer: Any, kind: FailureKind, says: str
+) -> None:
+    """Errors, controllers, and lists without a broker that could be asked can't be used."""
+    assert says in failed(read_cluster(answer, ASKED), kind)
+
+
+def test_volumes_are_read() -> None:
+    """A log dir without an error is a volume, with huge and empty file systems as they are."""
+    answer = log_dirs(
+        (0, "/a", [], 100, 25), (0, "/b", [], LONG_MAX, LONG_MAX), (0, "/c", [], 0, 0)
+    )
+    expected = Reading(
+        3,
+        17.0,
+        (
+            Volume(3, "/a", 100, 25),
+            Volume(3, "/b", LONG_MAX, LONG_MAX),
+            Volume(3, "/c", 0, 0),
+        ),
+    )
+    assert expected == read(answer)
+
+
+def test_a_cordoned_log_dir_is_a_volume_like_any_other() -> None:
+    """Version 5's flag says where new partitions go, not what is free."""
+    answer = DescribeLogDirsResponseV5(0, 0, [(0, "/a", [], 100, 25, True, {})], {})
+    assert Reading(3, 17.0, (Volume(3, "/a", 100, 25),)) == read(answer)
+
+
+def test_topics_without_partitions_are_passed_over() -> None:
+    """Brokers from 3.3 to 3.7.0 may name topics although none was asked for (KAFKA-16807)."""
+    answer = log_dirs((0, "/a", [("orders", [], {}), ("clicks", [], {})], 100, 25))
+    assert Reading(3, 17.0, (Volume(3, "/a", 100, 25),)) == read(answer)
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ((56, "/a", [], -1, -1), "offline: error 56 (KAFKA_STORAGE_ERROR)"),
+        ((56, "/a", [], 100, 25), "offline: error 56 (KAFKA_STORAGE_ERROR)"),
+        ((0, "/a", [], -1, -1), "the broker does not report its sizes (-1)"),
+        ((0, "/a", [], 100, -1), "the broker does not report its sizes (-1)"),
+        ((0, "/a", [], -1, 25), "the broker does not report its sizes (-1)"),
+        ((-1, "/a", [], 100, 25), "error -1 (UNKNOWN)"),
+        ((999, "/a", [], 100, 25), "error 999"),
+    ],
+)
+def test_an_offline_log_dir_is_neither_empty_nor_full(result: tuple[Any, ...], reason: str) -> None:
+    """An error or a size of -1 makes no volume; the dirs beside it are read."""
+    answer = log_dirs(result, (0, "/b", [], 100, 25))
+    expected = Reading(3, 17.0, (Volume(3, "/b", 100, 25),), (OfflineLogDir("/a", reason),))
+    assert expected == read(answer)
+
+
+def test_a_missing_acl_is_named() -> None:
+    """Error 31 says which ACL is missing, for whom, and the command that grants it."""
+    message = failed(read(log_dirs(error=31)), FailureKind.AUTHORIZATION)
+    assert "needs DESCRIBE on the Kafka cluster resource" in message
+    assert "User:throttle-sidecar --operation Describe --cluster" in message
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (log_dirs(error=-1), FailureKind.BROKER),
+        (log_dirs(), FailureKind.PROTOCOL),
+        (DescribeLogDirsResponseV4(0, 0, None, {}), FailureKind.PROTOCOL),
+        (log_dirs((0, None, [], 100, 25)), FailureKind.PROTOCOL),
+    ],
+)
+def test_an_answer_that_shows_nothing_is_not_sight(answer: Any, kind: FailureKind) -> None:
+    """A broker that answers without a log dir has not been seen."""
+    failed(read(answer), kind)

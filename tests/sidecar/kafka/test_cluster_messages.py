@@ -1,0 +1,139 @@
+"""Our messages against kio's, an independent codec made from Kafka's own definitions."""
+
+from typing import Any
+
+import pytest
+from aiokafka.protocol.api import Response
+from aiokafka.protocol.struct import Struct
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.serial import entity_reader
+from kio.static.constants import EntityType
+
+from sidecar.kafka.cluster_messages import (
+    DESCRIBE_CLUSTER_KEY,
+    DESCRIBE_LOG_DIRS_KEY,
+    DescribeCluster,
+    DescribeClusterResponseV0,
+    DescribeClusterResponseV1,
+    DescribeClusterResponseV2,
+    DescribeLogDirs,
+    DescribeLogDirsResponseV4,
+    DescribeLogDirsResponseV5,
+)
+from sidecar.kafka.config_messages import (
+    DescribeConfigsResponseV4,
+    IncrementalAlterConfigsResponseV1,
+)
+from sidecar.kafka.quota_messages import (
+    AlterClientQuotasResponseV1,
+    DescribeClientQuotasResponseV1,
+)
+from sidecar.kafka.topic_messages import CreatePartitionsResponseV3, DeleteTopicsResponseV6
+from sidecar.kafka.user_messages import (
+    DescribeAclsResponseV2,
+    DescribeAclsResponseV3,
+    DescribeUserScramCredentialsResponseV0,
+)
+from tests.sidecar.kafka.kio_codec import kio_request, kio_values, our_request
+from tests.support.examples import DEAR
+from tests.support.fake_broker import encode, kio_type
+
+RESPONSES = [
+    DescribeClusterResponseV0,
+    DescribeClusterResponseV1,
+    DescribeClusterResponseV2,
+    DescribeLogDirsResponseV4,
+    DescribeLogDirsResponseV5,
+    AlterClientQuotasResponseV1,
+    DescribeClientQuotasResponseV1,
+    DescribeUserScramCredentialsResponseV0,
+    DescribeAclsResponseV2,
+    DescribeAclsResponseV3,
+    DescribeConfigsResponseV4,
+    IncrementalAlterConfigsResponseV1,
+    CreatePartitionsResponseV3,
+    DeleteTopicsResponseV6,
+]
+
+
+def our_values(value: Any) -> Any:
+    """The fields of a decoded message of ours, in order, without the tags."""
+    if isinstance(value, Struct):
+        value = [getattr(value, name) for name in value.SCHEMA.names]
+    if isinstance(value, list | tuple):
+        return [our_values(each) for each in value if not isinstance(each, dict)]
+    return None if value == bytes(16) else value  # a UUID that is none
+
+
+@pytest.mark.parametrize(
+    ("version", "fields"),
+    [
+        (0, {"include_cluster_authorized_operations": False}),
+        (1, {"include_cluster_authorized_operations": False}),
+        (2, {"include_cluster_authorized_operations": False, "include_fenced_brokers": True}),
+    ],
+)
+def test_describe_cluster_requests_are_kafkas_bytes(
+    version: int, fields: dict[str, object]
+) -> None:
+    """Each version asks for brokers, from v2 on for the fenced ones too, in kio's very bytes."""
+    expected = kio_request(DESCRIBE_CLUSTER_KEY, version, **fields)
+    assert expected == our_request(DescribeCluster(), version)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_describe_log_dirs_requests_are_kafkas_bytes(version: int) -> None:
+    """Each version asks for volumes only: an empty array of topics, which is not a null one."""
+    expected = kio_request(DESCRIBE_LOG_DIRS_KEY, version, topics=())
+    assert expected == our_request(DescribeLogDirs(), version)
+    assert kio_request(DESCRIBE_LOG_DIRS_KEY, version, topics=None) != expected
+
+
+@pytest.mark.parametrize("response", RESPONSES)
+@DEAR
+@given(data=st.data())
+def test_every_response_is_kafkas_bytes(response: type[Response], data: Any) -> None:
+    """Whatever a broker may answer has the same values here, and is the same bytes again."""
+    of_kio = kio_type(response.API_KEY, response.API_VERSION, EntityType.response)
+    entity = data.draw(st.from_type(of_kio))
+    written = encode(entity)
+    decoded = response.decode(written)
+    assert kio_values(entity) == our_values(decoded)
+    assert written == decoded.encode()
+    assert (entity, len(written)) == entity_reader(of_kio)(decoded.encode(), 0)
+
+
+def test_tags_that_a_newer_broker_adds_are_skipped() -> None:
+    """An unknown tagged field, in a log dir and at the end, changes nothing that is read."""
+    plain = DescribeLogDirsResponseV4(0, 0, [(0, "/data", [], 100, 25, {})], {}).encode()
+    # Each list of tags is one byte, 00, here the last two: one tag, number 9, of two bytes.
+    tagged = plain[:-2] + b"\x01\x09\x02ab" + b"\x01\x09\x02cd"
+    decoded = DescribeLogDirsResponseV4.decode(tagged)
+    expected: list[object] = [(0, "/data", [], 100, 25, {9: b"ab"})]
+    assert expected == decoded.results
+
+
+@pytest.mark.parametrize(
+    ("request_", "known", "expected"),
+    [
+        (DescribeCluster(), (0, 0), 0),
+        (DescribeCluster(), (0, 1), 1),
+        (DescribeCluster(), (0, 2), 2),
+        (DescribeCluster(), (0, 9), 2),
+        (DescribeLogDirs(), (1, 4), 4),
+        (DescribeLogDirs(), (1, 5), 5),
+        (DescribeLogDirs(), (1, 9), 5),
+    ],
+)
+def test_the_newest_version_that_both_know_is_used(
+    request_: DescribeCluster | DescribeLogDirs, known: tuple[int, int], expected: int
+) -> None:
+    """Brokers were measured: 3.3.2 has v4 and v0, 3.9.1 v4 and v1, 4.3.1 v5 and v2."""
+    assert expected == request_.prepare({request_.API_KEY: known}).API_VERSION
+
+
+def test_a_broker_without_sizes_is_refused() -> None:
+    """Before v4 DescribeLogDirs has no sizes, and no such version is ever sent."""
+    with pytest.raises(NotImplementedError):
+        DescribeLogDirs().prepare({DESCRIBE_LOG_DIRS_KEY: (1, 3)})

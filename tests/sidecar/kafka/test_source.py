@@ -1,0 +1,540 @@
+"""Whole polls of a simulated cluster, healthy and not."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trustme
+
+from sidecar.errors import SettingsError
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.settings import HostPort
+from sidecar.volumes import (
+    Failure,
+    FailureKind,
+    Membership,
+    Observation,
+    Reading,
+    Volume,
+    VolumeSource,
+)
+from tests.sidecar.kafka.servers import (
+    Clock,
+    admin,
+    bootstrap,
+    failed,
+    free_port,
+    hang,
+    pem,
+    raw_server,
+    server_context,
+    succeeded,
+)
+from tests.support.fake_broker import (
+    DESCRIBE_CLUSTER,
+    DESCRIBE_LOG_DIRS,
+    GIB,
+    FakeBroker,
+    FakeCluster,
+    FakeConnection,
+    FakeRequest,
+)
+from tests.support.virtual_time import VIRTUAL_TIME
+
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
+
+SASL = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "eve"}
+
+
+@asynccontextmanager
+async def source_of(
+    address: HostPort | FakeCluster, clock: Clock, *more: HostPort, **settings: Any
+) -> AsyncIterator[KafkaVolumeSource]:
+    first = bootstrap(address) if isinstance(address, FakeCluster) else address
+    async with KafkaVolumeSource(admin(first, *more, **settings), clock=clock) as source:
+        yield source
+
+
+async def seen(
+    source: VolumeSource, brokers: list[int] | None = None, timeout_s: float = 5.0
+) -> Observation:
+    return succeeded(await source.observe(brokers, timeout_s))
+
+
+def kinds(observation: Observation) -> dict[int, FailureKind | None]:
+    """Broker -> the kind of its failure, None for a reading."""
+    return {
+        broker_id: answer.kind if isinstance(answer, Failure) else None
+        for broker_id, answer in observation.answers.items()
+    }
+
+
+def silent(*_: object) -> None:
+    """A twist: nothing is answered."""
+
+
+def times_asked(broker: FakeBroker, api_key: int) -> int:
+    return sum(request.api_key == api_key for request in broker.requests)
+
+
+async def test_a_poll_sees_every_broker_and_volume(clock: Clock) -> None:
+    """It asks for one list, then each broker once; times are the clock's."""
+    async with FakeCluster().add(3, volumes=2) as cluster, source_of(cluster, clock) as source:
+        addresses = {n: f"127.0.0.1:{broker.port}" for n, broker in cluster.brokers.items()}
+        expected = Observation(
+            observed_at=1000.0,
+            origin="poll",
+            membership=Membership("fake-cluster", addresses, fenced={}),
+            answers={
+                n: Reading(
+                    n,
+                    1000.0,
+                    (
+                        Volume(n, "/var/lib/kafka/data-0", 100 * GIB, 50 * GIB),
+                        Volume(n, "/var/lib/kafka/data-1", 100 * GIB, 50 * GIB),
+                    ),
+                )
+                for n in addresses
+            },
+        )
+        assert expected == await source.observe(None, 5.0)
+
+
+async def test_later_polls_use_the_same_connections(clock: Clock) -> None:
+    """In three polls the first broker's connection is the one that the list came over."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        for _ in range(3):
+            await seen(source)
+        assert [1, 1, 1] == [broker.connected for broker in cluster.brokers.values()]
+        asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+        assert [3, 0, 0] == asked
+
+
+async def test_fenced_brokers_are_listed_and_not_asked(clock: Clock) -> None:
+    """A fenced broker is part of the membership; no connection is made to it."""
+    cluster = FakeCluster().add(2)
+    cluster.brokers[1].fenced = True
+    async with cluster, source_of(cluster, clock) as source:
+        observation = await seen(source)
+        assert observation.membership is not None
+        assert {0} == set(observation.membership.active)
+        assert {1: f"127.0.0.1:{cluster.brokers[1].port}"} == observation.membership.fenced
+        assert {0} == set(observation.answers)
+        assert cluster.brokers[1].connected == 0
+
+
+async def test_a_hung_broker_costs_only_its_own_answer(clock: Clock) -> None:
+    """Its answer is a time-out at the deadline; the others' readings are there."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        cluster.brokers[2].twist = silent
+        started = asyncio.get_running_loop().time()
+        observation = await seen(source, timeout_s=0.5)
+        took_s = asyncio.get_running_loop().time() - started
+    assert {0: None, 1: None, 2: FailureKind.TIMEOUT} == kinds(observation)
+    assert 0.5 == pytest.approx(took_s)
+
+
+async def test_a_slow_broker_delays_one_poll_and_is_seen_all_the_same(clock: Clock) -> None:
+    """What it was asked stays asked: the next poll does not wait for it, a later one has it."""
+    owed: list[tuple[FakeConnection, bytes]] = []
+
+    def keep_back(connection: FakeConnection, request: FakeRequest, frame: bytes) -> bytes | None:
+        if request.api_key != DESCRIBE_LOG_DIRS:
+            return frame
+        owed.append((connection, frame))
+        return None
+
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        cluster.brokers[1].twist = keep_back
+        assert {0: None, 1: FailureKind.TIMEOUT} == kinds(await seen(source, timeout_s=0.3))
+        started = asyncio.get_running_loop().time()
+        assert {0: None, 1: FailureKind.TIMEOUT} == kinds(await seen(source, timeout_s=5.0))
+        assert asyncio.get_running_loop().time() - started < 1.0
+        ((connection, frame),) = owed
+        connection.transport.write(frame)
+        await asyncio.sleep(0.1)
+        assert {0: None, 1: None} == kinds(await seen(source, timeout_s=5.0))
+        assert 1 == cluster.brokers[1].connected
+
+
+async def until_seen(source: VolumeSource, broker_id: int, clock: Clock, timeout_s: float) -> float:
+    """Polls with a short deadline, as near a limit, until a broker is seen; how long it took."""
+    now = asyncio.get_running_loop().time
+    started = now()
+    while kinds(await seen(source, timeout_s=timeout_s))[broker_id] is not None:
+        assert now() - started < 5.0, "it was not seen for 5 s"
+        await asyncio.sleep(0.02)
+        clock.now += 0.02
+    return now() - started
+
+
+async def test_a_broker_whose_answer_was_lost_is_seen_soon(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the time an answer may be owed it is asked anew, over a connection that works."""
+    monkeypatch.setattr("sidecar.kafka.source.ANSWER_TIMEOUT_S", 0.4)
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        cluster.brokers[1].twist = silent
+        await seen(source, timeout_s=0.1)
+        cluster.brokers[1].twist = None
+        assert 0.1 < await until_seen(source, 1, clock, timeout_s=0.1) < 1.5
+        assert 2 == cluster.brokers[1].connected
+
+
+async def test_a_broker_that_is_always_slow_is_seen_in_spite_of_short_deadlines(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer counts as lost; from then on it has the time that it needs."""
+    monkeypatch.setattr("sidecar.kafka.source.ANSWER_TIMEOUT_S", 0.2)
+    loop = asyncio.get_running_loop()
+
+    def slow(connection: FakeConnection, request: FakeRequest, frame: bytes) -> bytes | None:
+        if request.api_key != DESCRIBE_LOG_DIRS:
+            return frame
+        loop.call_later(0.4, connection.transport.write, frame)
+        return None
+
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        cluster.brokers[1].twist = slow
+        for _ in range(2):
+            await until_seen(source, 1, clock, timeout_s=0.05)
+        # The lost one, and each time that it is seen it is asked anew.
+        assert 4 == times_asked(cluster.brokers[1], DESCRIBE_LOG_DIRS)
+        # Quick again, it has the short time again: a lost answer does not hide it for long.
+        cluster.brokers[1].twist = None
+        await until_seen(source, 1, clock, timeout_s=0.05)
+        cluster.brokers[1].twist = silent
+        await seen(source, timeout_s=0.05)
+        cluster.brokers[1].twist = None
+        assert await until_seen(source, 1, clock, timeout_s=0.05) < 1.0
+
+
+@pytest.mark.parametrize("slow", [0, 2])
+@pytest.mark.parametrize("takes_s", [{DESCRIBE_LOG_DIRS: 2.5}, {35: 2.5, DESCRIBE_CLUSTER: 2.5}])
+async def test_a_slow_broker_is_seen_at_short_deadlines_wherever_it_is_listed(
+    slow: int, takes_s: dict[int, float]
+) -> None:
+    """2.5 s, polls of 1 s each second: every third poll has its answer, over one connection.
+
+    A list that comes too late, once, delays the first one: it is on the connection before it.
+    """
+    now = asyncio.get_running_loop().time
+    async with (
+        FakeCluster().add(3) as cluster,
+        KafkaVolumeSource(admin(bootstrap(cluster)), clock=now) as source,
+    ):
+        await seen(source)
+        cluster.brokers[slow].takes_s = takes_s
+        polls = []
+        for _ in range(14):
+            due = now() + 1.0
+            polls.append(kinds(await seen(source, timeout_s=1.0)))
+            await asyncio.sleep(max(0.0, due - now()))
+        assert 3 <= sum(poll[slow] is None for poll in polls)
+        assert all(poll[1] is None for poll in polls)
+        assert cluster.brokers[slow].connected <= 2
+
+
+async def test_a_late_answer_is_old_news() -> None:
+    """It counts from when it was asked for, and the broker is asked again in the poll that has it.
+
+    Asked at 0 s it answers at 2.5 s, with 30 GiB left; the next poll comes at 6 s.
+    """
+    now = asyncio.get_running_loop().time
+
+    def said(observation: Observation) -> tuple[float, int]:
+        answer = observation.answers[1]
+        assert isinstance(answer, Reading)
+        return answer.read_at, answer.volumes[0].available_bytes // GIB
+
+    async with (
+        FakeCluster().add(2, volumes=1) as cluster,
+        KafkaVolumeSource(admin(bootstrap(cluster)), clock=now) as source,
+    ):
+        broker = cluster.brokers[1]
+        (log_dir,) = broker.log_dirs
+        broker.has(replace(log_dir, available_bytes=30 * GIB))
+        broker.takes_s = {DESCRIBE_LOG_DIRS: 2.5}
+        assert {0: None, 1: FailureKind.TIMEOUT} == kinds(await seen(source, timeout_s=1.0))
+        await asyncio.sleep(5.0)
+        broker.has(replace(log_dir, available_bytes=20 * GIB))
+        # Slow again, its old answer is all there is; then it answers at once.
+        assert (0.0, 30) == said(await seen(source, timeout_s=1.0))
+        await asyncio.sleep(5.0)
+        broker.takes_s = {}
+        broker.has(replace(log_dir, available_bytes=10 * GIB))
+        assert (now(), 10) == said(await seen(source, timeout_s=1.0))
+
+
+async def test_a_broker_that_left_while_it_was_asked_is_not_waited_for(clock: Clock) -> None:
+    """Its late answer is nobody's, and closing leaves nothing of it."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        cluster.brokers[2].twist = silent
+        await seen(source, timeout_s=0.3)
+        cluster.brokers[2].fenced = True
+        cluster.forget_answers()
+        assert {0: None, 1: None} == kinds(await seen(source))
+        cluster.brokers[2].fenced = False
+        cluster.brokers[2].twist = None
+        cluster.forget_answers()
+        assert {0: None, 1: None, 2: None} == kinds(await seen(source))
+
+
+async def test_a_hung_broker_does_not_delay_the_list(clock: Clock) -> None:
+    """When the broker that was asked for the list hangs, another one is asked soon after."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        cluster.brokers[0].twist = silent
+        observation = await seen(source, timeout_s=1.0)
+        assert {0: FailureKind.TIMEOUT, 1: None, 2: None} == kinds(observation)
+        # The one that answered is asked first from now on, so that costs one pause in all; and
+        # the hung one is left alone for a while, so this poll does not wait for it.
+        started = asyncio.get_running_loop().time()
+        assert {0: FailureKind.TIMEOUT, 1: None, 2: None} == kinds(await seen(source))
+        assert asyncio.get_running_loop().time() - started < 0.5
+
+
+async def test_a_stopped_broker_is_found_again(clock: Clock) -> None:
+    """It is refused while it is away, seen again at the first poll after its pause."""
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        await cluster.brokers[1].stop()
+        assert {0: None, 1: FailureKind.CONNECT} == kinds(await seen(source))
+        await cluster.brokers[1].start()
+        clock.now += 0.2
+        assert {0: None, 1: None} == kinds(await seen(source))
+
+
+async def test_all_brokers_replaced_behind_a_stable_address(clock: Clock) -> None:
+    """New brokers with new ports, known only to the configured address, are found."""
+    cluster = FakeCluster().add(3)
+    async with cluster:
+
+        async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            port = next(iter(cluster.brokers.values())).port
+            there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port)
+
+            async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+                while data := await source.read(65536):
+                    target.write(data)
+                target.close()
+
+            try:
+                await asyncio.gather(copy(reader, there_writer), copy(there_reader, writer))
+            finally:
+                there_writer.transport.abort()
+
+        async with raw_server(forward) as stable, source_of(stable, clock) as source:
+            assert {0: None, 1: None, 2: None} == kinds(await seen(source))
+            old = dict(cluster.brokers)
+            cluster.brokers.clear()
+            cluster.add(3)
+            cluster.brokers = {n + 10: broker for n, broker in cluster.brokers.items()}
+            for n, broker in cluster.brokers.items():
+                broker.broker_id = n
+                await broker.start()
+            for broker in old.values():
+                await broker.stop()
+            assert {10: None, 11: None, 12: None} == kinds(await seen(source))
+
+
+async def test_a_broker_that_moved_is_dialled_where_it_is(clock: Clock) -> None:
+    """The same id has a new address: the old connection is closed, the new place is asked."""
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        moved = FakeBroker(1, cluster, cluster.brokers[1].log_dirs)
+        old, cluster.brokers[1] = cluster.brokers[1], moved
+        await moved.start()
+        cluster.forget_answers()
+        assert {0: None, 1: None} == kinds(await seen(source))
+        assert moved.connected == 1
+        await asyncio.sleep(0.05)
+        assert not old.connections
+        await old.stop()
+
+
+async def test_a_broker_that_left_is_no_longer_connected(clock: Clock) -> None:
+    """A broker that the list no longer names has its connection closed."""
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        left = cluster.brokers.pop(1)
+        cluster.forget_answers()
+        assert {0: None} == kinds(await seen(source))
+        await asyncio.sleep(0.05)
+        assert not left.connections
+        await left.stop()
+
+
+async def test_one_good_address_of_several_is_enough(clock: Clock) -> None:
+    """A refused and a hung address before it cost one pause, not the poll."""
+    async with (
+        raw_server(hang) as hung,
+        FakeCluster().add(1) as cluster,
+        source_of(free_port(), clock, hung, bootstrap(cluster)) as source,
+    ):
+        assert {0: None} == kinds(await seen(source, timeout_s=2.0))
+
+
+async def test_no_broker_answers(clock: Clock) -> None:
+    """The failure of a poll names each address and why it did not answer."""
+    nowhere = free_port()
+    async with raw_server(hang) as hung, source_of(nowhere, clock, hung) as source:
+        message = failed(await source.observe(None, 0.3), FailureKind.TIMEOUT)
+    assert f"{hung}: no answer in time" in message
+    assert f"{nowhere}: " in message
+
+
+async def test_a_missing_acl(clock: Clock) -> None:
+    """Error 31 from every broker is the answer of each, with the command that helps."""
+    cluster = FakeCluster(users={"eve": "apple"}).add(2)
+    for broker in cluster.brokers.values():
+        broker.log_dirs_error = 31
+    async with cluster, source_of(cluster, clock, **SASL, sasl_password="apple") as source:
+        observation = await seen(source)
+    assert {0: FailureKind.AUTHORIZATION, 1: FailureKind.AUTHORIZATION} == kinds(observation)
+    message = failed(observation.answers[0], FailureKind.AUTHORIZATION)
+    assert "--allow-principal User:eve --operation Describe --cluster" in message
+
+
+async def test_some_brokers_asked_alone(clock: Clock) -> None:
+    """A partial observation asks only those named, at the addresses of the last list."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        assert isinstance(await source.observe([1], 1.0), Failure)
+        await seen(source)
+        observation = await seen(source, [1, 7])
+        assert observation.membership is None
+        assert {1: None, 7: FailureKind.CONNECT} == kinds(observation)
+        asked = [times_asked(each, DESCRIBE_LOG_DIRS) for each in cluster.brokers.values()]
+        assert [1, 2, 1] == asked
+        asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+        assert [1, 0, 0] == asked
+
+
+async def test_a_refused_login_shows_no_secret(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A wrong password is reported as such; it is in no message, log or text, even at DEBUG."""
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "aiokafka")
+    async with (
+        FakeCluster(users={"eve": "apple"}).add(1) as cluster,
+        source_of(cluster, clock, **SASL, sasl_password="Tr0ub4dor") as source,
+    ):
+        message = failed(await source.observe(None, 5.0), FailureKind.AUTHENTICATION)
+        text = repr(source)
+    assert "SaslAuthenticate" in caplog.text
+    assert "Tr0ub4dor" not in caplog.text + message + text
+
+
+async def test_a_session_is_renewed_before_it_ends(clock: Clock) -> None:
+    """Of a session of 10 s, 8.4 s are used; after 8.5 s the broker is dialled anew."""
+    async with (
+        FakeCluster(users={"eve": "apple"}, session_lifetime_ms=10_000).add(1) as cluster,
+        source_of(cluster, clock, **SASL, sasl_password="apple") as source,
+    ):
+        await seen(source)
+        clock.now += 8.4
+        await seen(source)
+        assert cluster.brokers[0].connected == 1
+        clock.now += 0.1
+        await seen(source)
+        assert cluster.brokers[0].connected == 2
+        await asyncio.sleep(0.05)
+        assert len(cluster.brokers[0].connections) == 1
+
+
+async def test_a_token_endpoint_that_fails_once(clock: Clock) -> None:
+    """The first poll reports that there is no token, the next one after its pause succeeds."""
+    answers = [
+        b"HTTP/1.1 503 Unavailable\r\nContent-Length: 0\r\n\r\n",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 39\r\n\r\n{"access_token":"abc","expires_in":300}',
+    ]
+
+    async def endpoint(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"grant_type=client_credentials")
+        writer.write(answers.pop(0))
+        await writer.drain()
+        await hang(reader, writer)
+
+    async with (
+        raw_server(endpoint) as address,
+        FakeCluster(users={"sidecar": "abc"}).add(3) as cluster,
+        source_of(
+            cluster,
+            clock,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            oauth_token_url=f"http://{address}/token",
+            oauth_client_id="sidecar",
+            oauth_client_secret="sesame",
+        ) as source,
+    ):
+        message = failed(await source.observe(None, 5.0), FailureKind.AUTHENTICATION)
+        assert "the endpoint answered 503" in message
+        clock.now += 2
+        # Three brokers share one token.
+        assert {0: None, 1: None, 2: None} == kinds(await seen(source))
+        assert not answers
+
+
+async def test_new_credentials_are_used_after_a_reload(clock: Clock) -> None:
+    """Connections are redialled with them, and a refused login is tried anew at once."""
+    async with (
+        FakeCluster(users={"eve": "apple"}).add(2) as cluster,
+        source_of(cluster, clock, **SASL, sasl_password="apple") as source,
+    ):
+        await seen(source)
+        cluster.users = {"eve": "pear"}
+        source.reload(admin(bootstrap(cluster), **SASL, sasl_password="plum"))()
+        failed(await source.observe(None, 5.0), FailureKind.AUTHENTICATION)
+        source.reload(admin(bootstrap(cluster), **SASL, sasl_password="pear"))()
+        assert {0: None, 1: None} == kinds(await seen(source))
+        await asyncio.sleep(0.05)
+        assert [1, 1] == [len(broker.connections) for broker in cluster.brokers.values()]
+
+
+async def test_a_reload_that_can_not_be_read_changes_nothing(clock: Clock) -> None:
+    """The old material stays in use, over the connections that there are."""
+    async with FakeCluster().add(1) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        bad = admin(bootstrap(cluster), security_protocol="SSL", ssl_ca_pem="no certificate")
+        with pytest.raises(SettingsError, match="CA certificate"):
+            source.reload(bad)
+        await seen(source)
+        assert cluster.brokers[0].connected == 1
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_a_poll_cancelled_at_any_moment_leaves_nothing(
+    clock: Clock, ca: trustme.CA, encrypted: bool
+) -> None:
+    """Cancelled after each turn of the loop that it takes, it leaves neither task nor socket."""
+    settings = {"security_protocol": "SSL", "ssl_ca_pem": pem(ca)} if encrypted else {}
+    cluster = FakeCluster(ssl_context=server_context(ca) if encrypted else None).add(3)
+    cancelled = finished = 0
+    async with cluster:
+        for turns in itertools.count():
+            async with source_of(cluster, clock, **settings) as source:
+                tasks = len(asyncio.all_tasks())
+                task = asyncio.ensure_future(source.observe(None, 5.0))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                try:
+                    await task
+                    finished += 1
+                except asyncio.CancelledError:
+                    cancelled += 1
+            # Only the readers of open connections were left, and end when they close.
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert tasks == len(asyncio.all_tasks())
+            if finished == 5:
+                break
+    assert cancelled > 10

@@ -1,0 +1,120 @@
+"""Every setting as a row for a person."""
+
+from pathlib import Path
+
+import pytest
+
+from sidecar.settings import SettingRow, convert, describe, keys, load
+from sidecar.settings.fields import RawSettings
+from tests.sidecar.settings.support import ADMIN, RATIO, loaded
+
+
+def row(rows: tuple[SettingRow, ...], name: str) -> SettingRow:
+    """The row of one setting."""
+    return next(row for row in rows if row.name == name)
+
+
+def test_describe_loads_nothing() -> None:
+    """The documentation is made from it: every setting, at its default."""
+    rows = describe()
+    assert [keys.dotted(field) for field in keys.FIELDS] == [row.name for row in rows]
+    assert {"default"} == {row.origin for row in rows}
+
+
+def test_every_row_is_full() -> None:
+    """It has names, unit, default and meaning; the meaning is one line of whole sentences."""
+    for found in describe():
+        assert all((found.environment, found.toml, found.unit, found.default, found.meaning))
+        assert "\n" not in found.meaning
+        assert found.meaning.endswith(".")
+
+
+def test_a_row_says_all_of_a_setting() -> None:
+    """It has all nine things, for a setting from the environment."""
+    rows = loaded({"SIDECAR_STORAGE_CHECK_INTERVAL": "PT30S"}).rows
+    found = row(rows, "storage.check.interval")
+    expected = SettingRow(
+        name="storage.check.interval",
+        environment="SIDECAR_STORAGE_CHECK_INTERVAL",
+        property="client.quota.callback.static.storage.check.interval",
+        toml="storage.check_interval",
+        value="PT30S",
+        origin="environment",
+        default="PT1M",
+        unit="ISO 8601 duration",
+        meaning=found.meaning,
+    )
+    assert expected == found
+
+
+@pytest.mark.parametrize(
+    "field",
+    [field for field, info in RawSettings.model_fields.items() if info.default is not None],
+)
+def test_a_default_is_what_its_text_says(field: str) -> None:
+    """The default that is shown is the default that is used."""
+    read = {
+        "storage_check_interval": convert.duration,
+        "throttle_factor_fallback": convert.factor,
+        "throttle_factor_validity_duration": convert.duration,
+        "throttle_emergency_horizon": convert.duration,
+        "throttle_horizon": convert.duration,
+        "throttle_rise_per_minute": convert.open_ratio,
+        "throttle_emergency_pause_max": convert.duration,
+        "http_listen": convert.listen_address,
+        "controller_quota_window_num": convert.positive_whole,
+        "controller_quota_window_size_seconds": convert.positive_whole,
+        "producer_id_quota_active_interval": convert.duration,
+        "producer_id_quota_window_num": convert.positive_whole,
+        "producer_id_quota_window_size_seconds": convert.positive_whole,
+        "producer_id_quota_false_positive_rate": convert.open_ratio,
+        "history_max_bytes": convert.positive_bytes,
+        "producer_id_quota_memory_bytes": convert.positive_bytes,
+        "producer_id_quota_cache_cleanup_scheduler_interval_ms": convert.positive_whole,
+    }.get(field, convert.text)
+    assert RawSettings.model_fields[field].default == read(keys.about(field).default)
+
+
+def test_defaults_that_follow_from_others_are_shown() -> None:
+    """The minimum of a short interval and the metrics' address follow from others."""
+    rows = loaded(
+        {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.5S", "SIDECAR_HTTP_LISTEN": "[::1]:80"}
+    ).rows
+    expected = ("PT0.5S", "[::1]:80", "default")
+    minimum, metrics = row(rows, "storage.check.interval.minimum"), row(rows, "metrics.listen")
+    assert expected == (minimum.value, metrics.value, metrics.origin)
+
+
+def test_what_is_not_set_has_no_value() -> None:
+    """A default of none is not a value called none."""
+    found = row(loaded().rows, "token.file")
+    assert ("", "none", "default") == (found.value, found.default, found.origin)
+
+
+def test_secrets_are_masked() -> None:
+    """A secret is there, and neither it nor its length is shown."""
+    environ = {
+        f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL",
+        f"{ADMIN}SASL_MECHANISM": "PLAIN",
+        f"{ADMIN}SASL_USERNAME": "ann",
+        f"{ADMIN}SASL_PASSWORD": "hunter2",
+    }
+    found = loaded(environ)
+    assert "********" == row(found.rows, "kafka.admin.sasl.password").value
+    assert "hunter2" not in repr(found)
+
+
+def test_values_are_shown_as_one_line(tmp_path: Path) -> None:
+    """A list is as in the environment, PEM is its length, control characters are escaped."""
+    config = tmp_path / "sidecar.toml"
+    pem = "-----BEGIN CERTIFICATE-----\\nAAAA\\n-----END CERTIFICATE-----"
+    config.write_text(
+        f'state_file = "/a\\nb"\n[kafka_admin]\nbootstrap_servers = ["a:1", "b:2"]\n'
+        f'security_protocol = "SSL"\nssl_truststore_certificates = "{pem}"\n'
+    )
+    rows = load(environ={RATIO: "0.1"}, config=config).rows
+    assert ("/a\\nb", "a:1,b:2", "PEM text of 58 characters") == (
+        row(rows, "state.file").value,
+        row(rows, "kafka.admin.bootstrap.servers").value,
+        row(rows, "kafka.admin.ssl.truststore.certificates").value,
+    )

@@ -1,0 +1,236 @@
+"""SASL: the credentials, wherever they are set."""
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from sidecar.settings.jaas import OAUTHBEARER, PLAIN, SCRAM
+from tests.sidecar.settings.support import ADMIN, admin, problem
+
+URL = f"{ADMIN}SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL"
+CLIENT = f"{ADMIN}SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT"
+SCOPE = f"{ADMIN}SASL_OAUTHBEARER_SCOPE"
+
+
+def sasl(mechanism: str, **more: str) -> dict[str, str]:
+    """An environment with SASL_SSL, this mechanism and these of its settings."""
+    return {
+        f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL",
+        f"{ADMIN}SASL_MECHANISM": mechanism,
+        **{f"{ADMIN}SASL_{name.upper()}": value for name, value in more.items()},
+    }
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_user_and_password_are_settings(mechanism: str) -> None:
+    """The two settings of our own are enough for PLAIN and SCRAM."""
+    found = admin(sasl(mechanism, username="ann", password="hunter2"))
+    expected = ("SASL_SSL", mechanism, "ann", SecretStr("hunter2"))
+    assert expected == (
+        found.security_protocol,
+        found.sasl_mechanism,
+        found.sasl_username,
+        found.sasl_password,
+    )
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"),
+    [("PLAIN", PLAIN), ("SCRAM-SHA-256", SCRAM), ("SCRAM-SHA-512", SCRAM)],
+)
+def test_user_and_password_are_in_the_jaas_config(mechanism: str, module: str) -> None:
+    """The Java client's own form works as it is."""
+    jaas = f'{module} required username="ann" password="hunter2";'
+    found = admin(sasl(mechanism, jaas_config=jaas))
+    assert ("ann", SecretStr("hunter2")) == (found.sasl_username, found.sasl_password)
+
+
+def test_it_records_how_user_and_password_were_set(tmp_path: Path) -> None:
+    """The message that the brokers refuse them needs it."""
+    file = tmp_path / "password"
+    file.write_text("hunter2")
+    user = f"{ADMIN}SASL_USERNAME"
+    found = admin(sasl("PLAIN", username="ann", password="hunter2"))
+    assert (user, f"{ADMIN}SASL_PASSWORD") == found.sasl_setting_names
+    found = admin(sasl("PLAIN", username="ann", password_file=str(file)))
+    assert (user, f"{ADMIN}SASL_PASSWORD_FILE") == found.sasl_setting_names
+    found = admin(sasl("PLAIN", jaas_config=f'{PLAIN} required username="a" password="b";'))
+    assert (f"{ADMIN}SASL_JAAS_CONFIG",) == found.sasl_setting_names
+
+
+@pytest.mark.parametrize("text", ["hunter2", "hunter2\n", "hunter2\r\n"])
+def test_the_password_is_in_a_file(tmp_path: Path, text: str) -> None:
+    """The line end that editors add isn't part of it."""
+    file = tmp_path / "password"
+    file.write_bytes(text.encode())
+    found = admin(sasl("PLAIN", username="ann", password_file=str(file)))
+    assert SecretStr("hunter2") == found.sasl_password
+
+
+def test_a_changed_password_file_is_read_again(tmp_path: Path) -> None:
+    """SIGHUP loads the settings once more: the same environment gives the new password."""
+    file = tmp_path / "password"
+    environ = sasl("PLAIN", username="ann", password_file=str(file))
+    file.write_text("old")
+    admin(environ)
+    file.write_text("new")
+    assert SecretStr("new") == admin(environ).sasl_password
+
+
+def test_oauthbearer_has_client_credentials() -> None:
+    """Endpoint, id and secret have the Java client's names; the scope may be missing."""
+    environ = sasl("OAUTHBEARER") | {
+        URL: "https://idp/token",
+        f"{CLIENT}_ID": "me",
+        f"{CLIENT}_SECRET": "hunter2",
+    }
+    found = admin(environ)
+    expected = ("https://idp/token", "me", SecretStr("hunter2"), None)
+    assert expected == (
+        found.oauth_token_url,
+        found.oauth_client_id,
+        found.oauth_client_secret,
+        found.oauth_scope,
+    )
+    assert "kafka" == admin(environ | {SCOPE: "kafka"}).oauth_scope
+
+
+def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
+    """The Java client does so; what they lack is taken from it."""
+    jaas = f'{OAUTHBEARER} required clientId="x" clientSecret="hunter2" scope="kafka";'
+    environ = sasl("OAUTHBEARER", jaas_config=jaas) | {URL: "http://idp", f"{CLIENT}_ID": "me"}
+    found = admin(environ)
+    expected = ("me", SecretStr("hunter2"), "kafka")
+    assert expected == (found.oauth_client_id, found.oauth_client_secret, found.oauth_scope)
+
+
+@pytest.mark.parametrize(
+    ("key", "message", "environ"),
+    [
+        (
+            "SASL_MECHANISM",
+            "SASL_SSL needs one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER",
+            {f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL"},
+        ),
+        ("SASL_MECHANISM", "'GSSAPI'", sasl("GSSAPI", username="a")),
+        ("SASL_USERNAME", "PLAIN needs a user", sasl("PLAIN", password="hunter2")),
+        ("SASL_PASSWORD", "needs a password", sasl("SCRAM-SHA-256", username="ann")),
+        (
+            "SASL_PASSWORD",
+            "is set besides SIDECAR_KAFKA_ADMIN_SASL_PASSWORD_FILE",
+            sasl("PLAIN", username="ann", password="hunter2", password_file="/x"),
+        ),
+        (
+            "SASL_USERNAME",
+            "is set besides SIDECAR_KAFKA_ADMIN_SASL_JAAS_CONFIG: set one of the two",
+            sasl("PLAIN", username="x", jaas_config=f"{PLAIN} required username=a password=b;"),
+        ),
+        (
+            "SASL_JAAS_CONFIG",
+            "needs the options username and password",
+            sasl("PLAIN", jaas_config=f"{PLAIN} required password=hunter2;"),
+        ),
+        (
+            "SASL_JAAS_CONFIG",
+            "semicolon",
+            sasl("PLAIN", jaas_config=f"{PLAIN} required password=hunter2"),
+        ),
+        ("SASL_JAAS_CONFIG", "is empty", sasl("PLAIN", jaas_config="")),
+        (
+            "SASL_JAAS_CONFIG",
+            f"is for another mechanism than SCRAM-SHA-512, which needs {SCRAM}",
+            sasl("SCRAM-SHA-512", jaas_config=f"{PLAIN} required password=hunter2;"),
+        ),
+        (
+            "SASL_JAAS_CONFIG",
+            f"is for another mechanism than OAUTHBEARER, which needs {OAUTHBEARER}",
+            sasl("OAUTHBEARER", jaas_config=f"{PLAIN} required password=hunter2;"),
+        ),
+        (
+            "SASL_OAUTHBEARER_SCOPE",
+            "is for OAUTHBEARER, and the mechanism is PLAIN",
+            sasl("PLAIN", username="a", password="hunter2", oauthbearer_scope="x"),
+        ),
+        (
+            "SASL_PASSWORD",
+            "is for PLAIN and SCRAM, and the mechanism is OAUTHBEARER",
+            sasl("OAUTHBEARER", password="hunter2", oauthbearer_token_endpoint_url="http://x")
+            | {f"{CLIENT}_ID": "me", f"{CLIENT}_SECRET": "s"},
+        ),
+        (
+            "SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL",
+            "needs the address of a token endpoint",
+            sasl("OAUTHBEARER") | {f"{CLIENT}_ID": "me", f"{CLIENT}_SECRET": "hunter2"},
+        ),
+        (
+            "SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT_ID",
+            "needs a client id",
+            sasl("OAUTHBEARER") | {URL: "http://x", f"{CLIENT}_SECRET": "hunter2"},
+        ),
+        (
+            "SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT_SECRET",
+            "needs a client secret",
+            sasl("OAUTHBEARER") | {URL: "http://x", f"{CLIENT}_ID": "me"},
+        ),
+    ],
+)
+def test_what_doesnt_fit_is_one_problem(key: str, message: str, environ: dict[str, str]) -> None:
+    """Each names the setting to change and none of the secrets."""
+    line = problem(environ)
+    assert f"{ADMIN}{key}" in line.partition(": ")[0]
+    assert message in line
+    assert "hunter2" not in line
+
+
+@pytest.mark.parametrize(
+    ("protocol", "meant"), [("PLAINTEXT", "SASL_PLAINTEXT"), ("SSL", "SASL_SSL")]
+)
+def test_credentials_need_a_sasl_protocol(protocol: str, meant: str) -> None:
+    """Whoever sets credentials believes that they are used."""
+    line = problem({f"{ADMIN}SECURITY_PROTOCOL": protocol, f"{ADMIN}SASL_PASSWORD": "hunter2"})
+    expected = (
+        f"{ADMIN}SASL_PASSWORD: isn't used, since security.protocol is {protocol}: was {meant}"
+    )
+    assert line.startswith(expected)
+
+
+def test_a_malformed_protocol_is_reported_once() -> None:
+    """The credentials may fit the protocol that was meant."""
+    line = problem({f"{ADMIN}SECURITY_PROTOCOL": "SASL-SSL", f"{ADMIN}SASL_PASSWORD": "hunter2"})
+    assert line.startswith(f"{ADMIN}SECURITY_PROTOCOL: 'SASL-SSL'")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file or directory"),
+        (b"", "is empty"),
+        (b"\n", "is empty"),
+        (b"\xff", "not UTF-8"),
+    ],
+)
+def test_a_password_file_without_one_is_a_problem(
+    tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    """The message names the file, and nothing of its content."""
+    file = tmp_path / "password"
+    if content is not None:
+        file.write_bytes(content)
+    line = problem(sasl("PLAIN", username="ann", password_file=str(file)))
+    assert f"{ADMIN}SASL_PASSWORD_FILE: '{file}'" in line
+    assert message in line
+
+
+def test_a_password_files_path_may_be_malformed() -> None:
+    """A password file that isn't a path is one problem, not also a missing password."""
+    assert "is empty" in problem(sasl("PLAIN", username="ann", password_file=""))
+
+
+def test_no_file_is_read_for_another_mechanism(tmp_path: Path) -> None:
+    """A password file is opened only when the password is used."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # to open it would hang
+    line = problem({f"{ADMIN}SASL_PASSWORD_FILE": str(pipe)})
+    assert "isn't used" in line

@@ -1,0 +1,272 @@
+"""The sentence for a tired person, since when it is so, and until when."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from sidecar.control.board import Board
+from sidecar.status.headline import Headline, Until, headline
+from sidecar.status.moments import Moment, Now, span
+from sidecar.throttle.decision import Disabled, Shadow, VolumeLimit
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.memory import Override
+from sidecar.throttle.slope import SlopeRules
+from sidecar.volumes import Failure, FailureKind, Observation
+from tests.sidecar.throttle.build import FakeClock, reading, whole
+
+GB = 10**9
+LIMIT = MinAvailableBytes(10 * GB)
+VALIDITY_S = 300.0
+DAY_S = 86_400.0
+
+
+def wall(steady_s: float) -> float:
+    """The epoch begins on 1 January 1970 at 00:00 UTC."""
+    return steady_s
+
+
+def free(broker_id: int, at: float, gigabytes: float) -> Observation:
+    """A whole observation of one broker with one volume of 100 GB."""
+    return whole(
+        at, [reading(broker_id, at, {"/kafka/data": round(gigabytes * GB)}, total=100 * GB)]
+    )
+
+
+def head(
+    observations: Sequence[Observation],
+    *,
+    limit: Limit = LIMIT,
+    stop_line: Limit | None = None,
+    override: Override | None = None,
+    fallback: float = 1.0,
+    now: float | None = None,
+    failure: Failure | None = None,
+    observes: bool = False,
+) -> Headline:
+    """The head of the page after these observations."""
+    clock = FakeClock()
+    factors = VolumeLimit(limit, VALIDITY_S, fallback, stop_line)
+    board = Board(Shadow(factors) if observes else factors, clock)
+    for observation in observations:
+        clock.now = observation.observed_at
+        board.observe(observation)
+    clock.now = clock.now if now is None else now
+    if failure is not None:
+        board.fail(failure)
+    if override is not None:
+        board.set_override(override)
+    board.update(lambda memory: memory)
+    return headline(board.snapshot, limit, Now(clock.now, wall), stop_line)
+
+
+def test_producers_are_throttled() -> None:
+    """The sentence has the volume, what it has left, and the limit."""
+    shown = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], now=91.0)
+    assert (
+        "Producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
+    ) == shown.sentence
+    assert ("stopped", "Throttled", 0.0) == (shown.tone, shown.word, shown.factor)
+    assert Moment("1970-01-01T00:01:00Z", "00:01:00 UTC", "31 s ago") == shown.since
+
+
+def test_a_factor_on_its_slope() -> None:
+    """The sentence has what producers are slowed to, the volume, and both limits."""
+    clock = FakeClock()
+    soft = SlopeRules(MinAvailableBytes(40 * GB))
+    board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0, None, soft), clock)
+    for at, gigabytes in ((0.0, 50.0), (60.0, 25.0)):
+        clock.now = at
+        board.observe(free(2, at, gigabytes))
+    shown = headline(board.snapshot, LIMIT, Now(clock.now, wall))
+    assert ("part", "Slowed") == (shown.tone, shown.word)
+    assert f"Producers are slowed to {100 * shown.factor:.4g} % of their rate before: " in (
+        shown.sentence
+    )
+    assert "at or below the soft limit of 40.0 GB: the factor falls until the limit of 10.0 GB" in (
+        shown.sentence
+    )
+
+
+def test_a_sidecar_that_only_observes() -> None:
+    """Nobody is throttled, and the page says who would be, why, until when and what helps."""
+    shown = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], observes=True, now=91.0)
+    assert (
+        "Nobody is throttled: this sidecar only observes (SIDECAR_MODE=observe). If it enforced: "
+        "producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
+    ) == shown.sentence
+    assert ("part", "Observes: throttled", 1.0) == (shown.tone, shown.word, shown.factor)
+    assert shown.to_do is not None
+    assert shown.until[0].text.startswith("Until every volume has more than 10.0 GB available")
+    well = head([free(2, 0.0, 50)], observes=True)
+    assert ("free", "Observes", None) == (well.tone, well.word, well.to_do)
+    blind = head([], observes=True, fallback=0.0)
+    assert ("part", "Observes: throttled") == (blind.tone, blind.word)
+    assert blind.reason == "no observation yet"
+
+
+def test_several_volumes() -> None:
+    """The one with the least left is named, the others are counted."""
+    dirs = {"/a": 5 * GB, "/b": 4 * GB, "/c": 60 * GB}
+    shown = head([whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])])
+    assert (
+        "Producers are throttled: /b of broker 1 has 4.0 GB left, the limit is 10.0 GB. "
+        "2 volumes are at or below it."
+    ) == shown.sentence
+
+
+def test_nothing_is_admitted() -> None:
+    """The sentence has the volume that is worst, and the stop line; by hand it is over."""
+    line = MinAvailableBytes(5 * GB)
+    shown = head([free(2, 0.0, 4.9)], stop_line=line)
+    assert (
+        "Nothing is admitted: /kafka/data of broker 2 has 4.9 GB left, the stop line is 5.0 GB."
+    ) == shown.sentence
+    assert ("stopped", "Stopped", 0.0) == (shown.tone, shown.word, shown.factor)
+    dirs = {"/a": 5 * GB, "/b": 4 * GB, "/c": 8 * GB}
+    shown = head([whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])], stop_line=line)
+    assert shown.sentence.endswith("the stop line is 5.0 GB. 2 volumes need more.")
+    above = head([free(2, 0.0, 5.1)], stop_line=line)
+    assert "Throttled" == above.word
+    assert "stop line" not in above.sentence
+    by_hand = head([free(2, 0.0, 4)], stop_line=line, override=Override(0.0, "x", 0.0, 60.0))
+    assert "Producers are throttled, set by hand." == by_hand.sentence
+    assert "Throttled" == by_hand.word
+    several = [whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])]
+    released = head(several, stop_line=line, override=Override(1.0, "x", 0.0, 60.0))
+    assert released.sentence.endswith("the limit is 10.0 GB. 3 volumes are at or below it.")
+
+
+def test_a_ratio() -> None:
+    """It is shown in percent, and in bytes too."""
+    shown = head([free(2, 0.0, 8.1)], limit=MinAvailableRatio(0.1))
+    assert (
+        "Producers are throttled: /kafka/data of broker 2 has 8.1% (8.1 GB) left, "
+        "the limit is 10.0%."
+    ) == shown.sentence
+
+
+def test_a_broker_that_is_gone_throttles_them() -> None:
+    """The reading is the last one before."""
+    fenced = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], fenced=[2])
+    shown = head([free(2, 0.0, 8.1), fenced])
+    begins = "Producers are throttled: /kafka/data of broker 2 had 8.1 GB left"
+    assert shown.sentence.startswith(begins)
+
+
+def test_nobody_is_throttled() -> None:
+    """It says when the next volume would reach its limit, or that none fills."""
+    shown = head([free(2, 0.0, 50)])
+    assert "Nobody is throttled: every volume has more than 10.0 GB available." == shown.sentence
+    assert ("free", Until("Until a volume reaches its limit; none fills.")) == (
+        shown.tone,
+        shown.until[0],
+    )
+    filling = head([free(2, 0.0, 50), free(2, 10.0, 40)], now=20.0)
+    assert Moment("1970-01-01T00:00:40Z", "00:00:40 UTC", "in 20 s") == filling.until[0].moment
+
+
+def test_until_when_producers_are_throttled() -> None:
+    """It has a time only if every violating volume empties."""
+    still = head([free(2, 0.0, 8), free(2, 10.0, 8)])
+    assert Until("Until every volume has more than 10.0 GB available.") == still.until[0]
+    emptying = head([free(2, 0.0, 7), free(2, 10.0, 8)], now=15.0)
+    assert Moment("1970-01-01T00:00:30Z", "00:00:30 UTC", "in 15 s") == emptying.until[0].moment
+
+
+def test_how_long_what_was_seen_counts() -> None:
+    """The validity is shown as what it is: the end when nothing more can be seen."""
+    shown = head([free(2, 0.0, 8)])
+    assert "If nothing more can be read, the fallback follows after" == shown.until[1].text
+    assert shown.until[1].moment is not None
+    assert "in 5 min" == shown.until[1].moment.relative
+
+
+@pytest.mark.parametrize(
+    ("factor", "available", "sentence", "tone"),
+    [
+        (1.0, 50, "Nobody is throttled, set by hand.", "free"),
+        (
+            1.0,
+            8,
+            "Nobody is throttled, set by hand, although /kafka/data of broker 2 has 8.0 GB left, "
+            "the limit is 10.0 GB.",
+            "part",
+        ),
+        (0.25, 50, "Producers are slowed to 25 % of their quotas, set by hand.", "part"),
+        (0.0, 8, "Producers are throttled, set by hand.", "stopped"),
+    ],
+)
+def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) -> None:
+    """The same sentence says what it ignores, and does not sound as if all was well."""
+    override = Override(factor, "a migration", 0.0, 2 * DAY_S)
+    shown = head([free(2, 0.0, available)], override=override)
+    assert (sentence, tone) == (shown.sentence, shown.tone)
+    assert shown.reason.startswith("set by hand: a migration")
+    moment = Moment("1970-01-03T00:00:00Z", "00:00:00 UTC on 3 January 1970", "in 2 days")
+    assert (Until("Until it is ended by hand, or at last at", moment),) == shown.until
+
+
+@pytest.mark.parametrize(
+    ("fallback", "does", "tone"),
+    [(1.0, "Nobody is throttled", "blind"), (0.0, "Producers are throttled", "stopped")],
+)
+def test_the_fallback(fallback: float, does: str, tone: str) -> None:
+    """Nothing is seen yet, or any more; the reason is in the decision's words."""
+    failure = Failure(FailureKind.CONNECT, "broker-0:9092: refused")
+    first = head([], fallback=fallback, failure=failure)
+    assert f"{does}, by the fallback: no volume has been read yet." == first.sentence
+    assert "no observation yet: broker-0:9092: refused" == first.reason
+    later = head([free(2, 0.0, 50)], fallback=fallback, now=301.0)
+    assert f"{does}, by the fallback: the volumes can't be read any more." == later.sentence
+    assert {tone} == {first.tone, later.tone}
+
+
+def test_what_to_do() -> None:
+    """It names the page's section: the largest topics, or the brokers where these are unknown."""
+    silent = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], silent=[2])
+    failure = Failure(FailureKind.CONNECT, "broker-0:9092: refused")
+    by_hand = Override(1.0, "a migration", 0.0, 100.0)
+    shown = [
+        head([free(2, 0.0, 50)]),
+        head([free(2, 0.0, 8)]),
+        head([free(2, 0.0, 8)], override=by_hand),
+        head([free(2, 0.0, 8), silent]),
+        head([], failure=failure),
+    ]
+    sections = [None if each.to_do is None else each.to_do.section for each in shown]
+    assert [None, "contents-1", "contents-1", "brokers", "brokers"] == sections
+
+
+def test_disabled() -> None:
+    """Nothing is polled."""
+    board = Board(Disabled(), FakeClock())
+    shown = headline(board.snapshot, None, Now(0.0, wall))
+    assert shown.sentence.startswith("Nobody is throttled: this sidecar is disabled")
+
+
+def test_users_who_are_throttled_besides() -> None:
+    """The sentence counts them, and does not sound as if nobody were throttled."""
+    board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0), FakeClock())
+    board.observe(free(2, 0.0, 50))
+    board.throttle_users("one", {"etl": (100.0, "why")})
+    shown = headline(board.snapshot, LIMIT, Now(0.0, wall))
+    assert shown.sentence.endswith(" 1 single user is throttled besides.")
+    assert "part" == shown.tone
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (119.0, "119 s"),
+        (120.0, "2 min"),
+        (7199.0, "119 min"),
+        (7500.0, "2 h 5 min"),
+        (7200.0, "2 h"),
+        (2 * DAY_S, "2 days"),
+        (1234 * DAY_S, "1,234 days"),
+    ],
+)
+def test_spans(seconds: float, text: str) -> None:
+    """They have one or two units, as people say them."""
+    assert text == span(seconds)

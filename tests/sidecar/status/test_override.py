@@ -1,0 +1,287 @@
+"""The page's form that sets and ends an override: asked twice, with the token, from here alone."""
+
+import re
+import shlex
+from dataclasses import replace
+from html import unescape
+
+import httpx
+import pytest
+
+from sidecar.cli.override import set_override
+from sidecar.cli.sidecar_client import parse_address
+from sidecar.control.board import Snapshot
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Override
+from tests.sidecar.api.build import FACTORS, TOKEN, FakeSidecar
+from tests.sidecar.throttle.build import reading, whole
+
+ASKED = {"factor": "1", "duration": "PT1H", "reason": "a migration"}
+CONFIRMED = {**ASKED, "token": TOKEN}
+SECRET = "hunter2"
+
+
+def throttled() -> FakeSidecar:
+    """A sidecar with a volume at its limit."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50})]))
+    return sidecar
+
+
+async def send(
+    sidecar: FakeSidecar, path: str, fields: dict[str, str], **headers: str
+) -> tuple[httpx.Response, Snapshot]:
+    """Sends a form; also returns what was published before it."""
+    before = sidecar.board.snapshot
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with sidecar.client() as client:
+        return await client.post(path, data=fields, headers=named), before
+
+
+async def test_asking_changes_nothing() -> None:
+    """The second step says what it would do: its effect, its end, what it ignores."""
+    sidecar = throttled()
+    response, before = await send(sidecar, "/override/confirm", ASKED)
+    text = unescape(response.text)
+    assert 200 == response.status_code
+    assert "For 60 min, until 23:13:20 UTC: nobody is throttled." in text
+    assert "It does not heed that /d1 of broker 1 has 5 B left, at or below the limit, " in text
+    assert "while producers are throttled: released, they fill it." in text
+    assert "as far as is known here, nobody will notice" in text
+    assert "override set 1 --reason 'a migration' --for PT1H" in text
+    assert before is sidecar.board.snapshot
+
+
+def with_peers(*urls: str) -> FakeSidecar:
+    """A sidecar that knows others; without addresses, none."""
+    return FakeSidecar(peers=urls)
+
+
+@pytest.mark.parametrize(
+    ("peers", "expected"),
+    [
+        (
+            ("http://b2:7070", "https://b3/sidecar", "http://sidecar"),
+            "--sidecars http://sidecar,http://b2:7070,https://b3/sidecar --token-file FILE",
+        ),
+        ((), "--sidecars HOST:PORT,HOST:PORT --token-file FILE"),
+    ],
+    ids=["peers", "none known"],
+)
+async def test_the_command_for_all_sidecars(peers: tuple[str, ...], expected: str) -> None:
+    """It has this one as it was reached and its peers, or says what is to be filled in."""
+    sidecar = with_peers(*peers)
+    asked, _ = await send(sidecar, "/override/confirm", ASKED)
+    for response in (asked, await sidecar.get("/override/end")):
+        text = unescape(response.text)
+        assert f"{expected}</code>" in text
+        assert "the token's file for FILE:" in text
+        assert ("their addresses for HOST:PORT" in text) == (not peers)
+
+
+async def test_the_command_for_all_sidecars_is_one_that_the_command_line_takes() -> None:
+    """It is read as a shell reads it."""
+    response, _ = await send(with_peers("http://b2:7070"), "/override/confirm", ASKED)
+    found = re.search("<code>throttle-sidecar (override set .*)</code>", response.text)
+    assert found is not None
+    words = shlex.split(unescape(found[1]))
+    sidecars = words[words.index("--sidecars") + 1].split(",")
+    assert ["http://sidecar:80", "http://b2:7070"] == [str(parse_address(it)) for it in sidecars]
+    with set_override.make_context("set", words[2:]) as context:
+        assert 1.0 == context.params["factor"]
+        assert "a migration" == context.params["reason"]
+
+
+async def test_confirming_sets_it() -> None:
+    """It is in force and on disk, and the browser is sent back to the page."""
+    sidecar = throttled()
+    response, _ = await send(sidecar, "/override", CONFIRMED, Sec_Fetch_Site="same-origin")
+    assert (303, "/") == (response.status_code, response.headers["location"])
+    expected = Override(1.0, "a migration", 0.0, 3600.0)
+    assert expected == sidecar.board.snapshot.decision.override
+    assert [sidecar.board.snapshot] == sidecar.disk.written
+
+
+async def test_ending_it() -> None:
+    """What is in force then is shown first; then it has ended."""
+    sidecar = throttled()
+    await send(sidecar, "/override", CONFIRMED)
+    asked = unescape((await sidecar.get("/override/end")).text)
+    assert "/d1 of broker 1 has 5 B left" in asked
+    response, _ = await send(sidecar, "/override/end", {"token": TOKEN})
+    assert 303 == response.status_code
+    assert sidecar.board.snapshot.decision.override is None
+
+
+async def test_it_lifts_a_stop_which_is_in_force_again_after_its_end() -> None:
+    """Both steps say so, and nothing of it where nothing is stopped."""
+    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})]))
+    asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
+    assert "It lifts the stop." in unescape(asked.text)
+    sidecar.board.set_override(Override(0.0, "by hand", 0.0, 60.0))
+    ending = unescape((await sidecar.get("/override/end")).text)
+    assert "Nothing is admitted at once: /d1 of broker 1 has 5 B left" in ending
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 6})]))
+    asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
+    assert "It lifts the stop." not in unescape(asked.text)
+    ending = unescape((await sidecar.get("/override/end")).text)
+    assert "Producers are throttled at once: /d1" in ending
+
+
+@pytest.mark.parametrize(
+    ("free", "seen", "expected"),
+    [
+        (50, True, "Nobody is throttled then: no volume is at or below the limit."),
+        (50, False, "The volumes can't be read: the fallback applies at once."),
+    ],
+)
+async def test_what_is_in_force_after_its_end(free: int, seen: bool, expected: str) -> None:
+    """It is the computed factor, or the fallback."""
+    sidecar = FakeSidecar()
+    if seen:
+        sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": free})]))
+    await send(sidecar, "/override", CONFIRMED)
+    assert expected in unescape((await sidecar.get("/override/end")).text)
+
+
+async def test_there_is_nothing_to_end() -> None:
+    """The page says so; ending nothing is no error."""
+    sidecar = throttled()
+    assert "Nothing is set by hand now." in (await sidecar.get("/override/end")).text
+    response, before = await send(sidecar, "/override/end", {"token": TOKEN})
+    assert 303 == response.status_code
+    assert before.decision == sidecar.board.snapshot.decision
+
+
+@pytest.mark.parametrize("token", ["", SECRET, TOKEN + "x", "ä"])
+@pytest.mark.parametrize("path", ["/override", "/override/end"])
+async def test_a_wrong_token(path: str, token: str) -> None:
+    """Nothing is changed, the step can be repeated, and what was typed is not shown again."""
+    sidecar = throttled()
+    response, before = await send(sidecar, path, {**ASKED, "token": token})
+    assert 401 == response.status_code
+    assert "That is not the token" in response.text
+    assert 'type="password"' in response.text
+    assert SECRET not in response.text
+    assert before is sidecar.board.snapshot
+
+
+@pytest.mark.parametrize("path", ["/override", "/override/end"])
+async def test_no_token_is_configured(path: str) -> None:
+    """Nobody may set one, not even with an empty token."""
+    sidecar = throttled()
+    sidecar.token = None
+    response, before = await send(sidecar, path, {**ASKED, "token": ""})
+    assert 403 == response.status_code
+    assert "SIDECAR_TOKEN_FILE" in response.text
+    assert before is sidecar.board.snapshot
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Sec_Fetch_Site": "cross-site", "Origin": "http://sidecar"},
+        {"Origin": "http://elsewhere"},
+        {"Origin": "http://sidecar:81"},
+        {"Origin": "http://sidecar.elsewhere"},
+        {"Origin": "null"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/override", "/override/confirm", "/override/end"])
+async def test_another_sites_form(path: str, headers: dict[str, str]) -> None:
+    """It is refused, even with the right token."""
+    sidecar = throttled()
+    response, before = await send(sidecar, path, CONFIRMED, **headers)
+    assert 403 == response.status_code
+    assert "another site" in response.text
+    assert before is sidecar.board.snapshot
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec_Fetch_Site": "none"},
+        {"Origin": "http://sidecar"},
+        {"Origin": "https://sidecar"},
+    ],
+)
+async def test_the_sidecars_own_form(headers: dict[str, str]) -> None:
+    """It works behind a proxy that speaks TLS, and from who is no browser."""
+    response, _ = await send(throttled(), "/override", CONFIRMED, **headers)
+    assert 303 == response.status_code
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"factor": "2"}, "Factor: "),
+        ({"factor": "nan"}, "Factor: "),
+        ({"factor": "one"}, "The factor must be"),
+        ({"duration": "P40D"}, "Duration: "),
+        ({"duration": "P5M"}, "Duration: "),
+        ({"reason": " "}, "Reason: "),
+        ({"reason": "a\nb"}, "Reason: "),
+        ({"reason": "x" * 501}, "Reason: "),
+    ],
+)
+@pytest.mark.parametrize("path", ["/override", "/override/confirm"])
+async def test_what_is_typed_wrong(path: str, wrong: dict[str, str], said: str) -> None:
+    """The form comes again and says which field; the API's own rules apply."""
+    sidecar = throttled()
+    response, before = await send(sidecar, path, {**CONFIRMED, **wrong})
+    assert 422 == response.status_code
+    assert said in unescape(response.text)
+    assert TOKEN not in response.text
+    assert before is sidecar.board.snapshot
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type", "status"),
+    [
+        (b"{}", "application/json", 415),
+        (b"factor=%ff", "application/x-www-form-urlencoded", 422),
+        (b"factor=\xff", "application/x-www-form-urlencoded", 422),
+        (b"&".join(b"a=1" for _ in range(11)), "application/x-www-form-urlencoded", 422),
+        (b"", "application/x-www-form-urlencoded", 422),
+    ],
+)
+async def test_what_is_no_form(body: bytes, media_type: str, status: int) -> None:
+    """It is refused as such."""
+    sidecar = throttled()
+    async with sidecar.client() as client:
+        headers = {"Content-Type": media_type}
+        response = await client.post("/override", content=body, headers=headers)
+    assert status == response.status_code
+
+
+async def test_while_disabled() -> None:
+    """Nothing is throttled then, so nothing is set: 409, as the API says."""
+    response, _ = await send(FakeSidecar(factors=None), "/override", CONFIRMED)
+    assert 409 == response.status_code
+    assert "PT0S" in response.text
+
+
+async def test_an_override_that_slows() -> None:
+    """It says the part of the quotas, what that means without one, and names the one before."""
+    sidecar = throttled()
+    await send(sidecar, "/override", CONFIRMED)
+    response, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0.25"})
+    text = unescape(response.text)
+    assert "slowed to 25 %" in text
+    assert "It replaces what is set now: nobody is throttled, “a migration”." in text
+
+
+async def test_one_who_follows_is_named() -> None:
+    """The page says on which brokers it is in force."""
+    sidecar = throttled()
+    await sidecar.get(
+        "/v1/quota-factors", Throttle_Reader="broker=7; emergency=false; throttled_clients=0"
+    )
+    response, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
+    text = unescape(response.text)
+    assert "It is in force at once on broker 7, which reads this sidecar." in text
+    assert "Every producer waits, whatever the volumes have left" in text

@@ -1,0 +1,183 @@
+"""What lies on a violating volume, and commands that can be typed as they are."""
+
+import asyncio
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+from sidecar.control.board import Board
+from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
+from sidecar.status.contents import ContentsResult, VolumeContents
+from sidecar.status.moments import Now
+from sidecar.status.relief import SHOWN, OnVolume, commands, on_volumes
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.volumes import Failure, FailureKind, Observation
+from tests.sidecar.throttle.build import FakeClock, reading, whole
+
+FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 1.0)
+ORDERS = TopicSize("orders", 60, (3, 0), 40)
+TOPICS = LogDirTopics(12, 100, (ORDERS, TopicSize("__consumer_offsets", 30, (7,), 30)))
+
+
+async def shown(
+    seen: Observation, answer: ContentsResult, *, requests: int = 2
+) -> tuple[list[OnVolume], list[int]]:
+    """What the page shows in the end, and which brokers were asked for it."""
+    board = Board(FACTORS, FakeClock())
+    board.observe(seen)
+    asked: list[int] = []
+
+    async def ask(broker_id: int) -> ContentsResult:
+        asked.append(broker_id)
+        return answer
+
+    contents = VolumeContents(ask, FakeClock())
+    task = asyncio.create_task(contents.run())
+    found: list[OnVolume] = []
+    for _ in range(requests):
+        found = on_volumes(board.snapshot, contents, Now(0.0, lambda steady_s: steady_s))
+        for _ in range(10):
+            await asyncio.sleep(0)
+    task.cancel()
+    return found, asked
+
+
+async def test_topics_by_size() -> None:
+    """They have their share, and what the others have together."""
+    (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {"/d": TOPICS})
+    topics = [(each.topic, each.size, each.share, each.partitions) for each in volume.topics]
+    assert [("orders", "60 B", 60.0, 2), ("__consumer_offsets", "30 B", 30.0, 1)] == topics
+    assert "10 other topics have 10 B there." == volume.more
+
+
+async def test_kafkas_own_topics_get_no_commands() -> None:
+    """Deleting offsets is no relief."""
+    (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {"/d": TOPICS})
+    assert [True, False] == [bool(each.commands) for each in volume.topics]
+
+
+async def test_before_the_broker_answers() -> None:
+    """Nothing is known and nothing is wrong."""
+    (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {}, requests=1)
+    assert (None, "", ()) == (volume.answered_at, volume.why_not, volume.topics)
+
+
+async def test_why_it_is_not_known() -> None:
+    """The broker failed, did not describe that log dir, or is not there."""
+    full = reading(2, 0.0, {"/d": 9})
+    (refused,), _ = await shown(whole(0.0, [full]), Failure(FailureKind.TIMEOUT, "no answer"))
+    (other,), _ = await shown(whole(0.0, [full]), {"/e": TOPICS})
+    assert ["no answer", "The broker did not report it."] == [refused.why_not, other.why_not]
+    board = Board(FACTORS, FakeClock())
+    for seen in (whole(0.0, [full]), whole(1.0, [reading(1, 1.0, {"/d": 90})], fenced=[2])):
+        board.observe(seen)
+
+    async def ask(broker_id: int) -> ContentsResult:
+        raise AssertionError(f"broker {broker_id} is not there to be asked")
+
+    contents = VolumeContents(ask, FakeClock())
+    (gone,) = on_volumes(board.snapshot, contents, Now(1.0, lambda steady_s: steady_s))
+    assert "The broker is not in the cluster now." == gone.why_not
+
+
+async def test_only_the_worst_are_read() -> None:
+    """A cluster that is full everywhere is not asked everywhere."""
+    seen = whole(0.0, [reading(b, 0.0, {"/d": b}) for b in range(1, 9)])
+    found, asked = await shown(seen, {"/d": TOPICS})
+    assert [1, 2, 3] == [each.broker_id for each in found] == asked
+    assert SHOWN == len(found)
+
+
+async def test_no_violation() -> None:
+    """Nobody is asked."""
+    assert ([], []) == await shown(whole(0.0, [reading(2, 0.0, {"/d": 11})]), {"/d": TOPICS})
+
+
+async def test_whose_brokers_have_room() -> None:
+    """They have its 60 B above the limit of 10 B on each volume; one that answers is asked."""
+    answers = [
+        reading(1, 0.0, {"/d": 71, "/e": 90}),
+        reading(2, 0.0, {"/d": 9}),
+        reading(4, 0.0, {"/d": 70, "/e": 90}),
+        reading(5, 0.0, {"/d": 90}),
+        reading(6, 0.0, {"/d": 90, "/e": 10}),
+    ]
+    found, _ = await shown(whole(0.0, answers, silent=[0]), {"/d": TOPICS})
+    moving = found[0].topics[0].commands[2]
+    assert "--broker-list 1,5 " in moving.lines[1]
+    assert "--bootstrap-server host1:9092" in moving.lines[1]
+
+
+def test_nowhere_to_move_to() -> None:
+    """There is no command that could not work."""
+    assert () == commands(ORDERS, "b:9092", [])[2].lines
+
+
+def test_retention() -> None:
+    """It is half of its largest partition; a command shows what was set before."""
+    assert (
+        "kafka-configs.sh --bootstrap-server b:9092 --entity-type topics --entity-name orders "
+        "--describe",
+        "kafka-configs.sh --bootstrap-server b:9092 --entity-type topics --entity-name orders "
+        "--alter --add-config retention.bytes=20",
+    ) == commands(ORDERS, "b:9092", [1])[0].lines
+
+
+def test_names_are_quoted() -> None:
+    """Whatever a broker calls a topic or an address stays one word of the shell."""
+    evil = TopicSize("a'; rm -rf /;\"$(b)", 5, (0,), 5)
+    for command in commands(evil, "h;x:9092", [1])[:1]:
+        for line in command.lines:
+            words = shlex.split(line)
+            assert [evil.topic] == [words[words.index("--entity-name") + 1]]
+            assert ["h;x:9092"] == [words[words.index("--bootstrap-server") + 1]]
+    echo = commands(evil, "b:9092", [1])[2].lines[0]
+    assert evil.topic == json.loads(shlex.split(echo)[1])["topics"][0]["topic"]
+
+
+def run(folder: Path, lines: tuple[str, ...], **scripts: str) -> None:
+    """Runs lines in a shell whose Kafka commands are these scripts."""
+    for name, script in scripts.items():
+        path = folder / f"{name.replace('_', '-')}.sh"
+        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        path.chmod(0o755)
+    found = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    for line in lines:
+        subprocess.run(
+            ["/bin/sh", "-ec", line], cwd=folder, env={"PATH": found}, check=True, timeout=30
+        )
+
+
+def test_deletion_writes_what_kafka_reads(tmp_path: Path) -> None:
+    """Offsets become JSON; a partition without an offset is left alone, not emptied."""
+    offsets = "printf 'orders:0:41\\norders:3:\\norders:5:-1\\norders:7:9\\n'; echo \"$@\" > asked"
+    lines = commands(ORDERS, "b:9092", [1])[1].lines
+    run(tmp_path, lines, kafka_get_offsets=offsets, kafka_delete_records='cp "$4" deleted')
+    assert {
+        "version": 1,
+        "partitions": [
+            {"topic": "orders", "partition": 0, "offset": 41},
+            {"topic": "orders", "partition": 7, "offset": 9},
+        ],
+    } == json.loads((tmp_path / "deleted").read_text(encoding="utf-8"))
+    asked = (tmp_path / "asked").read_text(encoding="utf-8").split()
+    assert ["--bootstrap-server", "b:9092", "--topic-partitions", "orders:0,orders:3"] == asked[:4]
+    assert ("--time", 13) == (asked[4], len(asked[5]))
+
+
+def test_a_move_takes_the_proposed_plan(tmp_path: Path) -> None:
+    """It is the part after the second heading of what --generate prints."""
+    prints = (
+        'case $3 in --generate) printf \'Current partition replica assignment\\n{"old":1}\\n\\n'
+        'Proposed partition reassignment configuration\\n{"new":1}\\n\';; '
+        '*) cp "$5" executed;; esac'
+    )
+    lines = commands(ORDERS, "b:9092", [1, 3])[2].lines
+    run(tmp_path, lines, kafka_reassign_partitions=prints)
+    assert {"new": 1} == json.loads((tmp_path / "executed").read_text(encoding="utf-8"))
+    assert {"version": 1, "topics": [{"topic": "orders"}]} == json.loads(
+        (tmp_path / "topics.json").read_text(encoding="utf-8")
+    )

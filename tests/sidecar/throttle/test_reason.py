@@ -1,0 +1,181 @@
+"""The sentences that say why."""
+
+from dataclasses import replace
+
+import pytest
+
+from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.memory import Memory, Override, fail
+from sidecar.volumes import Failure, FailureKind, Observation, Reading
+from tests.sidecar.throttle.build import TIMED_OUT, reading, remembering, whole
+
+MB = 1_000_000
+factors = VolumeLimit(MinAvailableBytes(40 * MB), 120.0, fallback=1.0)
+after = remembering(factors)
+
+
+def why(memory: Memory, now: float = 0.0) -> str:
+    return factors.decide(memory, now).reason
+
+
+def mb(broker_id: int, *available: float) -> Reading:
+    """Volumes of 64 MB, read at 0 s."""
+    free = {f"/data/d{n}": round(each * MB) for n, each in enumerate(available)}
+    return reading(broker_id, 0.0, free, total=64 * MB)
+
+
+def test_within_the_limit() -> None:
+    """The sentence counts volumes and brokers; one is singular."""
+    memory = after(whole(0.0, [mb(1, 50, 60), mb(2, 50)]))
+    assert "every volume has more than 40.0 MB available (3 volumes, 2 brokers)" == why(memory)
+    memory = after(whole(0.0, [mb(1, 50)]))
+    assert "every volume has more than 40.0 MB available (1 volume, 1 broker)" == why(memory)
+
+
+def test_one_violation() -> None:
+    """It names the volume, its numbers and the limit."""
+    memory = after(whole(0.0, [mb(2, 50, 38.2)]))
+    expected = (
+        "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7%), at or below the limit of "
+        "40.0 MB"
+    )
+    assert expected == why(memory)
+
+
+def test_a_stop() -> None:
+    """The sentence counts the volumes at or below the line, then those within its margin."""
+    stopping = replace(factors, stop_line=MinAvailableBytes(20 * MB))
+    memory = stopping.fold(Memory(), whole(0.0, [mb(2, 20, 21, 38.2)]))
+    sentence = stopping.decide(memory, 0.0).reason
+    below = "; nothing is admitted: 1 volume at or below the stop line of 20.0 MB"
+    assert sentence.endswith(f"the limit of 40.0 MB; 3 volumes violate it{below}")
+    memory = stopping.fold(memory, whole(0.0, [mb(2, 21, 22, 38.2)]))
+    margin = "nothing is admitted: 2 volumes not yet above the stop line of 20.0 MB by a tenth"
+    assert stopping.decide(memory, 0.0).reason.endswith(f"; {margin}")
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (MinAvailableBytes(10_000 * MB), "10.0 GB; the limit is more than the volume has, so it "),
+        (MinAvailableBytes(64 * MB), "64.0 MB; the limit is all that the volume has, so it "),
+        (MinAvailableBytes(64 * MB - 1), "64.0 MB"),
+        (MinAvailableRatio(0.999_999), "100.0%"),
+    ],
+    ids=["more", "all", "less", "ratio"],
+)
+def test_a_limit_that_no_volume_of_its_size_is_above(limit: Limit, expected: str) -> None:
+    """It is a mistake in the setting, which no deleting mends."""
+    always = VolumeLimit(limit, 120.0, fallback=1.0)
+    free = (64 * MB - 100) / MB
+    memory = always.fold(Memory(), whole(0.0, [mb(2, free)]))
+    reported = always.decide(memory, 0.0).reason
+    assert "broker 2 /data/d0 has 64.0 MB of 64.0 MB available (100.0%)" in reported
+    reported = reported.partition(" at or below the limit of ")[2]
+    assert reported == (f"{expected}is always violated" if "; " in expected else expected)
+
+
+def test_several_violations_name_the_worst() -> None:
+    """The volume with the least room is named, the others are counted."""
+    memory = after(whole(0.0, [mb(1, 30, 10, 20)]))
+    expected = (
+        "broker 1 /data/d1 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
+        "40.0 MB; 3 volumes violate it"
+    )
+    assert expected == why(memory)
+
+
+@pytest.mark.parametrize(
+    ("then", "reason"),
+    [
+        (whole(10.0, [reading(1, 10.0)], fenced=[2]), "the broker is fenced"),
+        (whole(10.0, [reading(1, 10.0)], fenced=None), "the broker is gone"),
+        (whole(10.0, [reading(1, 10.0)], silent=[2]), "the broker does not answer"),
+        (
+            whole(10.0, [reading(1, 10.0), reading(2, 10.0, offline=["/data/d0"])]),
+            "the log dir is offline",
+        ),
+    ],
+    ids=["fenced", "gone", "silent", "offline"],
+)
+def test_retained_violation_says_why_it_is_not_of_now(then: Observation, reason: str) -> None:
+    """A volume that was not read just now is named with the reason."""
+    seen = whole(0.0, [reading(1, 0.0), mb(2, 10)])
+    expected = (
+        "broker 2 /data/d0 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
+        f"40.0 MB when last read, and {reason}"
+    )
+    assert expected == why(after(seen, then), 10.0)
+
+
+def test_before_the_first_observation() -> None:
+    """Nothing was seen yet; once a poll has failed, the sentence says why."""
+    assert "no observation yet" == why(Memory())
+    memory = fail(Memory(), TIMED_OUT)
+    assert "no observation yet: no answer within 2 s" == why(memory)
+
+
+def test_expired() -> None:
+    """It says how old the last observation is, and why there is no newer one."""
+    memory = after(whole(0.0, [reading(1, 0.0)]))
+    assert "the last valid observation is 200 s old" == why(memory, 200.0)
+    memory = fail(memory, TIMED_OUT)
+    assert "the last valid observation is 200 s old: no answer within 2 s" == why(memory, 200.0)
+
+
+def test_override() -> None:
+    """It has the operator's words, and what the override hides."""
+    override = Override(1.0, "moving partitions", 0.0, 60.0)
+    seen = after(whole(0.0, [mb(1, 10, 10)]))
+    assert "set by hand: moving partitions" == why(Memory(override=override))
+    expected = "set by hand: moving partitions (while 2 volumes are at or below the limit)"
+    assert expected == why(replace(seen, override=override))
+
+
+def test_disabled() -> None:
+    """It says why nothing is polled."""
+    expected = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
+    assert expected == Disabled().decide(Memory(), 0.0).reason
+
+
+@pytest.mark.parametrize(
+    ("silent", "named"), [([4, 2, 3, 1, 5], "1, 2, 3 and 2 more"), ([2, 3, 1], "1, 2, 3")]
+)
+def test_unseen_names_three(silent: list[int], named: str) -> None:
+    """The first three members that were neither seen nor remembered are named, and why once."""
+    memory = after(whole(0.0, [reading(9, 0.0)], silent=silent))
+    assert memory.failure is not None
+    expected = f"neither seen nor remembered: brokers {named} (no answer within 2 s)"
+    assert expected == memory.failure.message
+
+
+def test_unseen_for_various_reasons() -> None:
+    """Equal failures are reported once, whether brokers are named by id or by address."""
+    refused = "error 31 (CLUSTER_AUTHORIZATION_FAILED): grant it"
+    seen = whole(0.0, silent=[1, 2, 3, 4, 5, 6])
+    assert seen.membership is not None
+    says = {
+        1: f"broker 1: {refused}",
+        2: f"{seen.membership.active[2]}: refused while connecting",
+        3: f"broker 3: {refused}",
+        4: "broker 4: of its own",
+        5: "broker 5: another",
+        6: f"{seen.membership.active[6]}: refused while connecting",
+    }
+    answers = {broker: Failure(FailureKind.CONNECT, text) for broker, text in says.items()}
+    memory = after(replace(seen, answers=answers))
+    assert memory.failure is not None
+    expected = (
+        f"neither seen nor remembered: brokers 1, 3 ({refused}), brokers 2, 6 (refused while "
+        "connecting), broker 4 (of its own) and 1 more"
+    )
+    assert expected == memory.failure.message
+
+
+def test_unseen_without_an_answer() -> None:
+    """A member that an observation does not mention was not asked."""
+    seen = whole(0.0, silent=[1])
+    memory = after(replace(seen, answers={}))
+    assert memory.failure is not None
+    assert "neither seen nor remembered: broker 1 (not asked)" == memory.failure.message

@@ -1,0 +1,73 @@
+"""Decisions over a recorded history: when, for how long and for what they would have throttled."""
+
+import pytest
+
+from sidecar.throttle.decision import Shadow, Source, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.replay import Replay
+from tests.sidecar.throttle.build import reading, whole
+
+RULES = VolumeLimit(MinAvailableBytes(30), 100.0, 0.0, MinAvailableBytes(10))
+FREE = VolumeLimit(MinAvailableBytes(30), 100.0, 1.0)
+
+
+def replayed(rules: VolumeLimit | Shadow, *course: tuple[float, int]) -> Replay:
+    """One volume that has so much available at these times."""
+    replay = Replay(rules)
+    for at, available in course:
+        replay.see(whole(at, [reading(1, at, {"/d": available})]))
+    return replay
+
+
+def test_a_throttle_has_its_volume_and_lasts_until_there_is_space() -> None:
+    """With the least that was left, and for how long nothing would have been admitted."""
+    course = ((0.0, 50), (60.0, 30), (120.0, 9), (180.0, 20), (240.0, 31))
+    (episode,) = replayed(RULES, *course).episodes()
+    assert (60.0, 240.0, 0.0, 60.0) == (
+        episode.began_at,
+        episode.ended_at,
+        episode.factor,
+        episode.stopped_s,
+    )
+    assert episode.worst is not None
+    assert (1, "/d", 9) == (
+        episode.worst.volume.broker_id,
+        episode.worst.volume.log_dir,
+        episode.worst.volume.available_bytes,
+    )
+    assert "has 30 B of 100 B available" in episode.reason
+
+
+def test_the_last_one_may_still_be_open() -> None:
+    """Its end is not known."""
+    replay = replayed(FREE, (0.0, 30), (10.0, 50), (20.0, 30), (30.0, 25))
+    assert [(0.0, 10.0), (20.0, None)] == [
+        (each.began_at, each.ended_at) for each in replay.episodes()
+    ]
+    assert (0.0, 30.0, 4) == (replay.first_at, replay.last_at, replay.observations)
+
+
+def test_a_gap_is_a_fallback_from_the_validity_on() -> None:
+    """A factor that expires between two observations changes when it expires."""
+    (episode,) = replayed(RULES, (0.0, 50), (300.0, 50)).episodes()
+    assert (Source.FALLBACK, None) == (episode.source, episode.worst)
+    assert (100.0, 300.0) == (round(episode.began_at, 1), episode.ended_at)
+    assert [] == replayed(FREE, (0.0, 50), (300.0, 50)).episodes()
+
+
+def test_a_sidecar_that_only_observed_is_replayed_as_if_it_had_not() -> None:
+    """What it would have done is the question."""
+    course = ((0.0, 50), (60.0, 30), (120.0, 50))
+    assert replayed(RULES, *course).episodes() == replayed(Shadow(RULES), *course).episodes()
+
+
+@pytest.mark.parametrize("throttled_at", [7000, 7001, 19_997, 19_998])
+def test_a_long_history_has_a_picture_of_bounded_size(throttled_at: int) -> None:
+    """It is thinned, and no throttle is lost by that."""
+    course = ((float(at), 30 if at == throttled_at else 50) for at in range(20_000))
+    points = replayed(FREE, *course).points
+    assert len(points) <= 4000
+    assert [(0.0, 0.0)] == [
+        (each.factor, each.headroom_bytes) for each in points if each.factor < 1.0
+    ]
+    assert sorted(point.at for point in points) == [point.at for point in points]

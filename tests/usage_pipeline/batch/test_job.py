@@ -1,0 +1,288 @@
+"""The batch job: what it makes of logs, and what it leaves of tables when it fails."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.usage_pipeline.build import stored
+from tests.usage_pipeline.logs import pack
+from tests.usage_pipeline.small_logs import created, log, metadata
+from usage_pipeline.batch.job import Outcome, run
+from usage_pipeline.batch.run import Inputs, InputsError, Options
+from usage_pipeline.batch.stages import Stage
+from usage_pipeline.ingest.paths import RequestLogsError
+from usage_pipeline.ingest.request_logs import RequestLogs
+from usage_pipeline.recommend.terms import Terms
+from usage_pipeline.replay.scenarios import scenario
+from usage_pipeline.tables import store
+from usage_pipeline.tables.commits import newest
+from usage_pipeline.tables.folder import Folder
+from usage_pipeline.tables.lease import LockedError, leased
+from usage_pipeline.tables.parquet_files import Target, merged
+from usage_pipeline.tables.schemas import (
+    DIM_TOPIC,
+    GOLD_DISK_FORECAST,
+    GOLD_RECOMMENDATION,
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_CHANGE,
+    SILVER_REQUEST,
+    SILVER_VOLUME,
+)
+from usage_pipeline.tables.store import FewerRowsError
+from usage_pipeline.tables.table_files import Written
+from usage_pipeline.tables.writers import OtherWriterError
+
+# Whole runs of the job, several in a test: a minute on a machine that does other things too.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+FEW = 4
+"""Files of a day, and of a broker, that may be small."""
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+STAGES = (Stage.SILVER, Stage.USAGE)
+TABLES = (SILVER_REQUEST, SILVER_CHANGE, QUARANTINE, DIM_TOPIC, GOLD_USAGE_1S)
+
+
+def made(
+    spark: SparkSession, out: Path, logs: Path, stages: Sequence[Stage] = STAGES, **options: object
+) -> Outcome:
+    return run(
+        spark,
+        str(out),
+        Inputs(RequestLogs(str(logs))),
+        Options(NOW, **options),  # type: ignore[arg-type]  # each test names what it sets
+        stages=stages,
+    )
+
+
+def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Path) -> None:
+    """The same rows come twice; later days are added, with what was charged before midnight.
+
+    Lines that can't be read are reported with their place; those of other files are retained.
+    """
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(
+        logs / "20",
+        1,
+        metadata("2026-11-20 10:00:00,100"),
+        "torn\n",
+        metadata("2026-11-20 10:00:00,200"),
+    )
+    log(logs / "20", 2, metadata("2026-11-20 23:59:59,900"))
+    first = made(spark, out, logs / "20")
+    before = {table: stored(spark, out, table) for table in TABLES}
+    assert (3, 1, 2) == (first.rows["silver_request"], first.quarantined, first.files)
+    assert first == made(spark, out, logs / "20")
+    assert before == {table: stored(spark, out, table) for table in TABLES}
+
+    log(logs / "21", 2, metadata("2026-11-21 00:00:00,020", send_ms=30.0), "bad\n")
+    second = made(spark, out, logs / "21")
+    assert (date(2026, 11, 20), date(2026, 11, 21)) == second.days
+    quarantined = stored(spark, out, QUARANTINE)
+    assert ["20", "21"] == [Path(each.src_file).parts[-3] for each in quarantined]
+    assert 4 == len(stored(spark, out, SILVER_REQUEST))
+    assert {(20, 1, 36000): 2, (20, 2, 86399): 2} == {
+        (each.dt.day, each.broker, int(each.window_start.timestamp()) % 86400): each.events
+        for each in stored(spark, out, GOLD_USAGE_1S)
+    }
+
+
+def test_a_line_of_a_log_that_is_packed_is_in_the_quarantine_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Rotation packs a log between two runs that read it."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"), "torn\n")
+    made(spark, out, logs)
+    packed = pack(logs / "broker-1" / "kafka-request.log")
+    made(spark, out, logs)
+    assert [str(packed)] == [each.src_file for each in stored(spark, out, QUARANTINE)]
+
+
+def most_of_a_folder(files: Iterable[Written]) -> int:
+    """Returns how many there are of a day, and of a broker where folders name it, at most."""
+    return max(Counter(file.values for file in files).values(), default=0)
+
+
+def test_a_day_that_many_tasks_write_is_in_few_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A year of them would else be tens of thousands, each of which costs whoever reads it."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    lines = [
+        text
+        for number in range(160)
+        for text in (
+            metadata(f"2026-11-20 10:00:{number % 60:02},100", f"etl-{number}"),
+            created(f"2026-11-20 11:00:{number % 60:02},100", f"t{number}", 1),
+            "torn\n",
+        )
+    ]
+    log(logs, 1, *lines)
+    by_tasks: Counter[str] = Counter()
+
+    def of_many_tasks(
+        spark: SparkSession, targets: Sequence[tuple[Target, Sequence[Written]]]
+    ) -> list[list[Written]]:
+        for target, files in targets:
+            by_tasks[target.table.name] = most_of_a_folder(files)
+        return merged(spark, targets)
+
+    monkeypatch.setattr(store, "merged", of_many_tasks)
+    inputs = Inputs(RequestLogs(str(logs), split_bytes=4_000))
+    run(spark, str(out), inputs, Options(NOW), stages=STAGES)
+    tables = newest(Folder.of(str(out)))
+    for table in (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE):
+        assert by_tasks[table.name] > FEW, table.name
+        files = tables.files(table)
+        assert most_of_a_folder(files) <= FEW, table.name
+        there = (out / table.name).rglob("*.parquet")
+        assert {file.path for file in files} == {
+            str(path.relative_to(out / table.name)) for path in there
+        }
+    assert 320 == sum(file.rows for file in tables.files(SILVER_REQUEST))
+
+
+def test_days_that_are_not_replaced_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Topics are known from every day; the requests of earlier ones may be a year of logs."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs / "20", 1, created("2026-11-20 10:00:00,100", "a", 3))
+    made(spark, out, logs / "20", [Stage.SILVER])
+    for file in (out / SILVER_REQUEST.name).rglob("*.parquet"):
+        file.write_bytes(b"not to be read")
+    log(logs / "21", 1, created("2026-11-21 10:00:00,100", "b", 5))
+    made(spark, out, logs / "21", [Stage.SILVER])
+    assert [("a", 3), ("b", 5)] == [
+        (each.topic, each.partitions) for each in stored(spark, out, DIM_TOPIC)
+    ]
+    assert 2 == len(stored(spark, out, SILVER_CHANGE))
+
+
+def test_a_log_that_is_rotated_once_the_run_has_begun(spark: SparkSession, tmp_path: Path) -> None:
+    """It is read under its new name, and the new file is the next run's."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"), metadata("2026-11-20 10:00:00,200"))
+
+    def rotate(_: Stage) -> None:
+        live = logs / "broker-1/kafka-request.log"
+        live.rename(live.with_name("kafka-request.log.2026-11-20-10"))
+        log(logs, 1, *(metadata(f"2026-11-20 11:00:0{second},300") for second in range(3)))
+
+    inputs = Inputs(RequestLogs(str(logs)))
+    run(spark, str(out), inputs, Options(NOW), stages=[Stage.SILVER], report=rotate)
+    assert [10, 10] == [each.log_ts.hour for each in stored(spark, out, SILVER_REQUEST)]
+
+
+def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: Path) -> None:
+    """A job dies halfway, a day would lose rows, a second run starts, or there are no files."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"), metadata("2026-11-20 10:00:01,100"))
+    made(spark, out, logs)
+    before = {table: stored(spark, out, table) for table in TABLES}
+
+    def die(stage: Stage) -> None:
+        if stage is Stage.USAGE:
+            raise KeyboardInterrupt
+
+    log(logs, 1, *(metadata(f"2026-11-20 10:00:0{second},100") for second in range(5)))
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            spark, str(out), Inputs(RequestLogs(str(logs))), Options(NOW), stages=STAGES, report=die
+        )
+    with pytest.raises(RequestLogsError, match="there are no files"):
+        made(spark, out, tmp_path / "none")
+    folder = Folder.of(str(out))
+    with (
+        leased(folder, "process 1", renewed_s=0.1),
+        pytest.raises(LockedError, match="process 1"),
+    ):
+        made(spark, out, logs)
+    folder.create("_streams/gold_usage_1s", b"id")
+    with pytest.raises(OtherWriterError):
+        made(spark, out, logs)
+    folder.remove("_streams/gold_usage_1s")
+    (out / "_streams").rmdir()
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"))
+    with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
+        made(spark, out, logs)
+    assert before == {table: stored(spark, out, table) for table in TABLES}
+    made(spark, out, logs, allow_fewer=True)
+    assert 1 == len(stored(spark, out, SILVER_REQUEST))
+
+
+def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """The time decides; volumes' history has its own days. The outcome says who was replayed."""
+    logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
+    log(logs, 1, *(metadata(f"2026-11-{day} 10:00:00,000") for day in (19, 20, 21)))
+    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
+    reading = {"time": "2026-11-18T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
+    history.mkdir()
+    (history / "volumes-a-20261118T10.jsonl").write_text(json.dumps(reading) + '\n{"torn')
+    outcome = run(
+        spark,
+        str(out),
+        Inputs(RequestLogs(str(logs)), str(history)),
+        Options(
+            NOW,
+            since=datetime(2026, 11, 20, tzinfo=UTC),
+            until=datetime(2026, 11, 21, tzinfo=UTC),
+            candidates=0,
+            scenarios=(scenario("x2"),),
+        ),
+        stages=(*STAGES, Stage.REPLAY),
+    )
+    assert ("request", "user=alice") in outcome.replayed
+    assert [date(2026, 11, 18), date(2026, 11, 20)] == list(outcome.days)
+    assert [20] == [each.dt.day for each in stored(spark, out, SILVER_REQUEST)]
+    assert [4] == [each.available_bytes for each in stored(spark, out, SILVER_VOLUME)]
+
+
+def test_of_a_year_of_tables_the_days_that_count_are_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A recommendation stands on four half-lives, a forecast on its history, or as asked."""
+    logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
+    log(logs, 1, *(metadata(f"2026-{day} 10:00:00,000") for day in ("10-22", "10-23", "11-20")))
+    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
+    history.mkdir()
+    for day in ("2026-10-22", "2026-11-06", "2026-11-20"):
+        reading = {"time": f"{day}T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
+        name = f"volumes-a-{day.replace('-', '')}T10.jsonl"
+        (history / name).write_text(json.dumps(reading) + "\n")
+    inputs = Inputs(RequestLogs(str(logs)), str(history))
+    tables = (*STAGES, Stage.REPLAY)
+    run(spark, str(out), inputs, Options(NOW, candidates=2), stages=tables)
+
+    def recommended(newest: date = date(2026, 11, 20), **options: object) -> list[int]:
+        made(spark, out, logs, [Stage.RECOMMEND], **options)
+        return [
+            each.events for each in stored(spark, out, GOLD_RECOMMENDATION) if each.dt == newest
+        ]
+
+    first = datetime(2026, 10, 22, tzinfo=UTC)
+    assert [3] == recommended(terms=Terms(half_life_days=7.25))
+    assert [3] == recommended(since=first)
+    assert [2] == recommended(date(2026, 10, 23), until=datetime(2026, 11, 20, tzinfo=UTC))
+    for file in out.rglob("dt=2026-10-22/**/*.parquet"):
+        file.write_bytes(b"not to be read")
+    assert [2] == recommended()
+    made(spark, out, logs, [Stage.FORECAST])
+    [forecast] = stored(spark, out, GOLD_DISK_FORECAST)
+    assert (4, date(2026, 11, 20)) == (forecast.available_bytes, forecast.dt)
+
+
+def test_logs_of_another_time_are_refused_with_theirs(spark: SparkSession, tmp_path: Path) -> None:
+    """The message says why a log has no request; nothing is written then."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, metadata("2026-11-19 10:00:00,100"), "torn\n", metadata("2026-11-20 10:00:00,200"))
+    with pytest.raises(InputsError, match="2026-11-19T10:00:00Z to 2026-11-20T10:00:00Z, and none"):
+        made(spark, out, logs, since=datetime(2026, 11, 21, tzinfo=UTC))
+    log(logs, 1, "INFO started\n")
+    with pytest.raises(InputsError, match=r"no line of a request in it \(.*request.log: .+\)"):
+        made(spark, out, logs)
+    assert [] == [path for path in out.rglob("*") if path.is_file()]

@@ -1,0 +1,89 @@
+"""The summary says what a run has done."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from usage_pipeline.batch.job import Outcome
+from usage_pipeline.cli.summary import plan_line, scenarios_of_nobody, text
+from usage_pipeline.replay.scenarios import scenario
+
+REPLAYED = frozenset(
+    {
+        ("produce", "user=alice"),
+        ("produce", "user=alicia"),
+        ("produce", "user=<default>"),
+        ("produce", "user=bob,client-id=etl"),
+        ("fetch", "user=carol"),
+    }
+)
+
+
+def outcome(
+    rows: Mapping[str, int], *, files: int = 0, quarantined: int = 0, unknown: int = 0
+) -> Outcome:
+    return Outcome(
+        ("default",), {}, (), rows, files, 300_000, quarantined, unknown, (), frozenset(), False
+    )
+
+
+def test_one_is_not_reported_as_many() -> None:
+    """Many are not reported as one; none is reported as many."""
+    one = outcome({"dim_topic": 1}, files=1, quarantined=1, unknown=1)
+    assert [
+        "1 request log, 0.3 MB",
+        "dim_topic: 1 row",
+        "1 line can't be read: see the table quarantine",
+        "1 request whose bytes or partitions no line has",
+    ] == text(one).splitlines()
+    many = outcome({"dim_topic": 2_000, "quarantine": 0}, files=2, quarantined=2, unknown=2)
+    assert [
+        "2 request logs, 0.3 MB",
+        "dim_topic: 2,000 rows",
+        "quarantine: 0 rows",
+        "2 lines can't be read: see the table quarantine",
+        "2 requests whose bytes or partitions no line has",
+    ] == text(many).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [
+        (
+            "produce:user=alise:x2",
+            "nothing was charged to user=alise for produce; nearest: user=alice, user=alicia",
+        ),
+        (
+            "produce:user=zoltan-the-unknown:=5",
+            "nothing was charged to user=zoltan-the-unknown for produce;"
+            " there are user=<default>, user=alice, user=alicia, ...",
+        ),
+        ("request:user=alice:x2", "nobody was charged for request"),
+        ("request:=50", "nobody was charged for request"),
+    ],
+)
+def test_a_scenario_of_nobody_is_reported_with_the_nearest_names(asked: str, nearest: str) -> None:
+    """A mistyped name would be silent otherwise."""
+    assert [f"--scenario {asked}: {nearest}"] == scenarios_of_nobody([scenario(asked)], REPLAYED)
+
+
+@pytest.mark.parametrize("asked", ["x2", "fetch:x2", "produce:user=alice:x2"])
+def test_a_scenario_of_somebody_is_not(asked: str) -> None:
+    """A scenario of everybody is not reported either."""
+    assert [] == scenarios_of_nobody([scenario(asked)], REPLAYED)
+
+
+def test_a_plan_is_reported_with_what_to_do_with_it() -> None:
+    """The line says how many it is for; one for nobody says so."""
+    diff = "compare: throttle-sidecar quotas diff --plan"
+    assert (
+        f"plan: p.json, quotas of 1 entity; {diff} p.json --bootstrap-server HOST:PORT"
+    ) == plan_line(Path("p.json"), 1)
+    assert (
+        f"plan: my plan.json, quotas of 2 entities; {diff} 'my plan.json'"
+        " --bootstrap-server HOST:PORT"
+    ) == plan_line(Path("my plan.json"), 2)
+    assert "plan: p.json, no quota: the table gold_recommendation has the reasons" == plan_line(
+        Path("p.json"), 0
+    )

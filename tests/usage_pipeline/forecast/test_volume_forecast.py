@@ -1,0 +1,119 @@
+"""The forecast of one volume: its numbers, and each reason to refuse one."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.usage_pipeline.saws import GB, every_5_minutes, saw
+from usage_pipeline.forecast.growth import Floats
+from usage_pipeline.forecast.volume_forecast import (
+    ForecastError,
+    Forecasting,
+    Readings,
+    forecast_volume,
+)
+
+TOTAL = 1000 * GB
+WEEK = every_5_minutes(168)
+EXAMPLE = Forecasting(limit_bytes=round(50 * GB))
+
+
+def readings(hours: Floats, used: Floats) -> Readings:
+    total = np.full(len(hours), TOTAL)
+    return Readings(hours, total, total - used, np.zeros(len(hours), dtype=bool))
+
+
+def growing(history_h: float = 168, age_h: float = 0.0) -> Readings:
+    """Returns the module's example."""
+    hours = every_5_minutes(history_h)
+    used = saw(hours, floor=700 * GB, growth=2 * GB, tooth=90 * GB)
+    return readings(hours - age_h, used)
+
+
+def offline(history: Readings, which: slice) -> Readings:
+    """Returns readings as the table has them offline: without sizes."""
+    is_offline = history.offline.copy()
+    is_offline[which] = True
+    sizes = np.where(is_offline, np.nan, history.total_bytes)
+    return Readings(
+        history.hours, sizes, np.where(is_offline, np.nan, history.available_bytes), is_offline
+    )
+
+
+def test_the_example() -> None:
+    """80 hours remain from 700 GB of 950, at 2 GB an hour under 90 GB."""
+    found = forecast_volume(growing(), EXAMPLE)
+    assert found.refused is None
+    assert (1000 * GB, 50 * GB) == (found.total_bytes, found.limit_bytes)
+    assert (2017, 168.0, 27) == (found.readings, found.history_hours, found.teeth)
+    assert 2 * GB == pytest.approx(found.growth_bytes_per_hour, rel=0.01)
+    assert 80 == pytest.approx(found.hours_to_limit, abs=4)
+    assert found.hours_low is not None
+    assert found.hours_high is not None
+    assert found.hours_to_limit is not None
+    assert 72 <= found.hours_low <= found.hours_to_limit <= found.hours_high <= 88
+    assert found.backtest_error_bytes == pytest.approx(0, abs=GB)
+
+
+@pytest.mark.parametrize(
+    ("history", "reason"),
+    [
+        (growing(23.9), "23.9 hours of history: 24 are needed"),
+        (growing(age_h=25), "the last reading is 25 hours old"),
+        (offline(growing(), slice(-1, None)), "the log dir is offline"),
+        (offline(growing(), slice(None)), "the log dir is offline"),
+        (
+            readings(np.arange(-30.0, 1.0, 3.0), np.arange(11.0) * GB),
+            "11 readings: 12 are needed",
+        ),
+    ],
+    ids=["short", "stale", "offline", "never seen", "few"],
+)
+def test_what_is_refused_says_why(history: Readings, reason: str) -> None:
+    """It has what is known all the same, and no number of the future."""
+    found = forecast_volume(history, EXAMPLE)
+    assert reason == found.refused
+    future = (found.growth_bytes_per_hour, found.hours_to_limit, found.hours_low, found.hours_high)
+    assert (None,) * 4 == future
+    assert len(history.online.hours) == found.readings
+    assert (TOTAL if found.readings else None) == found.total_bytes
+
+
+def test_an_hour_offline_in_between_is_only_a_gap() -> None:
+    """Readings without sizes count for nothing."""
+    gap = forecast_volume(offline(growing(), slice(500, 512)), EXAMPLE)
+    assert (None, 2005) == (gap.refused, gap.readings)
+    assert 2 * GB == pytest.approx(gap.growth_bytes_per_hour, rel=0.01)
+
+
+def test_bounds_are_kept() -> None:
+    """A history of a day and an age of a day are both just enough."""
+    assert forecast_volume(growing(24, age_h=24), EXAMPLE).refused is None
+    shorter = replace(EXAMPLE, least_history_hours=23.0)
+    assert forecast_volume(growing(23.9), shorter).refused is None
+
+
+def test_the_greater_limit_counts() -> None:
+    """It is the greater of bytes and share; without either it is a full disk."""
+    assert 100 == Forecasting(limit_bytes=100, limit_ratio=0.05).limit_of(1000)
+    assert 50 == Forecasting(limit_bytes=10, limit_ratio=0.05).limit_of(1000)
+    assert 0 == Forecasting().limit_of(1000)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"limit_ratio": -0.1}, "a ratio of 0"),
+        ({"limit_ratio": 1.0}, "a ratio of 0"),
+        ({"limit_bytes": -1}, "0 bytes or more"),
+        ({"horizon_hours": 0.0}, "are above 0"),
+        ({"history_days": 0.0}, "are above 0"),
+        ({"stale_hours": 0.0}, "are above 0"),
+    ],
+)
+def test_what_makes_no_sense_is_an_error(asked: dict[str, Any], why: str) -> None:
+    """It fails before any volume is read; nothing can be forecast in no time, or from none."""
+    with pytest.raises(ForecastError, match=why):
+        Forecasting(**asked)

@@ -1,0 +1,57 @@
+"""The broker that a file of a request log belongs to, and its time zone."""
+
+import pytest
+
+from usage_pipeline.ingest.paths import RequestLogsError, Zones, broker_of
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/logs/broker-3.log", 3),
+        ("/logs/broker-3.log.2026-11-20-10.gz", 3),
+        ("/logs/my-cluster-kafka-12/kafka-request.log", 12),
+        ("/var/log/3/kafka-request.log", 3),
+        ("s3://logs/broker-1/2026/11/kafka_2/request.log", 2),
+        ("/opt/kafka_2.13-4.3.1/logs/broker-5/kafka-request.log", 5),
+        ("/opt/kafka-3.9.1/7/kafka-request.log", 7),
+        ("broker-3.2026-11-20", 3),
+        ("/node31.2026/x", 31),
+        ("s3://logs/dt=2026-11-20/broker=3/request.log", 3),
+        ("/logs/broker_id=4/hour=10/request.log", 4),
+    ],
+)
+def test_whose_a_file_is(path: str, expected: int) -> None:
+    """It is the last broker, kafka or node with a number, no version; else a folder of digits."""
+    assert expected == broker_of(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["/logs/kafka-request.log", "/opt/kafka_2.13-4.3.1/x", "/logs/broker-9999999999.log"]
+)
+def test_a_path_without_a_broker_is_refused(path: str) -> None:
+    """The message asks for a pattern."""
+    with pytest.raises(RequestLogsError, match=r"give a pattern .*\(\?P<broker>"):
+        broker_of(path)
+
+
+def test_zones() -> None:
+    """A default and exceptions are read in any order, and read again from their own text."""
+    zones = Zones.of(["3=UTC", "Europe/Berlin", "4=Asia/Kolkata"])
+    assert ["Europe/Berlin", "UTC", "Asia/Kolkata"] == [zones.name_of(id_) for id_ in (1, 3, 4)]
+    assert zones == Zones.of(str(zones).split(","))
+    assert "UTC" == Zones.of([]).name_of(3)
+
+
+@pytest.mark.parametrize(
+    ("zone", "message"),
+    [
+        ("Europe/Bonn", "no time zone"),
+        ("3=", "no time zone"),
+        ("x=UTC", "written as 3=Europe/Berlin"),
+    ],
+)
+def test_zones_that_are_none(zone: str, message: str) -> None:
+    """The message says what is allowed."""
+    with pytest.raises(RequestLogsError, match=message):
+        Zones.of([zone])

@@ -1,0 +1,40 @@
+"""Sums over charges."""
+
+import math
+
+import numpy as np
+
+from usage_pipeline.kernels.tally import Sums, tally
+from usage_pipeline.kernels.values import ChargeResults
+from usage_pipeline.kernels.wait import LONG_MAX
+
+
+def charge_results(*used: float) -> ChargeResults:
+    found = ChargeResults.none(len(used))
+    found.used[:] = found.rate[:] = used
+    return found
+
+
+def test_near_and_over_are_counted() -> None:
+    """Of rates of 70, 80, 100 and 150 at 100, 3 are near and 1 is over, or 2 where 100 is over."""
+    for over_at, over in ((False, 1), (True, 2)):
+        sums = Sums.none(1)
+        seen = charge_results(70, 80, 100, 150)
+        seen.wait_ms[3] = 7
+        tally(np.zeros(4, np.int64), seen, np.full(4, 100.0), over_at, sums)
+        assert [4, 1, 7, 7, 3, over] == list(sums.counts[0])
+        assert (150.0, 100.0) == (sums.peaks[0], sums.last[0])
+
+
+def test_entities_are_summed_apart_and_endless_waits_stay_so() -> None:
+    """The last limit is retained, or that it ended; a refusal is throttled without a wait."""
+    seen = charge_results(1, 2, 3, 4)
+    seen.wait_ms[:2] = LONG_MAX
+    seen.refused[2] = True
+    limit = np.array([5.0, 5.0, 6.0, math.nan])
+    sums = Sums.none(2)
+    tally(np.array([0, 0, 1, 1]), seen, limit, False, sums)
+    assert [[2, 2, LONG_MAX, LONG_MAX, 0, 0], [2, 1, 0, 0, 0, 0]] == sums.counts.tolist()
+    assert [2.0, 4.0] == list(sums.peaks)
+    assert 5.0 == sums.last[0]
+    assert math.isnan(sums.last[1])

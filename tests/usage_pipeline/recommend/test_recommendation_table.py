@@ -1,0 +1,191 @@
+"""Recommended quotas, from usage and from replayed candidates."""
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from tests.usage_pipeline.build import frame_of, usage_rows
+from usage_pipeline.recommend.recommendation_table import gold_recommendation
+from usage_pipeline.recommend.terms import Terms
+from usage_pipeline.tables.schemas import GOLD_REPLAY, SILVER_QUOTA_CONFIG
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+HOUR_S = 3600
+
+
+def used(second: int, amount: float, **other: object) -> dict[str, object]:
+    return {
+        "broker": 0,
+        "user": "alice",
+        "client_id": "writer",
+        "quota_type": "produce",
+        "window_start": START + timedelta(seconds=second),
+        "amount": amount,
+        "events": 10,
+        "throttled": 0,
+        **other,
+    }
+
+
+def replayed(
+    scenario: str, quota: float | None, throttled: int, **other: object
+) -> dict[str, object]:
+    return {
+        "dt": START.date(),
+        "quota_type": "produce",
+        "shared_by": "user=alice",
+        "algorithm": "rate",
+        "scenario": scenario,
+        "quota": quota,
+        "events": 1000,
+        "throttled": throttled,
+        "peak_rate": 9e6,
+        "unknown": 0,
+        **other,
+    }
+
+
+SWEEP = [
+    replayed("in force", 5e6, 30),
+    replayed("=1000000", 1e6, 400),
+    replayed("=2000000", 2e6, 9),
+    # 2,000,000 is not under the target, so it is no candidate either.
+    replayed("=3000000", 3e6, 11),
+    replayed("=4000000", 4e6, 10),
+    replayed("=8000000", 8e6, 0),
+    replayed("=3500000", 3.5e6, 0, algorithm="burst-spreading"),
+]
+
+
+def test_the_smallest_that_throttles_few(spark: SparkSession, tmp_path: Path) -> None:
+    """Each tenant has a row: by the sweep, by the percentile, the floor, or why there is none."""
+    usage = [
+        *(used(second, 1e6) for second in range(0, HOUR_S, 10)),
+        # The same clients on another broker, a tenth as busy: the busiest counts.
+        *(used(second, 1e5, broker=1) for second in range(0, HOUR_S, 10)),
+        *(used(second, 6e7, user="bob") for second in range(0, HOUR_S, 10)),
+        *(used(second, 10.0, user="", client_id="etl") for second in range(0, HOUR_S, 10)),
+        used(5, 1e6, user="carol"),
+        used(5, 1e6, user="broker"),
+        used(5, 1e6, user="dave"),
+        used(5, 1e6, user="erin", quota_type="fetch"),
+        # 500 ids in an hour and 100 in another are 60 an hour over ten hours.
+        used(5, 500.0, user="frank", quota_type="producer_ids"),
+        used(HOUR_S - 5, 100.0, user="frank", quota_type="producer_ids"),
+    ]
+    bob = {"shared_by": "user=bob,client-id=writer", "events": 1000}
+    replay = [
+        *SWEEP,
+        replayed("=8000000", 8e6, 0, broker=1),
+        replayed("in force", None, 0, **bob),
+        replayed("=5000000", 5e6, 2, **bob),
+        replayed("=9000000", 9e6, 0, **bob),
+        replayed("=10", 10.0, 0, shared_by="client-id=etl"),
+        replayed("=10", 10.0, 400, shared_by="user=carol"),
+        replayed("=10", 10.0, 0, shared_by="user=broker"),
+        replayed("in force", 10.0, 0, shared_by="user=erin", quota_type="fetch", unknown=4),
+        replayed("=10", 10.0, 0, shared_by="user=erin", quota_type="fetch"),
+        replayed("=55", 55.0, 0, shared_by="user=frank", quota_type="producer_ids"),
+        replayed("in force", 2e6, 0, shared_by="user=dave"),
+    ]
+    # Who shares: by the quotas that are set.
+    entities: list[tuple[str | None, str | None]] = [
+        *((user, None) for user in ("alice", "carol", "broker", "dave")),
+        *(("bob", "writer"), (None, "etl")),
+    ]
+    in_force = {"key": "producer_byte_rate", "value": 1e9, "valid_from": START}
+    quotas = [
+        {**in_force, "entity": "", "user": user, "client_id": client_id}
+        for user, client_id in entities
+    ]
+    terms = Terms(cluster_users=frozenset({"broker"}))
+    rows = gold_recommendation(
+        usage_rows(spark, tmp_path, usage),
+        frame_of(spark, GOLD_REPLAY, *replay),
+        frame_of(spark, SILVER_QUOTA_CONFIG, *quotas),
+        terms,
+        {"produce": 1.1e7},
+    ).collect()
+    found = {row.entity: row for row in rows}
+    alice = found["user=alice"]
+    assert (4e6, 0.01, 1e5, 5e6, None) == _recommended(alice)
+    assert ("producer_byte_rate", 9e6, 7200, 1.0, 1.0) == (
+        alice.key,
+        alice.peak_rate,
+        alice.events,
+        alice.hours,
+        alice.coverage,
+    )
+    assert date(2026, 1, 5) == alice.dt
+    assert "low" == alice.confidence
+    assert (6.9e6, 0.002, 6e6, None, None) == _recommended(found["user=bob,client-id=writer"])
+    assert (1e5, 0.0, 1.0, None, None) == _recommended(found["client-id=etl"])
+    refused = "every candidate throttles more than 1 %: sweep higher ones"
+    assert (None, None, 1e5, None, refused) == _recommended(found["user=carol"])
+    unseen = found["user=erin"].refused
+    assert unseen.startswith("40 % of the charges have amounts that no line has")
+    assert (
+        "no candidate was replayed: `pipeline replay` with --candidates tries some"
+        == found["user=dave"].refused
+    )
+    assert "a broker's own principal, not to be throttled" == found["user=broker"].refused
+    assert (69.0, 0.0, 60.0, None, None) == _recommended(found["user=frank"])
+    assert 1.0 == found["user=frank"].hours
+    # Dave's quota stays, since none is recommended.
+    assert pytest.approx((4e6 + 6.9e6 + 1e5 + 2e6) / 1.1e7) == alice.share_of_capacity
+
+
+def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
+    """Logs of less than half of the time are too little, and then there is no number."""
+    [gap] = gold_recommendation(
+        usage_rows(
+            spark,
+            tmp_path,
+            (used(second, 1e6) for second in range(0, HOUR_S, 10)),
+            since=START - timedelta(hours=1, minutes=10),
+            until=START + timedelta(hours=1),
+        ),
+        frame_of(spark, GOLD_REPLAY, *SWEEP),
+        frame_of(spark, SILVER_QUOTA_CONFIG),
+        Terms(),
+        {},
+    ).collect()
+    assert "the logs cover 46 % of the time, less than 50 %" == gap.refused
+    assert (None, None, None) == (gap.quota, gap.throttled_share, gap.share_of_capacity)
+
+
+def test_confidence_is_from_the_evidence(spark: SparkSession, tmp_path: Path) -> None:
+    """A week is high, a day medium; a week in which a tenth was throttled is low."""
+    week, day = range(0, 168 * HOUR_S, 600), range(144 * HOUR_S, 168 * HOUR_S, 600)
+    usage = [
+        *(used(second, 1e6) for second in week),
+        *(used(second, 1e6, user="bob") for second in day),
+        *(used(second, 1e6, user="carol", throttled=1) for second in week),
+    ]
+    replay = [replayed("=9000000", 9e6, 0, shared_by=f"user={who}") for who in _CONFIDENCE]
+    found = gold_recommendation(
+        usage_rows(spark, tmp_path, usage),
+        frame_of(spark, GOLD_REPLAY, *replay),
+        frame_of(spark, SILVER_QUOTA_CONFIG),
+        Terms(),
+        {},
+    )
+    assert _CONFIDENCE == {
+        row.entity.removeprefix("user="): (row.hours, row.events, row.confidence)
+        for row in found.collect()
+    }
+
+
+_CONFIDENCE = {
+    "alice": (168.0, 10_080, "high"),
+    "bob": (24.0, 1440, "medium"),
+    "carol": (168.0, 10_080, "low"),
+}
+
+
+def _recommended(row: Row) -> tuple[object, ...]:
+    return (row.quota, row.throttled_share, row.percentile_rate, row.in_force, row.refused)

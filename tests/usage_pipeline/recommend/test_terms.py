@@ -1,0 +1,90 @@
+"""Terms, capacity and the document of recommended quotas."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.quota_file import read_quota_file
+from usage_pipeline.recommend.terms import (
+    Terms,
+    TermsError,
+    capacity_of,
+    entity_parts,
+    floor,
+    recommended_quotas,
+)
+
+ROW = {"quota_type": "produce", "entity": "user=alice", "key": "producer_byte_rate", "quota": 2.5e6}
+
+
+def test_apply_takes_the_document(tmp_path: Path) -> None:
+    """``quotas diff`` and ``apply`` read it: each entity has an entry with all its quotas."""
+    rows = [
+        ROW,
+        {**ROW, "quota_type": "fetch", "key": "consumer_byte_rate", "quota": 7e6},
+        {**ROW, "entity": "user=bob,client-id=<default>"},
+        {**ROW, "entity": "client-id=etl,1"},
+    ]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(recommended_quotas(rows)))
+    expected = {
+        Entity("alice"): {"consumer_byte_rate": 7e6, "producer_byte_rate": 2.5e6},
+        Entity("bob", DEFAULT): {"producer_byte_rate": 2.5e6},
+        Entity(client_id="etl,1"): {"producer_byte_rate": 2.5e6},
+    }
+    assert expected == read_quota_file(path)
+
+
+def test_what_can_not_be_set_is_left_out() -> None:
+    """These are refused ones, producer ids, and names that hide where they end."""
+    rows = [
+        {**ROW, "quota": None},
+        {**ROW, "quota_type": "producer_ids"},
+        {**ROW, "entity": "user=a,client-id=b,client-id=c"},
+    ]
+    assert {"quotas": []} == recommended_quotas(rows)
+
+
+def test_an_entity_by_its_parts() -> None:
+    """The parts are as Kafka has them, with the default as None."""
+    assert {"user": "a=b"} == entity_parts("user=a=b")
+    assert {"user": None, "client-id": "x"} == entity_parts("user=<default>,client-id=x")
+    assert entity_parts("ip=::1") is None
+
+
+def test_capacity_is_of_what_is_known() -> None:
+    """The document has threads, the caller sets bytes; a disk slower than the network counts."""
+    document = {"smallest_capacity_percent": 1100}
+    assert {"request": 1100.0} == capacity_of(document)
+    expected = {"request": 1100.0, "produce": 4e8, "fetch": 1.25e9}
+    assert expected == capacity_of(document, network_bytes_per_s=1.25e9, disk_bytes_per_s=4e8)
+    assert {} == capacity_of(None)
+    with pytest.raises(TermsError, match="quotas capacity --json"):
+        capacity_of({"quotas": []})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Terms(target=1.5), "target is a share"),
+        (lambda: Terms(half_life_days=0.0), "half-life"),
+        (lambda: Terms(floors={"prodce": 1.0}), "prodce"),
+        (lambda: Terms(floors={"produce": -1.0}), "a floor is 0 or above"),
+        (lambda: floor("prodce=1"), 'not like "produce=100000"'),
+        (lambda: floor("produce=1MB"), "a number from 0"),
+        (lambda: floor("produce=inf"), "a number from 0"),
+        (lambda: floor("produce=-1"), "a number from 0"),
+    ],
+)
+def test_terms_out_of_range_are_refused(make: Callable[[], object], message: str) -> None:
+    """The message says what is wrong."""
+    with pytest.raises(TermsError, match=message):
+        make()
+
+
+def test_a_floor_as_it_is_written() -> None:
+    """It is of one type; without a number it is 0."""
+    assert [("produce", 100_000.0), ("request", 0.0)] == [floor("produce=1e5"), floor("request=0")]

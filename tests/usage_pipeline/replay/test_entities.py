@@ -1,0 +1,123 @@
+"""Clients' quotas over time are those that the daemon resolves."""
+
+import itertools
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
+from sidecar.quotas.prediction import _shaped, _shapes
+from tests.usage_pipeline.build import frame_of
+from usage_pipeline.replay.entities import EVER, quotas_of
+from usage_pipeline.silver.quota_config import snapshot_rows
+from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
+from usage_pipeline.usage.quota_types import KEYS
+
+pytestmark = pytest.mark.spark
+
+START = datetime(2026, 11, 20, tzinfo=UTC)
+USERS = ("alice", "bob", "")
+CLIENTS = ("etl", "web", "")
+ENTITIES = [
+    Entity(user, client)
+    for user, client in itertools.product(("alice", DEFAULT, None), ("etl", DEFAULT, "", None))
+    if user is not None or client is not None
+]
+LIMITS = (1.0, 20.0, float("inf"))
+
+
+def text(name: Name) -> str | None:
+    return "<default>" if name is DEFAULT else name
+
+
+def name_of(user: str, client: str) -> str:
+    parts = {"user": user, "client-id": client}
+    return ",".join(f"{kind}={name}" for kind, name in parts.items() if name)
+
+
+def test_quotas_are_those_that_the_daemon_resolves(spark: SparkSession) -> None:
+    """Quotas of all kinds are set and removed; each client's quota, tags and shape agree."""
+    chance = random.Random(6)
+    quota_types = ("produce", "fetch", "request")
+    rows: list[dict[str, Any]] = []
+    states: dict[str, list[dict[Entity, dict[str, float]]]] = {}
+    for quota_type in quota_types:
+        key = KEYS[quota_type]
+        in_force: dict[Entity, dict[str, float]] = {}
+        states[quota_type] = [{}]
+        for second in range(60):
+            entity = chance.choice(ENTITIES)
+            for row in rows:
+                if row["key"] == key and row["of"] == entity and row["valid_to"] is None:
+                    row["valid_to"] = START + timedelta(seconds=second)
+            value = None if chance.random() < 0.6 else chance.choice(LIMITS)
+            in_force = {each: of for each, of in in_force.items() if each != entity}
+            if value is not None:
+                in_force[entity] = {key: value}
+            states[quota_type].append(in_force)
+            rows.append(
+                {
+                    "of": entity,
+                    "entity": name_of(text(entity.user) or "", text(entity.client_id) or ""),
+                    "user": text(entity.user),
+                    "client_id": text(entity.client_id),
+                    "key": key,
+                    "value": value,
+                    "valid_from": START + timedelta(seconds=second),
+                    "valid_to": None,
+                    "source": "log",
+                }
+            )
+    config = frame_of(spark, SILVER_QUOTA_CONFIG, *rows)
+    clients = list(itertools.product(quota_types, USERS, CLIENTS))
+    quotas_by_type = quotas_of(config)
+    found = [each for kind, *client in clients for each in quotas_by_type[kind].of(*client)]
+    start_ms = int(START.timestamp()) * 1000
+    for quota_type, user, client in clients:
+        for second, quotas in enumerate(states[quota_type]):
+            now_ms = start_ms + second * 1000 - 1
+            (one,) = [
+                each
+                for each in found
+                if (each.quota_type, each.user, each.client_id) == (quota_type, user, client)
+                and each.from_ms <= now_ms < each.to_ms
+            ]
+            expected = expect(quotas, KEYS[quota_type], user, client)
+            assert expected == (one.counts, one.entity, one.shared_by, one.limit)
+
+
+def expect(
+    quotas: dict[Entity, dict[str, float]], key: str, user: str, client: str
+) -> tuple[bool, str, str, float | None]:
+    """Returns what ``Predictor.charge`` uses; it is by user where nothing counts."""
+    shapes = _shapes(quotas, key)
+    if not shapes:
+        return False, name_of(user, ""), name_of(user, ""), None
+    quota = resolve(quotas, key, user, client)
+    if quota is None or quota.limit == float("inf"):
+        shared = name_of(*_shaped(shapes, user, client))
+        return True, shared, shared, None
+    entity = name_of(text(quota.entity.user) or "", text(quota.entity.client_id) or "")
+    return True, entity or "", name_of(*quota.tags), quota.limit
+
+
+def test_producer_ids_are_by_user(spark: SparkSession) -> None:
+    """The client-id has no quota; the user's own or the default counts; ranges cover all time."""
+    key = KEYS["producer_ids"]
+    rows = snapshot_rows({Entity(user=DEFAULT): {key: 50.0}, Entity(DEFAULT, "etl"): {key: 1.0}})
+    config = spark.createDataFrame(
+        [
+            (each.user, each.user, each.client_id, each.key, each.value, START, None, "snapshot")
+            for each in rows
+        ],
+        SILVER_QUOTA_CONFIG.schema,
+    )
+    start_ms = int(START.timestamp()) * 1000
+    found = quotas_of(config)["producer_ids"].of("alice", "etl")
+    assert [
+        (-EVER, start_ms, True, "user=alice", "user=alice", None),
+        (start_ms, EVER, True, "<default>", "user=alice", 50.0),
+    ] == [(r.from_ms, r.to_ms, r.counts, r.entity, r.shared_by, r.limit) for r in found]

@@ -1,0 +1,145 @@
+"""The volume history as a table: one row for a volume and a time, from what sidecars write."""
+
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sidecar.history import Folder
+from sidecar.history.volume_line import to_line
+from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
+from usage_pipeline.ingest.clusters import ClusterError
+from usage_pipeline.silver.volume_table import (
+    SLOT_S,
+    clusters_of,
+    history_lines,
+    silver_volume,
+    volume_history,
+)
+from usage_pipeline.tables.schemas import SILVER_VOLUME
+
+pytestmark = pytest.mark.spark
+
+EIGHT_S = 1_767_600_000.0
+"""2026-01-05T08:00:00Z."""
+
+
+def line(second: float, **more: object) -> str:
+    """Returns a reading of broker 1's /d1."""
+    observed = datetime.fromtimestamp(EIGHT_S + second, UTC).isoformat().replace("+00:00", "Z")
+    volume = {"broker_id": 1, "log_dir": "/d1", "total_bytes": 100, "available_bytes": 40}
+    document = {"time": observed, "origin": "a", "brokers": [1], "volumes": [volume], "offline": []}
+    return json.dumps(document | more)
+
+
+def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
+    table = silver_volume(history_lines(spark, str(path)))
+    assert list(SILVER_VOLUME.names) == table.columns
+    return [row.asDict() for row in table.orderBy("broker", "log_dir", "observed_ts").collect()]
+
+
+def test_what_sidecars_write_is_a_row_for_each_volume_and_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Three sidecars write at :01, :04 and :11, as the daemon does; an hour of them is packed."""
+    for origin, at_s, available in (("a", 1.0, 40), ("b", 4.0, 39), ("c", 11.0, 38)):
+        reading = Reading(
+            1, at_s, (Volume(1, "/d1", 100, available),), (OfflineLogDir("/d2", "offline"),)
+        )
+        seen = Observation(at_s, "poll", None, {1: reading})
+        folder = Folder(tmp_path, origin, 1 << 20)
+        folder.append(to_line(seen, origin, EIGHT_S + at_s), EIGHT_S + at_s)
+        if origin != "c":
+            folder.tidy(EIGHT_S + 3600)
+    assert 2 == len(list(tmp_path.glob("*.gz")))
+    seen_at = [datetime(2026, 1, 5, 8, 0, second) for second in (4, 11)]  # noqa: DTZ001 - Spark's
+    assert [
+        *(
+            ("/d1", at, 100, available, False)
+            for at, available in zip(seen_at, (39, 38), strict=True)
+        ),
+        *(("/d2", at, None, None, True) for at in seen_at),
+    ] == [
+        (
+            row["log_dir"],
+            row["observed_ts"],
+            row["total_bytes"],
+            row["available_bytes"],
+            row["offline"],
+        )
+        for row in rows(spark, tmp_path)
+    ]
+    assert {(date(2026, 1, 5), 1)} == {(row["dt"], row["broker"]) for row in rows(spark, tmp_path)}
+    assert 0 == 86_400 % SLOT_S
+
+
+def test_torn_strange_and_repeated_lines(spark: SparkSession, tmp_path: Path) -> None:
+    """A torn line costs itself; unknown fields cost nothing; a line read twice is one row."""
+    whole = line(0)
+    strange = [
+        line(60, later="a field of a later sidecar", offline=None),
+        line(120, volumes=[{"broker_id": 1, "log_dir": "/d1", "total_bytes": 5}]),
+        line(
+            180,
+            volumes=[{"broker_id": 1, "log_dir": "/d1", "total_bytes": 1, "available_bytes": 2}],
+        ),
+    ]
+    torn = [
+        whole[:90],
+        "not JSON",
+        line(240, time="yesterday"),
+        line(300, volumes=[{"broker_id": 2**40}]),
+    ]
+    (tmp_path / "h.jsonl").write_text("\n".join([whole, whole, "", *strange, *torn]))
+    assert [0, 60] == [
+        row["observed_ts"].replace(tzinfo=UTC).timestamp() - EIGHT_S
+        for row in rows(spark, tmp_path)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ids", "cluster", "expected"),
+    [
+        ({None}, None, {None: "default"}),
+        ({"a", None}, None, {"a": "a", None: "a"}),
+        ({"a", "b", None}, None, {"a": "a", "b": "b", None: "default"}),
+        ({"a", None}, "eu", {"a": "eu", None: "eu"}),
+        ({"a", "b", None}, "a", {"a": "a", None: "a"}),
+        (set(), "eu", {}),
+    ],
+)
+def test_whose_lines_are(
+    ids: set[str | None], cluster: str | None, expected: dict[str | None, str]
+) -> None:
+    """The only one that is named is nobody's too; a caller's name is of one cluster's lines."""
+    assert expected == clusters_of(ids, cluster)
+
+
+def test_lines_of_several_are_not_renamed() -> None:
+    """Their brokers' volumes would be one another's."""
+    with pytest.raises(ClusterError, match="the history is of a, b, and not of eu"):
+        clusters_of({"a", "b"}, "eu")
+
+
+def test_a_history_of_several_clusters(spark: SparkSession, tmp_path: Path) -> None:
+    """A path's name goes before Kafka's id; of one cluster another's files are left out."""
+    files = {
+        "cluster_id=eu/volumes-a-1.jsonl": line(1.0, cluster_id="MkU3"),
+        "cluster_id=us/volumes-a-1.jsonl": line(86_401.0),
+        "volumes-a-1.jsonl": line(3.0, cluster_id="asia"),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    history = volume_history(spark, str(tmp_path))
+    days = {"eu": {date(2026, 1, 5)}, "us": {date(2026, 1, 6)}, "asia": {date(2026, 1, 5)}}
+    assert days == history.days
+    assert dict.fromkeys(days, 1) == {each: history.of(each).count() for each in days}
+    history.readings.unpersist()
+    of_us = volume_history(spark, f"{tmp_path}/cluster_id=*/*", "us")
+    assert {"us": {date(2026, 1, 6)}} == of_us.days
+    assert 1 == of_us.of("us").count()
+    of_us.readings.unpersist()

@@ -1,0 +1,26 @@
+"""Request logs of a few lines, that tests of the job write."""
+
+from pathlib import Path
+
+from tests.sidecar.requestlog.lines import line
+
+
+def metadata(time: str, client_id: str = "etl", send_ms: float = 0.0) -> str:
+    """Returns the line of a consumer's METADATA that took a millisecond."""
+    text = line(3, time=time, version=12, client_id=client_id, sendTimeMs=send_ms)
+    return f"{text.decode()}\n"
+
+
+def created(time: str, topic: str, partitions: int) -> str:
+    """Returns a controller's line of a topic that was created."""
+    request = {"topics": [{"name": topic, "numPartitions": partitions, "replicationFactor": 1}]}
+    response = {"topics": [{"name": topic, "errorCode": 0, "numPartitions": partitions}]}
+    text = line(19, time=time, version=7, isForwarded=True, request=request, response=response)
+    return f"{text.decode()}\n"
+
+
+def log(root: Path, broker: int, *lines: str) -> None:
+    """Writes a broker's log."""
+    path = root / f"broker-{broker}" / "kafka-request.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(lines))

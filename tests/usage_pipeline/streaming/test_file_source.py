@@ -1,0 +1,55 @@
+"""Files of a stream."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.usage_pipeline.logs import pack, write
+from tests.usage_pipeline.parsed_logs import parsed
+from tests.usage_pipeline.small_logs import metadata
+from usage_pipeline.ingest.paths import DEFAULT_PATTERNS, RequestLogsError, Zones
+from usage_pipeline.ingest.records import ROWS
+from usage_pipeline.ingest.request_logs import RequestLogs
+from usage_pipeline.streaming.file_source import is_of_stream, parsed_files
+from usage_pipeline.streaming.positions import Positions, State
+
+PUT_BACK = datetime(2026, 10, 25, 1, tzinfo=UTC)
+"""When Berlin's clock is, from 03:00 to 02:00."""
+
+
+@pytest.mark.parametrize("end", [".1", ".12.gz"])
+def test_a_name_that_is_used_again_is_refused(end: str) -> None:
+    """Spark reads a name once, and would leave out every later file."""
+    with pytest.raises(RequestLogsError, match="name files by their date"):
+        is_of_stream(f"/logs/broker-3/kafka-request.log{end}", DEFAULT_PATTERNS, None)
+
+
+@pytest.mark.parametrize("end", [".2026-11-20-10", ".2026-11-20-10.gz", ".20261120", ""])
+def test_a_name_with_a_date_is_not(end: str) -> None:
+    """Kafka's log4j configurations have the hour behind the name."""
+    assert is_of_stream(f"/logs/broker-3/kafka-request.log{end}", DEFAULT_PATTERNS, None)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("is_second", [False, True])
+def test_a_file_within_the_doubled_hour_is_of_the_pass_that_its_change_says(
+    tmp_path: Path, is_second: bool, is_packed: bool
+) -> None:
+    """Its lines alone say 02:10 and 02:50; a stream reads them as a batch run does."""
+    text = metadata("2026-10-25 02:10:00,000") + metadata("2026-10-25 02:50:00,000")
+    file = write(tmp_path, 1, "2026-10-25-02", text.encode())
+    file = pack(file) if is_packed else file
+    hour = PUT_BACK if is_second else PUT_BACK - timedelta(hours=1)
+    changed = hour + timedelta(minutes=51)
+    os.utime(file, (changed.timestamp(),) * 2)
+    logs = RequestLogs(f"{tmp_path}/*/*", Zones("UTC", {1: "Europe/Berlin"}))
+    # As Spark's source lists it.
+    row = {"path": f"file:{file}", "length": file.stat().st_size, "modificationTime": changed}
+    listed = pa.RecordBatch.from_pylist([row])
+    found = [one.rows for one in parsed_files(iter([listed]), Positions(State()), logs)]
+    times = pa.Table.from_batches(found, ROWS)["log_ts"].to_pylist()
+    assert [hour + timedelta(minutes=each) for each in (10, 50)] == times
+    assert parsed(logs)[0]["log_ts"].to_pylist() == times

@@ -1,0 +1,244 @@
+"""The tables as a stream."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from tests.usage_pipeline.build import frame_of, rows_in
+from tests.usage_pipeline.charged_lines import usage_of
+from tests.usage_pipeline.logs import lines, pack, write
+from tests.usage_pipeline.parsed_logs import quarantine_of, requests_of, silver_request
+from tests.usage_pipeline.small_logs import metadata
+from usage_pipeline.cli.spark_failures import trouble
+from usage_pipeline.ingest.paths import ALL_UTC, Zones
+from usage_pipeline.ingest.request_logs import RequestLogs
+from usage_pipeline.streaming.file_source import closed_files, parsed_files
+from usage_pipeline.streaming.sink import OtherStreamError
+from usage_pipeline.streaming.stream import (
+    STREAMED,
+    Progress,
+    Source,
+    StreamError,
+    StreamSettings,
+    stream,
+)
+from usage_pipeline.tables import commits
+from usage_pipeline.tables.commits import newest
+from usage_pipeline.tables.folder import Folder
+from usage_pipeline.tables.schemas import (
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_REQUEST,
+    UNNAMED,
+    Table,
+)
+from usage_pipeline.tables.store import Store
+from usage_pipeline.tables.writers import OtherWriterError
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+SUMS = ("amount", "events", "throttled", "throttle_ms")
+
+
+def streamed(
+    spark: SparkSession,
+    logs: Path,
+    settings: StreamSettings,
+    tables: Sequence[Table] = STREAMED,
+    *,
+    glob: str = "/*/*",
+    zones: Zones = ALL_UTC,
+) -> list[Progress]:
+    """Streams until all is read that is there, a file a batch or so."""
+    path = f"{logs}{glob}"
+    files = closed_files(spark, path, 60_000)
+    cluster = None if settings.cluster == UNNAMED else settings.cluster
+    source = Source(files, partial(parsed_files, logs=RequestLogs(path, zones), cluster=cluster))
+    reported: list[Progress] = []
+    stream(source, tables, settings, reported.append)
+    return reported
+
+
+def rows(frame: DataFrame) -> Counter[tuple[Any, ...]]:
+    return Counter(map(tuple, frame.collect()))
+
+
+def summed(usage: DataFrame) -> Counter[tuple[Any, ...]]:
+    """Returns usage with a row for each second and client, as a batch has it."""
+    keys = [name for name in GOLD_USAGE_1S.names if name not in (*SUMS, "lower_bound")]
+    sums = [sql.sum(name).alias(name) for name in SUMS]
+    found = usage.groupBy(*keys).agg(*sums, sql.max("lower_bound").alias("lower_bound"))
+    return rows(GOLD_USAGE_1S.select(found))
+
+
+def test_a_folder_is_all_that_is_below_it(spark: SparkSession, tmp_path: Path) -> None:
+    """As it is to a batch."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    write(logs, 1, "a", lines(20))
+    write(logs, 2, "day/b", lines(30))
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    streamed(spark, logs, settings, [SILVER_REQUEST], glob="")
+    assert {1: 20, 2: 30} == Counter(int(row["broker"]) for row in rows_in(out, SILVER_REQUEST))
+
+
+def test_a_file_is_taken_once_whatever_its_name_is(spark: SparkSession, tmp_path: Path) -> None:
+    """It may be beside its own gzip, or come again, packed or not; one may be old."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    packed = pack(write(logs, 1, "a", lines(20)))
+    write(logs, 1, "a", lines(20))
+    write(logs, 2, "a", lines(20) + b"torn\n")
+    taken = streamed(spark, logs, settings, [SILVER_REQUEST])
+    assert (3, 1, 1) == tuple(
+        sum(getattr(each, name) for each in taken) for name in ("rows", "resent", "unread")
+    )
+    write(logs, 1, "b", lines(20))
+    packed.rename(packed.with_name("kafka-request.log.c.gz"))
+    old = write(logs, 1, "d", lines(10, first=20))
+    os.utime(old, (old.stat().st_mtime - 86_400 * 300,) * 2)
+    again = streamed(spark, logs, settings, [SILVER_REQUEST])
+    assert (3, 2) == (sum(each.rows for each in again), sum(each.resent for each in again))
+    found = Counter(int(row["broker"]) for row in rows_in(out, SILVER_REQUEST))
+    assert {1: 30, 2: 20} == found
+
+
+def test_a_file_of_the_second_pass_of_the_doubled_hour(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's list of files says when each was changed, and so of which pass its lines are."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    put_back = datetime(2026, 10, 25, 1, tzinfo=UTC)
+    for broker, before in ((1, timedelta()), (2, timedelta(hours=1))):
+        file = write(logs, broker, "a", metadata("2026-10-25 02:30:00,000").encode())
+        changed = put_back - before + timedelta(minutes=31)
+        os.utime(file, (changed.timestamp(),) * 2)
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    zones = Zones("Europe/Berlin")
+    streamed(spark, logs, settings, [SILVER_REQUEST], zones=zones)
+    found = {int(row["broker"]): row["log_ts"] for row in rows_in(out, SILVER_REQUEST)}
+    half_past = put_back + timedelta(minutes=30)
+    assert {1: half_past, 2: half_past - timedelta(hours=1)} == found
+    batch = requests_of(spark, RequestLogs(f"{logs}/*/*", zones))
+    assert rows(silver_request(batch)) == rows(
+        Store(spark, newest(Folder.of(str(out)))).read(SILVER_REQUEST)
+    )
+
+
+def test_a_file_that_had_not_been_closed_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+    """The path should not name it; once it is whole, packed or not, its lines are there."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    for broker in (1, 2):
+        write(logs, broker, "growing", lines(20))
+    streamed(spark, logs, settings, [SILVER_REQUEST])
+    write(logs, 1, "a", lines(30))
+    pack(write(logs, 2, "a", lines(30)))
+    streamed(spark, logs, settings, [SILVER_REQUEST])
+    found = {(int(row["broker"]), row["src_offset"]) for row in rows_in(out, SILVER_REQUEST)}
+    assert 60 == len(found)
+
+
+def test_a_stream_that_is_killed_equals_the_batch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed after a table of its second batch, and goes on with what has come since."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    write(logs, 1, "a", lines(200))
+    write(logs, 2, "a", lines(20, step_ms=1_000, user="bob") + b"torn\n")
+    write(logs, 1, "b", lines(200, first=200))
+    append, appended = commits.append, 0
+
+    def killed(*args: Any) -> bool:
+        nonlocal appended
+        appended += 1
+        if appended == 5:
+            raise RuntimeError("killed")
+        return append(*args)
+
+    monkeypatch.setattr("usage_pipeline.streaming.sink.append", killed)
+    with pytest.raises(StreamError):
+        streamed(spark, logs, settings)
+    monkeypatch.undo()
+    # Lines that are older than all that was read are not too late.
+    pack(write(logs, 2, "b", lines(20, from_ms=-3_600_000, user="carol")))
+    assert 3 == sum(progress.rows for progress in streamed(spark, logs, settings))
+    assert 0 == sum(progress.rows for progress in streamed(spark, logs, settings))
+
+    tables, asked = Store(spark, newest(Folder.of(str(out)))), RequestLogs(f"{logs}/*/*")
+    batch = silver_request(requests_of(spark, asked))
+    assert 440 == batch.count()
+    assert rows(batch) == rows(tables.read(SILVER_REQUEST))
+    usage = frame_of(spark, GOLD_USAGE_1S, *usage_of(asked))
+    assert summed(usage) == summed(tables.read(GOLD_USAGE_1S))
+    assert rows(quarantine_of(spark, asked)) == rows(tables.read(QUARANTINE))
+
+    anew = StreamSettings(str(out), f"{tmp_path}/other", until_read=True)
+    with pytest.raises(OtherStreamError):
+        streamed(spark, logs, anew)
+    Folder.of(str(out)).create("_commits/00000000000000000001.json", b"{}")
+    with pytest.raises(OtherWriterError):
+        streamed(spark, logs, settings)
+
+
+def test_only_the_tables_that_are_asked_for_are_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Small files are brought together at the next start."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    for name in "abc":
+        write(logs, 1, name, lines(400, user=name))
+        streamed(spark, logs, settings, [GOLD_USAGE_1S])
+    tables = newest(Folder.of(str(out)))
+    assert {"gold_usage_1s"} == set(tables.versions)
+    assert 2 >= len(tables.files(GOLD_USAGE_1S))
+    usage = Store(spark, tables).read(GOLD_USAGE_1S).where("quota_type = 'produce'")
+    events = {
+        row["user"]: row["n"]
+        for row in usage.groupBy("user").agg(sql.sum("events").alias("n")).collect()
+    }
+    assert dict.fromkeys("abc", 400) == events
+
+
+def test_a_file_whose_broker_is_unknown_ends_the_stream(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its path, and how to name its broker, are what the command says (``spark_failures``)."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    (logs / "nobody").mkdir(parents=True)
+    (logs / "nobody" / "a.log").write_bytes(lines(1))
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    with pytest.raises(StreamError) as ended:
+        streamed(spark, logs, settings)
+    assert (
+        "nobody/a.log: its path does not name its broker"
+        in trouble(str(ended.value.__cause__)).cause
+    )
+
+
+def test_a_stream_is_of_one_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    """Files of others are left out; where it has no name, a path that names one ends it."""
+    logs, out = tmp_path / "logs", tmp_path / "live"
+    for cluster, count in (("cluster_id=eu", 3), ("cluster_id=us", 5), ("broker-1", 7)):
+        (logs / cluster).mkdir(parents=True)
+        (logs / cluster / "broker-1.log.a").write_bytes(lines(count, user=cluster))
+    settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
+    with pytest.raises(StreamError) as ended:
+        streamed(spark, logs, settings)
+    assert "a stream is of one: name it with" in trouble(str(ended.value.__cause__)).cause
+    shutil.rmtree(out)
+    of_eu = replace(settings, cluster="eu")
+    streamed(spark, logs, of_eu)
+    assert {("eu", "cluster_id=eu"): 3, ("eu", "broker-1"): 7} == Counter(
+        (row["cluster_id"], row["user"]) for row in rows_in(out, SILVER_REQUEST)
+    )
+    assert {"eu"} == {row["cluster_id"] for row in rows_in(out, GOLD_USAGE_1S)}

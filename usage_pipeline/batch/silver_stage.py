@@ -1,0 +1,132 @@
+"""The first stage: request logs, volume history and quotas as tables.
+
+Example: of logs of 21 November, silver_request's day is replaced; volumes are added to those that
+are there.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from usage_pipeline.batch.run import InputsError, NoneReadError, Run, time_of
+from usage_pipeline.ingest.log_parts import Part, parts_of
+from usage_pipeline.ingest.request_logs import RequestLogs
+from usage_pipeline.silver.dim_topic import dim_topic
+from usage_pipeline.silver.quota_config import silver_quota_config, snapshot_rows
+from usage_pipeline.silver.request_writer import Span, write_requests
+from usage_pipeline.silver.volume_table import History, one_per_slot
+from usage_pipeline.tables.parquet_files import Report, files_of
+from usage_pipeline.tables.schemas import (
+    DIM_TOPIC,
+    QUARANTINE,
+    SILVER_CHANGE,
+    SILVER_QUOTA_CONFIG,
+    SILVER_REQUEST,
+    SILVER_VOLUME,
+)
+
+
+def silver(run: Run) -> None:
+    """Writes the tables of all inputs.
+
+    Raises:
+        SidecarError: there is nothing in it, or it can't be read.
+    """
+    inputs = run.inputs
+    if inputs.request_logs is None and inputs.volumes is None and inputs.quotas is None:
+        raise InputsError("name what to read: --request-logs, --volumes, --quotas")
+    if inputs.request_logs is not None and run.logs:
+        _silver_request(run, inputs.request_logs)
+    if run.logs or inputs.quotas is not None:
+        _topics_and_quotas(run)
+    if run.history is not None:
+        _silver_volume(run, run.history)
+
+
+def changes(run: Run) -> DataFrame:
+    """The requests about topics and quotas, of all days.
+
+    They are few, and what makes tables of them needs those of every day: so they have a table of
+    their own, in which the days that the run replaces are made anew. Where there is none yet all
+    requests are read for it.
+
+    Returns:
+        Of SILVER_CHANGE.
+    """
+    store, made = run.store, None
+    days = store.written_days(SILVER_REQUEST)
+    if not store.has(SILVER_CHANGE):
+        made = run.all_requests().of_admins()
+    elif days and SILVER_CHANGE not in store.written():
+        others = store.read(SILVER_CHANGE).where(~sql.to_date("log_ts").isin(*days))
+        made = others.unionByName(run.requests_of(days).of_admins())
+    if made is not None:
+        store.write(SILVER_CHANGE, made)
+    return store.read(SILVER_CHANGE)
+
+
+def _topics_and_quotas(run: Run) -> None:
+    inputs, store = run.inputs, run.store
+    found = changes(run)
+    if run.logs:
+        store.write(DIM_TOPIC, dim_topic(found))
+    rows = () if inputs.quotas is None else snapshot_rows(inputs.quotas.quotas)
+    as_of = None if inputs.quotas is None else inputs.quotas.as_of
+    store.write(SILVER_QUOTA_CONFIG, silver_quota_config(found, rows, as_of))
+
+
+def _silver_request(run: Run, logs: RequestLogs) -> None:
+    store, span = run.store, Span(run.options.since, run.options.until)
+    parts = found(run, logs)
+    requests, rejected = store.target(SILVER_REQUEST), store.target(QUARANTINE)
+    reports = write_requests(run.spark, parts, requests, rejected, span)
+    run.unknown = sum(report.unknown for report in reports)
+    store.add(SILVER_REQUEST, files_of(reports, SILVER_REQUEST))
+    quarantine(run, reports, parts)
+    if not store.written_days(SILVER_REQUEST):
+        raise NoneReadError(none_read(logs, reports))
+
+
+def found(run: Run, logs: RequestLogs) -> list[Part]:
+    """The parts of the logs, whose files the run takes note of."""
+    run.files, run.bytes = len(run.logs), sum(file.size for file in run.logs)
+    return parts_of(run.logs, logs.split_bytes)
+
+
+def none_read(logs: RequestLogs, reports: Sequence[Report]) -> str:
+    """Why no request was written."""
+    times = [report.times for report in reports if report.times is not None]
+    if not times:
+        examples = sorted(report.example for report in reports if report.example is not None)
+        why = f" ({examples[0]})" if examples else ""
+        return f"{logs.path}: there is no line of a request in it{why}; name the request logs"
+    first, last = (
+        time_of(us) for us in (min(first for first, _ in times), max(last for _, last in times))
+    )
+    return (
+        f"{logs.path} has requests from {first:%FT%TZ} to {last:%FT%TZ}, and none of the"
+        " requested time: see --since, --until and --zone"
+    )
+
+
+def quarantine(run: Run, reports: Sequence[Report], parts: Sequence[Part]) -> None:
+    """Writes the lines that can't be read, in place of those that their files had before."""
+    store, files = run.store, files_of(reports, QUARANTINE)
+    run.quarantined = sum(file.rows for file in files)
+    if store.has(QUARANTINE):
+        names = pa.table({"log": sorted({part.file.path.removesuffix(".gz") for part in parts})})
+        read = sql.broadcast(run.spark.createDataFrame(names))
+        # A log may have been packed since.
+        log = sql.regexp_replace("src_file", r"\.gz$", "")
+        others = store.read(QUARANTINE).join(read, log == read["log"], how="left_anti")
+        store.write(QUARANTINE, others)
+    store.add(QUARANTINE, files)
+
+
+def _silver_volume(run: Run, history: History) -> None:
+    """What is read is added to the days that are there: the oldest history goes by the hour."""
+    cluster = run.store.cluster
+    kept = run.store.read(SILVER_VOLUME, history.days[cluster])
+    run.store.write(SILVER_VOLUME, one_per_slot(kept.unionByName(history.of(cluster))))

@@ -1,0 +1,192 @@
+"""The stages of the batch job: what each reads, and the tables that it writes.
+
+Stages read what those before them wrote, in this run or an earlier one, through the run's store.
+
+A day is replaced whole. A request that was answered after midnight and charged before it belongs to
+the day before in the gold tables, so that day is made anew too.
+
+Example: of logs of 21 November, ``usage`` replaces that day in gold_usage_1s, and 20 November too
+if a line of 00:00:00.020 was charged at 23:59:59.990.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, timedelta
+from enum import StrEnum
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from usage_pipeline.batch.logs_stage import usage_of_logs
+from usage_pipeline.batch.run import InputsError, Run, time_of
+from usage_pipeline.batch.silver_stage import changes, silver
+from usage_pipeline.forecast.forecast_table import disk_forecast
+from usage_pipeline.recommend.recommendation_table import gold_recommendation
+from usage_pipeline.replay.peaks import peaks
+from usage_pipeline.replay.replay_table import Candidates, replay
+from usage_pipeline.replay.scenarios import IN_FORCE
+from usage_pipeline.silver.requests import Requests
+from usage_pipeline.tables.days import asked_days, last_days, no_requests
+from usage_pipeline.tables.schemas import (
+    DIM_TOPIC,
+    GOLD_DISK_FORECAST,
+    GOLD_RECOMMENDATION,
+    GOLD_REPLAY,
+    GOLD_USAGE_1S,
+    SILVER_QUOTA_CONFIG,
+    SILVER_REQUEST,
+    SILVER_VOLUME,
+)
+from usage_pipeline.usage.mutations import MutationRequests, usage_of
+from usage_pipeline.usage.usage_reader import UsageRows
+from usage_pipeline.usage.usage_writer import write_usage
+
+_DAY: Final = timedelta(days=1)
+_HALF_LIVES: Final = 4
+"""A rate of before them counts less than a sixteenth, and the tables may have a year of them."""
+
+
+class Stage(StrEnum):
+    """A part of the job, in the order in which they are run."""
+
+    SILVER = "silver"
+    """Request logs, volume history and quotas as tables."""
+    USAGE = "usage"
+    """gold_usage_1s."""
+    REPLAY = "replay"
+    """gold_replay."""
+    RECOMMEND = "recommend"
+    """gold_recommendation."""
+    FORECAST = "forecast"
+    """gold_disk_forecast."""
+
+
+def _usage(run: Run) -> None:
+    logs = run.inputs.request_logs
+    if logs is not None and run.logs and SILVER_REQUEST not in run.store.written():
+        usage_of_logs(run, logs)
+        return
+    days = _gold_days(run)
+    run.store.write(GOLD_USAGE_1S, usage_of(_mutations(run, days)), days)
+    requests = _charged(run, days)
+    run.store.add(GOLD_USAGE_1S, write_usage(requests, run.store.target(GOLD_USAGE_1S)))
+
+
+def _replay(run: Run) -> None:
+    days = _gold_days(run)
+    config = valid(run.store.read(SILVER_QUOTA_CONFIG), days)
+    candidates = None
+    if run.options.candidates:
+        usage = UsageRows(run.spark, run.store.files(GOLD_USAGE_1S, days))
+        candidates = Candidates(peaks(usage, config), run.options.candidates)
+    scenarios = [IN_FORCE, *run.options.scenarios]
+    requests = _charged(run, days)
+    replayed = replay(requests, _mutations(run, days), config, scenarios, candidates=candidates)
+    run.store.write(GOLD_REPLAY, replayed, days)
+
+
+def _recommend(run: Run) -> None:
+    options, store = run.options, run.store
+    days = _evidence_days(run)
+    usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days), options.since, options.until)
+    brokers = (run.requests or run.requests_of(days)).cluster_users()
+    found = gold_recommendation(
+        usage,
+        store.read(GOLD_REPLAY, days),
+        valid(store.read(SILVER_QUOTA_CONFIG), days),
+        replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
+        options.capacity,
+    )
+    run.store.write(GOLD_RECOMMENDATION, found)
+
+
+def _evidence_days(run: Run) -> tuple[date, ...]:
+    """The requested ones; without a first one, the last ones, whose rates still count."""
+    options = run.options
+    days = asked_days(run.store.days_of(GOLD_USAGE_1S), options.since, options.until)
+    if options.since is not None or not days:
+        return days
+    return last_days(days, days[-1], _HALF_LIVES * options.terms.half_life_days)
+
+
+def _forecast(run: Run) -> None:
+    options, store = run.options, run.store
+    days = store.days_of(SILVER_VOLUME)
+    newest = store.read(SILVER_VOLUME, days[-1:]).agg(sql.max(sql.unix_micros("observed_ts")))
+    as_of = options.as_of or time_of(newest.collect()[0][0])
+    if as_of is None:
+        raise InputsError(
+            "there is no volume history in the tables:"
+            " make it with `throttle-sidecar pipeline silver --volumes PATH`"
+        )
+    of_history = last_days(days, as_of.astimezone(UTC).date(), options.forecasting.history_days + 1)
+    volumes = store.read(SILVER_VOLUME, of_history)
+    store.write(GOLD_DISK_FORECAST, disk_forecast(volumes, as_of, options.forecasting))
+
+
+STAGES: Final[Mapping[Stage, Callable[[Run], None]]] = {
+    Stage.SILVER: silver,
+    Stage.USAGE: _usage,
+    Stage.REPLAY: _replay,
+    Stage.RECOMMEND: _recommend,
+    Stage.FORECAST: _forecast,
+}
+"""What each does; raises ``SidecarError`` when it can't."""
+
+
+def has_inputs(stage: Stage, run: Run) -> bool:
+    """Whether a cluster has what a stage reads: one of several may have no logs, or no volumes."""
+    match stage:
+        case Stage.SILVER:
+            return True
+        case Stage.USAGE | Stage.REPLAY:
+            return bool(run.logs or _asked_days(run))
+        case Stage.RECOMMEND:
+            return bool(run.store.days_of(GOLD_REPLAY))
+        case Stage.FORECAST:
+            return bool(run.store.days_of(SILVER_VOLUME))
+
+
+def _gold_days(run: Run) -> tuple[date, ...]:
+    """The days that gold tables are made for: those of the requests, by when they were charged.
+
+    Raises:
+        InputsError: there are none.
+    """
+    days = run.store.written_days(SILVER_REQUEST) or _asked_days(run)
+    if not days:
+        raise InputsError(no_requests(run.store.days_of(SILVER_REQUEST)))
+    before = {day - _DAY for day in days} - set(days)
+    after = run.store.files(SILVER_REQUEST, [day + _DAY for day in before])
+    late = Requests(run.spark, after, frozenset(before)).charged_days() if after else set()
+    return tuple(sorted({*days, *late}))
+
+
+def _asked_days(run: Run) -> tuple[date, ...]:
+    days = run.store.days_of(SILVER_REQUEST)
+    return asked_days(days, run.options.since, run.options.until)
+
+
+def _charged(run: Run, days: Iterable[date]) -> Requests:
+    """The requests that were charged in these days, some answered on the day after."""
+    days = frozenset(days)
+    if run.requests is not None and run.requests.days == days:
+        return run.requests
+    answered = {*days, *(day + _DAY for day in days)}
+    run.requests = Requests(run.spark, run.store.files(SILVER_REQUEST, answered), days)
+    return run.requests
+
+
+def _mutations(run: Run, days: Sequence[date]) -> MutationRequests:
+    """The requests about topics that were charged in these days."""
+    of_days = changes(run).where(sql.to_date("quota_ts").isin(*days))
+    return MutationRequests.of(of_days, valid(run.store.read(DIM_TOPIC), days))
+
+
+def valid(rows: DataFrame, days: Sequence[date]) -> DataFrame:
+    """What was so on the first of some days or later: tables have the changes of years."""
+    if not days:
+        return rows
+    valid_to = sql.col("valid_to")
+    return rows.where(valid_to.isNull() | (sql.to_date(valid_to) >= sql.lit(min(days))))

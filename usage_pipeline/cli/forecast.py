@@ -1,0 +1,25 @@
+"""``throttle-sidecar pipeline forecast``: when each volume will be at its limit."""
+
+import click
+
+from usage_pipeline.cli.job_options import DiskOptions, JobOptions, disk_options, job_options
+from usage_pipeline.cli.running import run_job
+
+
+@click.command(
+    "forecast",
+    epilog="""\b
+Examples:
+  throttle-sidecar pipeline forecast --out tables --limit-bytes 10000000000
+  throttle-sidecar pipeline forecast --out tables --as-of 2026-11-20 --limit-ratio 0.1
+""",
+)
+@disk_options
+@job_options
+def command(job: JobOptions, disks: DiskOptions) -> None:
+    """When each volume will be at the limit at which producers are throttled, with a range.
+
+    From what retention leaves, not from the teeth of the saw. It says when there is too little
+    history.
+    """
+    run_job(job, ["forecast"], disks=disks)

@@ -1,0 +1,54 @@
+"""``throttle-sidecar pipeline run``: all of it, from logs to every table."""
+
+import click
+
+from usage_pipeline.cli.java_classes import keep_java_classes
+from usage_pipeline.cli.job_options import (
+    DiskOptions,
+    InputOptions,
+    JobOptions,
+    ReplayOptions,
+    TermsOptions,
+    disk_options,
+    input_options,
+    job_options,
+    replay_options,
+    terms_options,
+)
+from usage_pipeline.cli.running import run_job, write_report
+
+
+@click.command(
+    "run",
+    epilog="""\b
+Examples:
+  throttle-sidecar pipeline run --request-logs logs --volumes history \\
+      --quotas quotas.json --out tables
+  throttle-sidecar pipeline run --request-logs s3://bucket/logs --out tables \\
+      --since 2026-11-20 --until 2026-11-21
+""",
+)
+@input_options
+@replay_options
+@terms_options
+@disk_options
+@job_options
+def command(
+    job: JobOptions,
+    inputs: InputOptions,
+    tried: ReplayOptions,
+    terms: TermsOptions,
+    disks: DiskOptions,
+) -> None:
+    """Make every table and the report, in place of the last good ones: all, or none.
+
+    A day of requests is replaced whole: give all logs of it.
+    """
+    of_requests = ["usage", "replay", "recommend"] if inputs.request_logs is not None else []
+    of_volumes = ["forecast"] if inputs.volumes is not None else []
+    stages = ["silver", *of_requests, *of_volumes]
+    classes = run_job(job, stages, inputs=inputs, tried=tried, terms=terms, disks=disks)
+    page = write_report(job.out)
+    if page is not None:
+        click.echo(f"report: {page}", err=job.as_json)
+    keep_java_classes(classes)

@@ -1,0 +1,301 @@
+"""Runs stages of the pipeline's job for its commands, with progress and a summary.
+
+Example: ``run_job(JobOptions("tables"), ["usage"])`` makes gold_usage_1s of the requests in the
+folder ``tables``.
+"""
+
+import json
+import logging
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from sidecar.errors import SettingsError
+from sidecar.quotas.quota_file import read_quota_file
+from usage_pipeline.cli.before_spark import (
+    check_batch,
+    check_logs,
+    check_master,
+    check_tables,
+    check_volumes,
+)
+from usage_pipeline.cli.compiling import compiling
+from usage_pipeline.cli.java_classes import is_here, java_classes
+from usage_pipeline.cli.job_options import (
+    DiskOptions,
+    InputOptions,
+    JobOptions,
+    ReplayOptions,
+    TermsOptions,
+)
+from usage_pipeline.cli.progress import Progress
+from usage_pipeline.cli.spark_log import spark_log
+from usage_pipeline.cli.spark_options import spark_settings
+from usage_pipeline.cli.summary import document, plan_line, scenarios_of_nobody, text
+
+if TYPE_CHECKING:
+    # Not at run time: a command's help needs no Spark.
+    from usage_pipeline.batch.job import Outcome
+    from usage_pipeline.batch.run import Inputs, Options
+    from usage_pipeline.runtime.class_archive import ClassArchive
+
+_NO_QUOTAS: Final = (
+    "without --quotas, no quota is known but those in the logs:"
+    " `throttle-sidecar quotas show --json` prints them"
+)
+
+
+def run_job(
+    job: JobOptions,
+    stages: Sequence[str],
+    *,
+    inputs: InputOptions | None = None,
+    tried: ReplayOptions | None = None,
+    terms: TermsOptions | None = None,
+    disks: DiskOptions | None = None,
+) -> "ClassArchive | None":
+    """Runs stages and prints what they did.
+
+    Returns:
+        The classes that Java may write (``keep_java_classes``) when all is done.
+
+    Raises:
+        SidecarError: it can't be done.
+    """
+    sources, replayed = inputs or InputOptions(), tried or ReplayOptions()
+    plan = None if terms is None else terms.plan
+    _check(job, stages, inputs, replayed, plan)
+    if "silver" in stages and sources.request_logs is not None and sources.quotas is None:
+        click.echo(_NO_QUOTAS, err=True)
+    from usage_pipeline.batch.job import run  # noqa: PLC0415 - the extra, and slow to import
+    from usage_pipeline.batch.stages import Stage  # noqa: PLC0415 - as above
+    from usage_pipeline.runtime.session import session  # noqa: PLC0415 - as above
+
+    read = inputs_of(sources)
+    options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions())
+    settings = spark_settings((), job.conf)
+    with (
+        _interruptible(),
+        compiling(stages, is_here=is_here(job.master)) as kernels,
+        spark_log() as log,
+    ):
+        # To store classes takes half a minute, which a machine's first run has not.
+        is_whole = set(stages) == set(Stage) and not kernels.is_first
+        classes = java_classes(job.master, whole=is_whole)
+        with Progress() as progress:
+            progress.step("Spark")
+            spark = session(job.master, settings, log=log, brief=True, classes=classes)
+            signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
+            progress.watch(spark)
+
+            def report(stage: Stage) -> None:
+                progress.step(stage)
+                kernels.wait_for(stage)
+
+            outcome = run(
+                spark,
+                job.out,
+                read,
+                options,
+                stages=[Stage(name) for name in stages],
+                report=report,
+            )
+        # The page needs none, and workers have hundreds of megabytes each.
+        spark.stop()
+    click.echo(json.dumps(document(outcome), indent=2) if job.as_json else text(outcome))
+    for line in scenarios_of_nobody(options.scenarios, outcome.replayed):
+        click.echo(line, err=True)
+    if plan is not None:
+        click.echo(plan_line(plan, _write_plan(plan, outcome)), err=job.as_json)
+    return classes
+
+
+def _check(
+    job: JobOptions,
+    stages: Sequence[str],
+    inputs: InputOptions | None,
+    tried: ReplayOptions,
+    plan: Path | None,
+) -> None:
+    """Refuses what can't be done, before Spark is started or anything is written."""
+    if inputs is not None and inputs.names_nothing:
+        raise SettingsError(("name what to read: --request-logs, --volumes, --quotas",))
+    if plan is not None and "recommend" not in stages:
+        raise SettingsError(("a --plan is made from requests: name --request-logs",))
+    if plan is not None and not plan.parent.is_dir() and plan.parent != Path(job.out):
+        raise SettingsError((f"{plan}: there is no folder {plan.parent}; make it",))
+    if job.since is not None and job.until is not None and job.since >= job.until:
+        raise SettingsError(("--since is not before --until: no time is between them",))
+    check_master(job.master)
+    check_batch(job.out)
+    if inputs is None:
+        check_tables(job, stages, candidates=tried.candidates)
+    if inputs is not None and inputs.request_logs is not None:
+        check_logs(inputs.request_logs, inputs.zone, inputs.broker_pattern, job.cluster_id)
+    if inputs is not None and inputs.volumes is not None:
+        check_volumes(inputs.volumes)
+
+
+def _interrupt(*_: object) -> None:
+    logging.disable(logging.CRITICAL)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends the run at once, and quietly.
+
+    Spark's own handler requests a cancel from Spark, in the middle of another call: its client then
+    logs tracebacks. The Java process ends with this one, and its jobs with it.
+    """
+    before = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("Interrupted: run it again.", err=True)
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+        logging.disable(logging.NOTSET)
+
+
+def write_report(out: str, page: Path | None = None, cluster: str | None = None) -> Path | None:
+    """Writes the page of the tables, or one of each cluster and one that leads to them.
+
+    Args:
+        out: the folder of the tables.
+        page: where; None: beside them.
+        cluster: of whose rows; None: of all clusters'.
+
+    Returns:
+        Where it is; None where nothing was written, since the tables are in object storage.
+    """
+    from usage_pipeline.report import contents, report  # noqa: PLC0415 - as above
+    from usage_pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
+    from usage_pipeline.tables.commits import newest  # noqa: PLC0415 - as above
+    from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
+    from usage_pipeline.tables.schemas import UNNAMED  # noqa: PLC0415 - as above
+
+    folder = Folder.of(out)
+    here = folder.here
+    page = page or (None if here is None else here / "report.html")
+    if page is None:
+        return None
+    # Of one version, whatever is committed meanwhile.
+    tables, now = newest(folder), datetime.now(UTC)
+    clusters = [cluster] if cluster is not None else tables.clusters() or [UNNAMED]
+    pages = {each: page.with_stem(f"{page.stem}-{each}") for each in clusters}
+    if len(clusters) == 1:
+        pages = dict.fromkeys(clusters, page)
+    for each, path in pages.items():
+        name = None if each == UNNAMED else each
+        write_file(path, report(read_tables(tables, each), now, name))
+    if len(clusters) > 1:
+        write_file(page, contents({each: path.name for each, path in pages.items()}, now))
+    return page
+
+
+def write_file(path: Path, text: str) -> None:
+    """Writes a file for a person; one that is there is replaced whole, whenever this is killed.
+
+    Raises:
+        SettingsError: it can't be written.
+    """
+    try:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            # Such as /dev/stdout, in whose place no other file may be put.
+            path.write_text(text, encoding="utf-8")
+            return
+        beside = path.with_name(f".{path.name}.new")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise SettingsError((f"{path} can't be written: {error.strerror}",)) from error
+
+
+def inputs_of(options: InputOptions) -> "Inputs":
+    """What is read.
+
+    Raises:
+        SidecarError: a file or a time zone can't be used.
+    """
+    from usage_pipeline.batch.run import Inputs, Snapshot  # noqa: PLC0415 - as above
+    from usage_pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
+    from usage_pipeline.ingest.request_logs import RequestLogs  # noqa: PLC0415 - as above
+
+    logs = None
+    if options.request_logs is not None:
+        logs = RequestLogs(options.request_logs, Zones.of(options.zone), options.broker_pattern)
+    snapshot = None
+    if options.quotas is not None:
+        written = datetime.fromtimestamp(options.quotas.stat().st_mtime, UTC)
+        snapshot = Snapshot(read_quota_file(options.quotas), options.quotas_at or written)
+    return Inputs(logs, options.volumes, snapshot)
+
+
+def options_of(
+    job: JobOptions, tried: ReplayOptions, terms: TermsOptions, disks: DiskOptions
+) -> "Options":
+    """How it is run.
+
+    Raises:
+        SidecarError: a scenario or a file can't be used.
+    """
+    from usage_pipeline.batch.run import Options  # noqa: PLC0415 - as above
+    from usage_pipeline.forecast.volume_forecast import Forecasting  # noqa: PLC0415 - as above
+    from usage_pipeline.recommend.terms import FLOORS, Terms, capacity_of  # noqa: PLC0415 - as above
+    from usage_pipeline.replay.scenarios import scenario  # noqa: PLC0415 - as above
+
+    document = None if terms.capacity is None else _capacity_document(terms.capacity)
+    return Options(
+        now=datetime.now(UTC),
+        cluster=job.cluster_id,
+        has_plan=terms.plan is not None,
+        as_of=disks.as_of,
+        since=job.since,
+        until=job.until,
+        allow_fewer=job.allow_fewer,
+        candidates=tried.candidates,
+        scenarios=tuple(map(scenario, tried.scenario)),
+        terms=Terms(
+            target=terms.target / 100,
+            percentile=terms.percentile / 100,
+            half_life_days=terms.half_life_days,
+            margin=terms.margin / 100,
+            floors={**FLOORS, **dict(terms.floor)},
+            least_coverage=terms.least_coverage / 100,
+            cluster_users=frozenset(terms.cluster_user),
+        ),
+        capacity=capacity_of(document, terms.network, terms.disk),
+        forecasting=Forecasting(
+            limit_bytes=disks.limit_bytes,
+            limit_ratio=disks.limit_ratio,
+            horizon_hours=disks.horizon_days * 24,
+            history_days=disks.history_days,
+        ),
+        retained=timedelta(days=job.retained_days),
+    )
+
+
+def _capacity_document(path: Path) -> dict[str, object]:
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise SettingsError((f"{path} can't be read: {error}",)) from error
+    if not isinstance(document, dict):
+        raise SettingsError((f'{path} is not what "quotas capacity --json" prints',))
+    return document
+
+
+def _write_plan(path: Path, outcome: "Outcome") -> int:
+    """Returns of how many entities it has quotas."""
+    from usage_pipeline.recommend.terms import recommended_quotas  # noqa: PLC0415 - as above
+
+    quotas = recommended_quotas(outcome.recommended)["quotas"]
+    write_file(path, json.dumps({"quotas": quotas}, indent=2) + "\n")
+    return len(quotas)

@@ -1,0 +1,282 @@
+"""``throttle-sidecar pipeline stream``: tables from a Kafka topic, or from logs once rotated.
+
+Example: ``throttle-sidecar pipeline stream --topic request-log --bootstrap-server b1:9092 --out
+live`` writes what has come every 10 s, until Ctrl-C; the next call resumes there.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from sidecar.errors import SettingsError
+from usage_pipeline.cli.before_spark import check_master, check_stream
+from usage_pipeline.cli.java_classes import java_classes
+from usage_pipeline.cli.job_options import BROKER_PATTERN, CLUSTER_ID, RETAINED_DAYS, ZONE
+from usage_pipeline.cli.options import shown
+from usage_pipeline.cli.spark_log import spark_log
+from usage_pipeline.cli.spark_options import CONF, JARS, spark_settings
+from usage_pipeline.cli.summary import counted
+from usage_pipeline.cli.topic_client import client_properties
+from usage_pipeline.tables.schemas import UNNAMED
+
+if TYPE_CHECKING:
+    # Not at run time: a command's help needs no Spark.
+    from pyspark.sql import SparkSession
+
+    from usage_pipeline.ingest.request_logs import RequestLogs
+    from usage_pipeline.streaming.stream import Progress, Source, StreamSettings
+
+_TABLES: Final = ("gold_usage_1s", "silver_request")
+
+
+@click.command(
+    "stream",
+    epilog="""\b
+Examples:
+  throttle-sidecar pipeline stream --topic request-log --bootstrap-server b1:9092 \\
+      --kafka-jars deploy/spark/kafka-connector/target/jars --out live
+  throttle-sidecar pipeline stream --request-logs '/logs/*/kafka-request.log.*' --out live
+""",
+)
+@click.option(
+    "--request-logs",
+    metavar="PATH",
+    help="Rotated files of the brokers' request logs, gzip or not: a glob that takes each of them"
+    " once, and not the one that grows.",
+)
+@click.option(
+    "--topic",
+    metavar="NAME[,...]",
+    help="Topics with a line of a log in each message: FILE:OFFSET:LINE, where a shipper may send"
+    " it twice.",
+)
+@click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Of the topics' cluster.")
+@click.option(
+    "--command-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A properties file for the client that reads topics, as Kafka's tools take it.",
+)
+@click.option(
+    "--broker-header",
+    metavar="NAME",
+    help="The header of a message that ends with the broker's id; by default its key does.",
+)
+@click.option(
+    "--kafka-jars",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder that `mvn -f deploy/spark/kafka-connector/pom.xml package` fills: target/jars."
+    " Not needed where spark-submit has the jars.",
+)
+@click.option("--out", required=True, metavar="DIR", help="The folder of the tables.")
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    help="Where its position is stored; by default the folder _checkpoint of the tables'.",
+)
+@click.option(
+    "--table",
+    "tables",
+    type=click.Choice(_TABLES),
+    multiple=True,
+    default=("gold_usage_1s",),
+    show_default=True,
+    help="Which to write, beside quarantine; may be repeated.",
+)
+@click.option(
+    "--trigger",
+    "trigger_s",
+    type=click.FloatRange(0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Seconds from batch to batch.",
+)
+@shown("--max-bytes", click.IntRange(1), 1 << 30, "Of files in a batch.")
+@shown("--max-messages", click.IntRange(1), 1_000_000, "Of topics in a batch.")
+@click.option("--from-now", is_flag=True, help="At the first start, leave out what topics have.")
+@click.option("--until-read", is_flag=True, help="End when what is there now has been read.")
+@RETAINED_DAYS
+@ZONE
+@BROKER_PATTERN
+@CLUSTER_ID
+@click.option("--master", metavar="URL", help="Spark's; by default all cores of this machine.")
+@JARS
+@CONF
+def command(
+    *,
+    request_logs: str | None,
+    topic: str | None,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    broker_header: str | None,
+    kafka_jars: Path | None,
+    out: str,
+    checkpoint: str | None,
+    tables: tuple[str, ...],
+    trigger_s: float,
+    max_bytes: int,
+    max_messages: int,
+    from_now: bool,
+    until_read: bool,
+    retained_days: float,
+    zone: tuple[str, ...],
+    broker_pattern: str | None,
+    cluster_id: str | None,
+    master: str | None,
+    jars: tuple[str, ...],
+    conf: tuple[tuple[str, str], ...],
+) -> None:
+    """Write usage and requests as they come, until Ctrl-C.
+
+    A second's usage may be in several rows, which add up. Killed and started again, it resumes
+    where it was: nothing is lost and nothing doubled. Give it a folder of its own: a batch run
+    replaces days that a stream adds to.
+    """
+    if (request_logs is None) == (topic is None):
+        raise click.UsageError("name either --request-logs or --topic")
+    if (topic is None) != (bootstrap_server is None):
+        raise click.UsageError("--topic and --bootstrap-server go together")
+    check_master(master)
+    check_stream(out)
+    kafka = [] if kafka_jars is None else _jars(kafka_jars)
+    source_of: Callable[[SparkSession], Source]
+    failures: AbstractContextManager[None] = nullcontext()
+    if request_logs is not None:
+        logs = _logs(request_logs, zone, broker_pattern, cluster_id)
+        source_of = functools.partial(_files, logs, cluster_id, max_bytes)
+    else:
+        source_of, failures = _topics(
+            bootstrap_servers=bootstrap_server or "",
+            topics=topic or "",
+            header=broker_header,
+            zone=zone,
+            max_messages=max_messages,
+            from_start=not from_now,
+            client={} if command_config is None else client_properties(command_config),
+        )
+    from usage_pipeline.streaming.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
+
+    checkpoint = checkpoint or f"{out.rstrip('/')}/_checkpoint"
+    settings = StreamSettings(
+        out,
+        checkpoint,
+        trigger_s,
+        until_read,
+        cluster_id or UNNAMED,
+        timedelta(days=retained_days),
+    )
+    click.echo("Spark starts", err=True)
+    with spark_log() as log:
+        spark = _session(master, spark_settings([*kafka, *jars], conf), log)
+        end = "until all is read" if until_read else "until Ctrl-C"
+        click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
+        with failures:
+            _run(source_of(spark), tables, settings, "message" if topic else "file")
+
+
+def _jars(folder: Path) -> list[str]:
+    found = sorted(str(jar) for jar in folder.glob("*.jar"))
+    if not found:
+        raise SettingsError(
+            (
+                f"{folder} has no jars: `mvn -f deploy/spark/kafka-connector/pom.xml package`"
+                " puts them into target/jars beside that file",
+            )
+        )
+    return found
+
+
+def _session(master: str | None, options: Mapping[str, str], log: Path) -> "SparkSession":
+    from usage_pipeline.runtime.session import session  # noqa: PLC0415 - as above
+    from usage_pipeline.streaming.kafka_source import REDACTED  # noqa: PLC0415 - as above
+
+    settings = {**REDACTED, **options}
+    return session(master, settings, log, classes=java_classes(master, whole=False))
+
+
+def _logs(
+    path: str, zone: tuple[str, ...], broker_pattern: str | None, cluster: str | None
+) -> "RequestLogs":
+    """The logs; what is there already shows a wrong path or pattern before Spark starts."""
+    from usage_pipeline.ingest.paths import Zones, patterns_of  # noqa: PLC0415 - as above
+    from usage_pipeline.ingest.request_logs import RequestLogs  # noqa: PLC0415 - as above
+    from usage_pipeline.streaming.file_source import is_of_stream  # noqa: PLC0415 - as above
+
+    logs = RequestLogs(path, Zones.of(zone), broker_pattern)
+    for file in logs.files(cluster):
+        is_of_stream(file.path, patterns_of(broker_pattern), cluster)
+    return logs
+
+
+def _files(
+    logs: "RequestLogs", cluster: str | None, max_bytes: int, spark: "SparkSession"
+) -> "Source":
+    from usage_pipeline.streaming.file_source import closed_files, parsed_files  # noqa: PLC0415 - as above
+    from usage_pipeline.streaming.stream import Source  # noqa: PLC0415 - as above
+
+    files = closed_files(spark, logs.path, max_bytes)
+    return Source(files, functools.partial(parsed_files, logs=logs, cluster=cluster))
+
+
+def _topics(
+    *,
+    zone: tuple[str, ...],
+    **own_options: Any,  # noqa: ANN401 - the fields of TopicOptions
+) -> "tuple[Callable[[SparkSession], Source], AbstractContextManager[None]]":
+    """The source, and what reports why it has ended."""
+    from usage_pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
+    from usage_pipeline.streaming.kafka_source import (  # noqa: PLC0415 - as above
+        TopicOptions,
+        parsed_messages,
+        topic_messages,
+    )
+    from usage_pipeline.streaming.stream import Source  # noqa: PLC0415 - as above
+    from usage_pipeline.streaming.topic_failures import topic_failures  # noqa: PLC0415 - as above
+
+    options = TopicOptions(zones=Zones.of(zone), **own_options)
+    parse = functools.partial(parsed_messages, zones=options.zones)
+
+    def source(spark: "SparkSession") -> "Source":
+        return Source(topic_messages(spark, options), parse)
+
+    return source, topic_failures(options)
+
+
+def _run(source: "Source", tables: tuple[str, ...], settings: "StreamSettings", unit: str) -> None:
+    from usage_pipeline.streaming.stream import STREAMED, stream  # noqa: PLC0415 - as above
+
+    chosen = [table for table in STREAMED if table.name in tables]
+    reporter = Reporter(unit)
+    try:
+        stream(source, chosen, settings, reporter)
+    except KeyboardInterrupt:
+        click.echo("Stopped; the next call resumes here.", err=True)
+        return
+    if not reporter.read:
+        click.echo("Nothing new: all that is there was read before.", err=True)
+
+
+@dataclass(slots=True)
+class Reporter:
+    """Prints batches as they come, and counts what is in them: messages, or files."""
+
+    unit: str
+    read: int = 0
+
+    def __call__(self, progress: "Progress") -> None:
+        """In a line; nothing of a batch without any."""
+        if not progress.rows:
+            return
+        self.read += progress.rows
+        resent = f" ({progress.resent:,} taken before, left out)" if progress.resent else ""
+        unread = f" ({progress.unread:,} can't be read: quarantine)" if progress.unread else ""
+        click.echo(
+            f"batch {progress.batch}: {counted(progress.rows, self.unit)}{resent}{unread},"
+            f" {progress.rows_per_s:,.1f} a second",
+            err=True,
+        )

@@ -1,0 +1,110 @@
+"""What a run of the pipeline is said to have done: for a person, and as JSON.
+
+Example: ``1 request log, 0.3 MB``, ``silver_request: 210 rows``, ``1 line can't be read: see the
+table quarantine``.
+"""
+
+import shlex
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    # Not at run time: a command's help needs no Spark.
+    from usage_pipeline.batch.job import Outcome
+    from usage_pipeline.replay.scenarios import Scenario
+
+_NAMES: Final = 3
+"""That are named, at most."""
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """How many of something, "1 row" or "2,000 rows".
+
+    Args:
+        count: how many.
+        noun: of one.
+        nouns: of others; "" for the noun with an s.
+    """
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
+def document(outcome: "Outcome") -> dict[str, object]:
+    """For programs."""
+    return {
+        "clusters": list(outcome.clusters),
+        "left_out": outcome.left_out,
+        "days": [day.isoformat() for day in outcome.days],
+        "rows": outcome.rows,
+        "files": outcome.files,
+        "bytes": outcome.bytes,
+        "quarantined": outcome.quarantined,
+        "unknown": outcome.unknown,
+        "rolled_forward": outcome.rolled_forward,
+    }
+
+
+def text(outcome: "Outcome") -> str:
+    """For a person."""
+    lines = []
+    if outcome.rolled_forward:
+        lines.append("an earlier run was killed while it replaced tables: finished first")
+    if len(outcome.clusters) > 1:
+        lines.append(f"clusters: {', '.join(outcome.clusters)}")
+    lines += [f"left out: {cluster}: {why}" for cluster, why in outcome.left_out.items()]
+    if outcome.files:
+        lines.append(f"{counted(outcome.files, 'request log')}, {outcome.bytes / 1e6:,.1f} MB")
+    lines += [f"{name}: {counted(count, 'row')}" for name, count in outcome.rows.items()]
+    if outcome.quarantined:
+        read = counted(outcome.quarantined, "line")
+        lines.append(f"{read} can't be read: see the table quarantine")
+    if outcome.unknown:
+        requests = counted(outcome.unknown, "request")
+        lines.append(f"{requests} whose bytes or partitions no line has")
+    return "\n".join(lines)
+
+
+def scenarios_of_nobody(
+    scenarios: Iterable["Scenario"], replayed: Collection[tuple[str, str]]
+) -> list[str]:
+    """A line for each scenario that was about nobody, with the nearest names.
+
+    Args:
+        scenarios: of the command line.
+        replayed: quota types with whose quotas they were or who shared them.
+    """
+    lines = []
+    for each in scenarios:
+        quota_type, entity = each.quota_type, each.entity
+        names = {name for kind, name in replayed if kind == quota_type}
+        if quota_type is None or entity in names or (entity is None and names):
+            continue
+        about = f"{quota_type}:" if entity is None else f"{quota_type}:{entity}:"
+        said = f"--scenario {about}{each.name}: "
+        if entity is None or not names:
+            lines.append(f"{said}nobody was charged for {quota_type}")
+            continue
+        lines.append(
+            f"{said}nothing was charged to {entity} for {quota_type}; {_near(entity, names)}"
+        )
+    return lines
+
+
+def _near(entity: str, names: Collection[str]) -> str:
+    # By what distinguishes them: all users' names begin alike.
+    told_apart = {name.partition("=")[2]: name for name in sorted(names)}
+    near = get_close_matches(entity.partition("=")[2], told_apart, n=_NAMES, cutoff=0.5)
+    if near:
+        return f"nearest: {', '.join(told_apart[each] for each in near)}"
+    more = ", ..." if len(names) > _NAMES else ""
+    return f"there are {', '.join(sorted(names)[:_NAMES])}{more}"
+
+
+def plan_line(path: Path, entities: int) -> str:
+    """The line about the plan that was written."""
+    if not entities:
+        return f"plan: {path}, no quota: the table gold_recommendation has the reasons"
+    whose = counted(entities, "entity", "entities")
+    diff = shlex.join(["throttle-sidecar", "quotas", "diff", "--plan", str(path)])
+    return f"plan: {path}, quotas of {whose}; compare: {diff} --bootstrap-server HOST:PORT"

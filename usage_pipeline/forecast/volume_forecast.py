@@ -1,0 +1,170 @@
+"""The forecast of one volume, from its readings.
+
+Refused, with the reason: fewer than 12 readings, less than a day of them (a day of traffic is a
+tooth of its own), a last one that is a day old, one or two deletions, a log dir that is offline.
+
+Example: 1 TB with 50 GB as its limit, a floor of 700 GB that grows by 2 GB an hour under teeth of
+90 GB: 80 hours, and a range around that.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sidecar.errors import SidecarError
+from usage_pipeline.forecast.backtest import backtest_error
+from usage_pipeline.forecast.growth import Floats
+from usage_pipeline.forecast.sawtooth import Refused, fit
+from usage_pipeline.forecast.time_to_limit import reach
+
+
+class ForecastError(SidecarError):
+    """A forecast was requested that can't be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecasting:
+    """How disks are forecast.
+
+    Attributes:
+        limit_bytes: available bytes at which producers are throttled.
+        limit_ratio: likewise, of the total; the greater of the two counts.
+        horizon_hours: how far to look.
+        history_days: how far back readings count: disks of last year grew otherwise.
+        least_history_hours: that are needed.
+        stale_hours: how old the last reading may be.
+        seed: of the ranges.
+
+    Raises:
+        ForecastError: one of them makes no sense.
+    """
+
+    limit_bytes: int = 0
+    limit_ratio: float = 0.0
+    horizon_hours: float = 90 * 24.0
+    history_days: float = 14.0
+    least_history_hours: float = 24.0
+    stale_hours: float = 24.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.limit_bytes < 0 or not 0.0 <= self.limit_ratio < 1.0:
+            raise ForecastError(
+                "a disk's limit is 0 bytes or more, and a ratio of 0.0 to less than 1.0"
+            )
+        if min(self.horizon_hours, self.history_days, self.stale_hours) <= 0.0:
+            raise ForecastError("a forecast's horizon, history and staleness are above 0")
+
+    def limit_of(self, total_bytes: int) -> int:
+        """Available bytes of a volume at which producers are throttled."""
+        return max(self.limit_bytes, round(self.limit_ratio * total_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Of one volume, ascending.
+
+    Attributes:
+        hours: from the as-of time, so 0 or less.
+        total_bytes: of the volume; nan while offline.
+        available_bytes: free ones; nan while offline.
+        offline: whether the log dir was.
+    """
+
+    hours: Floats
+    total_bytes: Floats
+    available_bytes: Floats
+    offline: npt.NDArray[np.bool_]
+
+    @property
+    def online(self) -> "Readings":
+        """Those with sizes."""
+        known = ~self.offline
+        return Readings(
+            self.hours[known],
+            self.total_bytes[known],
+            self.available_bytes[known],
+            self.offline[known],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeForecast:
+    """As in GOLD_DISK_FORECAST."""
+
+    total_bytes: int | None
+    available_bytes: int | None
+    limit_bytes: int | None
+    growth_bytes_per_hour: float | None
+    hours_to_limit: float | None
+    hours_low: float | None
+    hours_high: float | None
+    readings: int
+    history_hours: float
+    teeth: int
+    backtest_error_bytes: float | None
+    refused: str | None
+
+
+def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForecast:
+    """The forecast; there is one reading at least."""
+    online = readings.online
+    refused = _too_little(readings, online, forecasting)
+    if refused is not None:
+        return _refused(online, forecasting, refused)
+    used = online.total_bytes - online.available_bytes
+    saw = fit(online.hours, used)
+    if isinstance(saw, Refused):
+        return _refused(online, forecasting, saw.reason)
+    total = int(online.total_bytes[-1])
+    limit = forecasting.limit_of(total)
+    at = reach(
+        saw, float(used[-1]), float(total - limit), forecasting.horizon_hours, forecasting.seed
+    )
+    return VolumeForecast(
+        total_bytes=total,
+        available_bytes=int(online.available_bytes[-1]),
+        limit_bytes=limit,
+        growth_bytes_per_hour=saw.growth,
+        hours_to_limit=at.hours,
+        hours_low=at.low,
+        hours_high=at.high,
+        readings=len(used),
+        history_hours=float(online.hours[-1] - online.hours[0]),
+        teeth=saw.teeth,
+        backtest_error_bytes=backtest_error(online.hours, used),
+        refused=None,
+    )
+
+
+def _too_little(readings: Readings, online: Readings, forecasting: Forecasting) -> str | None:
+    if readings.offline[-1]:
+        return "the log dir is offline"
+    age_h = -float(online.hours[-1])
+    if age_h > forecasting.stale_hours:
+        return f"the last reading is {age_h:.0f} hours old"
+    history_h = float(online.hours[-1] - online.hours[0])
+    if history_h < forecasting.least_history_hours:
+        least_h = forecasting.least_history_hours
+        return f"{history_h:.1f} hours of history: {least_h:g} are needed"
+    return None
+
+
+def _refused(online: Readings, forecasting: Forecasting, why: str) -> VolumeForecast:
+    count = len(online.hours)
+    total = int(online.total_bytes[-1]) if count else None
+    return VolumeForecast(
+        total_bytes=total,
+        available_bytes=int(online.available_bytes[-1]) if count else None,
+        limit_bytes=None if total is None else forecasting.limit_of(total),
+        growth_bytes_per_hour=None,
+        hours_to_limit=None,
+        hours_low=None,
+        hours_high=None,
+        readings=count,
+        history_hours=float(online.hours[-1] - online.hours[0]) if count else 0.0,
+        teeth=0,
+        backtest_error_bytes=None,
+        refused=why,
+    )

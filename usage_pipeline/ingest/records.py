@@ -1,0 +1,171 @@
+"""A block of whole lines as columns: rows of silver_request, and of quarantine.
+
+Example: the 8 lines by hand of every API that matters are 8 rows and none rejected; with half a
+line after them, 8 rows and one rejected as torn, at the byte where that line begins.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+
+from sidecar.requestlog.line import Line, Rejected, parse
+from usage_pipeline.ingest.fast_parser import Buffer, FastLines, fast_lines
+from usage_pipeline.ingest.log_clock import is_doubled
+from usage_pipeline.ingest.rows import Row, local_us, row
+from usage_pipeline.kernels.log_lines import YEARS
+from usage_pipeline.kernels.values import Flags, Longs
+from usage_pipeline.tables.arrow import arrow_schema
+from usage_pipeline.tables.schemas import QUARANTINE, SILVER_CHANGE
+
+ROWS: Final = arrow_schema(SILVER_CHANGE.columns)
+"""SILVER_REQUEST without its day, which follows from log_ts."""
+REJECTED: Final = arrow_schema(QUARANTINE.columns)
+
+IsSecond = Callable[[Longs, Longs], Flags]
+"""Bytes where lines begin, and their times, seconds that the clock showed since 1970 as if it were
+UTC's; all of them it shows twice -> which lines are of the second pass."""
+
+
+def _in_first_pass(offsets: Longs, _seconds: Longs) -> Flags:
+    return np.zeros(len(offsets), np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a block's lines say, in their order: ``ROWS`` and ``REJECTED``."""
+
+    rows: pa.RecordBatch
+    rejected: pa.RecordBatch
+
+
+def parse_block(
+    block: Buffer,
+    *,
+    broker: int,
+    zone: ZoneInfo,
+    src_file: str,
+    offset: int,
+    schema: pa.Schema = ROWS,
+    is_second: IsSecond = _in_first_pass,
+) -> Parsed:
+    """Reads a block.
+
+    Args:
+        block: whole lines; the last one may lack its end.
+        broker: whose log it is.
+        zone: of that broker's clock.
+        src_file: the file that it is of.
+        offset: bytes of that file before it.
+        schema: of ``ROWS``, the columns that rows are to have; the others are not made.
+        is_second: is called with lines whose time the clock showed twice.
+    """
+
+    def passes(starts: Longs, seconds: Longs) -> Flags | None:
+        found = is_doubled(seconds, zone)
+        if found is not None:
+            found[found] = is_second(starts[found] + offset, seconds[found])
+        return found
+
+    def fold(line: Line, start: int) -> int:
+        if not YEARS[0] <= line.time.year <= YEARS[1]:
+            return 0
+        found = passes(np.array([start]), np.array([local_us(line.time) // 1_000_000]))
+        return int(found is not None and found[0])
+
+    quick = fast_lines(block)
+    rows: list[tuple[Row, int]] = []
+    rejected: list[tuple[Rejected, int, int]] = []
+    for start, end in quick.left.tolist():
+        parsed = parse(bytes(block[start:end]))
+        made = parsed if isinstance(parsed, Rejected) else row(parsed, zone, fold(parsed, start))
+        if isinstance(made, Rejected):
+            rejected.append((made, offset + start, end - start))
+        else:
+            rows.append((made, offset + start))
+    return Parsed(
+        _merged(
+            _rows(rows, broker, src_file, schema),
+            np.array([start for _, start in rows], np.int64),
+            _fast_rows(
+                quick, offset, zone, broker, src_file, schema, passes(quick.starts, quick.seconds)
+            ),
+            quick.starts + offset,
+        ),
+        _rejected(rejected, broker, src_file),
+    )
+
+
+def _rows(
+    rows: Sequence[tuple[Row, int]], broker: int, src_file: str, schema: pa.Schema
+) -> pa.RecordBatch:
+    columns: dict[str, Sequence[object]] = dict(
+        zip(Row._fields, zip(*(made for made, _ in rows), strict=True), strict=False)
+    )
+    columns |= {
+        "broker": [broker] * len(rows),
+        "src_file": [src_file] * len(rows),
+        "src_offset": [offset for _, offset in rows],
+    }
+    return pa.RecordBatch.from_arrays(
+        [pa.array(columns.get(field.name, ()), field.type) for field in schema], schema=schema
+    )
+
+
+def _fast_rows(  # noqa: PLR0917  as parse_block's
+    quick: FastLines,
+    offset: int,
+    zone: ZoneInfo,
+    broker: int,
+    src_file: str,
+    schema: pa.Schema,
+    is_second: Flags | None,
+) -> pa.RecordBatch:
+    count = len(quick.rows)
+    columns = {
+        **quick.columns(schema.names, zone, is_second),
+        "broker": pa.repeat(pa.scalar(broker, pa.int32()), count),
+        "src_file": pa.repeat(pa.scalar(src_file, pa.string()), count),
+        "src_offset": pa.array(quick.starts + offset),
+    }
+    return pa.RecordBatch.from_arrays(
+        [
+            columns[field.name] if field.name in columns else pa.nulls(count, field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )
+
+
+def _merged(
+    batch: pa.RecordBatch, starts: Longs, usual_batch: pa.RecordBatch, usual_starts: Longs
+) -> pa.RecordBatch:
+    """Both, in the lines' order; each is in it."""
+    if not batch.num_rows or not usual_batch.num_rows:
+        return batch if batch.num_rows else usual_batch
+    # The few go between runs of the many, which are copied whole: to take row after row is slower.
+    before = np.searchsorted(usual_starts, starts)
+    places, firsts = np.unique(before, return_index=True)
+    pieces = []
+    done = 0
+    for place, begin, end in zip(places, firsts, [*firsts[1:], len(starts)], strict=True):
+        pieces += [usual_batch.slice(done, place - done), batch.slice(begin, end - begin)]
+        done = place
+    return pa.concat_batches([*pieces, usual_batch.slice(done)])
+
+
+def _rejected(
+    rejected: Sequence[tuple[Rejected, int, int]], broker: int, src_file: str
+) -> pa.RecordBatch:
+    columns = {
+        "broker": [broker] * len(rejected),
+        "src_file": [src_file] * len(rejected),
+        "src_offset": [offset for _, offset, _ in rejected],
+        "kind": [str(one.kind) for one, _, _ in rejected],
+        "reason": [one.message for one, _, _ in rejected],
+        "bytes": [length for _, _, length in rejected],
+    }
+    return pa.RecordBatch.from_pydict(columns, schema=REJECTED)

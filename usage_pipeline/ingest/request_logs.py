@@ -1,0 +1,33 @@
+"""Which request logs a run reads."""
+
+from dataclasses import dataclass
+
+from usage_pipeline.ingest.log_parts import SPLIT_BYTES
+from usage_pipeline.ingest.paths import ALL_UTC, LogFile, Zones
+from usage_pipeline.ingest.stored_logs import identified, log_files
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLogs:
+    """Which request logs.
+
+    Attributes:
+        path: of a file, a folder or a glob; on this machine or in object storage.
+        zones: of the brokers' clocks.
+        broker_pattern: a regular expression with a group named ``broker``; None: the usual ones.
+        split_bytes: of a part of a plain file, > 0.
+    """
+
+    path: str
+    zones: Zones = ALL_UTC
+    broker_pattern: str | None = None
+    split_bytes: int = SPLIT_BYTES
+
+    def files(self, cluster: str | None = None) -> tuple[LogFile, ...]:
+        """The files there are now, of a cluster or of all, whatever their names are later.
+
+        Raises:
+            SidecarError: as ``stored_logs.log_files``.
+        """
+        found = log_files(self.path, self.zones, self.broker_pattern, cluster)
+        return tuple(map(identified, found))

@@ -1,0 +1,246 @@
+"""One line as a row of silver_request: what ``requestlog`` says of it, in the table's columns.
+
+This is what a row means; ``fast_parser`` gives the same rows faster. A line with what no column can
+hold, a time before 1970 or a number beyond 64 bits, is not read.
+
+The log's times are of the broker's clock, in a zone that the line doesn't name. Of which pass a
+line is in the hour that a clock goes through twice, ``second_pass`` says.
+
+Example: a PRODUCE by hand of 25,532 bytes in two partitions, logged at 10:00:00.123 in Berlin after
+0.207 ms in the queue and of sending: log_ts 09:00:00.123 UTC, quota_ts 09:00:00.122, records_bytes
+25,532, quota_bytes 25,591.
+
+Source: KafkaApis and ControllerApis for what is charged when; KIP-124 for exempt.
+"""
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta, tzinfo
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from sidecar.quotas.entities import Default, Name
+from sidecar.requestlog.allocated_ids import producer_id
+from sidecar.requestlog.charges import charged_ms
+from sidecar.requestlog.exempt import is_exempt
+from sidecar.requestlog.fetch_size import FETCH, fetch_bytes, fetched
+from sidecar.requestlog.line import Line, Rejected, RejectedKind
+from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, mutations_of
+from sidecar.requestlog.produce_size import produce_bytes
+from sidecar.requestlog.request_detail import (
+    PRODUCE,
+    QuotaChanges,
+    TopicChange,
+    TopicChanges,
+    detail,
+)
+from sidecar.requestlog.wire import InitProducerIdAnswer, Produce
+from usage_pipeline.kernels.log_lines import LONGEST_QUEUED_MS
+from usage_pipeline.tables.schemas import SILVER_REQUEST
+
+TopicValue = tuple[str, str, int | None, int | None]
+"""A change of topic_changes: topic, topic_id, partitions, error."""
+QuotaValue = tuple[str | None, str | None, str | None, str, float | None, int | None]
+"""A change of quota_changes: user, client_id, ip, key, value, error."""
+
+
+class Row(NamedTuple):
+    """A line's columns, without its place; times are microseconds since 1970, UTC."""
+
+    log_ts: int
+    quota_ts: int
+    user: str
+    client_id: str
+    listener: str
+    api: str
+    api_version: int
+    is_forwarded: bool
+    is_follower: bool
+    exempt: bool
+    acks: int | None
+    records_bytes: int | None
+    quota_bytes: int | None
+    bytes_known: bool | None
+    local_ms: float
+    remote_ms: float
+    throttle_ms: int
+    producer_id: int | None
+    mutations: int | None
+    mutations_known: bool | None
+    validate_only: bool | None
+    topic_changes: list[TopicValue] | None
+    quota_changes: list[QuotaValue] | None
+
+
+class _Details(NamedTuple):
+    """What only some APIs have."""
+
+    is_follower: bool = False
+    acks: int | None = None
+    records_bytes: int | None = None
+    quota_bytes: int | None = None
+    bytes_known: bool | None = None
+    producer_id: int | None = None
+    mutations: int | None = None
+    mutations_known: bool | None = None
+    validate_only: bool | None = None
+    topic_changes: list[TopicValue] | None = None
+    quota_changes: list[QuotaValue] | None = None
+
+
+NO_DETAILS: Final = _Details()
+
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local times are reckoned as if they were UTC
+_US: Final = timedelta(microseconds=1)
+_BELOW: Final = {
+    column.name: 1 << (31 if column.type == "int" else 63)
+    for column in SILVER_REQUEST.columns
+    if column.type in ("int", "bigint") and column.name in Row._fields
+}
+"""What each column of a row that is an integer is below."""
+_INTS: Final = attrgetter(*_BELOW)
+
+
+def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
+    """A line's row.
+
+    Args:
+        line: as it was logged.
+        zone: of the clock that its time is of.
+        fold: of a time that the clock showed twice, the first pass, 0, or the second, 1.
+    """
+    logged_us = since_1970_us(line.time.replace(fold=fold), zone)
+    queued_ms = line.body.send_time_ms + line.body.response_queue_time_ms
+    if logged_us is None:
+        return Rejected(RejectedKind.TIME, "not of the years 1970 to 9999")
+    if not queued_ms <= LONGEST_QUEUED_MS:
+        return Rejected(RejectedKind.UNEXPECTED, "queued for longer than can be")
+    ahead_us = local_us(line.time) - logged_us
+    details = _details(line)
+    made = Row(
+        log_ts=logged_us,
+        quota_ts=charged_ms(line) * 1000 - ahead_us,
+        user=line.user,
+        client_id=line.client_id,
+        listener=line.body.listener,
+        api=line.api,
+        api_version=line.api_version,
+        is_forwarded=line.is_forwarded,
+        exempt=is_exempt(line),
+        local_ms=line.local_ms,
+        remote_ms=line.body.remote_time_ms,
+        throttle_ms=line.throttle_ms,
+        **details._asdict(),
+    )
+    return made if _fits(made) else Rejected(RejectedKind.UNEXPECTED, "a number is too large")
+
+
+def since_1970_us(local: datetime, zone: tzinfo) -> int | None:
+    """Microseconds since 1970, UTC; None outside of the years 1970 to 9999."""
+    try:
+        utc = local.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        return None
+    return local_us(utc) if utc >= _EPOCH else None
+
+
+def local_us(local: datetime) -> int:
+    """Microseconds since 1970, as if a local time were UTC."""
+    return (local - _EPOCH) // _US
+
+
+def _fits(made: Row) -> bool:
+    numbers = zip(_INTS(made), _BELOW.values(), strict=True)
+    counts = (count for change in made.topic_changes or () for count in change[2:])
+    errors = (change[-1] for change in made.quota_changes or ())
+    return (
+        all(number is None or -most <= number < most for number, most in numbers)
+        and all(number is None or -(1 << 31) <= number < 1 << 31 for number in (*counts, *errors))
+        and math.isfinite(made.local_ms)
+        and math.isfinite(made.remote_ms)
+    )
+
+
+def _details(line: Line) -> _Details:
+    if line.api_key == FETCH:
+        return _fetch(line)
+    said = detail(line)
+    if line.api_key == PRODUCE:
+        return _produce(line, said) if isinstance(said, Produce) else _Details(bytes_known=False)
+    if line.api_key in ABOUT_TOPICS:
+        return (
+            _topics(line, said)
+            if isinstance(said, TopicChanges)
+            else _Details(mutations_known=False)
+        )
+    if isinstance(said, InitProducerIdAnswer):
+        allocated = producer_id(line)
+        return _Details(producer_id=allocated.producer_id if allocated else None)
+    return _quotas(said) if isinstance(said, QuotaChanges) else NO_DETAILS
+
+
+def _fetch(line: Line) -> _Details:
+    answer = fetched(line)
+    records = None if answer is None else answer.records_bytes
+    # Of fetches the followers' are exempt, and no others.
+    if is_exempt(line):
+        return _Details(is_follower=True, records_bytes=records)
+    size = None if answer is None else fetch_bytes(answer, line.api_version)
+    return _Details(records_bytes=records, quota_bytes=size, bytes_known=size is not None)
+
+
+def _produce(line: Line, said: Produce) -> _Details:
+    size = produce_bytes(said, line.api_version, line.client_id)
+    return _Details(
+        acks=said.acks,
+        records_bytes=said.records_bytes,
+        quota_bytes=size,
+        bytes_known=size is not None,
+    )
+
+
+def _topics(line: Line, said: TopicChanges) -> _Details:
+    mutations = _mutations(line.api_key, said.changes)
+    return _Details(
+        mutations=mutations,
+        mutations_known=mutations is not None,
+        validate_only=said.validate_only,
+        topic_changes=[
+            (change.topic, change.topic_id, change.partitions, change.error)
+            for change in said.changes
+        ],
+    )
+
+
+def _mutations(api_key: int, changes: Iterable[TopicChange]) -> int | None:
+    """Those that were accepted, if the line has all of them: the sizes of topics are in others."""
+    total = 0
+    for change in changes:
+        found = mutations_of(api_key, change, size=None)
+        if found is None or found.refused:
+            continue
+        if found.partitions is None:
+            return None
+        total += found.partitions
+    return total
+
+
+def _quotas(said: QuotaChanges) -> _Details:
+    return _Details(
+        validate_only=said.validate_only,
+        quota_changes=[
+            (
+                _name(change.entity.user),
+                _name(change.entity.client_id),
+                _name(change.entity.ip),
+                change.key,
+                change.value,
+                change.error,
+            )
+            for change in said.changes
+        ],
+    )
+
+
+def _name(name: Name) -> str | None:
+    return name.value if isinstance(name, Default) else name

@@ -1,0 +1,116 @@
+"""The decayed percentile of a tenant's rates on a broker, of what was used in each step of time.
+
+Each rate has a weight, a whole number that halves with every half-life before the end: a percentile
+is that of as many equal rates as the weight says. Between two of them it is on the line from one
+to the other.
+
+Example: rates of 10 with a weight of 1 and of 20 with a weight of 3: the median is 20, and the
+tenth percentile, at 0.3 of the way from the first to the second of the four, 13.
+
+Source: Spark's ``percentile(rate, share, frequency)``, with the same result.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from usage_pipeline.kernels.packed import Used, unpacked
+from usage_pipeline.kernels.values import Doubles, Longs
+
+RATES: Final = (
+    "quota_type string, entity string, percentile_rate double, peak_seen double, events bigint,"
+    " throttled bigint, hours array<int>, newest bigint, coverage double"
+)
+"""The rows of ``Decayed``; hours since 1970."""
+
+_DAY_S: Final = 86_400
+_HOUR_S: Final = 3600
+_WEIGHT: Final = 1_000_000
+_IDS: Final = "producer_ids"
+_SCHEMA: Final = pa.schema(
+    [
+        ("quota_type", pa.string()),
+        ("entity", pa.string()),
+        ("percentile_rate", pa.float64()),
+        ("peak_seen", pa.float64()),
+        ("events", pa.int64()),
+        ("throttled", pa.int64()),
+        ("hours", pa.list_(pa.int32())),
+        ("newest", pa.int64()),
+        ("coverage", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decayed:
+    """Rates of tenants.
+
+    Attributes:
+        step_s: what a rate is taken over, seconds.
+        hours_of_ids: likewise, of producer ids, whose rate is per hour.
+        share: the percentile, 0 to 1.
+        half_life_s: after so long a rate counts half.
+    """
+
+    step_s: int
+    hours_of_ids: int
+    share: float
+    half_life_s: float
+
+    def rows(self, table: pa.Table) -> pa.Table:
+        """The rows of ``RATES``: one for each quota type, name and broker.
+
+        Args:
+            table: what ``packed.unpacked`` takes, and of all the same ``end``, the second that ages
+                are distinguished by, and ``coverage``, which is handed on.
+        """
+        end = int(table.column("end")[0].as_py())
+        coverage = table.column("coverage")[0].as_py()
+        rows = [(*self._row(used, end), coverage) for used in unpacked(table)]
+        columns = [list(each) for each in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
+        return pa.table(columns, schema=_SCHEMA)
+
+    def _row(self, used: Used, end: int) -> tuple[object, ...]:
+        step, rate = self._rates(used)
+        return (
+            *(used.quota_type, used.name),
+            percentile(rate, self._weights(end - step), self.share),
+            float(rate.max()),
+            int(used.events.sum()),
+            int(used.throttled.sum()),
+            np.unique(used.second // _HOUR_S),
+            int(used.second[-1]),
+        )
+
+    def _rates(self, used: Used) -> tuple[Longs, Doubles]:
+        if used.quota_type == _IDS:
+            step, amount = used.steps(self.hours_of_ids * _HOUR_S)
+            return step, amount / self.hours_of_ids
+        step, amount = used.steps(self.step_s)
+        return step, amount / self.step_s
+
+    def _weights(self, age_s: Longs) -> Longs:
+        weight = _WEIGHT * np.power(2.0, -age_s / self.half_life_s)
+        return np.maximum(1, np.floor(weight + 0.5).astype(np.int64))
+
+
+def percentile(values: Doubles, weights: Longs, share: float) -> float:
+    """The value at a share of the way from the least to the greatest.
+
+    Args:
+        values: at least one.
+        weights: how often each counts, above 0.
+        share: 0 to 1.
+    """
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    until = np.cumsum(weights[order])
+    position = float(until[-1] - 1) * share
+    below, above = np.floor(position), np.ceil(position)
+    low, high = (float(ranked[np.searchsorted(until, each + 1)]) for each in (below, above))
+    if low == high:
+        return low
+    return float((above - position) * low + (position - below) * high)

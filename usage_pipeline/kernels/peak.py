@@ -1,0 +1,42 @@
+"""The highest rate on a broker of those who share a quota, of what they used in each second.
+
+Example: 3,000 bytes in each of two seconds that follow each other, and a window of 10 s: 600.
+"""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from usage_pipeline.kernels.packed import Used, unpacked
+
+PEAKS: Final = "quota_type string, shared_by string, peak double"
+"""The rows of ``peaks_of``."""
+
+_WINDOW_S: Final = 10
+_HOURS_OF_IDS: Final = 10
+_HOUR_S: Final = 3600
+_SCHEMA: Final = pa.schema(
+    [("quota_type", pa.string()), ("shared_by", pa.string()), ("peak", pa.float64())]
+)
+
+
+def peaks_of(table: pa.Table) -> pa.Table:
+    """The peak of each on each broker; those above 0.
+
+    Args:
+        table: of what ``packed.unpacked`` takes.
+    """
+    peaks = ((each.quota_type, each.name, peak(each)) for each in unpacked(table))
+    rows = [each for each in peaks if each[2] > 0]
+    return pa.table([list(each) for each in zip(*rows, strict=True)] or [[]] * 3, schema=_SCHEMA)
+
+
+def peak(used: Used) -> float:
+    """The most that was used in a window's time before a second and in it, in the quota's unit."""
+    is_ids = used.quota_type == "producer_ids"
+    window_s = _HOURS_OF_IDS * _HOUR_S if is_ids else _WINDOW_S
+    until = np.concatenate(([0.0], np.cumsum(used.amount)))
+    before = np.searchsorted(used.second, used.second - window_s)
+    most = float((until[1:] - until[before]).max())
+    return most / (_HOURS_OF_IDS if is_ids else _WINDOW_S)

@@ -1,0 +1,185 @@
+"""The sampled rate after each charge: ``quotas.rate.Rate`` and a throttled fetch taken back.
+
+What is recorded does not depend on the limit, except for fetches: so one pass serves all limits of
+produce and request time, and fetches need one for each.
+
+Example, 11 samples of 1 s: fetches of 900, 200 and 50 bytes at once at a limit of 100. 90 a second
+pass, 110 wait and are taken back, and so 95 pass again.
+
+Source: Kafka's Rate, SampledStat and WindowedSum; ClientQuotaManager.unrecordQuotaSensor.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from usage_pipeline.kernels.compiled import compiled, inlined
+from usage_pipeline.kernels.values import Charges, Doubles, Flags, Longs, Rates, Span
+from usage_pipeline.kernels.wait import is_limit
+
+_EVER: Final = 1 << 62
+_INT_MAX: Final = (1 << 31) - 1
+
+# What is kept: the samples' totals, and an array of times and numbers. It has for each sample when
+# it opened and when it was last used, and then the four below. (Two arrays and no tuple of many:
+# taking a tuple apart costs ten times the arithmetic.)
+_COUNT: Final = -4
+"""How many samples there are."""
+_USED: Final = -3
+"""The one that is used."""
+_OLDEST_MS: Final = -2
+"""When the first of them opened."""
+_UNUSED_MS: Final = -1
+"""When the one that is unused longest was used, the used one aside: most looks ask only this."""
+
+
+class Samples(NamedTuple):
+    """What was recorded so far, so that charges may come in parts."""
+
+    total: Doubles
+    marks: Longs
+
+    @classmethod
+    def none(cls, span: Span) -> "Samples":
+        """Nothing yet."""
+        return cls(np.zeros(span.samples + 1), np.zeros(2 * span.samples + 6, np.int64))
+
+
+@compiled
+def _open(marks: Longs, total: Doubles, at: int, now_ms: int) -> None:
+    marks[at] = now_ms
+    marks[total.size + at] = now_ms
+    total[at] = 0.0
+
+
+@compiled
+def _note(marks: Longs, total: Doubles) -> None:
+    """After samples opened: which is the oldest, and which is unused longest."""
+    marks[_OLDEST_MS] = marks[0]
+    marks[_UNUSED_MS] = _EVER
+    for at in range(marks[_COUNT]):
+        marks[_OLDEST_MS] = min(marks[_OLDEST_MS], marks[at])
+        if at != marks[_USED]:
+            marks[_UNUSED_MS] = min(marks[_UNUSED_MS], marks[total.size + at])
+
+
+@inlined
+def record(marks: Longs, total: Doubles, window_ms: int, amount: float, now_ms: int) -> None:
+    """Counts an amount; a negative one takes back what was counted before."""
+    at = marks[_USED]
+    if marks[_COUNT] == 0:
+        marks[_COUNT] = 1
+        _open(marks, total, 0, now_ms)
+        _note(marks, total)
+    elif now_ms - marks[at] >= window_ms:
+        at = (at + 1) % total.size
+        marks[_USED] = at
+        marks[_COUNT] = max(marks[_COUNT], at + 1)
+        _open(marks, total, at, now_ms)
+        _note(marks, total)
+    total[at] += amount
+    marks[total.size + at] = now_ms
+
+
+@inlined
+def observe(
+    marks: Longs, total: Doubles, window_ms: int, now_ms: int, drops: bool
+) -> tuple[float, int]:
+    """The rate, per second, and what it is taken over, milliseconds.
+
+    Args:
+        marks: of the samples.
+        total: of each.
+        window_ms: of one sample.
+        now_ms: when.
+        drops: whether what is too old is dropped, as by Kafka's own look; else nothing changes.
+    """
+    samples = total.size - 1
+    if marks[_COUNT] == 0:
+        if drops:
+            marks[_COUNT] = 1
+            _open(marks, total, 0, now_ms)
+            _note(marks, total)
+        return 0.0, max((samples - 1) * window_ms, 1)
+    too_old_ms = now_ms - samples * window_ms
+    if marks[_UNUSED_MS] <= too_old_ms or marks[total.size + marks[_USED]] <= too_old_ms:
+        return _observe_each(marks, total, window_ms, now_ms, drops)
+    # One by one in the order of the ring, to round as Kafka does.
+    found = 0.0
+    for at in range(marks[_COUNT]):
+        found += total[at]
+    over_ms = _over_ms(now_ms - marks[_OLDEST_MS], samples, window_ms)
+    return found / (over_ms / 1000.0), over_ms
+
+
+@compiled
+def _observe_each(
+    marks: Longs, total: Doubles, window_ms: int, now_ms: int, drops: bool
+) -> tuple[float, int]:
+    """``observe`` where some sample is too old."""
+    samples = total.size - 1
+    too_old_ms = now_ms - samples * window_ms
+    found = 0.0
+    oldest_ms = _EVER
+    for at in range(marks[_COUNT]):
+        since_ms = marks[at]
+        if marks[total.size + at] <= too_old_ms:
+            since_ms = now_ms
+            if drops:
+                _open(marks, total, at, now_ms)
+        else:
+            found += total[at]
+        oldest_ms = min(oldest_ms, since_ms)
+    if drops:
+        _note(marks, total)
+    over_ms = _over_ms(now_ms - oldest_ms, samples, window_ms)
+    return found / (over_ms / 1000.0), over_ms
+
+
+@inlined
+def _over_ms(elapsed_ms: int, samples: int, window_ms: int) -> int:
+    # Towards zero, also below it, as Java divides.
+    whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)
+    missing = max(samples - 1 - whole, 0)
+    if missing > _INT_MAX:
+        return 1  # Java's overflows, and the time stays below 0.
+    return max(elapsed_ms + missing * window_ms, 1)
+
+
+@compiled
+def rates(charges: Charges, drops: Flags, span: Span, samples: Samples, seen: Rates) -> None:
+    """The rate after each charge.
+
+    Args:
+        charges: in their order, after those that were recorded.
+        drops: whether its rate is compared with a limit; else reading it leaves no trace.
+        span: the quota window.
+        samples: what was recorded before, and then with these.
+        seen: filled.
+    """
+    at_ms, amount, _, counts = charges
+    rate, over_ms = seen
+    _, window_ms = span
+    total, marks = samples
+    for at in range(at_ms.size):
+        if counts[at]:
+            record(marks, total, window_ms, amount[at], at_ms[at])
+        rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], drops[at])
+
+
+@compiled
+def fetch_rates(
+    charges: Charges, limit: Doubles, span: Span, samples: Samples, seen: Rates
+) -> None:
+    """As ``rates``, with what is over its limit taken back after it was read."""
+    at_ms, amount, _, counts = charges
+    rate, over_ms = seen
+    _, window_ms = span
+    total, marks = samples
+    for at in range(at_ms.size):
+        if counts[at]:
+            record(marks, total, window_ms, amount[at], at_ms[at])
+        has_limit = is_limit(limit[at])
+        rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], has_limit)
+        if counts[at] and has_limit and rate[at] > limit[at]:
+            record(marks, total, window_ms, -amount[at], at_ms[at])

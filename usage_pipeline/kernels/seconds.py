@@ -1,0 +1,194 @@
+"""What clients used in each second, summed by workers.
+
+Sums are of whole numbers, so that their order does not matter. A worker numbers the clients that it
+meets for itself, and packs their names beside their records: nobody has to know them beforehand.
+
+Example: three PRODUCEs of alice's in one second are two records: of bytes and of handlers' time,
+with ``events`` 3 each.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+from zlib import crc32
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from usage_pipeline.kernels import charging
+from usage_pipeline.kernels.charge import GATHERED, Records, by_shard, joined, shard_of, taken
+from usage_pipeline.kernels.charging import Charged, charged, longs, micros
+from usage_pipeline.kernels.numbered import clients_of, distinct
+from usage_pipeline.kernels.places import BROKER_BITS, broker_of, day_of
+from usage_pipeline.tables.schemas import QUOTA_TYPES
+
+SECOND: Final = np.dtype(
+    [
+        ("place", np.int64),
+        ("client", np.int32),
+        ("kind", np.int32),
+        ("second", np.int64),
+        ("amount", np.int64),
+        ("throttle_ms", np.int64),
+        ("events", np.int32),
+        ("throttled", np.int32),
+        ("short", np.int32),
+    ],
+    align=True,
+)
+"""Day and broker, client, quota and second since 1970; sums; ``short`` counts requests that used or
+requested more than their amount states. Fields that are not aligned are summed in five times the
+time."""
+NEEDED: Final = charging.NEEDED
+"""The columns of SILVER_REQUEST that are needed."""
+USED: Final = (
+    "dt date, broker int, user string, client_id string, quota_type string, window_start timestamp,"
+    " amount double, events bigint, throttled bigint, throttle_ms bigint, lower_bound boolean"
+)
+"""Of GOLD_USAGE_1S."""
+PACKED: Final = "shard int, clients binary, records binary"
+"""Of Spark's rows: the clients' names as JSON, and records of SECOND that have their places."""
+Client = tuple[str, str]
+"""User and client-id."""
+_SUMS: Final = ("amount", "events", "throttled", "throttle_ms", "short")
+_REQUEST: Final = QUOTA_TYPES.index("request")
+_NS_PER_PERCENT: Final = 10_000_000.0
+_US: Final = 1_000_000
+_S_PER_HOUR: Final = 3600
+_S_PER_DAY: Final = 86_400
+_SECOND_BITS: Final = 36
+_CLIENTS: Final = msgspec.json.Decoder(list[Client])
+
+
+def packed(
+    batches: Iterable[pa.RecordBatch],
+    shards: int,
+    of_batch: Callable[[pa.RecordBatch], Charged] = charged,
+    gathered: int = GATHERED,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of PACKED: what was used of a broker in an hour by a client is in one shard.
+
+    Args:
+        batches: of what ``of_batch`` needs.
+        shards: how many there are.
+        of_batch: what requests are charged with.
+        gathered: records of a worker at which they are packed.
+    """
+    numbers: dict[Client, int] = {}
+    pending: list[Records] = []
+    for batch in batches:
+        pending.append(summed(_records(batch, of_batch(batch), numbers)))
+        if sum(records.size for records in pending) >= gathered:
+            yield _rows(joined(pending), list(numbers), shards)
+            pending, numbers = [], {}
+    if pending:
+        yield _rows(joined(pending), list(numbers), shards)
+
+
+def used(table: pa.Table) -> pa.Table:
+    """Rows of USED.
+
+    Args:
+        table: of PACKED, all rows of a shard.
+    """
+    # Only the sums are in memory beside the columns that are made of them.
+    return _used(*_summed(table))
+
+
+def _summed(table: pa.Table) -> tuple[Records, Sequence[Client]]:
+    """Sums of all records, and the clients that they have the numbers of."""
+    known = [_CLIENTS.decode(clients) for clients in table.column("clients").to_pylist()]
+    pieces = [np.frombuffer(each.as_buffer(), SECOND) for each in table.column("records")]
+    names = sorted({client for clients in known for client in clients})
+    numbers = {client: number for number, client in enumerate(names)}
+    records, at = joined(pieces), 0
+    for clients, piece in zip(known, pieces, strict=True):
+        own = np.array([numbers[client] for client in clients], np.int32)
+        records["client"][at : at + piece.size] = own[piece["client"]]
+        at += piece.size
+    return summed(records), names
+
+
+def summed(records: Records) -> Records:
+    """A record for each place, client, quota and second; in this order."""
+    if records.size == 0:
+        return records
+    key = records["client"].astype(np.int64) * len(QUOTA_TYPES) + records["kind"]
+    key = (key << _SECOND_BITS) | records["second"]
+    place = records["place"]
+    # Mostly of one broker and day, and then in the clock's order.
+    is_one = place.min() == place.max()
+    order = np.argsort(key, kind="stable") if is_one else np.lexsort((key, place))
+    key, place = key[order], place[order]
+    changes = (np.diff(key) != 0) | (np.diff(place) != 0)
+    starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
+    ordered = taken(records, order)
+    found = taken(ordered, starts)
+    for name in _SUMS:
+        found[name] = np.add.reduceat(ordered[name], starts)
+    return found
+
+
+def _records(batch: pa.RecordBatch, charged: Charged, numbers: dict[Client, int]) -> Records:
+    """A record for each charge; clients that have no number yet get one."""
+    row = charged.row
+    second = micros(batch, "quota_ts") // _US
+    throttle_ms = longs(batch, "throttle_ms")[row]
+    clients, client = clients_of(batch)
+    own = np.array([numbers.setdefault(each, len(numbers)) for each in clients], np.int32)
+    records = np.zeros(row.size, SECOND)
+    records["place"] = ((second // _S_PER_DAY << BROKER_BITS) | longs(batch, "broker"))[row]
+    records["client"] = own[client][row]
+    records["kind"] = charged.kind
+    records["second"] = second[row]
+    records["amount"] = charged.amount
+    records["events"] = 1
+    records["throttled"] = throttle_ms > 0
+    records["throttle_ms"] = throttle_ms
+    # The network threads' time is charged too and is in no line.
+    records["short"] = ~charged.known | (charged.kind == _REQUEST)
+    return records
+
+
+def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.RecordBatch:
+    """Rows of PACKED, each with the names that it needs."""
+    # The same on every machine, other than hash().
+    hashes = np.array([crc32("\0".join(client).encode()) for client in clients], np.int64)
+    # By the hour too: a client that uses most of a broker is not one worker's alone.
+    hour = records["second"] // _S_PER_HOUR
+    shard = shard_of((records["place"], hashes[records["client"]], hour), shards)
+    filled, names, values = [], [], []
+    for at, own in by_shard(records, shard, shards):
+        filled.append(at)
+        needed, own["client"] = distinct(own["client"], len(clients))
+        names.append(msgspec.json.encode([clients[number] for number in needed.tolist()]))
+        values.append(own.view(np.uint8).data)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(filled, pa.int32()), pa.array(names, pa.binary()), pa.array(values, pa.binary())],
+        ["shard", "clients", "records"],
+    )
+
+
+def _used(found: Records, clients: Sequence[Client]) -> pa.Table:
+    """Rows of USED, one for each record."""
+    kind, client = found["kind"].astype(np.int64), found["client"]
+    per_unit = np.where(kind == _REQUEST, _NS_PER_PERCENT, 1.0)
+    users, ids = (pa.array(names, pa.string()) for names in zip(*clients, strict=True))
+    places, at = np.unique(found["place"], return_inverse=True)
+    days = pa.array([day_of(place) for place in places.tolist()], pa.date32())
+    brokers = pa.array([broker_of(place) for place in places.tolist()], pa.int32())
+    columns = {
+        "dt": days.take(pa.array(at)),
+        "broker": brokers.take(pa.array(at)),
+        "user": users.take(pa.array(client)),
+        "client_id": ids.take(pa.array(client)),
+        "quota_type": pa.array(QUOTA_TYPES).take(pa.array(kind)),
+        "window_start": pa.array(found["second"] * _US, pa.timestamp("us", "UTC")),
+        "amount": pa.array(found["amount"] / per_unit),
+        **{
+            name: pa.array(found[name].astype(np.int64))
+            for name in ("events", "throttled", "throttle_ms")
+        },
+        "lower_bound": pa.array(found["short"] > 0),
+    }
+    return pa.table(columns)

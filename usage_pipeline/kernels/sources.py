@@ -1,0 +1,22 @@
+"""The kernels' sources, which say whether what was compiled of them is still theirs.
+
+Needs no numba, which takes a second to import.
+
+Example: a file that was saved again has another time, and all is compiled once more.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import sidecar.requestlog
+
+
+def _sources() -> tuple[tuple[str, int, int], ...]:
+    request_log = Path(sidecar.requestlog.__file__).parent
+    files = sorted([*Path(__file__).parent.glob("*.py"), *request_log.glob("*.py")])
+    stats = ((file.name, file.stat()) for file in files)
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+
+
+SOURCES: Final = _sources()
+"""Name, time of the last change in nanoseconds, and bytes of each."""

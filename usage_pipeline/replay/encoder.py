@@ -1,0 +1,83 @@
+"""Batches of Spark's rows as the records of charges that are replayed.
+
+What is charged is ``kernels.charging``'s to say; of requests about topics, ``usage.mutations``'s.
+
+Example: 10,000 rows of silver_request are some 18,000 records: of bytes and of handlers' time.
+"""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from sidecar.quotas.request_time.request_percentage import percent
+from usage_pipeline.kernels import charging
+from usage_pipeline.kernels.charge import CHARGE, Records
+from usage_pipeline.kernels.charging import charged, doubles, longs, micros
+from usage_pipeline.kernels.places import BROKER_BITS, LINE_BITS
+from usage_pipeline.kernels.values import Doubles, Longs
+from usage_pipeline.replay.packing import Met
+from usage_pipeline.tables.schemas import QUOTA_TYPES
+from usage_pipeline.usage import mutations
+
+OF_REQUESTS: Final = (*charging.NEEDED, "src_file", "src_offset")
+"""The columns of SILVER_REQUEST that are needed."""
+_REQUEST: Final = QUOTA_TYPES.index("request")
+_IDS: Final = QUOTA_TYPES.index("producer_ids")
+_PERCENT_PER_NS: Final = percent(1)
+_US_PER_MS: Final = 1000
+_MS_PER_DAY: Final = 86_400_000
+_MOST_MS: Final = float(1 << 52)
+"""Milliseconds that no request waits: what a damaged line says is still a number."""
+
+
+def mutation_charges(batch: pa.RecordBatch, met: Met, sizes: mutations.Sizes) -> Records:
+    """Records of CHARGE, from a batch of ``mutations.NEEDED`` and the sizes of topics."""
+    found = mutations.charges(batch, sizes)
+    row = found.row
+    kind = np.full(row.size, mutations.KIND)
+    # Charged when the controller begins, before they are committed.
+    waited_ms = np.rint(doubles(batch, "remote_ms").clip(max=_MOST_MS)).astype(np.int64)
+    at_ms = micros(batch, "quota_ts") // _US_PER_MS
+    records = _records(batch, met, row, kind, (at_ms - waited_ms)[row], found.amount)
+    records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[row]
+    records["position"] = found.position
+    records["line"] += found.position
+    records["extra"] = waited_ms[row] * 2 + found.strict
+    records["logged_throttle_ms"] = longs(batch, "throttle_ms")[row]
+    return records
+
+
+def request_charges(batch: pa.RecordBatch, met: Met) -> Records:
+    """Records of CHARGE, from a batch of OF_REQUESTS: all charges but mutations."""
+    found = charged(batch)
+    at_ms = micros(batch, "quota_ts") // _US_PER_MS
+    amount = found.amount.astype(np.float64)
+    is_timed = found.kind == _REQUEST
+    amount[is_timed] *= _PERCENT_PER_NS
+    amount[~found.known] = np.nan
+    records = _records(batch, met, found.row, found.kind, at_ms[found.row], amount)
+    records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[found.row]
+    records["position"] = is_timed
+    records["line"] += is_timed
+    of_ids = longs(batch, "producer_id")[found.row]
+    records["extra"] = np.where(found.kind == _IDS, of_ids, 0)
+    records["logged_throttle_ms"] = longs(batch, "throttle_ms")[found.row]
+    return records
+
+
+def _records(  # noqa: PLR0917  as numpy's columns
+    batch: pa.RecordBatch, met: Met, row: Longs, kind: Longs, at_ms: Longs, amount: Doubles
+) -> Records:
+    records = np.zeros(row.size, CHARGE)
+    records["slot"] = met.slots.of(batch, row, kind, at_ms)
+    records["at_ms"] = at_ms
+    records["amount"] = amount
+    # A line is longer than the number of its charges, so lines do not overlap.
+    line = (met.files_of(batch) << LINE_BITS) + longs(batch, "src_offset")
+    records["line"] = line[row]
+    return records
+
+
+def _place(day: Longs, broker: Longs) -> Longs:
+    return (day << BROKER_BITS) | broker

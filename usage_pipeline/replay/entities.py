@@ -1,0 +1,223 @@
+"""Which quota each client was under, and with whom it shared it, from when to when.
+
+For each (user, client-id) the eight levels of ``sidecar.quotas.entities`` are resolved in the
+quotas of each kind. The first level that has one gives the tags, the tags the limit. Who is under
+none shares by the shape of the quotas that there are, as in ``sidecar.quotas.prediction``: by user,
+client-id or both while all quotas of the kind are for one of these, else by client-id. While there
+are none of the kind, nothing counts; then clients are identified by user, whom a quota would be set
+for.
+
+Clients and quotas are few beside requests: this is done once for each client, and joined.
+
+Example: with 10 MB/s for user alice and 1 MB/s for client-id etl, alice's etl has the entity
+"user=alice" and the limit 10 MB/s, shared by "user=alice"; bob's etl has "client-id=etl", 1 MB/s.
+
+Source: Kafka's ClientQuotaManager, DefaultQuotaCallback; KIP-936 for producer ids, by user alone.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from usage_pipeline.silver.quota_config import DEFAULT
+from usage_pipeline.usage.quota_types import KEYS, PRODUCER_IDS
+
+EVER: Final = 1 << 62
+"""Milliseconds since 1970 that no log reaches."""
+
+_BY_USER: Final = frozenset({1, 2, 3, 4, 5, 6})
+_BY_CLIENT: Final = frozenset({1, 2, 4, 5, 7, 8})
+_SHARED_BY: Final = {
+    (True, True): _BY_USER & _BY_CLIENT,
+    (True, False): _BY_USER - _BY_CLIENT,
+    (False, True): _BY_CLIENT - _BY_USER,
+    (False, False): frozenset[int](),
+}
+"""Whether the user and the client-id are in the tags: the levels whose quotas are shared so."""
+_TYPES: Final = {key: quota_type for quota_type, key in KEYS.items()}
+
+
+class Quota(NamedTuple):
+    """A quota of an entity, while it was set.
+
+    Attributes:
+        entity: whose, as the tables write it.
+        limit: in its unit.
+        from_ms: from when on, milliseconds since 1970.
+        to_ms: until when, not included.
+    """
+
+    entity: str
+    limit: float
+    from_ms: int
+    to_ms: int
+
+
+class ClientQuota(NamedTuple):
+    """The quota that a client is under for a while.
+
+    Attributes:
+        quota_type: the kind of quota.
+        user: of the client.
+        client_id: of the client.
+        from_ms: from when on, milliseconds since 1970.
+        to_ms: until when, not included.
+        counts: whether anybody has a quota of this kind then.
+        entity: whose quota it is; without one, as ``shared_by``.
+        shared_by: who uses it up together.
+        limit: None: none, or one that holds nobody.
+    """
+
+    quota_type: str
+    user: str
+    client_id: str
+    from_ms: int
+    to_ms: int
+    counts: bool
+    entity: str
+    shared_by: str
+    limit: float | None
+
+
+_Parts = tuple[str | None, str | None]
+"""An entity's user and client-id."""
+_Shape = tuple[bool, bool]
+"""Whether an entity has a user, and whether a client-id."""
+
+
+class Quotas:
+    """All that is known of the quotas of one kind."""
+
+    def __init__(self, quota_type: str) -> None:
+        self._quota_type = quota_type
+        self._by_parts: dict[_Parts, list[Quota]] = defaultdict(list)
+        self._spans: dict[_Shape, list[tuple[int, int]]] = defaultdict(list)
+        self._joined = True
+
+    def add(self, user: str | None, client_id: str | None, quota: Quota) -> None:
+        """Another quota."""
+        if quota.from_ms >= quota.to_ms:
+            return
+        self._by_parts[user, client_id].append(quota)
+        shape = (user is not None, client_id is not None)
+        self._spans[shape].append((quota.from_ms, quota.to_ms))
+        self._joined = False
+
+    def of(self, user: str, client_id: str) -> Iterator[ClientQuota]:
+        """The quotas of a client, for all times, in order."""
+        if not self._joined:
+            self._spans.update({shape: _joined(spans) for shape, spans in self._spans.items()})
+            self._joined = True
+        found = [
+            (level, quota)
+            for level, parts in enumerate(_levels(user, client_id), 1)
+            if self._quota_type != PRODUCER_IDS or level in _SHARED_BY[True, False]
+            for quota in self._by_parts.get(parts, ())
+        ]
+        changes = {each for _, quota in found for each in (quota.from_ms, quota.to_ms)}
+        changes |= {each for spans in self._spans.values() for span in spans for each in span}
+        edges = sorted({-EVER, EVER} | changes)
+        last: ClientQuota | None = None
+        for from_ms, to_ms in pairwise(edges):
+            in_force = [each for each in found if each[1].from_ms <= from_ms < each[1].to_ms]
+            resolved = self._resolved(user, client_id, from_ms, to_ms, in_force)
+            if last is None or last[_AFTER_TIMES:] == resolved[_AFTER_TIMES:]:
+                last = resolved._replace(from_ms=resolved.from_ms if last is None else last.from_ms)
+                continue
+            yield last
+            last = resolved
+        if last is not None:
+            yield last
+
+    def _resolved(
+        self, user: str, client_id: str, from_ms: int, to_ms: int, in_force: list[tuple[int, Quota]]
+    ) -> ClientQuota:
+        shapes = [
+            shape
+            for shape, spans in self._spans.items()
+            if any(span[0] <= from_ms < span[1] for span in spans)
+        ]
+        counts = bool(shapes) or self._quota_type == PRODUCER_IDS
+        tags, quota = _resolve(user, client_id, in_force)
+        if quota is None:
+            by_user, by_client = (True, False) if not shapes else (False, True)
+            if self._quota_type == PRODUCER_IDS:
+                by_user, by_client = True, False
+            elif len(shapes) == 1:
+                by_user, by_client = shapes[0]
+            tags = (user if by_user else "", client_id if by_client else "")
+        shared_by = entity_name(*(tag or None for tag in tags))
+        return ClientQuota(
+            *(self._quota_type, user, client_id, from_ms, to_ms, counts),
+            entity=shared_by if quota is None else quota.entity,
+            shared_by=shared_by,
+            limit=None if quota is None else quota.limit,
+        )
+
+
+_AFTER_TIMES: Final = ClientQuota._fields.index("counts")
+
+
+def _resolve(
+    user: str, client_id: str, in_force: list[tuple[int, Quota]]
+) -> tuple[tuple[str, str], Quota | None]:
+    """The tags and the quota; the levels in ``in_force`` are in order, and those of now."""
+    if not in_force:
+        return ("", ""), None
+    first, _ = in_force[0]
+    # The first level gives the tags, and the tags the quota: an empty one takes no part.
+    tags = (user if first in _BY_USER else "", client_id if first in _BY_CLIENT else "")
+    allowed = _SHARED_BY[bool(tags[0]), bool(tags[1])]
+    quota = next((quota for level, quota in in_force if level in allowed), None)
+    # Brokers refuse a limit that is not above 0; an infinite one holds nobody.
+    return tags, quota if quota is not None and 0 < quota.limit < math.inf else None
+
+
+def _levels(user: str, client_id: str) -> tuple[_Parts, ...]:
+    # Nobody's entity: a user who is called "<default>" is not the default.
+    own_user, own_client = ("\0" if name == DEFAULT else name for name in (user, client_id))
+    return (
+        *((own_user, own_client), (own_user, DEFAULT), (own_user, None)),
+        *((DEFAULT, own_client), (DEFAULT, DEFAULT), (DEFAULT, None)),
+        *((None, own_client), (None, DEFAULT)),
+    )
+
+
+def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same times in as few spans as possible."""
+    found: list[tuple[int, int]] = []
+    for from_ms, to_ms in sorted(spans):
+        if found and from_ms <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], to_ms))
+        else:
+            found.append((from_ms, to_ms))
+    return found
+
+
+def entity_name(user: str | None, client_id: str | None) -> str:
+    """As the tables write an entity: "user=alice,client-id=etl"; None is left out."""
+    parts = {"user": user, "client-id": client_id}
+    return ",".join(f"{kind}={name}" for kind, name in parts.items() if name is not None)
+
+
+def quotas_of(config: DataFrame) -> dict[str, Quotas]:
+    """The quotas of each kind, by a query; they are few.
+
+    Args:
+        config: of SILVER_QUOTA_CONFIG.
+    """
+    found = {quota_type: Quotas(quota_type) for quota_type in KEYS}
+    quotas = config.where(sf.col("value").isNotNull() & sf.col("key").isin(*_TYPES)).select(
+        *("entity", "user", "client_id", "key", "value"),
+        sf.unix_millis("valid_from").alias("from_ms"),
+        sf.coalesce(sf.unix_millis("valid_to"), sf.lit(EVER)).alias("to_ms"),
+    )
+    for row in quotas.collect():
+        quota = Quota(row.entity, row.value, row.from_ms, row.to_ms)
+        found[_TYPES[row.key]].add(row.user, row.client_id, quota)
+    return found

@@ -1,0 +1,349 @@
+"""The charges of those who share a quota on one node in one day, compared with many quotas.
+
+They may come in parts, one after the other: what is kept between them is the state of each
+algorithm and the sums, so that a group of any size needs the memory of a part.
+
+Rates of produce and request time do not depend on the quota: they are made once, and each candidate
+only compares. Fetches, mutations and ids are replayed for each.
+
+Example: 1,500 bytes at once at 100 a second, and at "x2": 5,000 ms and 0 of waiting, from one pass
+over the charges.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from usage_pipeline.kernels.bucket import Bucket, bucket_waits
+from usage_pipeline.kernels.ids import NEVER, Remembered, id_waits, new_ids
+from usage_pipeline.kernels.rate import Samples, fetch_rates, rates
+from usage_pipeline.kernels.spread import Bursts, no_bursts, spread_waits
+from usage_pipeline.kernels.tally import Sums, tally
+from usage_pipeline.kernels.values import (
+    ChargeResults,
+    Charges,
+    Doubles,
+    Flags,
+    Longs,
+    Rates,
+    Span,
+)
+from usage_pipeline.kernels.wait import LONG_MAX, waits
+from usage_pipeline.replay.scenarios import Scenario
+
+RATE: Final = "rate"
+TOKEN_BUCKET: Final = "token-bucket"  # noqa: S105  an algorithm, not a password
+BURST_SPREADING: Final = "burst-spreading"
+PRODUCER_IDS: Final = "producer-ids"
+
+_ALGORITHMS: Final = {
+    "produce": (RATE,),
+    "fetch": (RATE,),
+    "request": (RATE,),
+    "controller_mutation": (TOKEN_BUCKET, BURST_SPREADING),
+    "producer_ids": (PRODUCER_IDS,),
+}
+_MS: Final = 1000
+
+
+class Windows(NamedTuple):
+    """How far back quotas look."""
+
+    rate: Span = Span(11, 1000)
+    mutation: Span = Span(11, 1000)
+    ids: Span = Span(11, 3_600_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Charges in their order, all of a group's or a part of them.
+
+    Attributes:
+        quota_type: of all.
+        charges: those whose amount is known.
+        limit: in force, NaN for none.
+        entity: the number of whose quota it is, for each charge.
+        waited_ms: of mutations, from the charge to the answer.
+        producer_id: of ids.
+    """
+
+    quota_type: str
+    charges: Charges
+    limit: Doubles
+    entity: Longs
+    waited_ms: Longs
+    producer_id: Longs
+
+
+class Asked(NamedTuple):
+    """A scenario for a group.
+
+    Attributes:
+        scenario: to replay.
+        whose: the number of the entity that it is about; None: the whole group.
+    """
+
+    scenario: Scenario
+    whose: int | None = None
+
+
+class Summed(NamedTuple):
+    """What a scenario did to an entity's charges: ``tally.Sums`` of one."""
+
+    scenario: Scenario
+    algorithm: str
+    whose: int
+    counts: Sequence[int]
+    peak: float
+    last: float
+    unknown: int
+
+
+@dataclass(slots=True)
+class _Track:
+    """A scenario by an algorithm, as far as charges have come.
+
+    Attributes:
+        asked: the scenario.
+        algorithm: of the group's.
+        sums: of each entity, by the group's rows.
+        is_about: whether any charge was of its entity.
+        throttles: whether any limit could throttle.
+        seen: what was recorded where there is a quota.
+        every: the same, as if there always were one; None: there always was.
+    """
+
+    asked: Asked
+    algorithm: str
+    sums: Sums
+    is_about: bool = False
+    throttles: bool = False
+    seen: Samples | None = None
+    every: Samples | None = None
+    bucket: Bucket = field(default_factory=Bucket.full)
+    bursts: Bursts | None = None
+
+
+class Replay:
+    """A group, replayed as it comes.
+
+    Attributes:
+        quota_type: of the group.
+    """
+
+    def __init__(
+        self, quota_type: str, windows: Windows, asked: Sequence[Asked], *, is_whole: bool = False
+    ) -> None:
+        """Nothing has come yet.
+
+        Args:
+            quota_type: of the group.
+            windows: of quotas.
+            asked: the scenarios.
+            is_whole: whether all charges come in one part.
+        """
+        self.quota_type = quota_type
+        self._windows = windows
+        self._is_whole = is_whole
+        self._tracks = [
+            _Track(each, algorithm, Sums.none(0))
+            for each in asked
+            if each.scenario.quota_type in {None, quota_type}
+            for algorithm in _ALGORITHMS[quota_type]
+        ]
+        self._row_of: dict[int, int] = {}
+        self._unknown: list[int] = []
+        self._ids: tuple[Longs, Remembered] = (
+            np.zeros(0, np.int64),
+            Remembered(np.zeros(0, np.int64), np.full(2, NEVER)),
+        )
+        self._id_rates = Samples.none(windows.ids)
+
+    def add(self, group: Group, unknown: Longs) -> None:
+        """Replays the charges that come next.
+
+        Args:
+            group: those whose amount is known.
+            unknown: the entities of the others.
+        """
+        entity = self._rows_of(np.concatenate([group.entity, unknown]))
+        for one in entity[group.entity.size :].tolist():
+            self._unknown[one] += 1
+        entity = entity[: group.entity.size]
+        part = _Part(group, self._windows)
+        for track in self._tracks:
+            limit, is_about = _limits(group, track.asked)
+            throttles = bool(_holds(limit).any())
+            track.is_about |= is_about
+            track.throttles |= throttles
+            is_left_out = not is_about or not (throttles or track.asked.scenario.factor == 1)
+            if self._is_whole and is_left_out:
+                # What comes in parts may be about it later, and then its charges count from here.
+                continue
+            results = self._results(part, track, limit)
+            track.sums = track.sums.grown(len(self._row_of))
+            tally(entity, results, limit, track.algorithm == BURST_SPREADING, track.sums)
+
+    def results(self, group: Group) -> ChargeResults:
+        """What the quotas in force do with each charge, by the algorithm that brokers have."""
+        (track,) = self._tracks[:1]
+        return self._results(_Part(group, self._windows), track, group.limit)
+
+    def summed(self) -> Iterator[Summed]:
+        """The sums of each scenario that is about the group, by entity.
+
+        A multiple of nothing is left out.
+        """
+        for track in self._tracks:
+            if not track.is_about or not (track.throttles or track.asked.scenario.factor == 1):
+                continue
+            sums = track.sums.grown(len(self._row_of))
+            for whose, row in self._row_of.items():
+                yield Summed(
+                    track.asked.scenario,
+                    track.algorithm,
+                    whose,
+                    sums.counts[row].tolist(),
+                    float(sums.peaks[row]),
+                    float(sums.last[row]),
+                    self._unknown[row],
+                )
+
+    def _rows_of(self, entity: Longs) -> Longs:
+        whose, at = np.unique(entity, return_inverse=True)
+        rows = [self._row_of.setdefault(each, len(self._row_of)) for each in whose.tolist()]
+        self._unknown += [0] * (len(self._row_of) - len(self._unknown))
+        return np.array(rows, np.int64)[at]
+
+    def _results(self, part: "_Part", track: _Track, limit: Doubles) -> ChargeResults:
+        charges = part.group.charges
+        if track.asked.scenario.quota is not None:
+            charges = charges._replace(counts=part.always)
+        if track.algorithm == RATE:
+            return self._rate(part, track, charges, limit)
+        if track.algorithm == PRODUCER_IDS:
+            return self._of_ids(part, track, limit)
+        return self._mutations(part, track, charges, limit)
+
+    def _rate(
+        self, part: "_Part", track: _Track, charges: Charges, limit: Doubles
+    ) -> ChargeResults:
+        is_fetch = self.quota_type == "fetch"
+        before = track.seen
+        track.seen, seen = part.rates(charges, limit, before, takes_back=is_fetch)
+        results = ChargeResults.none(limit.size)._replace(used=seen.rate, rate=seen.rate)
+        if track.every is not None or not charges.counts.all():
+            # What was used before there was any quota is reported too.
+            every = charges._replace(counts=part.always)
+            track.every, of_all = part.rates(
+                every, limit, track.every or before, takes_back=is_fetch
+            )
+            results = results._replace(rate=of_all.rate)
+        most_ms = self._windows.rate.window_ms if self.quota_type == "request" else LONG_MAX
+        waits(seen, limit, most_ms, results.wait_ms)
+        return results
+
+    def _mutations(
+        self, part: "_Part", track: _Track, charges: Charges, limit: Doubles
+    ) -> ChargeResults:
+        span = self._windows.mutation
+        results = ChargeResults.none(limit.size)
+        if track.algorithm == TOKEN_BUCKET:
+            burst_s = span.samples * (span.window_ms / _MS)
+            bucket_waits(charges, limit, burst_s, track.bucket, results)
+            # Kafka's metric mutation-rate, of what was let in.
+            accepted = charges._replace(counts=~results.refused)
+            track.seen = track.seen or Samples.none(span)
+            seen = Rates.none(limit.size)
+            rates(accepted, _holds(limit), span, track.seen, seen)
+            results = results._replace(rate=seen.rate)
+        else:
+            track.bursts = track.bursts or no_bursts(span)
+            spread_waits(charges, limit, span, track.bursts, results)
+            results = results._replace(rate=np.nan_to_num(results.used))
+        np.maximum(results.wait_ms - part.group.waited_ms, 0, out=results.wait_ms)
+        return results
+
+    def _of_ids(self, part: "_Part", track: _Track, limit: Doubles) -> ChargeResults:
+        charges, span = part.group.charges, self._windows.ids
+        if part.ids is None:
+            part.ids = self._new_ids(part.group)
+        is_new, rate = part.ids
+        results = ChargeResults.none(limit.size)
+        id_waits(charges.at_ms, is_new, limit, span, track.bucket, results)
+        return results._replace(rate=rate)
+
+    def _new_ids(self, group: Group) -> tuple[Flags, Doubles]:
+        """Which ids are new, and the rate of new ones; they depend on no limit."""
+        span, at_ms = self._windows.ids, group.charges.at_ms
+        known, (noted_ms, clock) = self._ids
+        # Those that are forgotten anyhow are not carried along.
+        is_kept = noted_ms + span.window_ms >= clock[1]
+        known, noted_ms = known[is_kept], noted_ms[is_kept]
+        ids = np.union1d(known, group.producer_id)
+        remembered = Remembered(np.full(ids.size, NEVER), clock)
+        remembered.noted_ms[np.searchsorted(ids, known)] = noted_ms
+        is_new = np.zeros(at_ms.size, np.bool_)
+        number = np.searchsorted(ids, group.producer_id)
+        new_ids(at_ms, number, span.window_ms, remembered, is_new)
+        self._ids = ids, remembered
+        seen = Rates.none(at_ms.size)
+        made = group.charges._replace(counts=is_new)
+        rates(made, np.ones(at_ms.size, np.bool_), span, self._id_rates, seen)
+        return is_new, seen.rate * (span.window_ms / _MS)
+
+
+class _Part:
+    """A part of a group; what does not depend on limits is made once."""
+
+    def __init__(self, group: Group, windows: Windows) -> None:
+        self.group = group
+        self.always: Flags = np.ones(group.limit.size, np.bool_)
+        self.ids: tuple[Flags, Doubles] | None = None
+        self._span = windows.rate
+        self._made: dict[tuple[int, bytes, bytes], tuple[Samples | None, Samples, Rates]] = {}
+
+    def rates(
+        self, charges: Charges, limit: Doubles, before: Samples | None, *, takes_back: bool
+    ) -> tuple[Samples, Rates]:
+        """The rates after each charge, and what was recorded with them.
+
+        Args:
+            charges: of the group, that count or do not.
+            limit: of each.
+            before: what was recorded before; it stays as it is; None: nothing.
+            takes_back: whether charges over their limits are.
+        """
+        drops = _holds(limit)
+        seen = Rates.none(limit.size)
+        if takes_back and drops.any():
+            after = self._after(before)
+            fetch_rates(charges, limit, self._span, after, seen)
+            return after, seen
+        key = id(before), np.packbits(charges.counts).tobytes(), np.packbits(drops).tobytes()
+        if key not in self._made:
+            after = self._after(before)
+            rates(charges, drops, self._span, after, seen)
+            # With what was before, so that no other has its id meanwhile.
+            self._made[key] = before, after, seen
+        _, after, seen = self._made[key]
+        return after, seen
+
+    def _after(self, before: Samples | None) -> Samples:
+        if before is None:
+            return Samples.none(self._span)
+        return Samples(before.total.copy(), before.marks.copy())
+
+
+def _limits(group: Group, asked: Asked) -> tuple[Doubles, bool]:
+    """The limit of each charge in a scenario, and whether it is about any of them."""
+    scenario, whose = asked
+    own = np.ones(group.limit.size, np.bool_) if whose is None else group.entity == whose
+    other = scenario.quota or group.limit * (scenario.factor or 1.0)
+    return np.where(own, other, group.limit), bool(own.any())
+
+
+def _holds(limit: Doubles) -> Flags:
+    return (limit > 0) & (limit < np.inf)

@@ -1,0 +1,331 @@
+"""What a worker of Spark does with the charges of many groups: packed rows in, Arrow out.
+
+Rows of a shard come by when their charges begin (``packing``). Charges are gathered until the shard
+ends, and then replayed; where they become too many, those of the largest groups are replayed before
+that, up to the time before which nothing comes any more. So a worker holds some million charges,
+however many one tenant has.
+
+Example: 1,000 charges of alice's produce quota on brokers 1 and 2 are two groups, and with two
+scenarios four rows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from usage_pipeline.kernels.charge import CHARGE, Records, joined, taken
+from usage_pipeline.kernels.places import LINE_BITS, broker_of, day_of
+from usage_pipeline.kernels.values import ChargeResults, Longs
+from usage_pipeline.replay.columns import Columns, Slots
+from usage_pipeline.replay.group import Asked, Replay, Windows
+from usage_pipeline.replay.packing import NAMES, Names
+from usage_pipeline.replay.scenarios import IN_FORCE, Scenario, sweep
+from usage_pipeline.replay.slots import Slot
+from usage_pipeline.runtime.by_workers import Batches
+from usage_pipeline.tables.schemas import QUOTA_TYPES
+
+MOST_RETAINED: Final = 1 << 20
+"""Charges that a worker gathers before it replays some: some 300 MB."""
+_GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
+SUMMED: Final = (
+    f"{_GROUP}, algorithm string, scenario string, quota double,"
+    " events bigint, throttled bigint, throttle_ms_total bigint, throttle_ms_max bigint,"
+    " near bigint, over bigint, peak_rate double, unknown bigint"
+)
+"""The rows of ``Sweep``."""
+COMPARED: Final = (
+    f"{_GROUP}, at_ms bigint, src_file string, src_offset bigint, position int,"
+    " limit double, rate double, throttle_ms bigint, accepted boolean, logged_throttle_ms bigint"
+)
+"""The rows of ``Comparison``."""
+
+
+class _Received:
+    """The names and slots of a shard's rows, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.peaks: dict[tuple[int, str], float] = {}
+        self._slots: dict[Slot, int] = {}
+        self._names: dict[tuple[int, str], int] = {}
+        self._files: dict[str, int] = {}
+        self._made: Slots | None = None
+
+    def numbered(self, names: Names, records: Records) -> Records:
+        """The records with this shard's numbers of their slots and files."""
+        self.peaks |= {(kind, shared_by): peak for kind, shared_by, peak in names.peaks}
+        slots = [self._slots.setdefault(each, len(self._slots)) for each in names.slots]
+        files = [self._files.setdefault(each, len(self._files)) for each in names.files]
+        if not records.size:
+            return records
+        found = _with_files(records, np.array(files, np.int64))
+        found["slot"] = np.array(slots, np.int32)[records["slot"]]
+        return found
+
+    def ordered(self, records: Records) -> tuple[Records, list[str]]:
+        """The records with numbers of files that are in the order of names, and those names."""
+        files = sorted(self._files)
+        rank = np.zeros(len(files), np.int64)
+        rank[[self._files[each] for each in files]] = np.arange(len(files))
+        return _with_files(records, rank), files
+
+    def number_of(self, kind: int, name: str) -> int:
+        """Of an entity, or of who shares a quota of this kind."""
+        return self._names.setdefault((kind, name), len(self._names))
+
+    @property
+    def slots(self) -> Slots:
+        """Those that have come so far."""
+        if self._made is None or self._made.kind.size < len(self._slots):
+            shared = [self.number_of(each.kind, each.shared_by) for each in self._slots]
+            whose = [self.number_of(each.kind, each.entity) for each in self._slots]
+            self._made = Slots(
+                [name for _, name in self._names],
+                np.array([each.kind for each in self._slots], np.int64),
+                np.array(shared, np.int64),
+                np.array(whose, np.int64),
+                np.array([each.limit for each in self._slots], np.float64),
+                np.array([each.counts for each in self._slots], np.bool_),
+            )
+        return self._made
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Sums for each group, entity and scenario.
+
+    Attributes:
+        windows: of quotas.
+        scenarios: to try.
+        candidates: how many quotas are tried besides for each who share one and have a peak.
+        most_retained: charges that are gathered before some are replayed.
+    """
+
+    windows: Windows
+    scenarios: Sequence[Scenario]
+    candidates: int = 0
+    most_retained: int = MOST_RETAINED
+
+    def rows(self, batches: Batches) -> Batches:
+        """The rows of ``SUMMED``.
+
+        Args:
+            batches: of rows of PACKED, by ``packing.IN_ORDER``.
+        """
+        for shard in _shards(batches):
+            open_shard = _SweptShard(self)
+            for since_ms, names, records in shard:
+                open_shard.add(since_ms, names, records)
+            yield from _table(SUMMED, list(zip(*open_shard.rows(), strict=True))).to_batches()
+
+    def asked(self, kind: int, shared_by: str, received: _Received) -> list[Asked]:
+        """The scenarios that may be about a group."""
+        quota_type = QUOTA_TYPES[kind]
+        found = [
+            Asked(
+                each,
+                None
+                if each.entity in {None, shared_by}
+                else received.number_of(kind, str(each.entity)),
+            )
+            for each in self.scenarios
+            if each.quota_type in {None, quota_type}
+        ]
+        peak = received.peaks.get((kind, shared_by), 0.0)
+        if self.candidates:
+            tried = sweep([(quota_type, shared_by, peak)], self.candidates)
+            found += map(Asked, tried)
+        return found
+
+
+class _SweptShard:
+    """A shard, replayed as it comes."""
+
+    def __init__(self, swept: Sweep) -> None:
+        self._sweep = swept
+        self._received = _Received()
+        self._pending: list[Records] = []
+        self._size = 0
+        self._most = swept.most_retained
+        self._open: dict[tuple[int, int], Replay] = {}
+
+    def add(self, since_ms: int, names: Names, records: Records) -> None:
+        """Adds a row; no later one has charges from before its own."""
+        if self._size >= self._most:
+            self._replay_before(since_ms)
+        self._pending.append(self._received.numbered(names, records))
+        self._size += records.size
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """Replays what is left."""
+        slots = self._received.slots
+        if self._size:
+            for key, replay in self._replayed(joined(self._pending), is_whole=True):
+                self._open.pop(key, None)
+                yield from _summed(key, slots, replay)
+        for key, replay in self._open.items():
+            yield from _summed(key, slots, replay)
+
+    def _replay_before(self, time_ms: int) -> None:
+        """Replays charges of the largest groups, until half of those that may be held is left."""
+        records = joined(self._pending)
+        slots = self._received.slots
+        is_early = records["at_ms"] < time_ms
+        group = _numbers(records["place"], slots.shared[records["slot"]])
+        sizes = np.bincount(group[is_early], minlength=int(group.max()) + 1)
+        largest = np.argsort(-sizes)
+        enough = int(np.searchsorted(np.cumsum(sizes[largest]), self._size - self._most // 2)) + 1
+        is_chosen = np.zeros(sizes.size, np.bool_)
+        is_chosen[largest[:enough]] = True
+        chosen = is_early & is_chosen[group]
+        early = taken(records, np.flatnonzero(chosen))
+        self._open.update(self._replayed(early, is_whole=False))
+        left = taken(records, np.flatnonzero(~chosen))
+        self._pending, self._size = [left], left.size
+        # Where all is of one moment, more is held: it can't be replayed yet.
+        self._most = max(self._sweep.most_retained, left.size * 2)
+
+    def _replayed(
+        self, records: Records, *, is_whole: bool
+    ) -> Iterator[tuple[tuple[int, int], Replay]]:
+        """Place and sharer of each group, and its replay with these charges in it.
+
+        Args:
+            records: of some groups.
+            is_whole: whether those that are not open come in this part alone.
+        """
+        ordered, _ = self._received.ordered(records)
+        columns = Columns.of(ordered, self._received.slots)
+        for rows in columns.groups():
+            key = int(columns.place[rows.start]), int(columns.shared[rows.start])
+            replay = self._open.get(key)
+            if replay is None:
+                kind = int(columns.slots.kind[columns.slot[rows.start]])
+                asked = self._sweep.asked(kind, columns.slots.names[key[1]], self._received)
+                replay = Replay(QUOTA_TYPES[kind], self._sweep.windows, asked, is_whole=is_whole)
+            replay.add(columns.group(rows), columns.unknown(rows))
+            yield key, replay
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the quotas in force did with each charge; all of a shard's charges are held at once."""
+
+    windows: Windows
+
+    def rows(self, batches: Batches) -> Batches:
+        """The rows of ``COMPARED``, of charges whose amount is known.
+
+        Args:
+            batches: of rows of PACKED, by ``packing.IN_ORDER``.
+        """
+        for shard in _shards(batches):
+            received = _Received()
+            pieces = [received.numbered(names, records) for _, names, records in shard]
+            charges, files = received.ordered(joined(pieces))
+            yield from self._compared(charges, files, received.slots).to_batches()
+
+    def _compared(self, charges: Records, files: Sequence[str], slots: Slots) -> pa.Table:
+        columns = Columns.of(charges, slots)
+        kept, results = [], []
+        for rows in columns.groups():
+            group = columns.group(rows)
+            replay = Replay(group.quota_type, self.windows, [Asked(IN_FORCE)], is_whole=True)
+            results.append(replay.results(group))
+            kept.append(columns.order[rows][columns.known[rows]])
+        if not kept:
+            return _table(COMPARED, [])
+        found = ChargeResults(*(np.concatenate(each) for each in zip(*results, strict=True)))
+        return _table(COMPARED, _compared(charges[np.concatenate(kept)], found, files, slots))
+
+
+def _shards(batches: Batches) -> Iterator[Iterator[tuple[int, Names, Records]]]:
+    """Rows of each shard, which are to be taken before those of the next."""
+    rows = _rows(batches)
+    for shard, of_shard in groupby(rows, key=itemgetter(0)):
+        del shard
+        yield (row[1:] for row in of_shard)
+
+
+def _rows(batches: Batches) -> Iterator[tuple[int, int, Names, Records]]:
+    for batch in batches:
+        shards, since_ms = batch["shard"].to_pylist(), batch["since_ms"].to_pylist()
+        names, records = batch["names"], batch["records"]
+        for at, (shard, since) in enumerate(zip(shards, since_ms, strict=True)):
+            found = np.frombuffer(records[at].as_buffer(), CHARGE)
+            yield shard, since, NAMES.decode(names[at].as_buffer()), found
+
+
+def _summed(key: tuple[int, int], slots: Slots, replay: Replay) -> Iterator[tuple[object, ...]]:
+    place, shared = key
+    for each in replay.summed():
+        yield (
+            *(day_of(place), broker_of(place), replay.quota_type),
+            *(slots.names[each.whose], slots.names[shared]),
+            *(each.algorithm, each.scenario.name, None if np.isnan(each.last) else each.last),
+            *each.counts,
+            *(each.peak, each.unknown),
+        )
+
+
+def _compared(
+    charges: Records, found: ChargeResults, files: Sequence[str], slots: Slots
+) -> list[object]:
+    places, slot, line = charges["place"].tolist(), charges["slot"], charges["line"]
+    names = pa.array(slots.names)
+    limit = slots.limit[slot]
+    return [
+        [day_of(each) for each in places],
+        [broker_of(each) for each in places],
+        [slots.type_of(each) for each in slot.tolist()],
+        names.take(pa.array(slots.whose[slot])),
+        names.take(pa.array(slots.shared[slot])),
+        charges["at_ms"],
+        pa.array(files).take(pa.array(line >> LINE_BITS)),
+        (line & ((1 << LINE_BITS) - 1)) - charges["position"],
+        charges["position"],
+        pa.array(limit, mask=np.isnan(limit)),
+        *(found.rate, found.wait_ms, ~found.refused),
+        charges["logged_throttle_ms"],
+    ]
+
+
+def _with_files(records: Records, number: Longs) -> Records:
+    """The records with other numbers of their files."""
+    found = records.copy()
+    offset = records["line"] & ((1 << LINE_BITS) - 1)
+    found["line"] = (number[records["line"] >> LINE_BITS] << LINE_BITS) | offset
+    return found
+
+
+def _numbers(place: Longs, shared: Longs) -> Longs:
+    """A number from 0 on for each place and sharer, of each of them."""
+    _, at = np.unique(place, return_inverse=True)
+    _, number = np.unique(at * (int(shared.max()) + 1) + shared, return_inverse=True)
+    return np.asarray(number, np.int64)
+
+
+_ARROW: Final[Mapping[str, pa.DataType]] = {
+    "date": pa.date32(),
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+}
+
+
+def _table(schema: str, columns: Sequence[object]) -> pa.Table:
+    fields = [each.split(" ") for each in schema.split(", ")]
+    types = [_ARROW[kind] for _, kind in fields]
+    return pa.table(
+        [
+            column if isinstance(column, pa.ChunkedArray | pa.Array) else pa.array(column, kind)
+            for column, kind in zip(columns or [[]] * len(types), types, strict=True)
+        ],
+        names=[name for name, _ in fields],
+    )

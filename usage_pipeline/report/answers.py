@@ -1,0 +1,255 @@
+"""The first screen: who uses most, who is throttled, which disk is full, and what to set first.
+
+Each question has a picture of a few bars; what to set first has ten rows besides. All else is
+behind it. What is first: a tenant without a quota before one that has another; one that gets more
+than the smallest before those that get it; then the larger share of what all of its quota type peak
+at. What stands on little is left out, and so are quotas that are within a twentieth of what is in
+force.
+
+Example: bob writes 62 % of all bytes and has no quota: he is the longest bar, and the first row.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from usage_pipeline.report import figures
+from usage_pipeline.report.disks import newest_forecasts
+from usage_pipeline.report.grid import Cell, named, table
+from usage_pipeline.report.lengths import Bar, lengths
+from usage_pipeline.report.page import card, cards, said
+from usage_pipeline.report.recommendation import (
+    by_quota,
+    cell_in_force,
+    cell_of_tenants,
+    newest_of_tenants,
+)
+from usage_pipeline.report.rows import Row, count, text, value, values
+from usage_pipeline.report.usage import others_in, span_s, sums, tenant
+from usage_pipeline.tables.schemas import QUOTA_TYPES
+
+_MOST_USED: Final = ("produce", "fetch", "request")
+_OF_TYPE: Final = 3
+_BARS: Final = 4
+"""Of all else: with more, or longer ones, the four pictures are more than a laptop's screen."""
+_ROWS: Final = 10
+_ALIKE: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _ToSet:
+    """A quota to set.
+
+    Attributes:
+        rows: of one tenant, or of several that get the same.
+        share: of the peaks of all of this type.
+        has_quota: whether one of them has another quota now.
+    """
+
+    rows: Sequence[Row]
+    share: float
+    has_quota: bool
+
+    @property
+    def quota_type(self) -> str:
+        """Of all of them."""
+        return text(self.rows[0], "quota_type")
+
+    @property
+    def tenants(self) -> Cell:
+        """Whose."""
+        return cell_of_tenants(self.rows)
+
+    @property
+    def quota(self) -> str:
+        """What to set."""
+        return figures.rate(value(self.rows[0], "quota"), self.quota_type)
+
+
+def answers(tables: Mapping[str, Sequence[Row]]) -> str:
+    """Of the tables' rows, as ``report`` takes them."""
+    usage = tables.get("gold_usage_1s", ())
+    recommended = newest_of_tenants(tables.get("gold_recommendation", ()))
+    first = _first(recommended)
+    pictures = [
+        card("Who uses most?", *_most(usage)),
+        card("Who was throttled, and who would be?", *_throttled(usage, recommended)),
+        card("Which disk is full, and when?", *_disks(tables.get("gold_disk_forecast", ()))),
+        card("What to set first?", *_what_first(first, recommended)),
+    ]
+    return cards(pictures) + _table(first)
+
+
+def _most(rows: Sequence[Row]) -> list[str]:
+    bars = []
+    used = sums(rows)
+    together = _together(rows)
+    for quota_type in _MOST_USED:
+        amounts = {name: each.amount for (name, kind), each in used.items() if kind == quota_type}
+        total = sum(amounts.values())
+        if not total:
+            continue
+        seconds = span_s(rows)
+        ordered = sorted(
+            ((name, amount) for name, amount in amounts.items() if name not in together),
+            key=lambda each: (-each[1], each[0]),
+        )
+        bars += [
+            Bar(
+                name,
+                f"{figures.rate(amount / seconds, quota_type)},"
+                f" {figures.share(amount / total)} of all",
+                0.0,
+                amount / total,
+                figures.kind(quota_type),
+            )
+            for name, amount in ordered[:_OF_TYPE]
+        ]
+    return [lengths(bars)] if bars else [said("No usage is known.")]
+
+
+def _together(rows: Sequence[Row]) -> set[str]:
+    """The names of rows that are of many tenants, none of whom is among the first."""
+    return {tenant(row) for row in rows if others_in(row)}
+
+
+def _throttled(rows: Sequence[Row], recommended: Sequence[Row]) -> list[str]:
+    # Every request that is charged at all is charged with time, but for the exempt ones.
+    together = _together(rows)
+    requests = [
+        (name, each)
+        for (name, kind), each in sums(rows).items()
+        if kind == "request" and name not in together
+    ]
+    waited = sorted(requests, key=lambda each: (-each[1].throttle_ms, each[0]))[:_BARS]
+    was = [
+        (name, each.throttled / each.events, each.throttle_ms)
+        for name, each in waited
+        if each.throttled
+    ]
+    most = max((share for _, share, _ in was), default=1.0)
+    bars = [
+        Bar(
+            name,
+            f"{figures.share(share)} of its requests, {figures.duration(waits)} in sum",
+            0.0,
+            share / most,
+            "Was",
+        )
+        for name, share, waits in was
+    ]
+    would = [
+        (share, row)
+        for row in recommended
+        if (share := value(row, "throttled_share")) and value(row, "quota") is not None
+    ]
+    would.sort(key=lambda each: (-each[0], text(each[1], "entity")))
+    bars += [
+        Bar(
+            f"{text(row, 'entity')}, {figures.kind(text(row, 'quota_type')).lower()}",
+            f"at most {figures.share(share)} of its charges",
+            0.0,
+            share / would[0][0],
+            "Would be, with the recommended quotas",
+        )
+        for share, row in would[:_BARS]
+    ]
+    if not rows and not recommended:
+        return [said("No usage is known.")]
+    return [*([] if was else [said("Nobody was throttled.")]), lengths(bars)]
+
+
+def _disks(forecasts: Sequence[Row]) -> list[str]:
+    newest = newest_forecasts(forecasts)
+    if not newest:
+        return [said("No forecast was made: there is no volume history.")]
+    urgent = [(hours, row) for row in newest if (hours := value(row, "hours_to_limit")) is not None]
+    urgent.sort(key=lambda each: each[0])
+    shown = urgent[:_BARS]
+    ends = values((row for _, row in shown), "hours_high")
+    longest = max([*ends, *(hours for hours, _ in shown), 1.0])
+    bars = []
+    for hours, row in shown:
+        low, high = value(row, "hours_low"), value(row, "hours_high")
+        low = hours if low is None else low
+        until = "or never" if high is None else f"to {figures.hours(high)}"
+        bars.append(
+            Bar(
+                f"broker {text(row, 'broker')} {text(row, 'log_dir')}",
+                f"in {figures.hours(hours)} ({figures.hours(low)} {until})",
+                low / longest,
+                1.0 if high is None else high / longest,
+                "At its limit",
+                hours / longest,
+            )
+        )
+    left = len(newest) - len(shown)
+    volumes = "1 volume" if left == 1 else f"{left:,} volumes"
+    others = (
+        f"{volumes} more: later, or not expected." if shown else f"{volumes}: none is expected."
+    )
+    return [lengths(bars), *([said(others)] if left else [])]
+
+
+def _first(recommended: Sequence[Row]) -> list[_ToSet]:
+    """What to set, the first first; the tenants of the smallest quota of a type together."""
+    found = []
+    for quota_type in QUOTA_TYPES:
+        mine = [row for row in recommended if row["quota_type"] == quota_type]
+        peaks = count(mine, "peak_rate")
+        for rows in by_quota(quota_type, [row for row in mine if _is_to_set(row)]):
+            share = count(rows, "peak_rate") / peaks if peaks else 0.0
+            found.append(_ToSet(rows, share, bool(values(rows, "in_force"))))
+    return sorted(found, key=lambda each: (each.has_quota, len(each.rows) > 1, -each.share))
+
+
+def _is_to_set(row: Row) -> bool:
+    quota, in_force = value(row, "quota"), value(row, "in_force")
+    if quota is None or text(row, "confidence") == "low":
+        return False
+    return in_force is None or abs(quota - in_force) > _ALIKE * in_force
+
+
+def _what_first(first: Sequence[_ToSet], recommended: Sequence[Row]) -> list[str]:
+    if not recommended:
+        return [said("No quota was recommended.")]
+    if not first:
+        return [said("Nothing: what is in force is as recommended, or the evidence is thin.")]
+    by_type = sorted(first[:_BARS], key=lambda each: QUOTA_TYPES.index(each.quota_type))
+    return [
+        lengths(
+            [
+                Bar(
+                    f"{each.tenants.text}: {each.quota}",
+                    f"{figures.share(each.share)} of all peaks",
+                    0.0,
+                    each.share,
+                    figures.kind(each.quota_type),
+                )
+                for each in by_type
+            ]
+        )
+    ]
+
+
+def _table(first: Sequence[_ToSet]) -> str:
+    if not first:
+        return ""
+    headings = ("Tenant", "Quota", "In force", "Set", "Throttled at most", "Of all peaks")
+    body = [_row(each) for each in first[:_ROWS]]
+    left = len(first) - len(body)
+    more = f"; {left:,} more come after" if left else ""
+    return table(f"Set first: those without a quota, then the largest{more}", headings, body)
+
+
+def _row(to_set: _ToSet) -> list[Cell]:
+    rows = to_set.rows
+    throttled = max(values(rows, "throttled_share"), default=0.0)
+    return [
+        to_set.tenants,
+        named(figures.kind(to_set.quota_type)),
+        cell_in_force(rows, "none"),
+        Cell(to_set.quota, value(rows[0], "quota")),
+        Cell(figures.share(throttled), throttled),
+        Cell(figures.share(to_set.share), to_set.share),
+    ]

@@ -1,0 +1,170 @@
+"""When disks are full: each volume's readings, and the forecast with its range.
+
+The range is where the limit is reached by the early and the late end of the forecast; the line
+between goes to the expected time. A volume that shrinks, or whose forecast was refused, has its
+readings alone, and the table says why.
+
+Example: 120 GB used of 500, 10 GB an hour: the line meets the limit of 450 GB 33 h ahead.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from usage_pipeline.report import figures
+from usage_pipeline.report.grid import Cell, named, table
+from usage_pipeline.report.page import few, figure, said, section
+from usage_pipeline.report.plots import Axis, Band, Mark, Plot, Series, Tick, round_ticks, svg
+from usage_pipeline.report.rows import Row, seconds, text, value
+from usage_pipeline.report.times import bucket_s, time_axis
+
+_HOUR_S: Final = 3600
+_MOST_PLOTS: Final = 24
+_AHEAD: Final = 3.0
+"""The plot goes so many times the history ahead at most, so that the history can still be seen."""
+
+_Volume = tuple[str, str]
+
+
+def disk_section(forecasts: Sequence[Row], volumes: Iterable[Row]) -> str:
+    """Of rows of GOLD_DISK_FORECAST and of SILVER_VOLUME."""
+    newest = newest_forecasts(forecasts)
+    if not newest:
+        return section("Disks", said("No forecast was made: there is no volume history."))
+    readings = _readings(volumes)
+    urgent = sorted(newest, key=lambda row: value(row, "hours_to_limit") or float("inf"))
+    plots = [
+        figure(f"Broker {text(row, 'broker')}, {text(row, 'log_dir')}", _plot(row, readings))
+        for row in urgent[:_MOST_PLOTS]
+    ]
+    intro = said(
+        "When the top of the saw-tooth reaches the limit. In the shaded range, from early to late,"
+        " are 80 % of what may come, as the history has been."
+    )
+    return section("Disks", intro, few(plots), _table(urgent))
+
+
+def newest_forecasts(rows: Iterable[Row]) -> list[Row]:
+    """The last one of each volume."""
+    found: dict[_Volume, Row] = {}
+    for row in sorted(rows, key=lambda each: seconds(each["as_of"])):
+        found[_volume(row)] = row
+    return list(found.values())
+
+
+def _volume(row: Row) -> _Volume:
+    return text(row, "broker"), text(row, "log_dir")
+
+
+def _readings(rows: Iterable[Row]) -> dict[_Volume, list[tuple[float, float]]]:
+    """Of each volume: when, and the bytes used."""
+    found: dict[_Volume, list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        total, available = value(row, "total_bytes"), value(row, "available_bytes")
+        if total is not None and available is not None:
+            found[_volume(row)].append((seconds(row["observed_ts"]), total - available))
+    return found
+
+
+def _plot(row: Row, readings: dict[_Volume, list[tuple[float, float]]]) -> str:
+    total, available = value(row, "total_bytes") or 0.0, value(row, "available_bytes") or 0.0
+    now, used = seconds(row["as_of"]), total - available
+    limit = total - (value(row, "limit_bytes") or 0.0)
+    seen = _thinned(sorted(readings.get(_volume(row), [])), now) or [(now, used)]
+    history = max(now - seen[0][0], _HOUR_S)
+    ends = [
+        now + hours * _HOUR_S if (hours := value(row, name)) is not None else None
+        for name in ("hours_low", "hours_to_limit", "hours_high")
+    ]
+    known = [end for end in ends if end is not None]
+    last = min(max(known, default=now), now + _AHEAD * history)
+    series = [Series("used", seen)]
+    bands = []
+    if ends[1] is not None:
+        series.append(Series("expected", _towards(now, used, ends[1], limit, last)))
+    if ends[0] is not None:
+        late = ends[2]
+        high = _towards(now, used, ends[0], limit, last)
+        low = _towards(now, used, late, limit, last) if late else [(now, used), (last, used)]
+        xs = sorted({x for x, _ in (*high, *low)} | {last})
+        bands.append(Band(xs, [_at(low, x) for x in xs], [_at(high, x) for x in xs]))
+    most = max(total, limit, *(y for _, y in seen)) * 1.02 or 1.0
+    ticks = tuple(Tick(at, figures.size(at)) for at in round_ticks(0.0, most))
+    title = f"Used bytes of broker {text(row, 'broker')}, {text(row, 'log_dir')}"
+    marks = [Mark("limit", limit)] if limit < total else []
+    return svg(
+        Plot(
+            title,
+            time_axis(seen[0][0], max(last, now)),
+            Axis(0.0, most, ticks),
+            series,
+            bands,
+            levels=[*marks, Mark("full", total)],
+        )
+    )
+
+
+def _thinned(points: Sequence[tuple[float, float]], now: float) -> list[tuple[float, float]]:
+    """The highest and the lowest of each bucket of time: the teeth stay."""
+    kept = [point for point in points if point[0] <= now]
+    if not kept:
+        return []
+    step = bucket_s(kept[-1][0] - kept[0][0])
+    buckets: dict[float, list[tuple[float, float]]] = defaultdict(list)
+    for point in kept:
+        buckets[point[0] // step].append(point)
+    ends = [
+        {min(each, key=lambda point: point[1]), max(each, key=lambda point: point[1])}
+        for each in buckets.values()
+    ]
+    return sorted(point for each in ends for point in each)
+
+
+def _towards(
+    now: float, used: float, end: float, limit: float, last: float
+) -> list[tuple[float, float]]:
+    """From what is used now to the limit, cut at the last x, and along the limit after it."""
+    if end <= now:
+        return [(now, used), (last, used)]
+    if end >= last:
+        return [(now, used), (last, used + (limit - used) * (last - now) / (end - now))]
+    return [(now, used), (end, limit), (last, limit)]
+
+
+def _at(points: Sequence[tuple[float, float]], x: float) -> float:
+    for (x1, y1), (x2, y2) in pairwise(points):
+        if x1 <= x <= x2:
+            return y1 if x2 == x1 else y1 + (y2 - y1) * (x - x1) / (x2 - x1)
+    return points[-1][1]
+
+
+def _table(rows: Sequence[Row]) -> str:
+    headings = (
+        *("Broker", "Log dir", "Total", "Available", "Limit", "Growth", "To the limit", "Early"),
+        *("Late", "History", "Teeth", "Back-test error", "Refused because"),
+    )
+    return table("Each volume, the most urgent first", headings, [_row(row) for row in rows])
+
+
+def _row(row: Row) -> list[Cell]:
+    sizes = [
+        Cell(figures.size(value(row, name)), value(row, name))
+        for name in ("total_bytes", "available_bytes", "limit_bytes")
+    ]
+    growth = value(row, "growth_bytes_per_hour")
+    error = value(row, "backtest_error_bytes")
+    times = [
+        Cell(figures.hours(value(row, name)), value(row, name))
+        for name in ("hours_to_limit", "hours_low", "hours_high", "history_hours")
+    ]
+    return [
+        Cell(text(row, "broker"), value(row, "broker")),
+        named(text(row, "log_dir")),
+        *sizes,
+        Cell(figures.UNKNOWN if growth is None else f"{figures.size(growth)}/h", growth),
+        *times,
+        Cell(figures.number(value(row, "teeth")), value(row, "teeth")),
+        Cell(figures.size(error), error),
+        named(text(row, "refused")),
+    ]

@@ -1,0 +1,112 @@
+"""The page put together from its sections."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from html import escape
+from typing import Final
+
+from usage_pipeline.report import figures
+from usage_pipeline.report.answers import answers
+from usage_pipeline.report.disks import disk_section
+from usage_pipeline.report.grid import Cell, named, table
+from usage_pipeline.report.left_out import LeftOut, left_out_note
+from usage_pipeline.report.page import page, said, searched, section
+from usage_pipeline.report.recommendation import (
+    recommendation_section,
+    recommendations_left_out,
+)
+from usage_pipeline.report.replay import replay_left_out, replay_section
+from usage_pipeline.report.rows import Row, text, value
+from usage_pipeline.report.usage import summary, usage_left_out, usage_section
+
+_MOST_KINDS: Final = 100
+
+
+def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | None = None) -> str:
+    """The page of a cluster.
+
+    Args:
+        tables: rows by their table's name, with the columns of ``tables.schemas``, as ``reading``
+            has them: the windows of gold_usage_1s may be longer than a second, its rows of many
+            tenants together have how many ``others`` they are, as have those of gold_replay that
+            stand for what isn't there, and those of quarantine how many ``lines``.
+        now: when it is made, with a time zone.
+        cluster: its name; None: it has none.
+
+    Raises:
+        ReportError: a column holds what it should not.
+    """
+    recommended = tables.get("gold_recommendation", ())
+    usage, replayed = tables.get("gold_usage_1s", ()), tables.get("gold_replay", ())
+    unread = _kinds(tables.get("quarantine", ()))
+    details = [
+        recommendation_section(recommended),
+        usage_section(usage),
+        replay_section(replayed, recommended),
+        disk_section(tables.get("gold_disk_forecast", ()), tables.get("silver_volume", ())),
+        _quarantine(unread),
+    ]
+    left_out = [
+        recommendations_left_out(recommended),
+        usage_left_out(usage),
+        *replay_left_out(replayed),
+        _kinds_left_out(unread),
+    ]
+    parts = [_head(tables), answers(tables), searched(details, left_out_note(left_out))]
+    return page(_title(cluster), f"Made {figures.moment(now)} UTC.", parts)
+
+
+def contents(pages: Mapping[str, str], now: datetime) -> str:
+    """The page that leads to those of clusters.
+
+    Args:
+        pages: of each cluster, relative to this one.
+        now: when it is made, with a time zone.
+    """
+    items = "".join(
+        f'<li><a href="{escape(path)}">{escape(cluster)}</a></li>'
+        for cluster, path in pages.items()
+    )
+    return page(_title(None), f"Made {figures.moment(now)} UTC.", [f"<ul>{items}</ul>"])
+
+
+def _title(cluster: str | None) -> str:
+    return "Kafka quotas and disks" + ("" if cluster is None else f" of {cluster}")
+
+
+def _head(tables: Mapping[str, Sequence[Row]]) -> str:
+    figures_by_name = summary(tables)
+    items = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(figure)}</dd></div>"
+        for name, figure in figures_by_name.items()
+    )
+    return f"<dl>{items}</dl>" if items else ""
+
+
+def _kinds(rows: Sequence[Row]) -> dict[tuple[str, str, str], int]:
+    """How many lines there are of each file, kind and reason."""
+    kinds: dict[tuple[str, str, str], int] = {}
+    for row in rows:
+        key = (text(row, "src_file"), text(row, "kind"), text(row, "reason"))
+        kinds[key] = kinds.get(key, 0) + int(value(row, "lines") or 0)
+    return kinds
+
+
+def _kinds_left_out(kinds: Mapping[tuple[str, str, str], int]) -> LeftOut:
+    shown = min(len(kinds), _MOST_KINDS)
+    which = "those with the most lines"
+    left = len(kinds) - shown
+    return LeftOut("Lines that can't be read", shown, left, "rows", which, "quarantine")
+
+
+def _quarantine(kinds: Mapping[tuple[str, str, str], int]) -> str:
+    if not kinds:
+        return section("Lines that can't be read", said("None."))
+    body = [
+        [*map(named, key), Cell(f"{count:,}", count)]
+        for key, count in sorted(kinds.items(), key=lambda each: -each[1])[:_MOST_KINDS]
+    ]
+    caption = f"{sum(kinds.values()):,} lines, by file and reason"
+    return section(
+        "Lines that can't be read", table(caption, ("File", "Kind", "Reason", "Lines"), body)
+    )

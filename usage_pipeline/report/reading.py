@@ -1,0 +1,285 @@
+"""The tables' files as rows for the page, without Spark, and no more than the page shows.
+
+It shows the newest week of requests, and the newest month of volumes. Usage is summed up over
+windows of the length that is drawn, and of very many tenants those that use and wait least are one.
+Of a replay there are the busiest tenants, and the quotas in force under which they waited longest;
+of a volume the highest and the lowest reading of each time that is drawn; of lines that can't be
+read, how many there are of a kind. So the page takes some hundred megabytes of a cluster of any
+size, and a file at a time is read.
+
+Example: a day's gold_usage_1s of 40 tenants on 3 brokers, 10 million rows, comes as 288 windows of
+5 min, some 35,000 rows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from functools import reduce
+from operator import and_, or_
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from usage_pipeline.report.rows import ReportError, Row
+from usage_pipeline.report.times import bucket_s
+from usage_pipeline.tables.arrow import arrow_schema
+from usage_pipeline.tables.commits import Pinned
+from usage_pipeline.tables.schemas import (
+    GOLD_DISK_FORECAST,
+    GOLD_RECOMMENDATION,
+    GOLD_REPLAY,
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_VOLUME,
+    UNNAMED,
+    Table,
+)
+from usage_pipeline.tables.table_files import day_of
+
+MOST_TENANTS: Final = 500
+"""Of each quota type, that are shown by their names: those who use most."""
+_WAITING: Final = 100
+"""Likewise, those who wait longest."""
+_REPLAYED: Final = 12
+_IN_FORCE: Final = 500
+_WEEK: Final = 7
+_MONTH: Final = 31
+_TENANT: Final = ["quota_type", "user", "client_id"]
+_KEYS: Final = ["broker", *_TENANT, "window_start"]
+_SUMS: Final = ("amount", "events", "throttled", "throttle_ms")
+_LINES: Final = ["src_file", "kind", "reason"]
+_VOLUME: Final = ["broker", "log_dir"]
+_BATCH: Final = 1 << 18
+_AHEAD: Final = {"batch_readahead": 1, "fragment_readahead": 1}
+"""Files are small, and all that Arrow reads ahead stays in memory."""
+
+
+def read_tables(tables: Pinned, cluster: str = UNNAMED) -> dict[str, list[Row]]:
+    """Rows of a cluster in each table that is there, as ``report`` takes them.
+
+    Raises:
+        ReportError: there is no table at all, or one can't be read.
+        SidecarError: the store can't be reached, or the tables are of another version.
+    """
+    out = tables.folder
+    try:
+        found = {
+            table.name: read(_dataset(tables, table, cluster, days))
+            for table, days, read in _READ
+            if table.name in tables.versions
+        }
+    except (OSError, pa.ArrowException) as error:
+        raise ReportError(f"the tables in {out} can't be read: {error}") from error
+    if not found:
+        raise ReportError(
+            f"there are no tables in {out}: make them with `throttle-sidecar pipeline run`"
+        )
+    return found
+
+
+def _dataset(tables: Pinned, table: Table, cluster: str, days: int | None) -> ds.Dataset:
+    system, root = tables.folder.inner(table.name)
+    schema = arrow_schema(table.stored)
+    fields = [schema.field(name) for name in table.folders]
+    partitioning = ds.partitioning(pa.schema(fields), flavor="hive")
+    files = [file for file in tables.files(table) if file.cluster == cluster]
+    if days is not None and files:
+        of_files = {file.path: day for file in files if (day := day_of(table, file)) is not None}
+        since = max(of_files.values()) - timedelta(days=days - 1)
+        files = [file for file in files if of_files[file.path] >= since]
+    return ds.dataset(
+        [f"{root}/{file.path}" for file in files],
+        schema=schema,
+        format="parquet",
+        filesystem=system,
+        partitioning=partitioning,
+        partition_base_dir=root,
+    )
+
+
+def _whole(dataset: ds.Dataset) -> list[Row]:
+    return [row for batch in dataset.to_batches() for row in batch.to_pylist()]
+
+
+def _usage(dataset: ds.Dataset) -> list[Row]:
+    columns = [*_TENANT, "window_start", "amount", "throttle_ms"]
+    first, last, tenants = None, None, []
+    for batch in _batches(dataset, columns):
+        bounds = pc.min_max(batch["window_start"]).as_py()
+        first = bounds["min"] if first is None else min(first, bounds["min"])
+        last = bounds["max"] if last is None else max(last, bounds["max"])
+        tenants.append(_grouped(batch, _TENANT, ("amount", "throttle_ms")))
+        tenants = _together(tenants, _TENANT, ("amount", "throttle_ms"))
+    if first is None or last is None:
+        return []
+    step = bucket_s((last - first).total_seconds() + 1)
+    named, others = _named(pa.concat_tables(tenants))
+    sums: list[pa.Table] = []
+    for batch in _batches(dataset, [*_KEYS, *_SUMS, "lower_bound"]):
+        sums.append(_grouped(_by_window(_folded(batch, named), step), _KEYS, _SUMS, "lower_bound"))
+        sums = _together(sums, _KEYS, _SUMS, "lower_bound")
+    rows: list[Row] = _grouped(pa.concat_tables(sums), _KEYS, _SUMS, "lower_bound").to_pylist()
+    return [
+        {**row, "others": others[str(row["quota_type"])]} if row["user"] is None else row
+        for row in rows
+    ]
+
+
+def _named(tenants: pa.Table) -> tuple[pa.Array | None, dict[str, int]]:
+    """The keys of tenants that are shown by name, None for all; how many others each type has."""
+    tenants = _grouped(tenants, _TENANT, ("amount", "throttle_ms"))
+    chosen, others = [], {}
+    for quota_type in tenants["quota_type"].unique().to_pylist():
+        of_type = tenants.filter(pc.equal(tenants["quota_type"], quota_type))
+        keys = _keys(of_type)
+        most = {
+            *_largest(of_type["amount"], MOST_TENANTS),
+            *_largest(of_type["throttle_ms"], _WAITING),
+        }
+        chosen.append(keys.take(pa.array(sorted(most), pa.int64())))
+        others[quota_type] = of_type.num_rows - len(most)
+    return (pa.concat_arrays(chosen) if any(others.values()) else None), others
+
+
+def _largest(values: pa.ChunkedArray, most: int) -> list[int]:
+    order = pc.sort_indices(values, sort_keys=[("", "descending")])
+    found: list[int] = order[:most].to_pylist()
+    return found
+
+
+def _folded(batch: pa.Table, named: pa.Array | None) -> pa.Table:
+    """Rows whose tenants are not shown by name lose it."""
+    if named is None:
+        return batch
+    is_named = pc.is_in(_keys(batch), value_set=named)
+    nobody = pa.scalar(None, pa.string())
+    for name in ("user", "client_id"):
+        column = pc.if_else(is_named, batch[name], nobody)
+        batch = batch.set_column(batch.column_names.index(name), name, column)
+    return batch
+
+
+def _keys(rows: pa.Table) -> pa.Array:
+    joined = pc.binary_join_element_wise(*(rows[name] for name in _TENANT), "\0")
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def _by_window(rows: pa.Table, step_s: int) -> pa.Table:
+    at = rows.column_names.index("window_start")
+    seconds = rows["window_start"].cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64())
+    floored = pc.multiply(pc.divide(seconds, step_s), step_s)
+    return rows.set_column(at, "window_start", floored.cast(pa.timestamp("s", "UTC")))
+
+
+def _replay(dataset: ds.Dataset) -> list[Row]:
+    """The candidates of the busiest tenants, and what is in force where they wait longest."""
+    tenant = ["quota_type", "shared_by"]
+    is_kept = pc.field("algorithm") != "burst-spreading"
+    is_tried = pc.starts_with(pc.field("scenario"), "=") & is_kept
+    found: list[pa.Table] = []
+    for batch in _batches(dataset, [*tenant, "events"], is_tried):
+        found = _together([*found, _grouped(batch, tenant, ("events",))], tenant, ("events",))
+    rows: list[Row] = []
+    if found:
+        events = _grouped(pa.concat_tables(found), tenant, ("events",))
+        busiest = events.take(pa.array(_largest(events["events"], _REPLAYED), pa.int64()))
+        of_tenants = (
+            reduce(and_, (pc.field(name) == value for name, value in each.items()))
+            for each in busiest.select(tenant).to_pylist()
+        )
+        is_theirs = reduce(or_, of_tenants, pc.scalar(value=False))
+        rows = dataset.to_table(filter=is_tried & is_theirs).to_pylist()
+        rows += _others(dataset.schema, "=", events.num_rows - busiest.num_rows)
+    kept: pa.Table | None = None
+    in_force = 0
+    is_in_force = (pc.field("scenario") == "in force") & pc.field("quota").is_valid() & is_kept
+    for batch in _batches(dataset, None, is_in_force):
+        in_force += batch.num_rows
+        kept = batch if kept is None else pa.concat_tables([kept, batch])
+        waits = pc.fill_null(kept["throttle_ms_total"], 0)
+        kept = kept.take(pa.array(_largest(waits, _IN_FORCE), pa.int64()))
+    if kept is not None:
+        rows += kept.to_pylist()
+        rows += _others(dataset.schema, "in force", in_force - kept.num_rows)
+    return rows
+
+
+def _others(schema: pa.Schema, scenario: str, several: int) -> list[Row]:
+    """A row that says how many of a scenario are left out; none for none."""
+    nothing = dict.fromkeys(schema.names)
+    return [{**nothing, "scenario": scenario, "others": several}] if several else []
+
+
+def _volumes(dataset: ds.Dataset) -> list[Row]:
+    """The highest and the lowest reading of each volume in each time that is drawn."""
+    step = bucket_s(_MONTH * 86_400)
+    columns = [*_VOLUME, "observed_ts", "total_bytes", "available_bytes"]
+    found: list[pa.Table] = []
+    for batch in _batches(dataset, columns, pc.field("available_bytes").is_valid()):
+        found.append(_ends(batch, step))
+        if sum(table.num_rows for table in found) > _BATCH:
+            found = [_ends(pa.concat_tables(found), step)]
+    return _ends(pa.concat_tables(found), step).to_pylist() if found else []
+
+
+def _ends(rows: pa.Table, step_s: int) -> pa.Table:
+    seconds = rows["observed_ts"].cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64())
+    keyed = rows.append_column("bucket", pc.divide(seconds, step_s))
+    orders = [("broker", "ascending"), ("log_dir", "ascending"), ("bucket", "ascending")]
+    keyed = keyed.sort_by([*orders, ("available_bytes", "ascending")])
+    keys = [keyed[name].combine_chunks() for name, _ in orders]
+    is_new = [pc.not_equal(key[1:], key[:-1]) for key in keys]
+    differs = pc.or_(pc.or_(is_new[0], is_new[1]), is_new[2])
+    begins = pa.concat_arrays([pa.array([True]), differs])
+    ends = pa.concat_arrays([differs, pa.array([True])])
+    return keyed.filter(pc.or_(begins, ends)).drop_columns(["bucket"])
+
+
+def _quarantine(dataset: ds.Dataset) -> list[Row]:
+    """A row of each file, kind and reason, with how many ``lines`` there are."""
+    found: list[pa.Table] = []
+    for batch in _batches(dataset, _LINES):
+        counted = batch.append_column("lines", pa.repeat(pa.scalar(1), batch.num_rows))
+        found = _together([*found, _grouped(counted, _LINES, ("lines",))], _LINES, ("lines",))
+    return _grouped(pa.concat_tables(found), _LINES, ("lines",)).to_pylist() if found else []
+
+
+def _batches(
+    dataset: ds.Dataset, columns: Sequence[str] | None, where: ds.Expression | None = None
+) -> Iterator[pa.Table]:
+    """With rows, each."""
+    names = None if columns is None else list(columns)
+    for batch in dataset.to_batches(columns=names, filter=where, batch_size=_BATCH, **_AHEAD):
+        if batch.num_rows:
+            yield pa.Table.from_batches([batch])
+
+
+def _grouped(
+    rows: pa.Table, keys: Sequence[str], sums: Iterable[str], most: str | None = None
+) -> pa.Table:
+    """A row for each of some keys."""
+    aggregates = [*((name, "sum") for name in sums), *([] if most is None else [(most, "max")])]
+    summed = rows.group_by(list(keys)).aggregate(aggregates)
+    names = [name.removesuffix("_sum").removesuffix("_max") for name in summed.column_names]
+    return summed.rename_columns(names).select([*keys, *(name for name, _ in aggregates)])
+
+
+def _together(
+    found: list[pa.Table], keys: Sequence[str], sums: Sequence[str], most: str | None = None
+) -> list[pa.Table]:
+    """Sums of several batches, added up once they have become many."""
+    if sum(table.num_rows for table in found) <= _BATCH:
+        return found
+    return [_grouped(pa.concat_tables(found), keys, sums, most)]
+
+
+_READ: Final[Sequence[tuple[Table, int | None, Callable[[ds.Dataset], list[Row]]]]] = (
+    (SILVER_VOLUME, _MONTH, _volumes),
+    (GOLD_REPLAY, _WEEK, _replay),
+    (GOLD_RECOMMENDATION, _WEEK, _whole),
+    (GOLD_DISK_FORECAST, _WEEK, _whole),
+    (QUARANTINE, None, _quarantine),
+    (GOLD_USAGE_1S, _WEEK, _usage),
+)
+"""The tables, how many days of them, and how they are read."""

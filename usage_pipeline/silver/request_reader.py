@@ -1,0 +1,110 @@
+"""Rows of silver_request as a worker reads them from Parquet: some columns, of some days.
+
+Example: ``rows(files, ("user", "quota_ts"), frozenset({date(2026, 11, 21)}))`` gives batches of
+both columns, of the requests that were charged on that day.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from usage_pipeline.kernels.charging import flags, micros
+from usage_pipeline.kernels.numbered import coded
+from usage_pipeline.runtime.by_workers import Batches
+from usage_pipeline.tables.apis import QUOTA_APIS, TOPIC_APIS
+from usage_pipeline.tables.schemas import SILVER_CHANGE
+from usage_pipeline.tables.table_files import RowGroup, TableFile
+
+ADMINS_APIS: Final = frozenset({*TOPIC_APIS, *QUOTA_APIS})
+_ROWS: Final = 1 << 17
+"""Of a batch: some 15 MB."""
+_WHOLE: Final = SILVER_CHANGE.names
+_NAMES: Final = ("user", "client_id", "api", "src_file")
+"""Columns of few values, that are read as numbers of them."""
+OF_BROKERS: Final = ("user", "api", "is_follower", "quota_ts")
+"""The columns that say which users are brokers."""
+_OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITION")
+_PLAIN: Final = dict.fromkeys(_NAMES, pa.string())
+_US_PER_DAY: Final = 86_400_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
+
+
+def rows(
+    files: Iterable[TableFile], columns: Sequence[str], days: frozenset[date] | None
+) -> Batches:
+    """What was charged on some days, or on all; ``quota_ts`` is among the columns."""
+    for group in _groups(files):
+        if days is None or _may_be_of(group, days):
+            for batch in group.batches(_ROWS, columns):
+                is_charged = _is_charged_on(batch, days)
+                yield batch if is_charged.all() else batch.filter(pa.array(is_charged))
+
+
+def admins_rows(files: Iterable[TableFile], size: int = _ROWS) -> Batches:
+    """The controllers' lines about topics and quotas, whole.
+
+    Args:
+        files: of the table.
+        size: of one batch, rows.
+    """
+    for group in _groups(files):
+        # Most groups have none, which two columns show; a line has thirty.
+        of_admins = [_is_of_admins(batch) for batch in group.batches(size, ("api", "is_forwarded"))]
+        if not any(each.any() for each in of_admins):
+            continue
+        is_of_admins, begin = np.concatenate(of_admins), 0
+        for batch in group.batches(size, _WHOLE):
+            found = batch.filter(pa.array(is_of_admins[begin : begin + batch.num_rows]))
+            begin += batch.num_rows
+            plain = [found[name].cast(_PLAIN.get(name, found[name].type)) for name in _WHOLE]
+            yield pa.RecordBatch.from_arrays(plain, list(_WHOLE))
+
+
+def charged_days(batches: Batches) -> Batches:
+    """The days on which requests were charged, each as often as there are batches of it."""
+    for batch in batches:
+        days = np.unique(micros(batch, "quota_ts") // _US_PER_DAY).astype(np.int32)
+        yield pa.RecordBatch.from_arrays([pa.array(days).cast(pa.date32())], ["day"])
+
+
+def brokers_users(batches: Batches) -> Batches:
+    """The users of requests that only brokers send, each once in a batch."""
+    for batch in batches:
+        names, api = coded(batch["api"])
+        is_brokers = np.array([name in _OF_BROKERS for name in names], np.bool_)[api]
+        is_brokers |= flags(batch, "is_follower", missing=False)
+        users = batch["user"].filter(pa.array(is_brokers)).unique().cast(pa.string())
+        yield pa.RecordBatch.from_arrays([users], ["user"])
+
+
+def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
+    names, api = coded(batch["api"])
+    of_admins = np.array([name in ADMINS_APIS for name in names], np.bool_)[api]
+    return of_admins & flags(batch, "is_forwarded", missing=False)
+
+
+def _groups(files: Iterable[TableFile]) -> Iterator[RowGroup]:
+    for file in files:
+        yield from file.groups(_NAMES)
+
+
+def _may_be_of(group: RowGroup, days: frozenset[date]) -> bool:
+    """Whether it may have requests that were charged on some days, by what its file's end says.
+
+    The day after one that is asked for has some, all in its first groups or so.
+    """
+    bounds = group.statistics("quota_ts")
+    if bounds is None:
+        return True
+    first, last = bounds.min.date(), bounds.max.date()
+    return any(first <= day <= last for day in days)
+
+
+def _is_charged_on(batch: pa.RecordBatch, days: frozenset[date] | None) -> np.ndarray:
+    if days is None:
+        return np.ones(batch.num_rows, np.bool_)
+    numbers = np.array([(day - _EPOCH).days for day in days], np.int64)
+    return np.isin(micros(batch, "quota_ts") // _US_PER_DAY, numbers)

@@ -1,0 +1,36 @@
+"""The tables' types, of Spark's SQL, for Arrow.
+
+Example: ``arrow_type("array<struct<topic:string>>")`` is a list of structs with a string.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+
+from usage_pipeline.tables.schemas import Column
+
+_TYPES: Final = {
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+
+def arrow_type(spark_type: str) -> pa.DataType:
+    """Of a column's type."""
+    if spark_type.startswith("array<"):
+        return pa.list_(pa.field("element", arrow_type(spark_type[len("array<") : -1])))
+    if spark_type.startswith("struct<"):
+        fields = (field.split(":") for field in spark_type[len("struct<") : -1].split(","))
+        return pa.struct([pa.field(name, arrow_type(kind)) for name, kind in fields])
+    return _TYPES[spark_type]
+
+
+def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+    """Of columns."""
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])

@@ -1,0 +1,214 @@
+"""A Delta table: opened, looked at, committed to, cleaned. ``commits`` decides what and when.
+
+Delta-rs lets through what would double rows: a day that two writers add, an overwrite beside an
+append, a transaction that was there already, a file that is not there. Here a commit is of the
+version that was read, or refused (``max_commit_retries=0``); ``commits`` has the rest.
+
+Example: ``commit_to(folder, None, TableCommit(...))`` makes a table with its first files.
+
+Source: Delta's protocol, sections on transaction identifiers and on add; deltalake 1.6.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sidecar.errors import SidecarError
+from usage_pipeline.runtime.object_storage import storage_failures
+from usage_pipeline.tables.arrow import arrow_schema
+from usage_pipeline.tables.folder import Folder
+from usage_pipeline.tables.schemas import CLUSTER_ID, Table
+from usage_pipeline.tables.table_files import Written
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_CONFIGURATION: Final = {"delta.checkpointInterval": "20"}
+_COMPACTED_BYTES: Final = 1 << 27
+
+
+class BesideError(SidecarError):
+    """Somebody else has committed to a table in the same moment."""
+
+
+class OtherFormatError(SidecarError):
+    """The tables were written by another version of this program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The rows of a table that a commit replaces: a cluster's, of some days; None: of all."""
+
+    cluster: str
+    days: Sequence[str] | None
+
+    def filters(self) -> list[tuple[str, str, str | list[str]]]:
+        """As deltalake takes them."""
+        of_cluster: tuple[str, str, str | list[str]] = (CLUSTER_ID.name, "=", self.cluster)
+        return [of_cluster] if self.days is None else [of_cluster, ("dt", "in", list(self.days))]
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """A commit to a table.
+
+    Attributes:
+        table: that is committed to.
+        files: that are added.
+        replaced: the rows that they replace; None: none.
+        transaction: the number of an app's.
+        at: when, UTC.
+    """
+
+    table: Table
+    files: Sequence[Written]
+    replaced: Replaced | None
+    transaction: tuple[str, int]
+    at: datetime
+
+
+def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) -> "DeltaTable":
+    """Commits to a table, which is made if it isn't there."""
+    from deltalake import (  # noqa: PLC0415 - of the driver alone
+        CommitProperties,
+        DeltaTable,
+        Schema,
+        Transaction,
+    )
+    from deltalake.exceptions import CommitFailedError  # noqa: PLC0415 - as above
+    from deltalake.transaction import (  # noqa: PLC0415 - as above
+        AddAction,
+        create_table_with_add_actions,
+    )
+
+    table = made.table
+    actions = [
+        AddAction(
+            path=file.path,
+            size=file.bytes,
+            partition_values=dict(zip(table.folders, file.values, strict=True)),
+            modification_time=int(made.at.timestamp() * 1000),
+            data_change=True,
+            stats=msgspec.json.encode({"numRecords": file.rows}).decode(),
+        )
+        for file in made.files
+    ]
+    properties = CommitProperties(
+        app_transactions=[Transaction(*made.transaction)], max_commit_retries=0
+    )
+    schema = Schema.from_arrow(arrow_schema(table.stored))
+    if opened is None:
+        create_table_with_add_actions(
+            folder.uri(table.name),
+            schema,
+            actions,
+            mode="error",
+            partition_by=list(table.folders),
+            description=table.meaning,
+            configuration=_CONFIGURATION,
+            storage_options=folder.options,
+            commit_properties=properties,
+        )
+        return DeltaTable(folder.uri(table.name), storage_options=folder.options)
+    try:
+        opened.create_write_transaction(
+            [*actions],
+            "append" if made.replaced is None else "overwrite",
+            schema,
+            list(table.folders),
+            partition_filters=None if made.replaced is None else made.replaced.filters(),
+            commit_properties=properties,
+        )
+    except CommitFailedError as error:
+        raise BesideError(
+            f"{folder.uri(table.name)}: somebody else has committed to it at this moment: run the"
+            " command again, which finishes what this one has begun"
+        ) from error
+    opened.update_incremental()
+    return opened
+
+
+def opened_table(folder: Folder, table: Table, version: int | None = None) -> "DeltaTable | None":
+    """A table; None where there is none.
+
+    Raises:
+        OtherFormatError: it has other columns than this program's.
+    """
+    from deltalake import DeltaTable  # noqa: PLC0415 - of the driver alone
+    from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415 - as above
+
+    with storage_failures(str(folder)):
+        try:
+            opened = DeltaTable(
+                folder.uri(table.name), version=version, storage_options=folder.options
+            )
+        except TableNotFoundError:
+            return None
+    # A stream's tables have no manifest that would say so.
+    if [field.name for field in opened.schema().fields] != [one.name for one in table.stored]:
+        raise other_format(folder, f"{table.name} has other columns than this one's")
+    return opened
+
+
+def files_in(opened: "DeltaTable | None", table: Table) -> list[Written]:
+    """The files of a version; none where there is no table."""
+    if opened is None:
+        return []
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    actions = pa.table(opened.get_add_actions(flatten=True))
+    values = [actions[f"partition.{name}"].to_pylist() for name in table.folders]
+    return [
+        Written(path, tuple(map(str, of_partition)), rows, size)
+        for path, rows, size, *of_partition in zip(
+            actions["path"].to_pylist(),
+            actions["num_records"].to_pylist(),
+            actions["size_bytes"].to_pylist(),
+            *values,
+            strict=True,
+        )
+    ]
+
+
+def compact(folder: Folder, table: Table) -> None:
+    """Brings small files of a stream together, those that its batches have added."""
+    from deltalake import CommitProperties  # noqa: PLC0415 - of the driver alone
+
+    opened = opened_table(folder, table)
+    if opened is not None:
+        with storage_failures(str(folder)):
+            opened.optimize.compact(
+                target_size=_COMPACTED_BYTES,
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+
+
+def clean(opened: "DeltaTable", retained: timedelta, pinned: int | None) -> None:
+    """Removes files that no version of the last days has.
+
+    Args:
+        opened: the table.
+        retained: how long versions are retained that were replaced.
+        pinned: a version that stays, however old; None for none.
+    """
+    with storage_failures(opened.table_uri):
+        opened.vacuum(
+            retention_hours=int(retained.total_seconds() // 3600),
+            dry_run=False,
+            enforce_retention_duration=False,
+            full=True,
+            keep_versions=None if pinned is None else [pinned],
+        )
+        opened.cleanup_metadata()
+
+
+def other_format(folder: Folder, how: str) -> OtherFormatError:
+    """The error that says what to do with tables of another version, and how they differ."""
+    return OtherFormatError(
+        f"{folder} has tables of another version of this program ({how}). Make them again from the"
+        " logs, in a folder of their own:"
+        " `throttle-sidecar pipeline run --request-logs PATH --out DIR`"
+    )

@@ -1,0 +1,225 @@
+"""What requests about topics were charged with: partitions, by the sizes that topics had.
+
+The rule is the daemon's (``requestlog.mutation_counts.mutations_of``), and sizes are those of
+DIM_TOPIC before a request's line. Other charges need no other line (``kernels.charging``). Such
+requests are few, so that Python goes through them one by one.
+
+Only controllers' lines are charged, since the broker that passed a request on logged it too. A
+request that is only to be validated is charged too, as KRaft does.
+
+Example: "a" is created with 12 partitions and a later line grows it to 20: that is 8 mutations,
+although the line says 20.
+
+Source: KIP-599; ControllerApis, ReplicationControlManager.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from sidecar.requestlog.charges import is_strict
+from sidecar.requestlog.mutation_counts import Mutations, mutations_of
+from sidecar.requestlog.request_detail import TopicChange
+from usage_pipeline.kernels.charging import Charged, micros
+from usage_pipeline.kernels.seconds import PACKED, USED, packed, used
+from usage_pipeline.kernels.values import Doubles, Flags, Longs
+from usage_pipeline.silver.dim_topic import is_mutation_line
+from usage_pipeline.tables.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from usage_pipeline.tables.schemas import GOLD_USAGE_1S, QUOTA_TYPES
+from usage_pipeline.usage.quota_types import CONTROLLER_MUTATION
+
+KIND: Final = QUOTA_TYPES.index(CONTROLLER_MUTATION)
+NEEDED: Final = (
+    *("broker", "user", "client_id", "quota_ts", "api", "api_version", "remote_ms", "throttle_ms"),
+    *("topic_changes", "log_ts", "src_file", "src_offset"),
+)
+"""The columns of SILVER_REQUEST that mutations are made of."""
+_API_KEYS: Final = {
+    name: int(names[1])
+    for names in (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
+    for name in names
+}
+_AFTER_OTHERS: Final = 2
+"""A request's charges begin with what its API is charged with, and its handlers' time."""
+_SHARDS: Final = 8
+"""Mutations are few, and what is packed of a shard stays in one worker's memory."""
+
+_Place = tuple[int, str, int]
+"""A line's time, microseconds since 1970, its file, and where it begins there: the lines' order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many partitions topics had, by what lines say of it.
+
+    Attributes:
+        stated: of each topic, by name or else by id: after which line, and how many; in order.
+    """
+
+    stated: Mapping[tuple[str, str], Sequence[tuple[_Place, int | None]]] = field(repr=False)
+
+    @classmethod
+    def of(cls, dim_topic: DataFrame) -> "Sizes":
+        """Of DIM_TOPIC, by a query."""
+        stated = defaultdict(list)
+        rows = dim_topic.select(
+            *("topic", "topic_id", "src_file", "src_offset", "partitions"),
+            sf.unix_micros("valid_from").alias("from_us"),
+        )
+        for row in rows.collect():
+            place = (row["from_us"], row["src_file"], row["src_offset"])
+            for key in (("name", row["topic"]), ("id", row["topic_id"])):
+                if key[1]:
+                    stated[key].append((place, row["partitions"]))
+        # Kafka refuses a topic that a request names twice. Of two sizes of such a line the greater
+        # counts, whichever row comes first.
+        return cls({key: sorted(each, key=_in_order) for key, each in stated.items()})
+
+    def before(self, change: TopicChange, here: _Place) -> int | None:
+        """How many a line's topic had, as far as an earlier line says."""
+        key = ("name", change.topic) if change.topic else ("id", change.topic_id)
+        stated = self.stated.get(key, ())
+        at = bisect_left(stated, here, key=_place)
+        return stated[at - 1][1] if at else None
+
+
+@dataclass(frozen=True, slots=True)
+class MutationRequests:
+    """Requests about topics, and what their charges depend on.
+
+    Attributes:
+        rows: of NEEDED, controllers' lines.
+        sizes: of all topics.
+    """
+
+    rows: DataFrame
+    sizes: Sizes
+
+    @classmethod
+    def of(cls, of_admins: DataFrame, dim_topic: DataFrame) -> "MutationRequests":
+        """Of SILVER_REQUEST or SILVER_CHANGE, and of DIM_TOPIC, which is read at once."""
+        # A stage that reads them in Python and charges them would have two workers for each core.
+        rows = of_admins.where(is_mutation_line()).select(*NEEDED).hint("rebalance")
+        return cls(rows, Sizes.of(dim_topic))
+
+
+class Charges(NamedTuple):
+    """Charges of a batch: one for each topic, and one for a request that couldn't be read.
+
+    Attributes:
+        row: of the batch, for each charge.
+        amount: partitions, those that were refused too; NaN where that is unknown.
+        position: of the charge among its request's.
+        strict: whether it is refused while the quota is used up.
+    """
+
+    row: Longs
+    amount: Doubles
+    position: Longs
+    strict: Flags
+
+
+def charges(batch: pa.RecordBatch, sizes: Sizes) -> Charges:
+    """What requests were charged with, topic by topic: what a replay judges.
+
+    Args:
+        batch: of NEEDED.
+        sizes: of topics.
+    """
+    found = [
+        (row, one.partitions, _AFTER_OTHERS + at, line.is_strict)
+        for row, line in enumerate(_lines(batch))
+        for at, one in line.mutations(sizes)
+    ]
+    row, partitions, position, strict = zip(*found, strict=True) if found else ((),) * 4
+    return Charges(
+        np.array(row, np.int64),
+        np.array(partitions, np.float64),
+        np.array(position, np.int64),
+        np.array(strict, np.bool_),
+    )
+
+
+def charged(batch: pa.RecordBatch, sizes: Sizes) -> Charged:
+    """What requests used: the partitions that were accepted.
+
+    Refused ones were requested too, and what no line has is missing: neither is ``known``.
+
+    Args:
+        batch: of NEEDED.
+        sizes: of topics.
+    """
+    amount, known = [], []
+    for line in _lines(batch):
+        found = [one for _, one in line.mutations(sizes)]
+        amount.append(sum(one.partitions or 0 for one in found if not one.refused))
+        known.append(not any(one.refused or one.partitions is None for one in found))
+    row = np.arange(batch.num_rows)
+    kind = np.full(row.size, KIND)
+    return Charged(row, kind, np.array(amount, np.int64), np.array(known, np.bool_))
+
+
+def usage_of(mutations: MutationRequests) -> DataFrame:
+    """What clients used of controllers in each second.
+
+    Returns:
+        Of GOLD_USAGE_1S.
+    """
+    sizes = mutations.sizes
+
+    def of_batch(batch: pa.RecordBatch) -> Charged:
+        return charged(batch, sizes)
+
+    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return packed(batches, _SHARDS, of_batch)
+
+    sums = mutations.rows.mapInArrow(of_batches, PACKED).groupBy("shard")
+    return GOLD_USAGE_1S.select(sums.applyInArrow(used, USED))
+
+
+class _Line(NamedTuple):
+    """What mutations depend on of a request's line."""
+
+    api_key: int
+    api_version: int
+    changes: Sequence[Mapping[str, Any]] | None
+    place: _Place
+
+    @property
+    def is_strict(self) -> bool:
+        return is_strict(self.api_key, self.api_version)
+
+    def mutations(self, sizes: Sizes) -> list[tuple[int, Mutations]]:
+        """Those of each topic, by its place in the request; unknown ones if it wasn't read."""
+        if self.changes is None:
+            return [(0, Mutations(None, refused=False))]
+        changes = [TopicChange(**each) for each in self.changes]
+        found = (
+            mutations_of(self.api_key, each, sizes.before(each, self.place)) for each in changes
+        )
+        return [(at, one) for at, one in enumerate(found) if one is not None]
+
+
+def _lines(batch: pa.RecordBatch) -> Iterator[_Line]:
+    names = ("api", "api_version", "topic_changes", "src_file", "src_offset")
+    columns = (batch[name].to_pylist() for name in names)
+    for api, version, changes, file, offset, us in zip(
+        *columns, micros(batch, "log_ts").tolist(), strict=True
+    ):
+        yield _Line(_API_KEYS[api], version, changes, (us, file, offset))
+
+
+def _place(stated: tuple[_Place, int | None]) -> _Place:
+    return stated[0]
+
+
+def _in_order(stated: tuple[_Place, int | None]) -> tuple[_Place, int]:
+    place, partitions = stated
+    return place, -1 if partitions is None else partitions

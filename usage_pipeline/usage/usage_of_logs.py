@@ -1,0 +1,111 @@
+"""gold_usage_1s straight from request logs, in one reading and with no table of requests.
+
+The tasks that parse the logs sum them up at once (``kernels.seconds``); what they send to Spark is
+some rows of a megabyte. Lines that can't be read go to files of their own.
+
+Of mutations only what a request's own line has is counted, and ``lower_bound`` says so: the sizes
+of topics are in other lines, which takes the table of requests (``mutations``).
+
+Example: 2.5 GB of logs, 2.2 million lines, are two thousand rows of 80 MB together.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from usage_pipeline.ingest.log_parts import Part, in_tasks, parse_part
+from usage_pipeline.ingest.records import ROWS
+from usage_pipeline.kernels.charging import (
+    NEEDED_WITH_MUTATIONS,
+    charged_with_mutations,
+    micros,
+)
+from usage_pipeline.kernels.seconds import PACKED, packed, used
+from usage_pipeline.runtime.by_workers import Batches, by_workers
+from usage_pipeline.runtime.shards import by_shard
+from usage_pipeline.silver.request_writer import Seen, Span, unknown
+from usage_pipeline.tables.parquet_files import REPORTS, Report, Target, Writer, collected
+from usage_pipeline.usage.usage_writer import IN_SHARD, SHARDS_OF_A_CORE, written_shard
+
+_NEEDED: Final = frozenset({*NEEDED_WITH_MUTATIONS, "log_ts"})
+_SCHEMA: Final = pa.schema([field for field in ROWS if field.name in _NEEDED])
+_US_PER_DAY: Final = 86_400_000_000
+_EPOCH: Final = date(1970, 1, 1)
+_LINE_BYTES: Final = 1000
+"""Of a line, or some more."""
+_WITH_REPORT: Final = pa.schema(
+    {"shard": pa.int32(), "clients": pa.binary(), "records": pa.binary(), "report": pa.binary()}
+)
+
+
+def write_usage_of_logs(
+    spark: SparkSession, parts: Sequence[Part], span: Span, usage: Target, rejected: Target
+) -> list[Report]:
+    """Reads logs and writes what clients used of brokers in each second, and the unread lines.
+
+    Args:
+        spark: whose tasks do it.
+        parts: of the logs.
+        span: when requests were charged.
+        usage: gold_usage_1s.
+        rejected: quarantine.
+
+    Returns:
+        Those of the tasks that read have no usage, and those of the tasks that summed it up have
+        nothing else.
+
+    Raises:
+        NotWrittenError: a file can't be written.
+    """
+    cores = spark.sparkContext.defaultParallelism
+    size = sum(part.text_bytes for part in parts)
+    shards = max(SHARDS_OF_A_CORE * cores, size // (IN_SHARD * _LINE_BYTES))
+
+    def read(number: int, some: Sequence[Part]) -> Batches:
+        return _read(some, span, shards, rejected.writer(number))
+
+    def written(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
+        shard = key[0].as_py()
+        if shard is None:
+            return table.select(["report"])
+        return written_shard(usage, shard, used(table.drop_columns(["report"])))
+
+    tasks = in_tasks(parts, cores)
+    rows = by_workers(spark, tasks, read, f"{PACKED}, {REPORTS}")
+    return collected(by_shard(rows, shards).groupBy("shard").applyInArrow(written, REPORTS))
+
+
+def _read(parts: Iterable[Part], span: Span, shards: int, lines: Writer) -> Batches:
+    """Rows of PACKED, and one without a shard: the task's own report."""
+    days: set[date] = set()
+    seen = Seen()
+    unmeasured = 0
+
+    def rows() -> Batches:
+        nonlocal unmeasured
+        for part in parts:
+            for parsed in parse_part(part, _SCHEMA):
+                selected = span.of(parsed.rows, "quota_ts")
+                unmeasured += unknown(selected)
+                lines.write(parsed.rejected)
+                seen.add(parsed.rows, parsed.rejected)
+                days.update(_days(selected))
+                yield selected
+
+    for batch in packed(rows(), shards, charged_with_mutations):
+        none = pa.nulls(batch.num_rows, pa.binary())
+        yield pa.RecordBatch.from_arrays([*batch.columns, none], schema=_WITH_REPORT)
+    files = lines.close()
+    answered = [day.isoformat() for day in sorted(days)]
+    report = Report(files, lines.problem, unmeasured, answered, seen.times, seen.example).as_batch()
+    nothing = [pa.nulls(1, field.type) for field in _WITH_REPORT][:-1]
+    yield pa.RecordBatch.from_arrays([*nothing, report["report"]], schema=_WITH_REPORT)
+
+
+def _days(rows: pa.RecordBatch) -> set[date]:
+    days = np.unique(micros(rows, "log_ts") // _US_PER_DAY).tolist()
+    return {_EPOCH + timedelta(days=day) for day in days}
