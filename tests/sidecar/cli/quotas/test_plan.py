@@ -175,7 +175,10 @@ class TestRefusals:
         [
             ([], "give --tenants or --tenants-from"),
             (["--tenants", "5", "--tenants-from", "x"], "not both"),
-            (["--tenants", "5", "--default", "1"], "--default is for whoever is not named"),
+            (
+                ["--tenants", "5", "--default", "1"],
+                "--default is the quota of tenants that are not named",
+            ),
             (["--tenants", "5", "--internal", "a"], "share a --reserve"),
             (["--tenants", "5", "--reserve", "100"], "leaves nothing of 100 %"),
             (["--tenants", "0"], "--tenants"),

@@ -197,7 +197,7 @@ async def test_it_goes_on_until_it_is_stopped(quotas: FakeQuotas) -> None:
     [
         (["--tenants", "5"], "--tenants-from"),
         ([], "--tenants-from"),
-        (["--tenants-from", "scram", "--interval", "PT0S"], "--interval must be more"),
+        (["--tenants-from", "scram", "--interval", "PT0S"], "--interval must be longer"),
         (["--tenants-from", "scram", "--stabilization", "5 min"], "--stabilization"),
         (["--tenants-from", "scram", "--largest-change", "0"], "--largest-change"),
     ],
