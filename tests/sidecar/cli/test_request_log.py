@@ -88,7 +88,7 @@ class TestOn:
         assert "must not be on a data volume" in stdout
         assert "1,000 requests" in stdout
         assert "(PT0.1S); Ctrl-C turns it off earlier." in stdout
-        assert "Every broker has the level that it had before." == stdout.splitlines()[-1]
+        assert "Every broker has its previous level again." == stdout.splitlines()[-1]
         assert max(map(len, stdout.splitlines())) <= 80
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
