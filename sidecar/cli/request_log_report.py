@@ -16,8 +16,8 @@ LOG_DIRS: Final = ("log.dirs", "log.dir", "metadata.log.dir")
 """The properties that name a broker's data folders. The first one overrides the second one."""
 
 WHERE: Final = """\
-The broker's log4j configuration decides to which file kafka.request.logger writes;
-brokers do not report it. Kafka's own configuration writes to
+The broker's log4j configuration names the file of kafka.request.logger; brokers
+do not report it. Kafka's own configuration writes to
 kafka-request.log in the broker's folder -Dkafka.logs.dir
 (LOG_DIR, by default logs/ where Kafka is installed), begins a new file every
 hour and deletes none. Container images often log to standard output instead.
@@ -68,9 +68,7 @@ def print_enabled(turned: Mapping[int, Turned]) -> None:
     before = [str(key) for key, each in turned.items() if is_on(each.before)]
     if before:
         brokers = f"broker {before[0]}" if len(before) == 1 else f"{len(before)} brokers"
-        click.echo(
-            f'On {brokers} the log was already on, and it stays on until you run "request-log off".'
-        )
+        click.echo(f'On {brokers} the log was on before. It stays on until "request-log off".')
 
 
 def print_levels(levels: Levels, dirs: LogDirConfigs) -> None:

@@ -128,7 +128,7 @@ class TestOn:
         assert 0 == result.exit_code
         assert "The request log was turned on nowhere" in result.stdout
         assert (
-            'On broker 2 the log was already on, and it stays on until you run "request-log off".'
+            'On broker 2 the log was on before. It stays on until "request-log off".'
             in result.stdout
         )
         assert [] == configs.altered

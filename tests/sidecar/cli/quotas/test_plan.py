@@ -148,7 +148,7 @@ class TestBesideToday:
         over, outside, *others = result.stderr.splitlines()
         assert [f"Warning: {line}" for line in expected] == others
         assert over.startswith("Warning: user 'carol': its 600 % ")
-        assert outside.startswith("Warning: user 'carol': retains 600 %")
+        assert outside.startswith("Warning: user 'carol': keeps 600 %")
 
     def test_a_capacity_from_an_option_is_beside_today_too(
         self, run: Run, quotas: FakeQuotas
