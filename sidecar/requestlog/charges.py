@@ -26,7 +26,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 
 
-def charged_ms(line: Line) -> int:
+def charged_at_ms(line: Line) -> int:
     """When the broker charged bytes and request time, ms since 1970 in its local time."""
     logged_ms = (line.time.replace(tzinfo=UTC) - _EPOCH) / _MS
     return math.floor(logged_ms - line.body.send_time_ms - line.body.response_queue_time_ms)

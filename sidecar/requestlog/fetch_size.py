@@ -47,7 +47,7 @@ SNAPSHOT_ID: Final = 2 + 8 + 4 + 1
 _FETCHED: Final = msgspec.json.Decoder(Fetched)
 
 
-def fetched(line: Line) -> Fetched | None:
+def fetch_answer(line: Line) -> Fetched | None:
     """A FETCH's answer; None if it is missing, or has no records because of throttling."""
     try:
         answer = _FETCHED.decode(line.body.response)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Cutter:
+class LineSplitter:
     """Splits pieces into lines.
 
     Attributes:
@@ -26,7 +26,7 @@ class Cutter:
     _begun: bytearray = field(default_factory=bytearray, init=False)
     _skipping: bool = field(default=False, init=False)
 
-    def cut(self, piece: bytes) -> list[bytes]:
+    def split_piece(self, piece: bytes) -> list[bytes]:
         """The lines that end in this piece."""
         if self._skipping:
             end = piece.find(b"\n")

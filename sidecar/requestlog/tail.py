@@ -28,7 +28,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sidecar.requestlog.line_splitter import Cutter
+from sidecar.requestlog.line_splitter import LineSplitter
 from sidecar.requestlog.tail_read import TailCounts, TailRead, TailSettings
 
 
@@ -59,12 +59,12 @@ class Tail:
     __slots__ = (
         "_closed",
         "_counts",
-        "_cutter",
         "_files",
         "_from_start",
         "_lock",
         "_path",
         "_settings",
+        "_splitter",
     )
 
     def __init__(
@@ -73,7 +73,7 @@ class Tail:
         self._path = path
         self._settings = settings or TailSettings()
         self._from_start = from_start
-        self._cutter = Cutter(self._settings.longest_line)
+        self._splitter = LineSplitter(self._settings.longest_line)
         self._files: deque[_File] = deque()
         self._counts = TailCounts()
         self._lock = threading.Lock()
@@ -88,8 +88,8 @@ class Tail:
         skipped_bytes = self._counts.dropped_bytes
         return replace(
             self._counts,
-            dropped_lines=self._cutter.dropped_lines,
-            dropped_bytes=skipped_bytes + self._cutter.dropped_bytes,
+            dropped_lines=self._splitter.dropped_lines,
+            dropped_bytes=skipped_bytes + self._splitter.dropped_bytes,
         )
 
     @property
@@ -156,7 +156,7 @@ class Tail:
         if newest is None and not self._from_start:
             opened.position = opened.size()
             if opened.position and os.pread(opened.descriptor, 1, opened.position - 1) != b"\n":
-                self._cutter.skip()
+                self._splitter.skip()
         elif newest is not None:
             self._counts.rotations += 1
         self._files.append(opened)
@@ -170,7 +170,7 @@ class Tail:
             oldest = self._files.popleft()
             self._counts.dropped_files += 1
             self._counts.dropped_bytes += max(0, oldest.size() - oldest.position)
-            self._cutter.restart()
+            self._splitter.restart()
             oldest.close()
         behind = self._behind()
         if behind > self._settings.most_behind:
@@ -178,7 +178,7 @@ class Tail:
             skipped = behind - self._settings.most_behind // 2
             self._files[0].position += skipped
             self._counts.dropped_bytes += skipped
-            self._cutter.skip()
+            self._splitter.skip()
 
     def _read_piece(self) -> list[bytes]:
         self._catch_up()
@@ -189,15 +189,15 @@ class Tail:
         if piece:
             file.position += len(piece)
             self._counts.bytes += len(piece)
-            return self._cutter.cut(piece)
+            return self._splitter.split_piece(piece)
         if file.size() < file.position:
             self._counts.truncations += 1
-            self._cutter.restart()
+            self._splitter.restart()
             file.position = 0
         elif len(self._files) > 1:
             # The writer has opened the next file, so it writes no more to this one.
             self._files.popleft().close()
-            return self._cutter.rest()
+            return self._splitter.rest()
         return []
 
     def _behind(self) -> int:
