@@ -81,14 +81,14 @@ def _tokens(admin: KafkaAdmin, clock: Callable[[], float]) -> ClientCredentials:
         client_id=admin.oauth_client_id,
         client_secret=admin.oauth_client_secret or SecretStr(""),
         scope=admin.oauth_scope,
-        # The endpoint is often outside the cluster, so the system's certificates are trusted too.
-        ssl_context=_trust(admin, with_system=True),
+        # The endpoint is often outside the cluster, so the system's certificates count besides.
+        ssl_context=_trust(admin, besides_system=True),
         clock=clock,
     )
 
 
 def _broker_context(admin: KafkaAdmin) -> ssl.SSLContext:
-    context = _trust(admin, with_system=False)
+    context = _trust(admin, besides_system=False)
     context.check_hostname = admin.ssl_verify_hostname
     key_pem = admin.ssl_key_pem.get_secret_value() if admin.ssl_key_pem else None
     password = admin.ssl_key_password.get_secret_value() if admin.ssl_key_password else ""
@@ -108,11 +108,11 @@ def _broker_context(admin: KafkaAdmin) -> ssl.SSLContext:
     return context
 
 
-def _trust(admin: KafkaAdmin, *, with_system: bool) -> ssl.SSLContext:
+def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
     if admin.ssl_ca_file is None and admin.ssl_ca_pem is None:
         return ssl.create_default_context()
     context = (
-        ssl.create_default_context() if with_system else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        ssl.create_default_context() if besides_system else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     )
     try:
         context.load_verify_locations(cafile=admin.ssl_ca_file, cadata=admin.ssl_ca_pem)
