@@ -16,7 +16,7 @@ _STEP_S = 0.5
 
 
 class SteadyClock:
-    """Seconds since the epoch that no clock change moves; they also pass while it is suspended."""
+    """Seconds since the epoch that also pass during a suspend; clock changes do not move them."""
 
     __slots__ = ("_anchor", "_boot", "_epoch", "_offset")
 

@@ -133,7 +133,11 @@ class GuardedConnection(AIOKafkaConnection):
     def close(
         self, reason: CloseReason | None = None, exc: BaseException | None = None
     ) -> asyncio.Future[None]:
-        """Closes the socket without waiting for unsent bytes or for the peer's TLS."""
+        """Closes at once, without waiting for unsent bytes or for the peer's TLS.
+
+        Returns:
+            A future that is done when the socket is closed.
+        """
         if self._writer is not None:
             self._writer.transport.abort()
         closed: asyncio.Future[None] = super().close(reason=reason, exc=exc)

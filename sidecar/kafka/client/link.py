@@ -96,7 +96,11 @@ class Link:
         self._backoff.succeeded()
 
     def close(self) -> asyncio.Future[None] | None:
-        """Closes the link for good; the future is done when its socket, if there is one, is."""
+        """Closes the link for good.
+
+        Returns:
+            A future that is done when the socket is closed; None if there is no socket.
+        """
         self._closed = True
         return self._disconnect()
 
@@ -126,4 +130,4 @@ class Link:
     def _check_open(self) -> None:
         if self._closed:
             self._disconnect()
-            raise KafkaConnectionError("the broker has left, or the sidecar stops")
+            raise KafkaConnectionError("the broker has left, or the sidecar is stopping")
