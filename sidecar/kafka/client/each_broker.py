@@ -61,18 +61,18 @@ async def query_each(
     *,
     nodes: Nodes = "brokers",
 ) -> dict[int, T | Failure] | Failure:
-    """Each broker's answer.
+    """Sends a query to each broker, and returns their results.
 
     Args:
         admin: how to reach the brokers.
-        broker_ids: whom to ask; None asks every active broker.
-        query_of: the query of a broker, by its id.
-        read: makes the result of a broker's answer, or a failure.
-        timeout_s: for all of it, seconds.
-        nodes: with "controllers" the admin's addresses are controllers', and these are read.
+        broker_ids: the brokers to ask; None asks every active broker.
+        query_of: makes the query for a broker id.
+        read: turns a broker's answer into a result or a failure.
+        timeout_s: the time for all requests, seconds.
+        nodes: "controllers" asks the controllers; the addresses in ``admin`` are then theirs.
 
     Returns:
-        By broker id, in ascending order; a failure when the brokers can't be listed.
+        Broker id -> result, in ascending order; a failure if the brokers can't be listed.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
