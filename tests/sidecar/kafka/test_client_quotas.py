@@ -17,12 +17,9 @@ from sidecar.kafka.quota_messages import (
     ALTER_CLIENT_QUOTAS_KEY,
     DESCRIBE_CLIENT_QUOTAS_KEY,
     Alteration,
-    AlterClientQuotas,
-    DescribeClientQuotas,
 )
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.kafka.kio_codec import kio_request, our_request
 from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
 from tests.support.fake_broker import FakeCluster, encode
 from tests.support.virtual_time import VIRTUAL_TIME
@@ -76,40 +73,6 @@ def altered(*outcomes: tuple[Parts, ErrorCode]) -> FakeCluster:
     )
     body = encode(kio.AlterClientQuotasResponse(throttle_time=timedelta(0), entries=entries))
     return FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
-
-
-def test_the_request_is_kafkas_bytes() -> None:
-    """Entities have a name or are the default one; quotas are set and removed."""
-    kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.request)
-    both = (
-        kio.EntityData(entity_type="user", entity_name="ann"),
-        kio.EntityData(entity_type="client-id", entity_name=None),
-    )
-    set_rate = kio.OpData(key="producer_byte_rate", value=f64(1.5e6), remove=False)
-    removed = kio.OpData(key="request_percentage", value=f64(0.0), remove=True)
-    etl = kio.EntityData(entity_type="client-id", entity_name="etl")
-    expected = kio_request(
-        ALTER_CLIENT_QUOTAS_KEY,
-        1,
-        entries=(
-            kio.EntryData(entity=both, ops=(set_rate,)),
-            kio.EntryData(entity=(etl,), ops=(removed,)),
-        ),
-        validate_only=False,
-    )
-    request = AlterClientQuotas(
-        [
-            ({"user": "ann", "client-id": None}, {"producer_byte_rate": 1.5e6}),
-            ({"client-id": "etl"}, {"request_percentage": None}),
-        ]
-    )
-    assert expected == our_request(request, 1)
-
-
-def test_the_question_is_kafkas_bytes() -> None:
-    """It has no component and is not strict: every entity matches."""
-    expected = kio_request(DESCRIBE_CLIENT_QUOTAS_KEY, 1, components=(), strict=False)
-    assert expected == our_request(DescribeClientQuotas(), 1)
 
 
 async def test_all_quotas_are_read() -> None:

@@ -16,7 +16,7 @@ from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.largest_topics import LARGEST, LogDirTopics, TopicSize, largest_topics
 from sidecar.kafka.log_dir_messages import _PartitionSizes
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.kafka.servers import admin, bootstrap, failed, succeeded
+from tests.sidecar.kafka.servers import admin, bootstrap, succeeded
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
 from tests.support.virtual_time import VIRTUAL_TIME
 
@@ -128,25 +128,6 @@ async def test_an_offline_log_dir_is_left_out() -> None:
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
     assert ["/b"] == list(succeeded(found))
-
-
-async def test_a_refusal() -> None:
-    """It says which ACL is missing."""
-    cluster, _ = lying(error=ErrorCode.cluster_authorization_failed)
-    async with cluster:
-        found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
-    message = failed(found, FailureKind.AUTHORIZATION)
-    assert message.startswith("broker 0: DescribeLogDirs returned error 31")
-    assert "it needs Describe on the Kafka cluster resource" in message
-
-
-async def test_a_broker_that_is_not_there() -> None:
-    """It is a failure, and nobody else is asked for it."""
-    cluster, asked = lying(("/a", DATA, OK))
-    async with cluster:
-        found = await largest_topics(admin(bootstrap(cluster)), 7, PATIENCE_S)
-    assert Failure(FailureKind.CONNECT, "broker 7 is not a known active broker") == found
-    assert [] == asked
 
 
 def cut(answer: bytes) -> bytes:

@@ -15,13 +15,10 @@ from kio.static.primitive import i8, i32
 from sidecar.kafka.user_messages import (
     DESCRIBE_ACLS_KEY,
     DESCRIBE_USER_SCRAM_CREDENTIALS_KEY,
-    DescribeAcls,
-    DescribeUserScramCredentials,
 )
 from sidecar.kafka.users import acl_users, scram_users
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.kafka.kio_codec import kio_request, our_request
 from tests.sidecar.kafka.servers import admin, bootstrap, failed
 from tests.support.fake_broker import FakeCluster, encode
 
@@ -71,30 +68,6 @@ def acls(*rules: tuple[str, int], code: ErrorCode = ErrorCode.none) -> FakeClust
         )
     )
     return FakeCluster().add(1).answer(DESCRIBE_ACLS_KEY, 3, lambda *_: body)
-
-
-def test_the_questions_are_kafkas_bytes() -> None:
-    """They ask for all users or one, and all ACLs: no filter leaves any out."""
-    expected = kio_request(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, users=None)
-    assert expected == our_request(DescribeUserScramCredentials(), 0)
-    kio = load_payload_module(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, EntityType.request)
-    ann = (kio.UserName(name="ann"),)
-    expected = kio_request(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, users=ann)
-    assert expected == our_request(DescribeUserScramCredentials("ann"), 0)
-    every = i8(1)
-    for version in (2, 3):
-        expected = kio_request(
-            DESCRIBE_ACLS_KEY,
-            version,
-            resource_type_filter=every,
-            resource_name_filter=None,
-            pattern_type_filter=every,
-            principal_filter=None,
-            host_filter=None,
-            operation=every,
-            permission_type=every,
-        )
-        assert expected == our_request(DescribeAcls(), version)
 
 
 async def test_scram_users_are_those_with_a_credential() -> None:
