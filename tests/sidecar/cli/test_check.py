@@ -36,7 +36,6 @@ def check(cluster: FakeCluster, *args: str, **settings: str | None) -> Result:
         "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(40 * MB),
         "SIDECAR_STORAGE_CHECK_INTERVAL": "PT1S",
-        "COLUMNS": "80",
     }
     return CliRunner().invoke(group, ["check", *args], env=environment | settings)
 

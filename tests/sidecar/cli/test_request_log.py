@@ -43,7 +43,7 @@ def cluster(configs: FakeConfigs) -> Iterator[FakeCluster]:
 
 def request_log(cluster: FakeCluster, *args: str) -> Result:
     words = ["request-log", *args, "--bootstrap-server", bootstrap(cluster)]
-    return CliRunner().invoke(group, words, env={"COLUMNS": "80"})
+    return CliRunner().invoke(group, words)
 
 
 def levels(configs: FakeConfigs) -> list[str]:

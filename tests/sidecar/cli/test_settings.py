@@ -1,7 +1,6 @@
 """``throttle-sidecar settings``."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,6 @@ GOOD = {
     "SIDECAR_KAFKA_ADMIN_SASL_USERNAME": "ann",
     "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD": "hunter2",
 }
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has no setting of the machine that runs the tests, and a terminal of 80 columns."""
-    for variable in [name for name in os.environ if name.startswith("SIDECAR_")]:
-        monkeypatch.delenv(variable)
-    monkeypatch.setenv("COLUMNS", "80")
 
 
 def settings(*args: str, env: dict[str, str]) -> Result:

@@ -91,7 +91,7 @@ def controller() -> Iterator[FakeController]:
 
 def run(controller: FakeController, *args: str, stdin: str | None = None) -> Result:
     words = ["topics", *args, "--bootstrap-server", bootstrap(controller.cluster)]
-    return CliRunner().invoke(group, words, env={"COLUMNS": "80"}, input=stdin)
+    return CliRunner().invoke(group, words, input=stdin)
 
 
 class TestNames:
