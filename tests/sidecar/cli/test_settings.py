@@ -60,14 +60,6 @@ def test_json_has_every_setting_in_full() -> None:
     assert notice.startswith("SIDECAR_KAFKA_ADMIN_RETRIES ")
 
 
-@pytest.mark.parametrize("args", [(), ("--json",)])
-def test_secrets_are_masked(args: tuple[str, ...]) -> None:
-    """A password is there, and not readable."""
-    result = settings(*args, env=GOOD)
-    assert "hunter2" not in result.output
-    assert "********" in result.output
-
-
 def test_notices_are_reported_beside_the_table() -> None:
     """They are on standard error, so that a table in a pipe is only the table."""
     result = settings(env=GOOD | {"SIDECAR_KAFKA_ADMIN_RETRIES": "5"})

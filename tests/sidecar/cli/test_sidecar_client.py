@@ -223,11 +223,6 @@ class TestAsking:
             assert answer.problem.startswith(expected)
             assert "/docs" not in answer.problem
 
-    def test_a_name_without_an_address_is_reported(self) -> None:
-        """The message has the resolver's own words."""
-        (answer,) = request_all([parse_address("no-such-host.invalid:1")], [SHOW])
-        assert answer.problem
-
 
 class TestTheToken:
     def test_it_is_sent_as_a_bearer_token(self, canned: Canned) -> None:

@@ -3,7 +3,6 @@
 That it works is shown on real clusters, in tests/integration/test_quotas.py.
 """
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,39 +19,35 @@ from sidecar.kafka.quota_messages import (
 )
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
-from tests.support.fake_broker import FakeCluster, encode
+from tests.support.fake_broker import FakeCluster
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = VIRTUAL_TIME
+
+Parts = dict[str, str | None]
+
+
+def entity_of(kio: Any, parts: Parts) -> tuple[Any, ...]:
+    return tuple(kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts.items())
 
 
 def reported(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> FakeCluster:
     """A broker that answers with entities and their quotas."""
     kio = load_payload_module(DESCRIBE_CLIENT_QUOTAS_KEY, 1, EntityType.response)
-    body = encode(
-        kio.DescribeClientQuotasResponse(
-            throttle_time=timedelta(0),
-            error_code=code,
-            error_message="no" if code is not ErrorCode.none else None,
-            entries=tuple(
-                kio.EntryData(
-                    entity=tuple(
-                        kio.EntityData(entity_type=kind, entity_name=name)
-                        for kind, name in parts.items()
-                    ),
-                    values=tuple(
-                        kio.ValueData(key=key, value=f64(value)) for key, value in values.items()
-                    ),
-                )
-                for parts, values in entries
-            ),
+    described = tuple(
+        kio.EntryData(
+            entity=entity_of(kio, parts),
+            values=tuple(kio.ValueData(key=key, value=f64(value)) for key, value in values.items()),
         )
+        for parts, values in entries
     )
+    message = "no" if code is not ErrorCode.none else None
+    fields = {"error_code": code, "error_message": message, "entries": described}
+    body = kio_answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, **fields)
     return FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
 
-
-Parts = dict[str, str | None]
 
 ANN: Parts = {"user": "ann", "client-id": None}
 BOB: Parts = {"user": "bob"}
@@ -65,13 +60,11 @@ def altered(*outcomes: tuple[Parts, ErrorCode]) -> FakeCluster:
         kio.EntryData(
             error_code=code,
             error_message="odd" if code is not ErrorCode.none else None,
-            entity=tuple(
-                kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts.items()
-            ),
+            entity=entity_of(kio, parts),
         )
         for parts, code in outcomes
     )
-    body = encode(kio.AlterClientQuotasResponse(throttle_time=timedelta(0), entries=entries))
+    body = kio_answer(ALTER_CLIENT_QUOTAS_KEY, 1, entries=entries)
     return FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
 
 

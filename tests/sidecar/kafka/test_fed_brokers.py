@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from kio.static.primitive import i32
 from sidecar.kafka.fed_brokers import _Response, fed_brokers
 from sidecar.kafka.producer_messages import METADATA_KEY
 from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import admin, bootstrap, failed
 from tests.support.examples import DEAR
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir, FakeRequest, encode
@@ -48,18 +48,11 @@ def leading(
         names = [each.name for each in request.decoded.topics]
         assert not request.decoded.allow_auto_topic_creation
         asked.append(names)
-        return encode(
-            METADATA.MetadataResponse(
-                throttle_time=timedelta(0),
-                brokers=(),
-                cluster_id="any",
-                controller_id=i32(0),
-                topics=tuple(
-                    _topic(name, topics[name], (errors or {}).get(name, ErrorCode.none))
-                    for name in names
-                ),
-            )
+        described = tuple(
+            _topic(name, topics[name], (errors or {}).get(name, ErrorCode.none)) for name in names
         )
+        fields = {"brokers": (), "cluster_id": "any", "controller_id": i32(0), "topics": described}
+        return kio_answer(METADATA_KEY, 12, **fields)
 
     cluster = FakeCluster().add(4, volumes=1).answer(METADATA_KEY, 12, answer)
     cluster.brokers[1].has(FakeLogDir("/a", topics=tuple(topics)))

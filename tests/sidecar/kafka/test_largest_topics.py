@@ -1,7 +1,6 @@
 """What lies in a broker's log dirs: all topics are asked for, the largest come first."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from io import BytesIO
 from typing import Any
 
@@ -16,8 +15,9 @@ from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.largest_topics import LARGEST, LogDirTopics, TopicSize, largest_topics
 from sidecar.kafka.log_dir_messages import _PartitionSizes
 from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import admin, bootstrap, succeeded
-from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
+from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
 from tests.support.virtual_time import VIRTUAL_TIME
 
 PATIENCE_S = 60.0
@@ -63,13 +63,9 @@ def lying(
     def answer(broker: FakeBroker, request: FakeRequest) -> bytes:
         asked.append((broker.broker_id, request.body))
         kio = load_payload_module(DESCRIBE_LOG_DIRS_KEY, request.api_version, EntityType.response)
-        return encode(
-            kio.DescribeLogDirsResponse(
-                throttle_time=timedelta(0),
-                error_code=error,
-                results=tuple(_log_dir(kio, *each) for each in log_dirs),
-            )
-        )
+        results = tuple(_log_dir(kio, *each) for each in log_dirs)
+        fields = {"error_code": error, "results": results}
+        return kio_answer(DESCRIBE_LOG_DIRS_KEY, request.api_version, **fields)
 
     cluster = FakeCluster().add(3)
     cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = answer

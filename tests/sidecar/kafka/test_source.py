@@ -339,7 +339,6 @@ async def test_a_broker_that_moved_is_dialled_where_it_is(clock: Clock) -> None:
 
 
 async def test_a_broker_that_left_is_no_longer_connected(clock: Clock) -> None:
-    """A broker that the list no longer names has its connection closed."""
     async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
         await seen(source)
         left = cluster.brokers.pop(1)

@@ -4,7 +4,6 @@ That it works is shown on real clusters, in tests/integration/test_quotas.py.
 """
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 
 import pytest
 from kio.index import load_payload_module
@@ -19,32 +18,31 @@ from sidecar.kafka.user_messages import (
 from sidecar.kafka.users import acl_users, scram_users
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import admin, bootstrap, failed
-from tests.support.fake_broker import FakeCluster, encode
+from tests.support.fake_broker import FakeCluster
+
+
+def answering(key: int, version: int, **fields: object) -> FakeCluster:
+    """A broker that answers a kind of request with these fields."""
+    body = kio_answer(key, version, error_message=None, **fields)
+    return FakeCluster().add(1).answer(key, version, lambda *_: body)
 
 
 def scram(*users: tuple[str, ErrorCode, int], code: ErrorCode = ErrorCode.none) -> FakeCluster:
     """A cluster that has these users, each with an error code and how many credentials."""
     kio = load_payload_module(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, EntityType.response)
-    body = encode(
-        kio.DescribeUserScramCredentialsResponse(
-            throttle_time=timedelta(0),
-            error_code=code,
-            error_message=None,
-            results=tuple(
-                kio.DescribeUserScramCredentialsResult(
-                    user=user,
-                    error_code=error,
-                    error_message="gone" if error is not ErrorCode.none else None,
-                    credential_infos=(kio.CredentialInfo(mechanism=i8(1), iterations=i32(4096)),)
-                    * credentials,
-                )
-                for user, error, credentials in users
-            ),
+    credential = kio.CredentialInfo(mechanism=i8(1), iterations=i32(4096))
+    results = tuple(
+        kio.DescribeUserScramCredentialsResult(
+            user=user,
+            error_code=error,
+            error_message="gone" if error is not ErrorCode.none else None,
+            credential_infos=(credential,) * credentials,
         )
+        for user, error, credentials in users
     )
-    cluster = FakeCluster().add(1)
-    return cluster.answer(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, lambda *_: body)
+    return answering(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, error_code=code, results=results)
 
 
 def acls(*rules: tuple[str, int], code: ErrorCode = ErrorCode.none) -> FakeCluster:
@@ -62,12 +60,7 @@ def acls(*rules: tuple[str, int], code: ErrorCode = ErrorCode.none) -> FakeClust
         )
         for name in ("orders", "invoices")
     )
-    body = encode(
-        kio.DescribeAclsResponse(
-            throttle_time=timedelta(0), error_code=code, error_message=None, resources=resources
-        )
-    )
-    return FakeCluster().add(1).answer(DESCRIBE_ACLS_KEY, 3, lambda *_: body)
+    return answering(DESCRIBE_ACLS_KEY, 3, error_code=code, resources=resources)
 
 
 async def test_scram_users_are_those_with_a_credential() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from sidecar.kafka.topic_changes import delete_topics
 from sidecar.kafka.topic_messages import DELETE_TOPICS_KEY, DeleteTopics
 from sidecar.kafka.topic_results import Outcome
 from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
-from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
+from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = VIRTUAL_TIME
@@ -35,7 +35,7 @@ def deletes(code_of: Callable[[FakeBroker], ErrorCode] = lambda _: ErrorCode.non
             )
             for topic in request.decoded.topics
         )
-        return encode(kio.DeleteTopicsResponse(throttle_time=timedelta(0), responses=results))
+        return kio_answer(DELETE_TOPICS_KEY, 6, responses=results)
 
     return FakeCluster().add(2).answer(DELETE_TOPICS_KEY, 6, answer)
 

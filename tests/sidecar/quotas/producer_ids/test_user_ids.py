@@ -70,7 +70,6 @@ def test_debt_can_be_bounded() -> None:
 
 
 def test_longest_wait_itself_is_charged_no_more() -> None:
-    """A user who has exactly 72 s to wait has the longest wait of 72 s."""
     user = limited(50, charged=551)
     user.charge(0, 72.0)
     assert 72_000 == user.throttle_ms(0)
