@@ -16,13 +16,10 @@ from sidecar.kafka.fed_brokers import _Response, fed_brokers
 from sidecar.kafka.producer_messages import METADATA_KEY
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.kio_codec import kio_answer
-from tests.sidecar.kafka.servers import admin, bootstrap, failed
+from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap, failed
 from tests.support.examples import DEAR
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir, FakeRequest, encode
 from tests.support.virtual_time import VIRTUAL_TIME
-
-PATIENCE_S = 60.0
-"""The first answers of kio take their time on a busy machine."""
 
 METADATA: Any = load_payload_module(METADATA_KEY, 12, EntityType.response)
 

@@ -16,12 +16,9 @@ from sidecar.kafka.largest_topics import LARGEST, LogDirTopics, TopicSize, large
 from sidecar.kafka.log_dir_messages import _PartitionSizes
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.kio_codec import kio_answer
-from tests.sidecar.kafka.servers import admin, bootstrap, succeeded
+from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap, succeeded
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
 from tests.support.virtual_time import VIRTUAL_TIME
-
-PATIENCE_S = 60.0
-"""The first answers of kio take their time on a busy machine."""
 
 Sizes = dict[str, dict[int, int]]
 """Topic -> partition -> bytes."""
