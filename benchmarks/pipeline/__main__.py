@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.machine import describe, quiet_cores
+from benchmarks.harness.machine import describe, quiet_cores
 from benchmarks.pipeline import peers, reading, replaying, whole
 from benchmarks.pipeline.figures import Figure, as_table
 from usage_pipeline.runtime.session import session

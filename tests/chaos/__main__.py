@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from benchmarks.machine import Stolen
+from benchmarks.harness.machine import Stolen
 from sidecar.errors import ClusterError
 from tests.chaos.claims import judge
 from tests.chaos.course import Course

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from benchmarks.machine import Stolen
+from benchmarks.harness.machine import Stolen
 from sidecar.errors import ClusterError
 from tests.chaos.schedule import clock
 from tests.stop_line.cleaner import Cleaning, cleanings
