@@ -142,17 +142,16 @@ simulate: $(INSTALLED)
 	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
 	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS))
 
-# SEED=2 has other faults, MINUTES=2 fewer, CALLBACK_ALONE=yes the jar without its authorizer; on a
-# machine that does nothing else. Its table and all logs are in .cache/chaos.
+# SEED=2 has other faults, MINUTES=2 fewer, ARMS=callback the jar without its authorizer; SCENARIO=stop-line
+# fills a volume to the stop line, 30 minutes with each of ARMS="authorizer callback". On a machine that does
+# nothing else. Its table and all logs are in .cache/chaos.
 chaos: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(CALLBACK_ALONE),--callback-alone)
+	$(BIN)/python -m tests.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ARMS),--arms $(ARMS)) \
+	    $(if $(CALLBACK_ALONE),--arms callback)
 
-# MINUTES=30 of each arm, ARMS="authorizer callback", SEED=1; on such a machine too. Its table and all
-# logs are in .cache/stop-line.
-stop-line: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m tests.stop_line $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(ARMS),--arms $(ARMS))
+stop-line:
+	$(MAKE) --no-print-directory chaos SCENARIO=stop-line
 
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -1,6 +1,5 @@
 """What each broker's quota callback reports of itself, over JMX."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from tests.chaos.samples import CallbackSight
@@ -15,14 +14,16 @@ _ATTRIBUTES: Final = (
     "Emergency",
     "LongestPauseMs",
 )
+REFUSALS: Final = ("RefusedNewConnections", "RefusedBelowStopLine", "RefusedAfterRelease")
+"""What it counts, if the broker has the authorizer."""
 
 
 class CallbackWatch(BeanWatch):
     """Reads the callbacks from entry to exit of its async context."""
 
-    def __init__(self, more: Sequence[str] = ()) -> None:
-        """Nothing is read yet; ``more`` are names of attributes besides those of a sight."""
-        super().__init__(_BEAN, [*_ATTRIBUTES, *more])
+    def __init__(self) -> None:
+        """Nothing is read yet."""
+        super().__init__(_BEAN, [*_ATTRIBUTES, *REFUSALS])
 
     def seen(self, broker_id: int) -> CallbackSight | None:
         """What a callback reported last; None: nothing of late."""
@@ -36,4 +37,5 @@ class CallbackWatch(BeanWatch):
             age_s=document["DocumentAgeMs"] / 1000,
             emergency=document["Emergency"],
             longest_pause_s=document["LongestPauseMs"] / 1000,
+            refused={name: int(document[name]) for name in REFUSALS},
         )

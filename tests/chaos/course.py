@@ -54,31 +54,49 @@ class Producer:
     failed_records: int
 
 
-@dataclass(slots=True)
-class Course:
-    """A whole run, or as much of it as there was.
+@dataclass(slots=True, kw_only=True)
+class Watched:
+    """A whole run of a scenario, or as much of it as there was.
 
     Attributes:
-        plan: what was to happen.
+        seed: decides what happens, with the duration.
+        duration_s: how long it was to be, seconds.
         limit_bytes: available bytes at which a volume violates.
-        bound: of this cluster.
+        refuses: whether brokers have the authorizer too, and not the quota callback alone.
         samples: one a second.
-        producers: of both kinds.
+        producers: of all kinds.
         events: what happened, (seconds, words).
         tracebacks: one for each in a log: whose, and its last line.
         ended: tasks and processes that ended and that no fault had ended, (seconds, words).
-        refuses: whether brokers have the authorizer too, and not the quota callback alone.
     """
 
-    plan: Plan
+    seed: int
+    duration_s: float
     limit_bytes: int
-    bound: Bound
+    refuses: bool = True
     samples: list[Sample] = field(default_factory=list)
     producers: list[Producer] = field(default_factory=list)
     events: list[tuple[float, str]] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
     ended: list[tuple[float, str]] = field(default_factory=list)
-    refuses: bool = True
+
+    @property
+    def ran_s(self) -> float:
+        """How long it was."""
+        return self.samples[-1].at_s if self.samples else 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Course(Watched):
+    """A run of the scenario with faults.
+
+    Attributes:
+        plan: what was to happen.
+        bound: of this cluster.
+    """
+
+    plan: Plan
+    bound: Bound
 
     @property
     def seen_within_s(self) -> float:

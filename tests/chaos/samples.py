@@ -5,7 +5,7 @@ answer, and the callback says SIDECAR and 1.0: it goes on with the last factor t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class CallbackSight:
         age_s: of the sidecar's last answer; -1.0 before the first.
         emergency: whether pauses may be longer than pause.max.
         longest_pause_s: since the broker's start.
+        refused: attribute of the callback -> produce requests refused since the broker's start.
     """
 
     source: str
@@ -47,6 +48,7 @@ class CallbackSight:
     age_s: float
     emergency: bool
     longest_pause_s: float
+    refused: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def throttles(self) -> bool:
