@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from benchmarks.harness.machine import process_cpu_s
 from benchmarks.harness.tables import number
 from benchmarks.harness.throttles import (
     DEFAULT,
@@ -209,13 +210,8 @@ async def polls(throttle: Throttle, measured_s: float) -> Cost:
 
 def _cpu(cluster: Cluster) -> tuple[float, float]:
     """CPU seconds so far, of the brokers and of the sidecars."""
-    brokers = sum(_cpu_s(broker.pid) for broker in cluster.brokers.values())
-    return brokers, sum(map(_cpu_s, _sidecars(cluster)))
-
-
-def _cpu_s(pid: int) -> float:
-    # Linux's clock of another process: clock_getcpuclockid(3), to the nanosecond.
-    return time.clock_gettime((~pid << 3) | 2)
+    brokers = sum(process_cpu_s(broker.pid) for broker in cluster.brokers.values())
+    return brokers, sum(map(process_cpu_s, _sidecars(cluster)))
 
 
 def _sidecars(cluster: Cluster) -> Iterator[int]:

@@ -40,6 +40,24 @@ def describe() -> list[str]:
     ]
 
 
+def process_cpu_s(pid: int) -> float:
+    """The CPU time that a process has used so far, seconds."""
+    # Linux's clock of another process: clock_getcpuclockid(3), to the nanosecond.
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def threads_cpu_s(pid: int, names: tuple[str, ...]) -> float:
+    """The CPU time so far of a process's threads whose names begin so, seconds.
+
+    A name has 15 characters; the time is the first figure of schedstat, proc(5).
+    """
+    return sum(
+        int((thread / "schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+        for thread in Path(f"/proc/{pid}/task").iterdir()
+        if (thread / "comm").read_text(encoding="ascii").startswith(names)
+    )
+
+
 class Stolen:
     """The CPU time that a virtual machine wanted and did not get since this was made.
 

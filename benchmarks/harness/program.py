@@ -103,10 +103,11 @@ def main(benchmark: Benchmark, words: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(words)
     if unknown := set(asked.parts) - {*benchmark.parts, _REPORT}:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    asked.parts = asked.parts or benchmark.parts
+    measures = asked.parts != [_REPORT]
+    asked.parts = [part for part in asked.parts if part != _REPORT] or benchmark.parts
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # It tells of every login.
     results = Results(asked.results)
-    tasks = list(benchmark.tasks(asked)) if asked.parts != [_REPORT] else []
+    tasks = list(benchmark.tasks(asked)) if measures else []
     settings = {name: getattr(asked, name) for name in benchmark.compared}
     if tasks:
         patterns = (pattern for each in tasks for pattern in each.replaces)
