@@ -1,4 +1,4 @@
-"""One client's run: its data, its program, and what is in its topic."""
+"""One client's run: its data, its program, and the records in its topic."""
 
 import asyncio
 import json

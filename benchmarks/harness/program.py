@@ -105,7 +105,7 @@ def main(benchmark: Benchmark, words: Sequence[str] | None = None) -> int:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     measures = asked.parts != [_REPORT]
     asked.parts = [part for part in asked.parts if part != _REPORT] or benchmark.parts
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # It tells of every login.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # It logs every login.
     results = Results(asked.results)
     tasks = list(benchmark.tasks(asked)) if measures else []
     settings = {name: getattr(asked, name) for name in benchmark.compared}

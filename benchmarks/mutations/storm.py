@@ -182,7 +182,7 @@ async def admitted(
 
     Args:
         url: the sidecar's.
-        user: for whom.
+        user: the user who wants the topics.
         client_id: likewise.
         names: of the topics.
         partitions: of each.
@@ -266,6 +266,6 @@ async def _run(order: Order) -> list[Request]:
 
 
 if __name__ == "__main__":
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # It tells of every login.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # It logs every login.
     done = asyncio.run(_run(Order.read(json.load(sys.stdin))))
     json.dump([asdict(each) for each in done], sys.stdout)

@@ -99,7 +99,7 @@ def test_order_is_that_of_each_partition() -> None:
     assert 1 == disordered(course)
 
 
-def test_who_does_not_come_back_is_not_seen() -> None:
+def test_a_return_that_was_not_seen() -> None:
     """The figure is None, with how long was watched."""
     course = _course()
     course.landed = [each for each in course.landed if each[0] < RELEASED]
@@ -221,7 +221,7 @@ def test_a_client_that_does_well_reaches_each_goal() -> None:
 
 
 @pytest.mark.parametrize("arm", ["callback", "authorizer"])
-def test_who_waits_may_land_a_request_in_each_pause(arm: str) -> None:
+def test_a_waiting_client_may_land_a_request_in_each_pause(arm: str) -> None:
     """1 MB in 4 s are 250 kB/s, and 14 more by a request in 74 s; small ones have the budget."""
     large = replace(WAITED, request=1_000_000, mean=263_000)
     assert (True, "waits, 263 of 264 kB/s") == (
@@ -234,7 +234,7 @@ def test_who_waits_may_land_a_request_in_each_pause(arm: str) -> None:
     assert False is _goal("lands", replace(small, mean=20_200), arm).met
 
 
-def test_who_dials_anew_may_land_the_budget_in_each_minute() -> None:
+def test_a_client_that_dials_anew_may_land_the_budget_in_each_minute() -> None:
     """The reason says when one request is too large, and what connections that wait may land."""
     assert Verdict(True, "18 of 20 kB/s in a minute") == _goal("lands", DIALED)
     once = _goal("lands", replace(DIALED, minute=33_000))
@@ -252,14 +252,14 @@ def test_connections_that_nobody_refused_are_no_matter() -> None:
 
 
 def test_less_than_a_minute_is_not_judged_as_one() -> None:
-    """Who dialed late can't be told from one that waited; who landed more than that has not."""
+    """A client that dialed late may have waited until then, unless it landed more than that."""
     found = replace(DIALED, mean=240_000, minute=None)
     late = "dialed 7 times, less than a minute before the release, 240 of 264 kB/s"
     assert Verdict(None, late) == _goal("lands", found)
     assert False is _goal("lands", replace(found, mean=300_000)).met
 
 
-def test_pauses_alone_stop_nobody_who_dials_anew() -> None:
+def test_pauses_alone_do_not_stop_new_connections() -> None:
     """That is why they do not reach the goal; it is no fault of the client's."""
     found = replace(DIALED, mean=900_000, minute=1_000_000)
     assert Verdict(False, "dialed 7 times, which no pause stops, 900 of 264 kB/s") == _goal(
@@ -268,7 +268,7 @@ def test_pauses_alone_stop_nobody_who_dials_anew() -> None:
     assert True is _goal("lands", replace(found, mean=200_000), "callback").met
 
 
-def test_a_return_is_not_to_be_had_of_who_sleeps_longer() -> None:
+def test_a_client_that_sleeps_longer_cannot_be_back() -> None:
     """A client whose own wait is longer than 10 s can't; another one did not."""
     late, never = replace(WAITED, back_s=10.1), replace(WAITED, back_s=None)
     sleeper = replace(CLIENT, longest_wait_s=30.0, wait="`x`")
@@ -281,7 +281,7 @@ def test_a_return_is_not_to_be_had_of_who_sleeps_longer() -> None:
 
 
 def test_a_flood_is_none_below_a_fifth_more() -> None:
-    """Of who had no rate before nothing can be told."""
+    """A client without a rate before can't be judged."""
     assert Verdict(False, "1.3 x") == _goal("no second", replace(WAITED, peak=2_600_000))
     assert Verdict(True) == _goal("no second", replace(WAITED, peak=2_600_000, request=200_000))
     assert None is _goal("no second", replace(WAITED, before=0.0)).met

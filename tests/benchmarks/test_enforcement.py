@@ -90,8 +90,8 @@ def test_a_flood_is_the_most_in_one_second() -> None:
     assert pytest.approx(1.0, abs=0.02) == figure(figures(of), FLOOD)
 
 
-def test_producers_who_are_not_back_have_been_watched() -> None:
-    """There is no flood of who never came; one that was not waited for at all shows nothing."""
+def test_producers_that_are_not_back_were_watched() -> None:
+    """Producers that never returned have no flood; a return that was not waited for is unknown."""
     of = made()
     of.acknowledged = counted((20.4, 18.0 * MB), (69.0, 0.18 * MB))
     found = figures(of)
@@ -102,7 +102,7 @@ def test_producers_who_are_not_back_have_been_watched() -> None:
     assert None is figures(of)[BACK].value
 
 
-def test_producers_who_write_on_are_not_throttled() -> None:
+def test_producers_that_write_on_are_not_throttled() -> None:
     """Stored bytes count, whatever acknowledgements say."""
     of = made()
     of.stored = counted((FREED, 36.0 * MB))
@@ -154,7 +154,7 @@ def compared(
 
 
 def test_what_is_reached_is_said_of_each_figure() -> None:
-    """It is a fifth of the plugin's, or a fixed bound; "> 90 s" stands for who never came."""
+    """It is a fifth of the plugin's, or a fixed bound; "> 90 s" stands for a return not seen."""
     assert {
         STOPPED: ("1.50 s", "0.20 s", "≤ 0.30 s", "yes"),
         PAST: ("18.0 MB", "2.00 MB", "≤ 3.60 MB", "yes"),

@@ -1,4 +1,4 @@
-"""Whom a throttle leaves alone: the shares, the rows of the page, and the picture."""
+"""The throughput of a tenant that is not throttled: its shares, its rows, and the picture."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The harness: what is measured, what is kept, and what the page and its tables say."""
+"""The harness: which tasks run, which results stay, and the page with its tables."""
 
 import argparse
 import asyncio

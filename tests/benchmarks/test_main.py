@@ -1,4 +1,4 @@
-"""``python -m benchmarks`` measures what is asked for, and never hides what went wrong."""
+"""``python -m benchmarks`` measures the benchmarks that are named, and reports failures."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The storm in virtual time: its pace, what it asks for again, and whom it asks before."""
+"""The storm in virtual time: its pace, its repetitions, and the endpoint that it asks first."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ class FakeKafka:
 
     Attributes:
         codes: of a topic's name, the error code.
-        twists: number of a request, from 0 -> what is said instead.
+        twists: number of a request, from 0 -> the answer instead.
         asked: when, and for which topics, with their partitions and replicas.
     """
 
@@ -195,7 +195,7 @@ async def test_it_is_not_waited_for_calm_for_ever() -> None:
 
 
 def testas_before_is_of_the_quiet_time() -> None:
-    """What was still slow earlier and what is slow later does not count."""
+    """Slow operations before the quiet time and after it do not count."""
     operations = [
         *[Operation(1.0, 1.0, 90.0)] * 3,
         *(Operation(at, at, at + 0.2) for at in (9.0, 9.5)),

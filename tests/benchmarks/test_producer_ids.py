@@ -53,8 +53,8 @@ def test_every_figure_of_a_run() -> None:
     assert pytest.approx([0.4, 0.5, 0.45, 0.45 * 86_400, 1000, 4100, *neighbour]) == found
 
 
-def test_who_was_not_throttled_has_no_time_of_it() -> None:
-    """A user whom no answer throttled has no throttle time either."""
+def test_a_user_that_was_not_throttled_has_no_time_of_it() -> None:
+    """A user without a throttled answer has no throttle time either."""
     free = made("none")
     free.throttle_ms = {}
     first, *_ = found = list(figures(free).values())
@@ -119,7 +119,7 @@ class TestPage:
         assert 0 == run(BENCHMARK, tmp_path, "1")
         assert "without a throttle" not in page(tmp_path)
 
-    def test_a_client_that_got_none_is_said_so(
+    def test_clients_without_ids_are_reported(
         self, runs: dict[str, Run | Exception], tmp_path: Path
     ) -> None:
         """Nothing is divided by it."""
@@ -235,7 +235,7 @@ def test_the_quota_file_is_one_that_the_sidecar_reads(tmp_path: Path) -> None:
     assert expected == dict(IdQuotaFile(file).load())
 
 
-def test_only_who_is_throttled_by_the_factor_is_left_to_the_callback() -> None:
+def test_only_users_throttled_by_the_factor_are_left_to_the_callback() -> None:
     """The list has the form of the callback's excluded.principals."""
     assert "User:none;User:percentage" == excluded(ARMS)
     assert "" == excluded([Arm("both", "both", has_factor=True)])

@@ -1,4 +1,4 @@
-"""The table of figures says what was measured, and marks what is not as it is to be."""
+"""The table shows each figure, and marks the targets that were missed."""
 
 from benchmarks.rows import Row, as_table, median_row, percentile
 

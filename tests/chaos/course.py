@@ -1,11 +1,11 @@
-"""What one run came to, as data, and what is worked out of it: crossings, blindness, returns.
+"""One run as data, and what follows from it: crossings, blindness, returns.
 
 Nothing here measures, and nothing has a clock: times are seconds from the beginning of the run.
 
 Example: the volume of broker 0 is at its limit at 30 s, 9 MB past it at 41 s, and free at 50 s. Its
 callback throttled by what it saw itself, since no sidecar was there, and one released it:
-``Crossing(0, 30.0, 50.0, 9e6, 41.0, 9e6, ..., throttled=(Word("LOCAL", 31.0),),
-released=Word("SIDECAR", 50.2))``.
+``Crossing(0, 30.0, 50.0, 9e6, 41.0, 9e6, ..., throttled=(SourceUse("LOCAL", 31.0),),
+released=SourceUse("SIDECAR", 50.2))``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ BACK_SHARE: Final = 0.9
 BACK_WINDOW_S: Final = 2.0
 _STEP_S: Final = 0.25
 _SPARE_S: Final = 1.0
-"""What a sample may be late."""
+"""How late a sample may be."""
 _BEAN_S: Final = 0.5
-"""What a callback's word in a sample may be old."""
+"""How old a callback's report in a sample may be."""
 _WAITS_S: Final = 12.0
 """A callback's request waits for at most 10 s, and its answer is not older."""
 _SIGHTS: Final = frozenset({"SIDECAR", "LOCAL"})
-"""A callback goes by what somebody sees."""
+"""Sources that see the volumes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,12 @@ class Course(Watched):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """What a callback went by, from a moment on.
+class SourceUse:
+    """The source that a callback used, from a moment on.
 
     Attributes:
         source: SIDECAR, LOCAL, FORECAST, FALLBACK or DISABLED.
-        at_s: when it was first seen to.
+        at_s: when it was first seen to use it.
     """
 
     source: str
@@ -138,8 +138,8 @@ class Crossing:
             where it had.
         moves: how often leaders have moved until then: of each broker that a fault took, there and
             back.
-        throttled: by what its callback throttled, each source once, in order.
-        released: by what it was released; None: not before the next crossing, or not seen.
+        throttled: the sources by which its callback throttled, each once, in order.
+        released: the source by which it was released; None: not seen before the next crossing.
     """
 
     broker_id: int
@@ -150,8 +150,8 @@ class Crossing:
     clients_bytes: int
     behind_s: float
     moves: int
-    throttled: tuple[Word, ...]
-    released: Word | None
+    throttled: tuple[SourceUse, ...]
+    released: SourceUse | None
 
     @property
     def violates_s(self) -> float:
@@ -256,22 +256,22 @@ def _behind_s(samples: Sequence[Sample], broker_id: int) -> float:
     return end_s
 
 
-def _throttled(samples: Iterable[Sample], broker_id: int) -> Iterator[Word]:
+def _throttled(samples: Iterable[Sample], broker_id: int) -> Iterator[SourceUse]:
     seen: set[str] = set()
     for sample in samples:
         sight = sample.callbacks.get(broker_id)
         if sight is not None and sight.throttles and sight.source not in seen:
             seen.add(sight.source)
-            yield Word(sight.source, sample.at_s)
+            yield SourceUse(sight.source, sample.at_s)
 
 
-def _released(course: Course, later: Iterable[Sample], broker_id: int) -> Word | None:
+def _released(course: Course, later: Iterable[Sample], broker_id: int) -> SourceUse | None:
     for sample in later:
         if sample.least.get(broker_id, course.limit_bytes + 1) <= course.limit_bytes:
             return None
         sight = sample.callbacks.get(broker_id)
         if sight is not None and not sight.throttles:
-            return Word(sight.source, sample.at_s)
+            return SourceUse(sight.source, sample.at_s)
     return None
 
 
@@ -315,7 +315,7 @@ def _violations(course: Course) -> Iterator[tuple[Sample, dict[int, float]]]:
 def blind_in(
     sample: Sample, violates_s: Mapping[int, float], seen_within_s: float
 ) -> dict[str, str]:
-    """Who does not see in a second, and why.
+    """The sidecars and callbacks that do not see in a second, and why.
 
     Args:
         sample: the second.

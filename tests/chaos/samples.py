@@ -1,7 +1,7 @@
-"""What is seen of the cluster in one second: volumes, sidecars, callbacks, clients.
+"""The state of the cluster in one second: volumes, sidecars, callbacks.
 
 Example: of broker 0 at 1:23 the volume has 131 MB left, the sidecar is None since it did not
-answer, and the callback says SIDECAR and 1.0: it goes on with the last factor that it got.
+answer, and the callback reports SIDECAR and 1.0: it still uses the last factor that it got.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class SidecarSight:
 
 @dataclass(frozen=True, slots=True)
 class CallbackSight:
-    """What a broker's callback says in JMX.
+    """What a broker's callback reports over JMX.
 
     Attributes:
         source: SIDECAR, LOCAL, FALLBACK or DISABLED.
@@ -65,7 +65,7 @@ class Sample:
         available: broker id -> bytes available on its volume.
         least: the same, the fewest since the last sample.
         sidecars: broker id -> what the sidecar beside it answered; None: nothing in time.
-        callbacks: broker id -> what its callback said; None: nothing in time.
+        callbacks: broker id -> what its callback reported; None: nothing in time.
         steady_s: process -> for how long it has run undisturbed; one that is away has none.
     """
 

@@ -1,4 +1,4 @@
-"""The scenario at the stop line: what is worked out of its runs, what is claimed, and its table.
+"""The scenario at the stop line: its runs as data, the claims about them, and the table.
 
 A volume that reaches the stop line gets, until nothing is admitted any more, what all producers
 write at their whole rate in the time of the broker's own eyes: a quarter of a second until its next
@@ -31,7 +31,7 @@ BROKER: Final = "broker 0"
 
 _AFTER_S: Final = (10.0, 40.0)
 _KEPT_SHARE: Final = 0.95
-"""Of what is not to be available records have so much: the rest are indexes and whole segments."""
+"""Records have this share of the used space: the rest are indexes and whole segments."""
 _WHY: Final = ("new connections, beyond the leak budget", "at the stop line", "after a release")
 
 
@@ -139,7 +139,7 @@ class StopCourse(Watched):
 
     @property
     def sights(self) -> list[tuple[float, CallbackSight]]:
-        """What the callback said, and when."""
+        """What the callback reported, and when."""
         found = [(each.at_s, each.callbacks.get(0)) for each in self.samples]
         return [(at_s, sight) for at_s, sight in found if sight is not None]
 

@@ -1,4 +1,4 @@
-"""The table at the end of a run: what the claims came to, and what was blind when.
+"""The tables at the end of a run: crossings, producers, blindness, and the claims.
 
 Example: the row ``| 1 | 4 | 78.7 MB | 3:12 | 60.1 MB | 12.4 MB | 51.3 MB |`` is of broker 1. Its
 volume was at its limit 4 times, and at 3:12 78.7 MB past it, where the rules allow 60.1 MB. Clients
@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from tests.chaos.claims import Claim, judge
-from tests.chaos.course import Course, Return, Watched, Word, blindness, crossings, returns
+from tests.chaos.course import Course, Return, SourceUse, Watched, blindness, crossings, returns
 from tests.chaos.schedule import clock
 
 _BEFORE_S: Final = 60.0
@@ -34,7 +34,7 @@ def report(course: Course) -> str:
 
 
 def command(course: Course) -> str:
-    """What repeats the run."""
+    """The command that repeats the run."""
     minutes = course.duration_s / 60
     alone = "" if course.refuses else " ARMS=callback"
     return f"make chaos SEED={course.seed} MINUTES={minutes:g}{alone}"
@@ -86,8 +86,8 @@ def _crossings(course: Course) -> str:
             mb(each.past_bytes),
             mb(each.allowed(course.bound)),
             mb(each.clients_bytes),
-            ", ".join(_word(word, each.begin_s) for word in each.throttled),
-            "" if each.released is None else _word(each.released, each.end_s),
+            ", ".join(_source_use(use, each.begin_s) for use in each.throttled),
+            "" if each.released is None else _source_use(each.released, each.end_s),
         ]
         for each in crossings(course)
     ]
@@ -95,8 +95,8 @@ def _crossings(course: Course) -> str:
     return table([*head, "throttled by", "released by"], rows)
 
 
-def _word(word: Word, since_s: float) -> str:
-    return f"{word.source} after {word.at_s - since_s:.1f} s"
+def _source_use(use: SourceUse, since_s: float) -> str:
+    return f"{use.source} after {use.at_s - since_s:.1f} s"
 
 
 def _producers(course: Course) -> str:

@@ -8,7 +8,7 @@ import pytest
 from kafka_lab.series import Series
 from tests.chaos.course import (
     Producer,
-    Word,
+    SourceUse,
     blind_in,
     blindness,
     crossings,
@@ -134,8 +134,8 @@ def test_a_crossing_has_what_throttled_and_what_released() -> None:
         ]
     )
     (crossing,) = crossings(run)
-    assert (Word("LOCAL", 2.0), Word("SIDECAR", 4.0)) == crossing.throttled
-    assert Word("SIDECAR", 6.0) == crossing.released
+    assert (SourceUse("LOCAL", 2.0), SourceUse("SIDECAR", 4.0)) == crossing.throttled
+    assert SourceUse("SIDECAR", 6.0) == crossing.released
     again = course([*run.samples[:5], sample(6.0, (1, -9, -9))])
     assert [None, None] == [each.released for each in crossings(again)]
 

@@ -1,4 +1,4 @@
-"""Stops and claims at the stop line are worked out of a run's samples; the table has both arms."""
+"""Stops and claims at the stop line follow from a run's samples; the table has both arms."""
 
 from dataclasses import replace
 
@@ -108,7 +108,7 @@ def test_refusals_are_those_of_the_last_sample() -> None:
 
 
 def test_two_arms_side_by_side() -> None:
-    """The one kept the volume, the other did not."""
+    """With the authorizer the volume was kept, without it it was full."""
     names = ("RefusedNewConnections", "RefusedBelowStopLine", "RefusedAfterRelease")
     refused = dict(zip(names, (1200, 34, 5), strict=True))
     kept, full = run(), run(refuses=False)

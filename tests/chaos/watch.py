@@ -1,7 +1,7 @@
 """Looks at the real cluster once a second, and at its volumes five times as often.
 
 Sidecars are asked over HTTP and callbacks by JMX; volumes by their own file systems, so that no
-part is measured by itself. What does not answer within most of a second is seen as silent.
+part is measured by itself. A process that does not answer within 0.7 s counts as silent.
 
 Example: ``Watch(...).run()`` ends when a volume is full and nothing that follows is worth a look.
 """
