@@ -350,7 +350,7 @@ def _callback(callback: CallbackSight | None, *, unseen: bool) -> str:
         return f"goes by {callback.source}"
     if unseen and not callback.throttles:
         return "does not throttle"
-    return "has heard nothing for 12 s" if callback.age_s > _WAITS_S else ""
+    return "had no answer for 12 s" if callback.age_s > _WAITS_S else ""
 
 
 def unseen_by_the_settled(course: Course) -> list[tuple[float, str]]:

@@ -176,7 +176,7 @@ def test_why_each_does_not_see() -> None:
         "sidecar 2": "goes by fallback",
         "callback 0": "goes by FALLBACK",
         "callback 1": "JMX does not answer",
-        "callback 2": "has heard nothing for 12 s",
+        "callback 2": "had no answer for 12 s",
     } == blind_in(second, {}, 3.0)
     unready = sample(9.0, sidecars=[replace(SEES, is_ready=False), SEES, SEES])
     assert {"sidecar 0": "not ready"} == blind_in(unready, {}, 3.0)
