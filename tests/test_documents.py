@@ -1,4 +1,4 @@
-"""README.md and docs/ say what the code does: routes, settings, metrics, commands, output."""
+"""The pages say what the code does: routes, settings, metrics, commands, output."""
 
 import json
 import re
@@ -23,9 +23,10 @@ from usage_pipeline.tables.schemas import SILVER_VOLUME
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+RESULTS = ROOT / "benchmarks" / "results"
 PAGES = {
     path.relative_to(ROOT).as_posix(): path
-    for path in [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+    for path in [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *RESULTS.glob("*.md")]
 }
 METHODS = ("GET", "PUT", "POST", "DELETE")
 
