@@ -27,7 +27,7 @@ from sidecar.api.documents import (
 )
 from sidecar.api.views import override_document
 from sidecar.control.board import Board
-from sidecar.settings.durations import parse_duration
+from sidecar.quantities import parse_duration
 from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import Override
 

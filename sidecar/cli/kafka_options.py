@@ -66,7 +66,7 @@ def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
         UsageError: Kafka's options and the daemon's are mixed.
         SettingsError: with every problem found.
     """
-    from sidecar.settings.command_config import (  # noqa: PLC0415 - see TYPE_CHECKING above
+    from sidecar.settings import (  # noqa: PLC0415 - see TYPE_CHECKING above
         read_command_config,
         read_daemon_admin,
     )

@@ -9,20 +9,22 @@ Example: ``addresses("a:9092,[::1]:9093")`` is two addresses, the second one's h
 import ipaddress
 import math
 import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import SecretStr
 
+from sidecar.quantities import LARGEST_SIZE, parse_duration, parse_size
 from sidecar.quotas.producer_ids.id_quotas import LARGEST_RATE, SMALLEST_RATE
-from sidecar.settings.durations import parse_duration
 from sidecar.settings.values import HostPort
+
+# ruff: noqa: TRY004 - pydantic collects ValueError alone
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<name>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})")
-_LARGEST = 2**63 - 1
-"""Java's largest long, which is what a broker reports of an endless file system, in bytes."""
+_PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s(.*?)\s-----END \1-----", re.DOTALL)
 
 
 def shown(raw: object) -> str:
@@ -34,21 +36,23 @@ def shown(raw: object) -> str:
 def text(raw: object) -> str:
     """Any text but an empty one."""
     if not isinstance(raw, str):
-        raise ValueError(f"{shown(raw)} must be text in quotes")  # noqa: TRY004 - pydantic collects ValueError alone
+        raise ValueError(f"{shown(raw)} must be text in quotes")
     if not raw:
         raise ValueError("is empty: set a value, or leave it out for the default")
     return raw
 
 
-def text_or_empty(raw: object) -> str:
-    """Any text, and the empty one besides, where that has a meaning."""
-    return "" if raw == "" else text(raw)
+def https_or_empty(raw: object) -> str:
+    """``https``, or the empty text, which turns off what it stands for."""
+    if raw != "" and text(raw).lower() != "https":
+        raise ValueError(f"{shown(raw)} is neither https nor empty")
+    return str(raw).lower()
 
 
 def secret(raw: object) -> SecretStr:
     """Text that is never shown."""
     if not isinstance(raw, str):
-        raise ValueError("must be text in quotes")  # noqa: TRY004 - pydantic collects ValueError alone
+        raise ValueError("must be text in quotes")
     return SecretStr(text(raw))
 
 
@@ -60,33 +64,58 @@ def path(raw: object) -> Path:
     return Path(name)
 
 
+def certificates(raw: object) -> str:
+    """PEM text with a certificate, its lines restored; a problem quotes nothing."""
+    return _pem(text(raw), "CERTIFICATE", "-----BEGIN CERTIFICATE-----")
+
+
+def private_key(raw: object) -> SecretStr:
+    """PEM text with a private key, its lines restored; a problem quotes nothing."""
+    key = secret(raw).get_secret_value()
+    return SecretStr(_pem(key, "PRIVATE KEY", "-----BEGIN PRIVATE KEY-----"))
+
+
+def _pem(written: str, label: str, opening: str) -> str:
+    """Every block anew, 64 characters a line.
+
+    The Java client takes lines that are broken anywhere, or only by blanks, since a properties file
+    has one line for a value; OpenSSL doesn't. A block with headers (an old encrypted key) stays as
+    it is: its line ends matter.
+    """
+    blocks = [(match[1], match[2]) for match in _PEM_BLOCK.finditer(written)]
+    if not any(name.endswith(label) for name, _ in blocks):
+        raise ValueError(f"must be PEM text that begins with {opening}, not a path")
+    lines = [
+        (name, body if ":" in body else "\n".join(textwrap.wrap("".join(body.split()), 64)))
+        for name, body in blocks
+    ]
+    return "".join(
+        f"-----BEGIN {name}-----\n{body}\n-----END {name}-----\n" for name, body in lines
+    )
+
+
 def duration(raw: object) -> float:
-    """An ISO 8601 duration, in seconds, >= 0.0."""
-    if not isinstance(raw, str):
-        raise ValueError(f"{shown(raw)} must be an ISO 8601 duration in quotes, such as 'PT1M'")  # noqa: TRY004 - pydantic collects ValueError alone
+    """A duration, in seconds, >= 0.0."""
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        raise ValueError(f"{shown(raw)} has no unit: write a duration in quotes, such as '60s'")
     return parse_duration(text(raw))
 
 
 def positive_duration(raw: object) -> float:
-    """An ISO 8601 duration, in seconds, > 0.0."""
+    """A duration, in seconds, > 0.0."""
     seconds = duration(raw)
     if seconds == 0.0:
         raise ValueError(f"{shown(raw)} must be longer than nothing")
     return seconds
 
 
-def positive_bytes(raw: object) -> int:
-    """A whole number of bytes, 1 to Java's largest long."""
-    if isinstance(raw, str) and _INTEGER.fullmatch(text(raw)):
-        number = int(raw)
-    elif isinstance(raw, int) and not isinstance(raw, bool):
-        number = raw
-    else:
-        raise ValueError(
-            f"{shown(raw)} is not a whole number of bytes such as 10000000000, for 10 GB"
-        )
-    if not 0 < number <= _LARGEST:
-        raise ValueError(f"{shown(raw)} must be > 0 and at most {_LARGEST} bytes")
+def positive_size(raw: object) -> int:
+    """A size in bytes, 1 to Java's largest long; a whole number, or text such as 10Gi."""
+    number = parse_size(text(raw)) if isinstance(raw, str) else raw
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ValueError(f"{shown(raw)} is not a whole number of bytes, or a size such as '10Gi'")
+    if not 0 < number <= LARGEST_SIZE:
+        raise ValueError(f"{shown(raw)} must be > 0 and at most {LARGEST_SIZE} bytes")
     return number
 
 
@@ -103,7 +132,7 @@ def broker_id(raw: object) -> int:
 def _whole(raw: object, lowest: int, limits: str) -> int:
     number = int(raw) if isinstance(raw, str) and _INTEGER.fullmatch(text(raw)) else raw
     if not isinstance(number, int) or isinstance(number, bool):
-        raise ValueError(f"{shown(raw)} is not a whole number")  # noqa: TRY004 - see duration
+        raise ValueError(f"{shown(raw)} is not a whole number")
     if not lowest <= number < 2**31:
         raise ValueError(f"{shown(raw)} must be {limits} and at most {2**31 - 1}")
     return number
@@ -111,12 +140,7 @@ def _whole(raw: object, lowest: int, limits: str) -> int:
 
 def ids_rate(raw: object) -> float:
     """A number of producer ids in a window."""
-    if isinstance(raw, str) and _DECIMAL.fullmatch(text(raw)):
-        number: object = float(raw)
-    else:
-        number = raw
-    if not isinstance(number, int | float) or isinstance(number, bool):
-        raise ValueError(f"{shown(raw)} is not a number such as 50")  # noqa: TRY004 - see duration
+    number = _decimal(raw, "50")
     if not SMALLEST_RATE <= number <= LARGEST_RATE:
         raise ValueError(f"{shown(raw)} must be {SMALLEST_RATE:g} to {LARGEST_RATE:g}")
     return float(number)
@@ -124,29 +148,27 @@ def ids_rate(raw: object) -> float:
 
 def open_ratio(raw: object) -> float:
     """A ratio > 0.0 and < 1.0."""
-    number = _decimal(raw)
+    number = _decimal(raw, "0.05")
     if not 0.0 < number < 1.0:
         raise ValueError(f"{shown(raw)} must be > 0.0 and < 1.0")
-    return number
+    return float(number)
 
 
 def factor(raw: object) -> float:
     """A throttle factor, 0.0 to 1.0."""
-    number = _decimal(raw)
+    number = _decimal(raw, "0.05")
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"{shown(raw)} must be between 0.0 and 1.0")
-    return abs(number)  # -0.0 is 0.0
+    return abs(float(number))  # -0.0 is 0.0
 
 
-def _decimal(raw: object) -> float:
-    if isinstance(raw, str) and _DECIMAL.fullmatch(text(raw)):
-        return float(raw)
-    if isinstance(raw, float) and math.isfinite(raw):
-        return raw
-    if isinstance(raw, int) and not isinstance(raw, bool):
-        # TOML's whole numbers have no end; beyond any range, they need not become a float.
-        return float(max(-2, min(raw, 2)))
-    raise ValueError(f"{shown(raw)} is not a number such as 0.05")
+def _decimal(raw: object, example: str) -> float:
+    # TOML's whole numbers have no end: they become a float only once they are in range.
+    number = float(raw) if isinstance(raw, str) and _DECIMAL.fullmatch(text(raw)) else raw
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    if not is_number or (isinstance(number, float) and not math.isfinite(number)):
+        raise ValueError(f"{shown(raw)} is not a number such as {example}")
+    return number
 
 
 def addresses(raw: object) -> tuple[HostPort, ...]:

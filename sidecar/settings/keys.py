@@ -1,6 +1,6 @@
 """The names of settings in the environment, in properties and in TOML.
 
-A field's name decides all of them, so none is written twice: the environment has it in capitals
+A setting's name decides all of them, so none is written twice: the environment has it in capitals
 after ``SIDECAR_``, properties with dots after the plugin's prefix, TOML in tables. TOML may be
 grouped otherwise than documented, as long as the words are the same in the same order:
 ``kafka_admin.sasl_mechanism`` and ``kafka.admin.sasl.mechanism`` are one key.
@@ -10,32 +10,27 @@ Example: ``storage_check_interval`` is ``SIDECAR_STORAGE_CHECK_INTERVAL``,
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
 
-from sidecar.settings.fields import About, RawSettings
+from pydantic import BaseModel
+
+from sidecar.settings.forms import Default, Form, fields_of, marks
+from sidecar.settings.model import KafkaAdmin, Settings
 from sidecar.settings.values import Place
+from sidecar.throttle.limits import Limit
 
-ENVIRONMENT_PREFIX = "SIDECAR_"
-PROPERTY_PREFIX = "client.quota.callback.static."
-ADMIN_PREFIX = "kafka.admin."
-FIELDS = tuple(RawSettings.model_fields)
-"""The names of all settings, in the documented order."""
+ENVIRONMENT_PREFIX: Final = "SIDECAR_"
+PROPERTY_PREFIX: Final = "client.quota.callback.static."
+ADMIN_PREFIX: Final = "kafka.admin."
 
-_TABLES = (
-    "storage_per_volume_limit",
-    "storage_per_volume_soft_limit",
-    "storage_per_volume_stop",
-    "storage",
-    "kafka_admin",
-    "throttle_factor",
-    "throttle_emergency",
-    "http",
-    "metrics",
-    "history",
-    "producer_id_quota",
-    "controller_mutations",
-    "controller_quota",
-    "log",
+_PROPERTIES = re.compile(
+    "storage_check_interval|(?:kafka_admin|throttle_factor|storage_per_volume_limit)_.*"
+)
+_TABLES = re.compile(
+    "(storage_per_volume_(?:limit|soft_limit|stop)|storage|kafka_admin|throttle_(?:factor|emergency)"
+    "|http|metrics|history|producer_id_quota|controller_(?:mutations|quota)|log)_(.*)"
 )
 # What Kubernetes injects for a Service whose name starts with "sidecar-".
 _SERVICE_VARIABLE = re.compile(
@@ -43,11 +38,48 @@ _SERVICE_VARIABLE = re.compile(
 )
 
 
-def about(field: str) -> About:
-    """What is known of a setting besides its type."""
-    return next(
-        item for item in RawSettings.model_fields[field].metadata if isinstance(item, About)
-    )
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is known of a setting besides its name.
+
+    Attributes:
+        path: where its value is in the input of ``Settings``.
+        form: how it is written.
+        value: the default as a person would write it; "" for none.
+        words: what is said of the default instead; "" for nothing else.
+        meaning: what it does.
+    """
+
+    path: tuple[str, ...]
+    form: Form
+    value: str
+    words: str
+    meaning: str
+
+    @property
+    def default(self) -> str:
+        """The default for a person."""
+        return self.words or self.value or "none"
+
+
+def _about(model: type[BaseModel], *path: str) -> Iterator[tuple[str, About]]:
+    for name, info in model.model_fields.items():
+        if info.annotation == KafkaAdmin | None:
+            yield from _about(KafkaAdmin, name)
+            continue
+        found = {type(mark): mark for mark in marks(info)}
+        form, words = found.get(Form), found.get(Default)
+        if not isinstance(form, Form):
+            continue
+        value = "" if info.default in (None, ()) else form.write(info.default)
+        said = words.words if isinstance(words, Default) else ""
+        where = (*path, info.alias or name)
+        meaning = " ".join((info.description or "").split())
+        yield "_".join(where), About(where, form, value, said, meaning)
+
+
+FIELDS: Final = dict(_about(Settings))
+"""All settings by their names, in the documented order."""
 
 
 def dotted(field: str) -> str:
@@ -61,15 +93,14 @@ def environment_key(field: str) -> str:
 
 
 def property_key(field: str) -> str:
-    """The setting's property; "" when it has none."""
-    return PROPERTY_PREFIX + dotted(field) if about(field).in_properties else ""
+    """The setting's property; "" when it has none, since the plugin has no such setting."""
+    return PROPERTY_PREFIX + dotted(field) if _PROPERTIES.fullmatch(field) else ""
 
 
 def toml_key(field: str) -> str:
     """The setting's documented key in the TOML file."""
-    for table in _TABLES:
-        if field.startswith(f"{table}_"):
-            return f"{table.replace('storage_', 'storage.')}.{field.removeprefix(f'{table}_')}"
+    if match := _TABLES.fullmatch(field):
+        return f"{match[1].replace('storage_', 'storage.')}.{match[2]}"
     return field
 
 
@@ -87,6 +118,12 @@ def name_in(place: Place, field: str) -> str:
     key = {"properties": property_key, "toml": toml_key}.get(place, environment_key)(field)
     variable = environment_key(field)
     return f"{key} ({variable})" if key not in {"", variable} else variable
+
+
+def stop_line_key(kind: type[Limit]) -> str | None:
+    """The environment variable of a stop line of this type; None if the type has none."""
+    fields = fields_of(Settings, "stop line").items()
+    return next((environment_key(name) for name, each in fields if each is kind), None)
 
 
 def nearest(key: str, known: Iterable[str]) -> str:

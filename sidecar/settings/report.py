@@ -1,74 +1,111 @@
-"""Every setting as a row for a person, with secrets masked.
+"""What loading returns: the settings, and each of them as a row for a person, secrets masked.
 
 Example: ``kafka.admin.sasl.password`` in the environment has the value ``********`` and the origin
 "environment".
 """
 
-from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Final
 
+from sidecar.quantities import format_duration
 from sidecar.settings import keys
-from sidecar.settings.durations import format_duration
-from sidecar.settings.fields import RawSettings
-from sidecar.settings.loaded import SettingRow
-from sidecar.settings.problem_list import Problems, one_line
-from sidecar.settings.raw_values import Entry
-from sidecar.settings.values import Settings
+from sidecar.settings.model import Settings
+from sidecar.settings.problems import Problems, one_line
 
-MASK = "********"
+MASK: Final = "********"
 """What is shown of a secret: the same for every one, so not even its length."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting as a person reads it.
+
+    Attributes:
+        name: the setting's one name: the property's, without the plugin's prefix.
+        environment: the environment variable.
+        property: the property in a Java properties file; "" when there is none.
+        toml: the dotted key in the TOML file.
+        value: the value in force, a secret as stars, "" when not set or not understood.
+        origin: "environment", "properties FILE:LINE", "toml FILE" or "default".
+        default: the value when nothing is set, or words for it.
+        unit: what the value is counted in, or its form.
+        meaning: what it does.
+        problems: one line each: that it is missing, or what is wrong with it.
+    """
+
+    name: str
+    environment: str
+    property: str
+    toml: str
+    value: str
+    origin: str
+    default: str
+    unit: str
+    meaning: str
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings and what is to be logged of them.
+
+    Attributes:
+        settings: the values in force.
+        rows: every setting there is, in the documented order.
+        notices: one line each: keys that were accepted and have no effect here.
+    """
+
+    settings: Settings
+    rows: tuple[SettingRow, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The settings as they were set, whether or not the daemon starts with them.
+
+    Attributes:
+        settings: the values in force; None when there are problems.
+        rows: every setting there is, in the documented order, with its problems.
+        problems: all of them, one line each, no secret in any; keys that nobody knows come first.
+        notices: as in ``Loaded``.
+    """
+
+    settings: Settings | None
+    rows: tuple[SettingRow, ...]
+    problems: tuple[str, ...]
+    notices: tuple[str, ...]
 
 
 def describe() -> tuple[SettingRow, ...]:
     """Every setting with its default as its value, without loading anything."""
-    return rows({}, None, understood=frozenset(), problems=Problems({}))
+    return rows(None, Problems({}))
 
 
-def rows(
-    entries: Mapping[str, Entry],
-    settings: Settings | None,
-    *,
-    understood: Set[str],
-    problems: Problems,
-) -> tuple[SettingRow, ...]:
+def rows(settings: Settings | None, problems: Problems) -> tuple[SettingRow, ...]:
     """Every setting in the documented order.
 
     Args:
-        entries: the entries in force, by field name.
-        settings: what they came to, for the defaults that follow from other settings; None when
-            they can't be used.
-        understood: the fields whose values are right by themselves. No other is shown: what is no
-            address may be a secret that was put in the wrong place.
-        problems: what was found.
+        settings: for the defaults that follow from other settings; None when they can't be used.
+        problems: what was found. No value that is wrong by itself is shown: what is no address may
+            be a secret that was put in the wrong place.
     """
-    derived = {}
+    derived: dict[str, str] = {}
     if settings is not None:
-        derived = {
-            "storage_check_interval_minimum": format_duration(settings.check_interval_minimum_s),
-            "metrics_listen": str(settings.http_listen),
-        }
-    return tuple(
-        _row(
-            field,
-            entries.get(field),
-            derived.get(field, ""),
-            is_shown=field in understood,
-            problems=problems.of(field),
-        )
-        for field in keys.FIELDS
-    )
+        minimum = format_duration(settings.check_interval_minimum_s)
+        derived["storage_check_interval_minimum"] = minimum
+        derived["metrics_listen"] = str(settings.http_listen)
+    return tuple(_row(field, derived.get(field), problems) for field in keys.FIELDS)
 
 
-def _row(
-    field: str, entry: Entry | None, derived: str, *, is_shown: bool, problems: tuple[str, ...]
-) -> SettingRow:
-    info = RawSettings.model_fields[field]
-    about = keys.about(field)
-    if entry is not None and not is_shown:
+def _row(field: str, derived: str | None, problems: Problems) -> SettingRow:
+    about, entry = keys.FIELDS[field], problems.entries.get(field)
+    if entry is None:
+        value = about.value if derived is None else derived
+    elif field in problems.wrong:
         value = ""
-    elif entry is not None:
-        value = MASK if about.is_secret else _shown(entry.value)
     else:
-        value = derived if info.default is None else about.default
+        value = MASK if about.form.is_secret else _shown(entry.value)
     return SettingRow(
         name=keys.dotted(field),
         environment=keys.environment_key(field),
@@ -77,9 +114,9 @@ def _row(
         value=value,
         origin=one_line(entry.origin) if entry else "default",
         default=about.default,
-        unit=about.unit,
-        meaning=" ".join((info.description or "").split()),
-        problems=problems,
+        unit=about.form.unit,
+        meaning=about.meaning,
+        problems=problems.of(field),
     )
 
 

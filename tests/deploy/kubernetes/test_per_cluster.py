@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from sidecar.settings.loader import load
-from sidecar.settings.values import HostPort, Settings
+from sidecar.settings import load
+from sidecar.settings import HostPort, Settings
 from tests.deploy.kubernetes.rendered import (
     EXAMPLES,
     OURS,

@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 
 from sidecar.errors import SettingsError
-from sidecar.settings import HostPort, KafkaAdmin
-from sidecar.settings.command_config import LoadedAdmin, read_command_config, read_daemon_admin
+from sidecar.settings import (
+    HostPort,
+    KafkaAdmin,
+    LoadedAdmin,
+    read_command_config,
+    read_daemon_admin,
+)
 from tests.sidecar.settings.support import ADMIN, STATIC
 
 SCRAM = (
@@ -54,7 +59,7 @@ class TestCommandConfig:
         )
         assert admin.sasl_password is not None
         assert "p" == admin.sasl_password.get_secret_value()
-        assert Path("/etc/kafka/ca.pem") == admin.ssl_ca_file
+        assert Path("/etc/kafka/ca.pem") == admin.ssl_truststore_location
         assert "ops" == admin.client_id
 
     def test_the_option_wins_over_the_file(self, tmp_path: Path) -> None:

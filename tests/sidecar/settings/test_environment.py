@@ -2,18 +2,17 @@
 
 import pytest
 
-from sidecar.settings.environment import read_environment
-from sidecar.settings.raw_values import Reading
+from sidecar.settings.sources import Environment
 from tests.sidecar.settings.support import ADMIN
 
 
 def test_our_variables_are_taken_and_others_ignored() -> None:
     """What isn't SIDECAR_* is somebody else's; the key and the origin are recorded."""
-    reading = read_environment(
+    reading = Environment(
         {"SIDECAR_LOG_LEVEL": "debug", "PATH": "/bin", "sidecar_log_level": "x", "SIDECAR": "x"}
     )
     entry = reading.entries["log_level"]
-    assert ({"log_level"}, ()) == (set(reading.entries), reading.problems)
+    assert ({"log_level"}, []) == (set(reading.entries), reading.problems)
     assert ("debug", "SIDECAR_LOG_LEVEL", "environment") == (entry.value, entry.key, entry.origin)
 
 
@@ -29,13 +28,13 @@ def test_our_variables_are_taken_and_others_ignored() -> None:
 )
 def test_an_unknown_variable_names_the_nearest(variable: str, nearest: str) -> None:
     """A misspelt setting is never silently without effect, and its value is not shown."""
-    (problem,) = read_environment({variable: "hunter2"}).problems
+    (problem,) = Environment({variable: "hunter2"}).problems
     assert f"{variable} is not a setting; the nearest is {nearest}" == problem
 
 
 def test_kubernetes_variables_of_our_service_are_ignored() -> None:
     """A Service called sidecar injects these into every pod of its namespace."""
-    reading = read_environment(
+    reading = Environment(
         {
             "SIDECAR_SERVICE_HOST": "10.0.0.1",
             "SIDECAR_SERVICE_PORT": "7070",
@@ -45,7 +44,7 @@ def test_kubernetes_variables_of_our_service_are_ignored() -> None:
             "SIDECAR_PORT_7070_TCP_PROTO": "tcp",
         }
     )
-    assert Reading({}) == reading
+    assert ({}, [], []) == (reading.entries, reading.problems, reading.notices)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ def test_kubernetes_variables_of_our_service_are_ignored() -> None:
 )
 def test_variables_of_another_service_get_a_hint(variable: str) -> None:
     """A Service called sidecar-metrics looks like a mistake, but the hint says what to do."""
-    (problem,) = read_environment({variable: "x"}).problems
+    (problem,) = Environment({variable: "x"}).problems
     assert "enableServiceLinks: false" in problem
 
 
@@ -61,6 +60,6 @@ def test_the_java_clients_other_keys_are_known() -> None:
     """Their names are in capitals too: those that tune are noted, a class is refused."""
     tuning = f"{ADMIN}REQUEST_TIMEOUT_MS"
     handler = f"{ADMIN}SASL_LOGIN_CALLBACK_HANDLER_CLASS"
-    reading = read_environment({tuning: "5", handler: "com.example.Handler"})
+    reading = Environment({tuning: "5", handler: "com.example.Handler"})
     assert [tuning] == [notice.split()[0] for notice in reading.notices]
     assert [handler] == [problem.split()[0] for problem in reading.problems]

@@ -4,8 +4,10 @@ Example: two wrong values and an unknown key are three lines, the unknown key fi
 settings in the documented order.
 """
 
+from collections.abc import Iterable, Mapping
+
 from sidecar.settings import keys
-from sidecar.settings.raw_values import Entry
+from sidecar.settings.forms import Entry
 from sidecar.settings.values import Place
 
 
@@ -20,37 +22,43 @@ class Problems:
     """Gathers problems, and knows by which key each setting was set.
 
     Attributes:
-        settings_source: where settings would be set that are not yet.
+        entries: by the setting's name, the entries that win, right or wrong.
+        place: where settings would be set that are not yet.
+        wrong: the settings whose values are wrong by themselves.
     """
 
-    def __init__(self, entries: dict[str, Entry], settings_source: Place = "environment") -> None:
-        self.settings_source = settings_source
-        self._entries = entries
+    def __init__(self, entries: Mapping[str, Entry], place: Place = "environment") -> None:
+        self.entries = entries
+        self.place = place
+        self.wrong: set[str] = set()
         self._found: list[tuple[int, str]] = []
+        self._order = list(keys.FIELDS)
 
     def add(self, field: str, sentence: str) -> None:
         """A problem with one setting; the sentence continues the setting's name."""
-        self._found.append((keys.FIELDS.index(field), f"{self.name(field)}: {sentence}"))
+        self._found.append((self._order.index(field), f"{self.name(field)}: {sentence}"))
 
-    def add_general(self, line: str) -> None:
-        """A problem that isn't one known setting's: shown first."""
-        self._found.append((-1, line))
+    def add_general(self, lines: Iterable[str]) -> None:
+        """Problems that aren't one known setting's: shown first."""
+        self._found += ((-1, line) for line in lines)
 
     def name(self, field: str) -> str:
         """The key by which a setting was set; else the one by which it can be."""
-        entry = self._entries.get(field)
-        return str(entry) if entry else keys.name_in(self.settings_source, field)
+        entry = self.entries.get(field)
+        return str(entry) if entry else keys.name_in(self.place, field)
 
     def is_set(self, field: str) -> bool:
         """Whether a setting was set at all, right or wrong."""
-        return field in self._entries
+        return field in self.entries
 
     def of(self, field: str) -> tuple[str, ...]:
         """The problems of one setting, one line each, none twice."""
-        index = keys.FIELDS.index(field)
-        return tuple(dict.fromkeys(one_line(line) for place, line in self._found if place == index))
+        return self._lines(self._order.index(field))
 
     def lines(self) -> tuple[str, ...]:
         """All problems, one line each, in the documented order, none twice."""
-        ordered = sorted(self._found, key=lambda found: found[0])
-        return tuple(dict.fromkeys(one_line(line) for _, line in ordered))
+        return self._lines(*range(-1, len(self._order)))
+
+    def _lines(self, *places: int) -> tuple[str, ...]:
+        found = sorted(self._found, key=lambda each: each[0])
+        return tuple(dict.fromkeys(one_line(line) for at, line in found if at in places))
