@@ -73,7 +73,7 @@ def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
 
     if options.bootstrap_server is None and options.command_config is None:
         try:
-            return read_daemon_admin(os.environ, options.config, options.properties).admin
+            return read_daemon_admin(os.environ, options.config, options.properties)
         except SettingsError as error:
             if options != KafkaOptions() or os.environ.get(SERVERS):
                 raise
@@ -84,7 +84,7 @@ def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
             "give either --bootstrap-server and --command-config, or the daemon's settings"
             " (--config, --properties)"
         )
-    loaded = read_command_config(options.bootstrap_server, options.command_config)
-    for notice in loaded.notices:
+    admin, notices = read_command_config(options.bootstrap_server, options.command_config)
+    for notice in notices:
         click.echo(f"Note: {notice}", err=True)
-    return loaded.admin
+    return admin

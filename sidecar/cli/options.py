@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from sidecar.quantities import parse_duration
+from sidecar.formats.quantities import parse_duration
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no settings, and pydantic takes time to import.

@@ -16,14 +16,14 @@ from sidecar.volumes import Observation
 
 def prepare(settings: Settings) -> Build:
     """Returns what builds it; nothing here can prevent a start."""
-    section = settings.history
+    dir_, max_bytes = settings.history_dir, settings.history_max_bytes
 
     def build(services: Services) -> Capability:
-        if section.folder is None:
+        if dir_ is None:
             return HistoryCapability(None)
         # Several sidecars of one host may share the folder, and port 0 is no name.
         origin = f"{socket.gethostname()}-{settings.http_listen.port or os.getpid()}"
-        folder = Folder(section.folder, origin, section.max_bytes)
+        folder = Folder(dir_, origin, max_bytes)
         return HistoryCapability(History(folder, services.wall))
 
     return build

@@ -36,7 +36,7 @@ from sidecar.quotas.producer_ids.id_quotas import (
     quota_of,
 )
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
-from sidecar.quantities import format_duration
+from sidecar.formats.quantities import format_duration
 from sidecar.throttle.user_throttles import UserThrottle, throttles_of, unexpired
 
 _CHECK_S: Final = 1.0

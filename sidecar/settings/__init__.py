@@ -1,22 +1,16 @@
 """The settings: from environment, properties and TOML to values that can't be wrong."""
 
-from sidecar.settings.loader import (
-    LoadedAdmin,
-    examine,
-    load,
-    read_command_config,
-    read_daemon_admin,
-)
+from sidecar.formats.addresses import HostPort
+from sidecar.settings.keys import SettingRow
+from sidecar.settings.loader import examine, load, read_command_config, read_daemon_admin
 from sidecar.settings.model import KafkaAdmin, Settings
-from sidecar.settings.report import Examined, Loaded, SettingRow, describe
-from sidecar.settings.values import HostPort
+from sidecar.settings.report import Examined, Loaded, describe
 
 __all__ = [
     "Examined",
     "HostPort",
     "KafkaAdmin",
     "Loaded",
-    "LoadedAdmin",
     "SettingRow",
     "Settings",
     "describe",

@@ -9,47 +9,39 @@ Example: ``kafka.admin.request.timeout.ms`` is noted; ``kafka.admin.ssl.engine.f
 refused.
 """
 
-_TUNING = frozenset(
-    """
-    auto.include.jmx.reporter bootstrap.controllers bootstrap.resolve.timeout.ms
-    client.dns.lookup config.providers connections.max.idle.ms default.api.timeout.ms
-    enable.metrics.push metadata.cluster.check.enable metadata.max.age.ms
-    metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters
-    metrics.num.samples metrics.recording.level metrics.sample.window.ms receive.buffer.bytes
-    reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms retries
-    retry.backoff.max.ms retry.backoff.ms sasl.kerberos.kinit.cmd
-    sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name
-    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
-    sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
-    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
-    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-    sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
-    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
-    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
-    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
-    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
-    sasl.oauthbearer.assertion.private.key.file
-    sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
-    sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
-    sasl.oauthbearer.expected.issuer sasl.oauthbearer.header.urlencode
-    sasl.oauthbearer.jwks.endpoint.refresh.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
-    sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name send.buffer.bytes
-    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms ssl.cipher.suites
-    ssl.enabled.protocols ssl.keymanager.algorithm ssl.protocol ssl.provider
-    ssl.secure.random.implementation ssl.trustmanager.algorithm
-    """.split()
-)
-
+_TUNING = """
+auto.include.jmx.reporter bootstrap.controllers bootstrap.resolve.timeout.ms client.dns.lookup
+config.providers connections.max.idle.ms default.api.timeout.ms enable.metrics.push
+metadata.cluster.check.enable metadata.max.age.ms metadata.recovery.rebootstrap.trigger.ms
+metadata.recovery.strategy metric.reporters metrics.num.samples metrics.recording.level
+metrics.sample.window.ms receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms
+request.timeout.ms retries retry.backoff.max.ms retry.backoff.ms sasl.kerberos.kinit.cmd
+sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+sasl.kerberos.ticket.renew.window.factor sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
+sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
+sasl.login.retry.backoff.ms sasl.oauthbearer.allow.unverified.audience
+sasl.oauthbearer.allow.unverified.issuer sasl.oauthbearer.assertion.algorithm
+sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
+sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
+sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
+sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
+sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
+sasl.oauthbearer.expected.issuer sasl.oauthbearer.header.urlencode
+sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name send.buffer.bytes
+socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms ssl.cipher.suites
+ssl.enabled.protocols ssl.keymanager.algorithm ssl.protocol ssl.provider
+ssl.secure.random.implementation ssl.trustmanager.algorithm
+"""
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
-_CLASSES: dict[str, set[str]] = {
+_LOGIN = "OAuthBearerLoginCallbackHandler"
+_CLASSES = {
     "sasl.client.callback.handler.class": {f"{_OAUTH}OAuthBearerSaslClientCallbackHandler"},
-    "sasl.login.callback.handler.class": {
-        f"{_OAUTH}OAuthBearerLoginCallbackHandler",
-        f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler",
-    },
-    "sasl.login.class": set(),
+    "sasl.login.callback.handler.class": {f"{_OAUTH}{_LOGIN}", f"{_OAUTH}secured.{_LOGIN}"},
+    "sasl.login.class": set[str](),
     "sasl.oauthbearer.jwt.retriever.class": {
         f"{_OAUTH}DefaultJwtRetriever",
         f"{_OAUTH}ClientCredentialsJwtRetriever",
@@ -58,12 +50,15 @@ _CLASSES: dict[str, set[str]] = {
         f"{_OAUTH}DefaultJwtValidator",
         f"{_OAUTH}ClientJwtValidator",
     },
-    "security.providers": set(),
+    "security.providers": set[str](),
     "ssl.engine.factory.class": {"org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"},
 }
 
-ADMIN_KEYS = _TUNING | _CLASSES.keys()
+ADMIN_KEYS = frozenset(_TUNING.split()) | _CLASSES.keys()
 """The Java admin client's other keys, without any prefix."""
+
+ADMIN_FIELDS = {f"kafka_admin_{key}".replace(".", "_"): key for key in ADMIN_KEYS}
+"""The same, by what would be their settings' names."""
 
 _CALLBACK = "is the quota callback's and has no effect here"
 PLUGIN_NOTICES = {

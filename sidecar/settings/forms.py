@@ -1,8 +1,5 @@
 """How a setting is written: a value with where it was written, and the form that reads it.
 
-A ``Form`` in the type of a setting reads an ``Entry`` (what a source found). A value that is no
-``Entry`` was made by code and is taken as it is.
-
 Example: under ``Annotated[float, Form(duration, "duration")]`` an entry of ``30s`` becomes 30.0.
 """
 
@@ -15,6 +12,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from sidecar.throttle.limits import Limit
+
+Role = Literal["limit", "soft limit", "stop line", "release margin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Reads what was written.
+    """Reads an ``Entry``; another value was made by code and is taken as it is.
 
     Attributes:
         read: the value of what was written; raises ValueError with a sentence for a person.
@@ -65,9 +64,6 @@ class Default:
     words: str
 
 
-Role = Literal["limit", "soft limit", "stop line", "release margin"]
-
-
 @dataclass(frozen=True, slots=True)
 class Makes:
     """Which type of limit a setting makes of its value, and what it is for."""
@@ -76,10 +72,10 @@ class Makes:
     kind: type[Limit]
 
 
-def marks(field: FieldInfo) -> Iterator[object]:
+def marks(info: FieldInfo) -> Iterator[object]:
     """What a field, or a part of its union, is annotated with."""
-    yield from field.metadata
-    for part in get_args(field.annotation):
+    yield from info.metadata
+    for part in get_args(info.annotation):
         if get_origin(part) is Annotated:
             yield from part.__metadata__
 
@@ -88,7 +84,7 @@ def fields_of(model: type[BaseModel], role: Role) -> dict[str, type[Limit]]:
     """The fields of this role, each with its type of limit; a type need not have all roles."""
     return {
         name: mark.kind
-        for name, field in model.model_fields.items()
-        for mark in marks(field)
+        for name, info in model.model_fields.items()
+        for mark in marks(info)
         if isinstance(mark, Makes) and mark.role == role
     }

@@ -1,8 +1,8 @@
 """What the settings ``kafka.admin.*`` have to be together, by the Java client's rules.
 
-- Credentials without a SASL protocol are refused: whoever set them believes that they are used. User
-  and password are either two settings or in sasl.jaas.config; for OAUTHBEARER a setting of its own
-  wins over the same option in sasl.jaas.config.
+- Credentials without a SASL protocol are refused: whoever set them believes that they are used.
+  User and password are either two settings or in sasl.jaas.config; for OAUTHBEARER a setting of its
+  own wins over the same option in sasl.jaas.config.
 - TLS material is a file or its text, a certificate comes with its key, and a password is for the
   key alone. The Java client's default form of stores is JKS, which only Java reads: a JKS or PKCS12
   store is refused with the commands that convert it.
@@ -17,23 +17,26 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from sidecar.settings import jaas, keys
+from sidecar.formats import jaas
+from sidecar.settings import keys
 from sidecar.settings.model import KafkaAdmin
-from sidecar.settings.problems import Problems
+from sidecar.settings.report import Problems
 
-_SASL: Final = "kafka_admin_sasl_"
-_MECHANISM, _JAAS = f"{_SASL}mechanism", f"{_SASL}jaas_config"
-_USERNAME, _PASSWORD = f"{_SASL}username", f"{_SASL}password"
-_PASSWORD_FILE: Final = f"{_SASL}password_file"
-_TOKEN_URL: Final = f"{_SASL}oauthbearer_token_endpoint_url"
-_CLIENT_ID: Final = f"{_SASL}oauthbearer_client_credentials_client_id"
-_CLIENT_SECRET: Final = f"{_SASL}oauthbearer_client_credentials_client_secret"
-_FOR_USER: Final = (_USERNAME, _PASSWORD, _PASSWORD_FILE)
-_FOR_CLIENT: Final = (_TOKEN_URL, _CLIENT_ID, _CLIENT_SECRET, f"{_SASL}oauthbearer_scope")
-
-_SSL: Final = "kafka_admin_ssl_"
-_CHAIN, _KEY = f"{_SSL}keystore_certificate_chain", f"{_SSL}keystore_key"
-_KEYSTORE, _KEY_LOCATION = f"{_SSL}keystore_location", f"{_SSL}keystore_key_location"
+_PREFIX: Final = "kafka_admin_"
+_FOR_USER: Final = ("sasl_username", "sasl_password", "sasl_password_file")
+_CLIENT: Final = "sasl_oauthbearer_client_credentials_client"
+_TOKEN_URL, _SCOPE = "sasl_oauthbearer_token_endpoint_url", "sasl_oauthbearer_scope"
+_FOR_CLIENT: Final = (_TOKEN_URL, f"{_CLIENT}_id", f"{_CLIENT}_secret", _SCOPE)
+_ONE_OF: Final = (
+    ("ssl_keystore_certificate_chain", "ssl_keystore_location"),
+    ("ssl_keystore_key", "ssl_keystore_location"),
+    ("ssl_keystore_key", "ssl_keystore_key_location"),
+)
+_NEEDS: Final = (
+    ("ssl_keystore_certificate_chain", "ssl_keystore_key", "key"),
+    ("ssl_keystore_key", "ssl_keystore_certificate_chain", "certificates"),
+    ("ssl_keystore_key_location", "ssl_keystore_location", "certificates"),
+)
 _FORMS: Final = {
     ".jks": "JKS",
     ".keystore": "JKS",
@@ -56,145 +59,152 @@ def check_admin(
     Returns:
         None when no servers are set, which is a problem only if they are required.
     """
-    servers = "kafka_admin_bootstrap_servers"
-    if not problems.is_set(servers):
-        if not is_required:
-            return None
-        problems.add(servers, "is required: the brokers to dial first, as host:port,host:port")
-    admin = admin or KafkaAdmin()
-    credentials = _check_sasl(admin, problems)
-    for store in ("truststore", "keystore"):
-        _check_store(store, admin, problems)
-    return admin.model_copy(update={**credentials, "settings_source": problems.place})
+    check = _Check(admin or KafkaAdmin(), problems)
+    if not is_required and not check.are_set("bootstrap_servers"):
+        return None
+    missing = "is required: the brokers to dial first, as host:port,host:port"
+    check.require("bootstrap_servers", missing)
+    credentials = check.sasl()
+    check.store("truststore", (("ssl_truststore_certificates", "ssl_truststore_location"),), ())
+    check.store("keystore", _ONE_OF, _NEEDS)
+    return check.admin.model_copy(update={**credentials, "settings_source": problems.place})
 
 
 def unused_tls(admin: KafkaAdmin | None, problems: Problems) -> Iterator[str]:
     """A notice when TLS material is set that the protocol doesn't use."""
-    unused = [field for field in keys.FIELDS if field.startswith(_SSL) and problems.is_set(field)]
-    if admin is not None and unused and not admin.security_protocol.endswith("SSL"):
-        names = ", ".join(map(problems.name, unused))
+    fields = [name for name in keys.FIELDS if name.startswith(f"{_PREFIX}ssl_")]
+    names = ", ".join(problems.name(field) for field in fields if problems.are_set(field))
+    if admin is not None and names and not admin.security_protocol.endswith("SSL"):
         yield f"{names}: no effect, since security.protocol is {admin.security_protocol}"
 
 
-def _check_sasl(admin: KafkaAdmin, problems: Problems) -> Mapping[str, object]:
-    """The credentials that fit protocol and mechanism, by their fields."""
-    protocol, mechanism = admin.security_protocol, admin.sasl_mechanism
-    if not protocol.startswith("SASL_"):
-        if "kafka_admin_security_protocol" not in problems.wrong:
-            meant = "SASL_SSL" if protocol == "SSL" else "SASL_PLAINTEXT or SASL_SSL"
-            sentence = f"isn't used, since security.protocol is {protocol}: was {meant} meant?"
-            _refuse((_MECHANISM, _JAAS, *_FOR_USER, *_FOR_CLIENT), sentence, problems)
-        return {}
-    if mechanism is None:
-        if not problems.is_set(_MECHANISM):
+class _Check:
+    """The rules; settings are called by their names after ``kafka_admin_``."""
+
+    def __init__(self, admin: KafkaAdmin, problems: Problems) -> None:
+        self.admin = admin
+        self._problems = problems
+
+    def are_set(self, *names: str) -> int:
+        return self._problems.are_set(*(_PREFIX + name for name in names))
+
+    def name(self, name: str) -> str:
+        return self._problems.name(_PREFIX + name)
+
+    def add(self, name: str, sentence: str) -> None:
+        self._problems.add(_PREFIX + name, sentence)
+
+    def require(self, name: str, sentence: str) -> None:
+        if not self.are_set(name):
+            self.add(name, sentence)
+
+    def refuse(self, sentence: str, *names: str) -> None:
+        for name in names:
+            if self.are_set(name):
+                self.add(name, sentence)
+
+    def one_of(self, name: str, other: str) -> None:
+        if self.are_set(other):
+            self.refuse(f"is set besides {self.name(other)}: set one of the two", name)
+
+    def sasl(self) -> Mapping[str, object]:
+        """The credentials that fit protocol and mechanism, by their fields."""
+        protocol, mechanism = self.admin.security_protocol, self.admin.sasl_mechanism
+        if not protocol.startswith("SASL_"):
+            if f"{_PREFIX}security_protocol" not in self._problems.wrong:
+                meant = "SASL_SSL" if protocol == "SSL" else "SASL_PLAINTEXT or SASL_SSL"
+                sentence = f"isn't used, since security.protocol is {protocol}: was {meant} meant?"
+                given = ("sasl_mechanism", "sasl_jaas_config", *_FOR_USER, *_FOR_CLIENT)
+                self.refuse(sentence, *given)
+            return {}
+        if mechanism is None:
             words = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER"
-            problems.add(_MECHANISM, f"{protocol} needs one of {words}")
-        return {}
-    if mechanism == "OAUTHBEARER":
-        _refuse(_FOR_USER, "is for PLAIN and SCRAM, and the mechanism is OAUTHBEARER", problems)
-        return _client(admin, _jaas_options(admin, jaas.OAUTHBEARER, problems), problems)
-    _refuse(_FOR_CLIENT, f"is for OAUTHBEARER, and the mechanism is {mechanism}", problems)
-    module = jaas.PLAIN if mechanism == "PLAIN" else jaas.SCRAM
-    return _user(admin, _jaas_options(admin, module, problems), problems)
+            self.require("sasl_mechanism", f"{protocol} needs one of {words}")
+            return {}
+        if mechanism == "OAUTHBEARER":
+            self.refuse("is for PLAIN and SCRAM, and the mechanism is OAUTHBEARER", *_FOR_USER)
+            options = self._jaas_options(jaas.OAUTHBEARER)
+            return {} if options is None else self._client(options)
+        self.refuse(f"is for OAUTHBEARER, and the mechanism is {mechanism}", *_FOR_CLIENT)
+        options = self._jaas_options(jaas.PLAIN if mechanism == "PLAIN" else jaas.SCRAM)
+        return {} if options is None else self._user(options)
 
+    def _jaas_options(self, module: str) -> Mapping[str, str] | None:
+        """The options of sasl.jaas.config; empty when it isn't set, None when it can't be used."""
+        if self.admin.sasl_jaas_config is None:
+            return None if self.are_set("sasl_jaas_config") else {}
+        try:
+            name, options = jaas.parse_jaas(self.admin.sasl_jaas_config.get_secret_value())
+        except ValueError as error:
+            self.add("sasl_jaas_config", str(error))
+            return None
+        if name != module:
+            other = f"is for another mechanism than {self.admin.sasl_mechanism}"
+            self.add("sasl_jaas_config", f"{other}, which needs {module}")
+            return None
+        return options
 
-def _refuse(fields: tuple[str, ...], sentence: str, problems: Problems) -> None:
-    for field in fields:
-        if problems.is_set(field):
-            problems.add(field, sentence)
+    def _user(self, options: Mapping[str, str]) -> Mapping[str, object]:
+        if self.are_set("sasl_jaas_config"):
+            for name in _FOR_USER:
+                self.one_of(name, "sasl_jaas_config")
+            username, password = options.get("username"), options.get("password")
+            if not username or not password:
+                self.add("sasl_jaas_config", "needs the options username and password")
+            named = (self.name("sasl_jaas_config"),)
+            secret = SecretStr(password or "")
+            return {
+                "sasl_username": username,
+                "sasl_password": secret,
+                "sasl_setting_names": named,
+            }
+        self._require_for_mechanism("sasl_username", "a user")
+        self.one_of("sasl_password", "sasl_password_file")
+        by = "sasl_password_file" if self.are_set("sasl_password_file") else "sasl_password"
+        self._require_for_mechanism(by, "a password")
+        return {"sasl_setting_names": (self.name("sasl_username"), self.name(by))}
 
-
-def _jaas_options(admin: KafkaAdmin, module: str, problems: Problems) -> Mapping[str, str] | None:
-    """The options of sasl.jaas.config; empty when it isn't set, None when it can't be used."""
-    if admin.sasl_jaas_config is None:
-        return None if problems.is_set(_JAAS) else {}
-    try:
-        name, options = jaas.parse_jaas(admin.sasl_jaas_config.get_secret_value())
-    except ValueError as error:
-        problems.add(_JAAS, str(error))
-        return None
-    if name != module:
-        mechanism = admin.sasl_mechanism
-        problems.add(_JAAS, f"is for another mechanism than {mechanism}, which needs {module}")
-        return None
-    return options
-
-
-def _user(
-    admin: KafkaAdmin, options: Mapping[str, str] | None, problems: Problems
-) -> Mapping[str, object]:
-    if options is None:
-        return {}
-    if problems.is_set(_JAAS):
-        _refuse(_FOR_USER, f"is set besides {problems.name(_JAAS)}: set one of the two", problems)
-        username, password = options.get("username"), options.get("password")
-        if not username or not password:
-            problems.add(_JAAS, "needs the options username and password")
+    def _client(self, options: Mapping[str, str]) -> Mapping[str, object]:
+        self._require_for_mechanism(_TOKEN_URL, "the address of a token endpoint")
+        if not options.get("clientId"):
+            self._require_for_mechanism(f"{_CLIENT}_id", "a client id")
+        if not options.get("clientSecret"):
+            self._require_for_mechanism(f"{_CLIENT}_secret", "a client secret")
+        secret = self.admin.sasl_oauthbearer_client_credentials_client_secret
+        client_id = self.admin.sasl_oauthbearer_client_credentials_client_id
         return {
-            "sasl_username": username,
-            "sasl_password": SecretStr(password or ""),
-            "sasl_setting_names": (problems.name(_JAAS),),
+            f"{_CLIENT}_id": client_id or options.get("clientId"),
+            f"{_CLIENT}_secret": secret or SecretStr(options.get("clientSecret", "")),
+            _SCOPE: self.admin.sasl_oauthbearer_scope or options.get("scope"),
         }
-    _require(_USERNAME, admin, "a user", problems)
-    if problems.is_set(_PASSWORD_FILE):
-        _one_of(_PASSWORD, _PASSWORD_FILE, problems)
-    else:
-        _require(_PASSWORD, admin, "a password", problems)
-    password_field = _PASSWORD_FILE if problems.is_set(_PASSWORD_FILE) else _PASSWORD
-    return {"sasl_setting_names": (problems.name(_USERNAME), problems.name(password_field))}
 
+    def _require_for_mechanism(self, name: str, what: str) -> None:
+        self.require(
+            name, f"the mechanism {self.admin.sasl_mechanism} needs {what}, and none is set"
+        )
 
-def _client(
-    admin: KafkaAdmin, options: Mapping[str, str] | None, problems: Problems
-) -> Mapping[str, object]:
-    if options is None:
-        return {}
-    _require(_TOKEN_URL, admin, "the address of a token endpoint", problems)
-    if not options.get("clientId"):
-        _require(_CLIENT_ID, admin, "a client id", problems)
-    if not options.get("clientSecret"):
-        _require(_CLIENT_SECRET, admin, "a client secret", problems)
-    client_id = admin.sasl_oauthbearer_client_credentials_client_id
-    secret = admin.sasl_oauthbearer_client_credentials_client_secret
-    return {
-        "sasl_oauthbearer_client_credentials_client_id": client_id or options.get("clientId"),
-        "sasl_oauthbearer_client_credentials_client_secret": secret
-        or SecretStr(options.get("clientSecret", "")),
-        "sasl_oauthbearer_scope": admin.sasl_oauthbearer_scope or options.get("scope"),
-    }
-
-
-def _require(field: str, admin: KafkaAdmin, what: str, problems: Problems) -> None:
-    if not problems.is_set(field):
-        problems.add(field, f"the mechanism {admin.sasl_mechanism} needs {what}, and none is set")
-
-
-def _check_store(store: str, admin: KafkaAdmin, problems: Problems) -> None:
-    """A store is PEM and its parts fit together; if it is not, how to make it PEM."""
-    location: Path | None = getattr(admin, f"ssl_{store}_location")
-    named: str | None = getattr(admin, f"ssl_{store}_type")
-    form = named or (_FORMS.get(location.suffix.lower(), "PEM") if location else "PEM")
-    if form != "PEM":
-        field = f"{_SSL}{store}_{'location' if location else 'type'}"
-        target = location or Path(f"{store}.{form.lower()}")
-        problems.add(field, _how_to_convert(store, form, target))
-        return
-    if problems.is_set(f"{_SSL}{store}_password"):
+    def store(
+        self,
+        store: str,
+        one_of: tuple[tuple[str, str], ...],
+        needs: tuple[tuple[str, str, str], ...],
+    ) -> None:
+        """A store is PEM and its parts fit together; if it is not, how to make it PEM."""
+        location: Path | None = getattr(self.admin, f"ssl_{store}_location")
+        named: str | None = getattr(self.admin, f"ssl_{store}_type")
+        form = named or (_FORMS.get(location.suffix.lower(), "PEM") if location else "PEM")
+        if form != "PEM":
+            target = location or Path(f"{store}.{form.lower()}")
+            name = f"ssl_{store}_{'location' if location else 'type'}"
+            self.add(name, _how_to_convert(store, form, target))
+            return
         other = ": a key's is ssl.key.password" if store == "keystore" else ""
-        problems.add(f"{_SSL}{store}_password", f"a PEM {store} has no password{other}")
-    if store == "truststore":
-        _one_of(f"{_SSL}truststore_certificates", f"{_SSL}truststore_location", problems)
-        return
-    _one_of(_CHAIN, _KEYSTORE, problems)
-    _one_of(_KEY, _KEYSTORE, problems)
-    _one_of(_KEY, _KEY_LOCATION, problems)
-    for field, other, what in (
-        (_CHAIN, _KEY, "key"),
-        (_KEY, _CHAIN, "certificates"),
-        (_KEY_LOCATION, _KEYSTORE, "certificates"),
-    ):
-        if problems.is_set(field) and not problems.is_set(other):
-            problems.add(field, f"needs its {what} in {problems.name(other)}")
+        self.refuse(f"a PEM {store} has no password{other}", f"ssl_{store}_password")
+        for pair in one_of:
+            self.one_of(*pair)
+        for name, needed, what in needs:
+            if not self.are_set(needed):
+                self.refuse(f"needs its {what} in {self.name(needed)}", name)
 
 
 def _how_to_convert(store: str, form: str, location: Path) -> str:
@@ -202,20 +212,14 @@ def _how_to_convert(store: str, form: str, location: Path) -> str:
         shlex.quote(str(path))
         for path in (location, location.with_suffix(".p12"), location.with_suffix(".pem"))
     )
-    commands = ""
+    what = "-nokeys" if store == "truststore" else "-nodes"
+    commands = f"openssl pkcs12 -in {written} {what} -out {target}"
     if form == "JKS":
         commands = (
             f"keytool -importkeystore -srckeystore {written} -destkeystore {pkcs12}"
-            " -deststoretype PKCS12 && "
+            f" -deststoretype PKCS12 && openssl pkcs12 -in {pkcs12} {what} -out {target}"
         )
-    source = pkcs12 if form == "JKS" else written
-    what = "-nokeys" if store == "truststore" else "-nodes"
     return (
-        f"a {form} store can't be read here; convert it with: {commands}openssl pkcs12 -in {source}"
-        f" {what} -out {target} and set ssl.{store}.type=PEM and ssl.{store}.location={target}"
+        f"a {form} store can't be read here; convert it with: {commands} and set"
+        f" ssl.{store}.type=PEM and ssl.{store}.location={target}"
     )
-
-
-def _one_of(field: str, other: str, problems: Problems) -> None:
-    if problems.is_set(field) and problems.is_set(other):
-        problems.add(field, f"is set besides {problems.name(other)}: set one of the two")

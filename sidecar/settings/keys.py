@@ -2,8 +2,7 @@
 
 A setting's name decides all of them, so none is written twice: the environment has it in capitals
 after ``SIDECAR_``, properties with dots after the plugin's prefix, TOML in tables. TOML may be
-grouped otherwise than documented, as long as the words are the same in the same order:
-``kafka_admin.sasl_mechanism`` and ``kafka.admin.sasl.mechanism`` are one key.
+grouped otherwise than documented, as long as the words are the same in the same order.
 
 Example: ``storage_check_interval`` is ``SIDECAR_STORAGE_CHECK_INTERVAL``,
 ``client.quota.callback.static.storage.check.interval`` and ``storage.check_interval``.
@@ -25,61 +24,17 @@ ENVIRONMENT_PREFIX: Final = "SIDECAR_"
 PROPERTY_PREFIX: Final = "client.quota.callback.static."
 ADMIN_PREFIX: Final = "kafka.admin."
 
-_PROPERTIES = re.compile(
+_PROPERTIES: Final = re.compile(
     "storage_check_interval|(?:kafka_admin|throttle_factor|storage_per_volume_limit)_.*"
 )
-_TABLES = re.compile(
+_TABLES: Final = re.compile(
     "(storage_per_volume_(?:limit|soft_limit|stop)|storage|kafka_admin|throttle_(?:factor|emergency)"
     "|http|metrics|history|producer_id_quota|controller_(?:mutations|quota)|log)_(.*)"
 )
 # What Kubernetes injects for a Service whose name starts with "sidecar-".
-_SERVICE_VARIABLE = re.compile(
+_SERVICE_VARIABLE: Final = re.compile(
     r".+_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_.+)?)?)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What is known of a setting besides its name.
-
-    Attributes:
-        path: where its value is in the input of ``Settings``.
-        form: how it is written.
-        value: the default as a person would write it; "" for none.
-        words: what is said of the default instead; "" for nothing else.
-        meaning: what it does.
-    """
-
-    path: tuple[str, ...]
-    form: Form
-    value: str
-    words: str
-    meaning: str
-
-    @property
-    def default(self) -> str:
-        """The default for a person."""
-        return self.words or self.value or "none"
-
-
-def _about(model: type[BaseModel], *path: str) -> Iterator[tuple[str, About]]:
-    for name, info in model.model_fields.items():
-        if info.annotation == KafkaAdmin | None:
-            yield from _about(KafkaAdmin, name)
-            continue
-        found = {type(mark): mark for mark in marks(info)}
-        form, words = found.get(Form), found.get(Default)
-        if not isinstance(form, Form):
-            continue
-        value = "" if info.default in (None, ()) else form.write(info.default)
-        said = words.words if isinstance(words, Default) else ""
-        where = (*path, info.alias or name)
-        meaning = " ".join((info.description or "").split())
-        yield "_".join(where), About(where, form, value, said, meaning)
-
-
-FIELDS: Final = dict(_about(Settings))
-"""All settings by their names, in the documented order."""
 
 
 def dotted(field: str) -> str:
@@ -143,3 +98,68 @@ def is_injected(variable: str) -> bool:
 def looks_injected(variable: str) -> bool:
     """Whether Kubernetes may have set this variable for a Service called sidecar-something."""
     return _SERVICE_VARIABLE.fullmatch(variable) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting as a person reads it.
+
+    Attributes:
+        name: the setting's one name: the property's, without the plugin's prefix.
+        environment: the environment variable.
+        property: the property in a Java properties file; "" when there is none.
+        toml: the dotted key in the TOML file.
+        value: the value in force, a secret as stars, "" when not set or not understood.
+        origin: "environment", "properties FILE:LINE", "toml FILE" or "default".
+        default: the value when nothing is set, or words for it.
+        unit: what the value is counted in, or its form.
+        meaning: what it does.
+        problems: one line each: that it is missing, or what is wrong with it.
+    """
+
+    name: str
+    environment: str
+    property: str
+    toml: str
+    value: str
+    origin: str
+    default: str
+    unit: str
+    meaning: str
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A setting: where its value is in the input of ``Settings``, its form, its row if not set."""
+
+    path: tuple[str, ...]
+    form: Form
+    unset: SettingRow
+
+
+def _about(model: type[BaseModel], *path: str) -> Iterator[tuple[str, About]]:
+    for name, info in model.model_fields.items():
+        if info.annotation == KafkaAdmin | None:
+            yield from _about(KafkaAdmin, name)
+        for form in (mark for mark in marks(info) if isinstance(mark, Form)):
+            where = (*path, info.alias or name)
+            field = "_".join(where)
+            value = "" if info.default in (None, ()) else form.write(info.default)
+            words = [mark.words for mark in marks(info) if isinstance(mark, Default)]
+            row = SettingRow(
+                name=dotted(field),
+                environment=environment_key(field),
+                property=property_key(field),
+                toml=toml_key(field),
+                value=value,
+                origin="default",
+                default=(*words, value or "none")[0],
+                unit=form.unit,
+                meaning=" ".join((info.description or "").split()),
+            )
+            yield field, About(where, form, row)
+
+
+FIELDS: Final = dict(_about(Settings))
+"""All settings by their names, in the documented order."""

@@ -4,16 +4,11 @@ The environment wins over the properties file, which wins over TOML; a value tha
 not read. Values are checked one by one first, then together (``sidecar.settings.rules``). A rule
 whose values are wrong already is not tried, so that one mistake is one line.
 
-A command that contacts brokers may take them as Kafka's own tools do, by ``--bootstrap-server`` and
-``--command-config``. With either of the two the daemon's settings are not read, so that no
-credentials of one cluster are sent to another.
-
 Example: ``SIDECAR_STORAGE_CHECK_INTERVAL=P5M`` and no limit are two lines: the question whether
 PT5M was meant, and the two keys of which one is needed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -22,9 +17,8 @@ from sidecar.errors import SettingsError
 from sidecar.settings.forms import Entry
 from sidecar.settings.kafka_admin import check_admin
 from sidecar.settings.model import KafkaAdmin, Settings
-from sidecar.settings.problems import Problems, one_line
 from sidecar.settings.properties import BrokerProperties, ClientProperties
-from sidecar.settings.report import Examined, Loaded, rows
+from sidecar.settings.report import Examined, Loaded, Problems, one_line, rows
 from sidecar.settings.rules import check_together, remarks
 from sidecar.settings.sources import Environment, PasswordFile, Source, TomlFile
 from sidecar.settings.values import Place
@@ -62,25 +56,20 @@ def examine(
     return Examined(settings, shown, found.problems.lines(), tuple(notices))
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedAdmin:
-    """How to reach the brokers.
+def read_command_config(
+    bootstrap_server: str | None, command_config: Path | None
+) -> tuple[KafkaAdmin, tuple[str, ...]]:
+    """How a command reaches the brokers, as Kafka's own tools take it.
 
-    Attributes:
-        admin: addresses, TLS and credentials.
-        notices: one line each: what was set and has no effect.
-    """
-
-    admin: KafkaAdmin
-    notices: tuple[str, ...] = ()
-
-
-def read_command_config(bootstrap_server: str | None, command_config: Path | None) -> LoadedAdmin:
-    """As Kafka's tools take it.
+    The daemon's settings are not read then, so that no credentials of one cluster are sent to
+    another.
 
     Args:
         bootstrap_server: "host:port,host:port"; wins over the file's bootstrap.servers.
         command_config: a Java properties file with the admin client's keys.
+
+    Returns:
+        The admin, and a line for what was set and has no effect.
 
     Raises:
         SettingsError: with every problem found, one line each and no secret in any.
@@ -92,15 +81,15 @@ def read_command_config(bootstrap_server: str | None, command_config: Path | Non
         sources[0].entries["kafka_admin_bootstrap_servers"] = entry
     if command_config is not None:
         sources.append(ClientProperties(command_config))
-    return _Reading(sources, "command config").admin()
+    found = _Reading(sources, "command config")
+    return found.admin(), tuple(found.notices)
 
 
 def read_daemon_admin(
     environ: Mapping[str, str], config: Path | None, properties: Path | None
-) -> LoadedAdmin:
+) -> KafkaAdmin:
     """Those of the daemon's own settings that are Kafka's; arguments and errors as of ``load``."""
-    # Notices of the daemon's other settings are logged when it starts.
-    return LoadedAdmin(_Reading(*_places(environ, config, properties)).admin().admin)
+    return _Reading(*_places(environ, config, properties)).admin()
 
 
 def _places(
@@ -156,11 +145,11 @@ class _Reading:
                 source.entries.pop(name, None)
         return Settings(_build_sources=(tuple(sources), {}))
 
-    def admin(self) -> LoadedAdmin:
+    def admin(self) -> KafkaAdmin:
         """How to reach the brokers, where nothing else is needed; raises SettingsError."""
         admin = None
         if self.is_readable:
             admin = check_admin(self.each.kafka_admin, self.problems, is_required=True)
         if admin is None or self.problems.lines():
             raise SettingsError(self.problems.lines())
-        return LoadedAdmin(admin, tuple(self.notices))
+        return admin

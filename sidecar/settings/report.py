@@ -1,59 +1,30 @@
-"""What loading returns: the settings, and each of them as a row for a person, secrets masked.
+"""What is said of the settings: their problems, all at once, and a row for each.
 
-Example: ``kafka.admin.sasl.password`` in the environment has the value ``********`` and the origin
-"environment".
+Example: two wrong values and an unknown key are three lines, the unknown key first, then the
+settings in the documented order. A password in the environment is a row with the value ``********``
+and the origin "environment".
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
-from sidecar.quantities import format_duration
+from sidecar.formats.quantities import format_duration
 from sidecar.settings import keys
+from sidecar.settings.forms import Entry
+from sidecar.settings.keys import SettingRow
 from sidecar.settings.model import Settings
-from sidecar.settings.problems import Problems, one_line
+from sidecar.settings.values import Place
 
 MASK: Final = "********"
 """What is shown of a secret: the same for every one, so not even its length."""
 
-
-@dataclass(frozen=True, slots=True)
-class SettingRow:
-    """One setting as a person reads it.
-
-    Attributes:
-        name: the setting's one name: the property's, without the plugin's prefix.
-        environment: the environment variable.
-        property: the property in a Java properties file; "" when there is none.
-        toml: the dotted key in the TOML file.
-        value: the value in force, a secret as stars, "" when not set or not understood.
-        origin: "environment", "properties FILE:LINE", "toml FILE" or "default".
-        default: the value when nothing is set, or words for it.
-        unit: what the value is counted in, or its form.
-        meaning: what it does.
-        problems: one line each: that it is missing, or what is wrong with it.
-    """
-
-    name: str
-    environment: str
-    property: str
-    toml: str
-    value: str
-    origin: str
-    default: str
-    unit: str
-    meaning: str
-    problems: tuple[str, ...] = ()
+_ORDER: Final = list(keys.FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings and what is to be logged of them.
-
-    Attributes:
-        settings: the values in force.
-        rows: every setting there is, in the documented order.
-        notices: one line each: keys that were accepted and have no effect here.
-    """
+    """The settings, every row in the documented order, and a line for each key without effect."""
 
     settings: Settings
     rows: tuple[SettingRow, ...]
@@ -62,11 +33,11 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The settings as they were set, whether or not the daemon starts with them.
+    """As ``Loaded``, whether or not the daemon starts with them.
 
     Attributes:
-        settings: the values in force; None when there are problems.
-        rows: every setting there is, in the documented order, with its problems.
+        settings: None when there are problems.
+        rows: every setting there is, with its problems.
         problems: all of them, one line each, no secret in any; keys that nobody knows come first.
         notices: as in ``Loaded``.
     """
@@ -77,9 +48,55 @@ class Examined:
     notices: tuple[str, ...]
 
 
+def one_line(text: str) -> str:
+    """The text with whatever would break a line, or can't be printed, written as an escape."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+class Problems:
+    """Gathers problems, and knows by which key each setting was set.
+
+    Attributes:
+        entries: by the setting's name, the entries that win, right or wrong.
+        place: where settings would be set that are not yet.
+        wrong: the settings whose values are wrong by themselves.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry], place: Place) -> None:
+        self.entries = entries
+        self.place = place
+        self.wrong: set[str] = set()
+        self._found: list[tuple[int, str]] = []
+
+    def add(self, field: str, sentence: str) -> None:
+        """A problem with one setting; the sentence continues the setting's name."""
+        self._found.append((_ORDER.index(field), f"{self.name(field)}: {sentence}"))
+
+    def add_general(self, lines: Iterable[str]) -> None:
+        """Problems that aren't one known setting's: shown first."""
+        self._found += ((-1, line) for line in lines)
+
+    def name(self, field: str) -> str:
+        """The key by which a setting was set; else the one by which it can be."""
+        entry = self.entries.get(field)
+        return str(entry) if entry else keys.name_in(self.place, field)
+
+    def are_set(self, *fields: str) -> int:
+        """How many of these settings were set, right or wrong."""
+        return sum(field in self.entries for field in fields)
+
+    def lines(self, *fields: str) -> tuple[str, ...]:
+        """The problems of these settings, or all, one line each, in order, none twice."""
+        places = [_ORDER.index(field) for field in fields] or range(-1, len(_ORDER))
+        found = sorted(self._found, key=lambda each: each[0])
+        return tuple(dict.fromkeys(one_line(line) for at, line in found if at in places))
+
+
 def describe() -> tuple[SettingRow, ...]:
     """Every setting with its default as its value, without loading anything."""
-    return rows(None, Problems({}))
+    return tuple(about.unset for about in keys.FIELDS.values())
 
 
 def rows(settings: Settings | None, problems: Problems) -> tuple[SettingRow, ...]:
@@ -90,33 +107,23 @@ def rows(settings: Settings | None, problems: Problems) -> tuple[SettingRow, ...
         problems: what was found. No value that is wrong by itself is shown: what is no address may
             be a secret that was put in the wrong place.
     """
-    derived: dict[str, str] = {}
+    values, origins = {}, {}
     if settings is not None:
         minimum = format_duration(settings.check_interval_minimum_s)
-        derived["storage_check_interval_minimum"] = minimum
-        derived["metrics_listen"] = str(settings.http_listen)
-    return tuple(_row(field, derived.get(field), problems) for field in keys.FIELDS)
-
-
-def _row(field: str, derived: str | None, problems: Problems) -> SettingRow:
-    about, entry = keys.FIELDS[field], problems.entries.get(field)
-    if entry is None:
-        value = about.value if derived is None else derived
-    elif field in problems.wrong:
-        value = ""
-    else:
-        value = MASK if about.form.is_secret else _shown(entry.value)
-    return SettingRow(
-        name=keys.dotted(field),
-        environment=keys.environment_key(field),
-        property=keys.property_key(field),
-        toml=keys.toml_key(field),
-        value=value,
-        origin=one_line(entry.origin) if entry else "default",
-        default=about.default,
-        unit=about.form.unit,
-        meaning=about.meaning,
-        problems=problems.of(field),
+        values["storage_check_interval_minimum"] = minimum
+        values["metrics_listen"] = str(settings.http_listen)
+    for field, entry in problems.entries.items():
+        values[field] = MASK if keys.FIELDS[field].form.is_secret else _shown(entry.value)
+        origins[field] = one_line(entry.origin)
+    values |= dict.fromkeys(problems.wrong, "")
+    return tuple(
+        replace(
+            about.unset,
+            value=values.get(field, about.unset.value),
+            origin=origins.get(field, "default"),
+            problems=problems.lines(field),
+        )
+        for field, about in keys.FIELDS.items()
     )
 
 

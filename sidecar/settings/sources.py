@@ -1,4 +1,4 @@
-"""What each place has: the environment, a TOML file, a Java properties file, a password's file.
+"""What each place has: the environment, files of settings, and a password's file.
 
 Each is a source of pydantic-settings, which merges them: of a setting that two have, the first
 source's entry wins. A source is complete even when something in it is wrong: its problems are
@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import PydanticBaseSettingsSource
 
 from sidecar.settings import keys
-from sidecar.settings.foreign import ADMIN_KEYS, admin_verdict
+from sidecar.settings.foreign import ADMIN_FIELDS, admin_verdict
 from sidecar.settings.forms import Entry
 from sidecar.settings.model import Settings
 
@@ -60,41 +60,40 @@ class Source(PydanticBaseSettingsSource):
         self.problems.append(problem)
         self.readable = False
 
-    def take_admin_key(self, key: str, entry: Entry) -> None:
-        """One of ``ADMIN_KEYS``: it has no effect here, or is refused."""
-        is_refused, sentence = admin_verdict(key, entry.value)
-        (self.problems if is_refused else self.notices).append(f"{entry} {sentence}")
+    def take(self, field: str, entry: Entry, known: Iterable[str], prefix: str = "") -> None:
+        """Puts a key where it belongs: ours, the Java admin client's, or unknown.
 
-    def refuse_unknown(self, entry: Entry, known: Iterable[str], prefix: str = "") -> None:
-        """A key that nobody knows; its value is not shown."""
-        nearest = prefix + keys.nearest(entry.key.removeprefix(prefix), known)
-        self.problems.append(f"{entry} is not a setting; the nearest is {nearest}")
+        Args:
+            field: the setting that it would be.
+            entry: its value, which is not shown where it is refused.
+            known: the keys of this place, for the nearest, without the prefix.
+            prefix: of the key.
+        """
+        if field in keys.FIELDS:
+            self.entries[field] = entry
+        elif field in ADMIN_FIELDS:
+            is_refused, sentence = admin_verdict(ADMIN_FIELDS[field], entry.value)
+            (self.problems if is_refused else self.notices).append(f"{entry} {sentence}")
+        else:
+            nearest = prefix + keys.nearest(entry.key.removeprefix(prefix), known)
+            self.problems.append(f"{entry} is not a setting; the nearest is {nearest}")
 
 
 class Environment(Source):
-    """Variables ``SIDECAR_*``, but for those that Kubernetes injects for a Service called sidecar."""
+    """Variables ``SIDECAR_*``, but for those that Kubernetes injects for a Service "sidecar"."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__()
-        fields = {keys.environment_key(field): field for field in keys.FIELDS}
-        foreign = {
-            keys.environment_key(keys.ADMIN_PREFIX + key).replace(".", "_"): key
-            for key in ADMIN_KEYS
-        }
+        known = list(map(keys.environment_key, (*keys.FIELDS, *ADMIN_FIELDS)))
         for variable, value in sorted(environ.items()):
             if not variable.startswith(keys.ENVIRONMENT_PREFIX) or keys.is_injected(variable):
                 continue
+            field = variable.removeprefix(keys.ENVIRONMENT_PREFIX).lower()
             entry = Entry(value, variable, "environment")
-            if variable in fields:
-                self.entries[fields[variable]] = entry
-            elif variable in foreign:
-                self.take_admin_key(foreign[variable], entry)
-            else:
-                self.refuse_unknown(entry, [*fields, *foreign])
-                if keys.looks_injected(variable):
-                    self.problems[-1] += (
-                        " (if Kubernetes injects it, set enableServiceLinks: false in the pod)"
-                    )
+            self.take(field if variable in known else variable, entry, known)
+            if variable not in known and keys.looks_injected(variable):
+                hint = "if Kubernetes injects it, set enableServiceLinks: false in the pod"
+                self.problems[-1] += f" ({hint})"
 
 
 class TomlFile(Source):
@@ -102,33 +101,26 @@ class TomlFile(Source):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
+        known = list(map(keys.toml_key, keys.FIELDS))
+        for key, value in _leaves(self._read(path), ""):
+            entry, field = Entry(value, key, f"toml {path}"), key.replace(".", "_")
+            if value == {} and any(name.startswith(f"{field}_") for name in keys.FIELDS):
+                continue  # a table in which nothing is set
+            if other := self.entries.get(field):
+                self.problems.append(f"{other} and {entry} are one setting, set twice")
+            else:
+                self.take(field, entry, known)
+
+    def _read(self, path: Path) -> Mapping[str, Any]:
         try:
-            document = tomllib.loads(path.read_bytes().decode())
+            return tomllib.loads(path.read_bytes().decode())
         except OSError as error:
             self.unreadable(f"the TOML file {path} can't be read: {error.strerror}")
         except UnicodeDecodeError as error:
             self.unreadable(f"the TOML file {path} is not UTF-8 at byte {error.start}")
         except tomllib.TOMLDecodeError as error:
             self.unreadable(f"the TOML file {path} can't be read: {error}")
-        else:
-            self._sort(document, f"toml {path}")
-
-    def _sort(self, document: Mapping[str, Any], origin: str) -> None:
-        foreign = {(keys.ADMIN_PREFIX + key).replace(".", "_"): key for key in ADMIN_KEYS}
-        for key, value in _leaves(document, ""):
-            entry, field = Entry(value, key, origin), key.replace(".", "_")
-            if value == {} and any(known.startswith(f"{field}_") for known in keys.FIELDS):
-                continue  # a table in which nothing is set
-            if field in self.entries:
-                self.problems.append(
-                    f"{self.entries[field]} and {entry} are one setting, set twice"
-                )
-            elif field in keys.FIELDS:
-                self.entries[field] = entry
-            elif field in foreign:
-                self.take_admin_key(foreign[field], entry)
-            else:
-                self.refuse_unknown(entry, map(keys.toml_key, keys.FIELDS))
+        return {}
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
@@ -157,29 +149,27 @@ class PasswordFile(Source):
         """The password, if it is to be read and can be."""
         admin: Mapping[str, Entry] = self.current_state.get("kafka_admin", {})
         written = {name: str(entry.value).upper() for name, entry in admin.items()}
-        file = admin.get("sasl_password_file")
         is_used = (
             written.get("security_protocol") in {"SASL_PLAINTEXT", "SASL_SSL"}
             and written.get("sasl_mechanism") in {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
             and not admin.keys() & {"sasl_password", "sasl_jaas_config"}
         )
-        if file is not None and is_used:
-            try:
-                self._read(file)
-            except OSError as error:
-                self.failure = f"{file.value!r} can't be read: {error.strerror}"
+        file = admin.get("sasl_password_file")
+        # What is no path is a problem already.
+        if is_used and file and isinstance(file.value, str) and file.value.strip("\0"):
+            self._read(file, file.value)
         return super().__call__()
 
-    def _read(self, file: Entry) -> None:
-        if not isinstance(file.value, str) or not file.value or "\0" in file.value:
-            return  # no path, which is a problem already
+    def _read(self, file: Entry, path: str) -> None:
         try:
-            text = Path(file.value).read_text(encoding="utf-8")
-        except UnicodeDecodeError:
+            password = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+        except OSError as error:
+            self.failure = f"{path!r} can't be read: {error.strerror}"
+        except ValueError:
             # Without the exception, which has the file's bytes, and they are the secret.
-            self.failure = f"{file.value!r} is not UTF-8 text"
-            return
-        if password := text.removesuffix("\n").removesuffix("\r"):
-            self.entries["kafka_admin_sasl_password"] = Entry(password, file.key, file.origin)
+            self.failure = f"{path!r} is not UTF-8 text"
         else:
-            self.failure = f"{file.value!r} is empty"
+            self.failure = "" if password else f"{path!r} is empty"
+            if password:
+                entry = Entry(password, file.key, file.origin)
+                self.entries["kafka_admin_sasl_password"] = entry

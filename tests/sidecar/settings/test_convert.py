@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.settings import HostPort, convert
+from sidecar.formats.addresses import HostPort
+from sidecar.settings import convert
 
 
 @pytest.mark.parametrize(

@@ -46,14 +46,14 @@ def test_a_row_says_all_of_a_setting() -> None:
     assert expected == found
 
 
-WITH_DEFAULT = [field for field, about in keys.FIELDS.items() if about.value]
+WITH_DEFAULT = [field for field, about in keys.FIELDS.items() if about.unset.value]
 
 
 @pytest.mark.parametrize("field", WITH_DEFAULT)
 def test_a_default_is_what_its_text_says(field: str) -> None:
     """The default that is shown, written out, is the default that is used."""
     disabled = {"SIDECAR_STORAGE_CHECK_INTERVAL": "0s"}
-    environ = disabled | {keys.environment_key(field): keys.FIELDS[field].value}
+    environ = disabled | {keys.environment_key(field): keys.FIELDS[field].unset.value}
     minimum = {"SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": "1s"}
     unset = load(environ=disabled | minimum | GOOD).settings
     if field == "storage_check_interval":

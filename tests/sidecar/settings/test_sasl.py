@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from sidecar.settings.jaas import OAUTHBEARER, PLAIN, SCRAM
+from sidecar.formats.jaas import OAUTHBEARER, PLAIN, SCRAM
 from tests.sidecar.settings.support import ADMIN, admin, problem
 
 URL = f"{ADMIN}SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sidecar.settings.jaas import OAUTHBEARER, PLAIN, SCRAM, parse_jaas
+from sidecar.formats.jaas import OAUTHBEARER, PLAIN, SCRAM, parse_jaas
 
 
 @pytest.mark.parametrize(

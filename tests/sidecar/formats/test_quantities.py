@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.quantities import (
+from sidecar.formats.quantities import (
     LARGEST_SIZE,
     LONGEST_S,
     format_duration,

@@ -42,7 +42,7 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def parse_jaas(text: str) -> tuple[str, Mapping[str, str]]:
-    """The login module that the text names (``PLAIN``, ``SCRAM``, ``OAUTHBEARER``), and its options.
+    """The login module that the text names, ``PLAIN`` for instance, and its options.
 
     Raises:
         ValueError: with a sentence that quotes nothing of the text.

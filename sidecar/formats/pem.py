@@ -1,0 +1,47 @@
+"""PEM text, as it may be in a setting.
+
+The Java client takes PEM in which lines are broken anywhere, or only by blanks, since a properties
+file has one line for a value; OpenSSL doesn't. So every block is written anew, 64 characters a
+line. A block with headers (an old encrypted key) stays as it is: its line ends matter.
+
+Example: ``-----BEGIN CERTIFICATE----- AAAA BBBB -----END CERTIFICATE-----`` becomes three lines,
+the second one ``AAAABBBB``.
+"""
+
+import re
+import textwrap
+
+_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s(.*?)\s-----END \1-----", re.DOTALL)
+
+
+def certificates(text: str) -> str:
+    """The text with its blocks written anew.
+
+    Raises:
+        ValueError: there is no certificate in it; the message quotes nothing.
+    """
+    return _blocks(text, "CERTIFICATE", "-----BEGIN CERTIFICATE-----")
+
+
+def private_key(text: str) -> str:
+    """The text with its blocks written anew.
+
+    Raises:
+        ValueError: there is no private key in it; the message quotes nothing.
+    """
+    return _blocks(text, "PRIVATE KEY", "-----BEGIN PRIVATE KEY-----")
+
+
+def _blocks(text: str, label: str, opening: str) -> str:
+    blocks = [(match[1], match[2]) for match in _BLOCK.finditer(text)]
+    if not any(name.endswith(label) for name, _ in blocks):
+        raise ValueError(f"must be PEM text that begins with {opening}, not a path")
+    return "".join(
+        f"-----BEGIN {name}-----\n{_lines(body)}\n-----END {name}-----\n" for name, body in blocks
+    )
+
+
+def _lines(body: str) -> str:
+    if ":" in body:
+        return body
+    return "\n".join(textwrap.wrap("".join(body.split()), 64))
