@@ -14,14 +14,12 @@ Example: ``10Gi`` is 10,737,418,240 bytes and ``10GB`` 10,000,000,000; ``1h30m``
 """
 
 import re
-from datetime import timedelta
-from fractions import Fraction
 from typing import Final
 
 LARGEST_SIZE: Final = 2**63 - 1
 """Java's largest long, which is what a broker reports of an endless file system, in bytes."""
 
-LONGEST_S: Final = timedelta(days=36_500).total_seconds()
+LONGEST_S: Final = 36_500 * 86_400.0
 """A hundred years, in seconds: beyond it, points in time can't be written any more."""
 
 _DECIMAL: Final = {
@@ -30,13 +28,8 @@ _DECIMAL: Final = {
 _BINARY: Final = {unit: 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)}
 _SIZE_UNITS: Final = {"": 1, "B": 1} | _DECIMAL | _BINARY | {f"{u}B": n for u, n in _BINARY.items()}
 _PRINTED: Final = sorted((_DECIMAL | _BINARY).items(), key=lambda item: -item[1])
-_DURATION_UNITS: Final = {
-    "d": Fraction(86_400),
-    "h": Fraction(3600),
-    "m": Fraction(60),
-    "s": Fraction(1),
-    "ms": Fraction(1, 1000),
-}
+_MICROS: Final = {"d": 86_400 * 10**6, "h": 3600 * 10**6, "m": 60 * 10**6, "s": 10**6, "ms": 1000}
+"""Microseconds in each unit of a duration, the longest first."""
 
 # [0-9] because \d also matches digits of other scripts, and fullmatch because $ also matches
 # before a trailing newline.
@@ -58,12 +51,14 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None or match[3] not in _SIZE_UNITS:
         raise ValueError(_why_no_size(text, match))
-    count = Fraction(match[2]) * _SIZE_UNITS[match[3]]
+    # Whole numbers throughout: a float would round what is above 2^53.
+    whole, _, decimals = match[2].partition(".")
+    count, rest = divmod(int(whole + decimals) * _SIZE_UNITS[match[3]], 10 ** len(decimals))
     if (match[1] == "-" and count) or count > LARGEST_SIZE:
         raise ValueError(f"{_shown(text)} must be > 0 and at most {LARGEST_SIZE} bytes")
-    if count.denominator != 1 or ("." in match[2] and not match[3]):
+    if rest or (decimals and not match[3]):
         raise ValueError(f"{_shown(text)} is not a whole number of bytes")
-    return int(count)
+    return count
 
 
 def format_size(count: int) -> str:
@@ -89,10 +84,10 @@ def parse_duration(text: str) -> float:
         except OverflowError:
             seconds = float("inf")
     else:
-        exact = _parts_sum(text)
-        if exact is None:
+        micros = _parts_sum(text)
+        if micros is None:
             raise ValueError(_why_no_duration(text))
-        seconds = float("inf") if exact > LONGEST_S else round(exact * 10**6) / 1e6
+        seconds = float("inf") if micros > LONGEST_S * 10**6 else micros / 1e6
     if seconds > LONGEST_S:
         raise ValueError(f"{_shown(text)} is longer than 100 years")
     if seconds == 0.0 and re.search("[1-9]", text):
@@ -113,18 +108,19 @@ def _seconds(micros: int) -> str:
     return f"{micros / 1e6:.6f}".rstrip("0").rstrip(".")
 
 
-def _parts_sum(text: str) -> Fraction | None:
-    """The seconds of ``1h30m``; None if the text is not of that form."""
-    if not _PARTS.fullmatch(text):
+def _parts_sum(text: str) -> int | None:
+    """The microseconds of ``1h30m``, rounded; None if the text is not of that form."""
+    parts = re.findall(_PART, text) if _PARTS.fullmatch(text) else []
+    units = [unit for _, unit in parts]
+    in_order = [unit for unit in _MICROS if unit in units]
+    if not parts or units != in_order or any("." in number for number, _ in parts[:-1]):
         return None
-    parts = re.findall(_PART, text)
-    lengths = [_DURATION_UNITS[unit] for _, unit in parts]
-    descends = lengths == sorted(set(lengths), reverse=True)
-    if not descends or any("." in number for number, _ in parts[:-1]):
-        return None
-    return sum(
-        (Fraction(n) * length for (n, _), length in zip(parts, lengths, strict=True)), Fraction()
-    )
+    total = 0
+    for number, unit in parts:
+        whole, _, decimals = number.partition(".")
+        scale = 10 ** len(decimals)
+        total += (int(whole + decimals) * _MICROS[unit] + scale // 2) // scale
+    return total
 
 
 def _why_no_size(text: str, match: re.Match[str] | None) -> str:
