@@ -53,7 +53,8 @@ def parse_size(text: str) -> int:
         raise ValueError(_why_no_size(text, match))
     # Whole numbers throughout: a float would round what is above 2^53.
     whole, _, decimals = match[2].partition(".")
-    count, rest = divmod(int(whole + decimals) * _SIZE_UNITS[match[3]], 10 ** len(decimals))
+    scale = int("1" + "0" * len(decimals))
+    count, rest = divmod(int(whole + decimals) * _SIZE_UNITS[match[3]], scale)
     if (match[1] == "-" and count) or count > LARGEST_SIZE:
         raise ValueError(f"{_shown(text)} must be > 0 and at most {LARGEST_SIZE} bytes")
     if rest or (decimals and not match[3]):
@@ -118,7 +119,7 @@ def _parts_sum(text: str) -> int | None:
     total = 0
     for number, unit in parts:
         whole, _, decimals = number.partition(".")
-        scale = 10 ** len(decimals)
+        scale = int("1" + "0" * len(decimals))
         total += (int(whole + decimals) * _MICROS[unit] + scale // 2) // scale
     return total
 

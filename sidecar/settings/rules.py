@@ -71,7 +71,7 @@ def remarks(settings: Settings, problems: Problems) -> Iterator[str]:
 
 
 def _check_limits(each: Settings, problems: Problems, *, is_required: bool) -> None:
-    fields = list(fields_of(Settings, "limit"))
+    fields = list(fields_of(type(each), "limit"))
     count = problems.are_set(*fields)
     if count > 1 or (count == 0 and is_required):
         are_set = f"{count} are" if count else "none is"
@@ -107,7 +107,7 @@ def _check_limits(each: Settings, problems: Problems, *, is_required: bool) -> N
 
 def _one_at_most(role: Role, each: Settings, problems: Problems) -> dict[str, Limit]:
     """The one that is set, by its field; none where several are."""
-    fields = list(fields_of(Settings, role))
+    fields = list(fields_of(type(each), role))
     if (count := problems.are_set(*fields)) <= 1:
         return each.made(role)
     names = " and ".join(map(problems.name, fields[1:]))
