@@ -4,10 +4,9 @@ from sidecar.formats.addresses import HostPort
 from sidecar.settings.keys import SettingRow
 from sidecar.settings.loader import examine, load, read_command_config, read_daemon_admin
 from sidecar.settings.model import KafkaAdmin, Settings
-from sidecar.settings.report import Examined, Loaded, describe
+from sidecar.settings.report import Loaded, describe
 
 __all__ = [
-    "Examined",
     "HostPort",
     "KafkaAdmin",
     "Loaded",

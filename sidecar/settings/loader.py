@@ -8,6 +8,7 @@ Example: ``SIDECAR_STORAGE_CHECK_INTERVAL=P5M`` and no limit are two lines: the 
 PT5M was meant, and the two keys of which one is needed.
 """
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from sidecar.settings.forms import Entry
 from sidecar.settings.kafka_admin import check_admin
 from sidecar.settings.model import KafkaAdmin, Settings
 from sidecar.settings.properties import BrokerProperties, ClientProperties
-from sidecar.settings.report import Examined, Loaded, Problems, one_line, rows
+from sidecar.settings.report import Loaded, Problems, one_line, rows
 from sidecar.settings.rules import check_together, remarks
 from sidecar.settings.sources import Environment, PasswordFile, Source, TomlFile
 from sidecar.settings.values import Place
@@ -37,15 +38,14 @@ def load(
     Raises:
         SettingsError: with every problem found, one line each and no secret in any.
     """
-    found = examine(environ=environ, config=config, properties=properties)
-    if found.settings is None:
-        raise SettingsError(found.problems)
-    return Loaded(found.settings, found.rows, found.notices)
+    loaded = examine(environ=environ, config=config, properties=properties)
+    _ = loaded.settings
+    return loaded
 
 
 def examine(
     *, environ: Mapping[str, str], config: Path | None = None, properties: Path | None = None
-) -> Examined:
+) -> Loaded:
     """As ``load``, but something missing or wrong is in the result."""
     found = _Reading(*_places(environ, config, properties))
     settings = check_together(found.each, found.problems) if found.is_readable else None
@@ -53,32 +53,29 @@ def examine(
     if settings is not None:
         notices += map(one_line, remarks(settings, found.problems))
     shown = rows(settings, found.problems)
-    return Examined(settings, shown, found.problems.lines(), tuple(notices))
+    return Loaded(settings, shown, found.problems.lines(), tuple(notices))
 
 
 def read_command_config(
     bootstrap_server: str | None, command_config: Path | None
 ) -> tuple[KafkaAdmin, tuple[str, ...]]:
-    """How a command reaches the brokers, as Kafka's own tools take it.
+    """How to reach the brokers as Kafka's own tools take it, and a line for what has no effect.
 
-    The daemon's settings are not read then, so that no credentials of one cluster are sent to
-    another.
+    The daemon's settings are not read, so that no credentials of one cluster go to another.
 
     Args:
         bootstrap_server: "host:port,host:port"; wins over the file's bootstrap.servers.
         command_config: a Java properties file with the admin client's keys.
 
-    Returns:
-        The admin, and a line for what was set and has no effect.
-
     Raises:
-        SettingsError: with every problem found, one line each and no secret in any.
+        SettingsError: as of ``load``.
     """
     sources: list[Source] = []
     if bootstrap_server is not None:
-        sources.append(Source())
+        option = Source()
         entry = Entry(bootstrap_server, "--bootstrap-server", "command line")
-        sources[0].entries["kafka_admin_bootstrap_servers"] = entry
+        option.entries["kafka_admin_bootstrap_servers"] = entry
+        sources.append(option)
     if command_config is not None:
         sources.append(ClientProperties(command_config))
     found = _Reading(sources, "command config")
@@ -97,14 +94,9 @@ def _places(
 ) -> tuple[list[Source], Place]:
     """The daemon's sources, the one that wins first, and where a setting would be added."""
     sources: list[Source] = [Environment(environ)]
-    place: Place = "environment"
-    if config is not None:
-        sources.append(TomlFile(config))
-        place = "toml"
-    if properties is not None:
-        sources.insert(1, BrokerProperties(properties))
-        place = "properties"
-    return sources, place
+    sources += [BrokerProperties(path) for path in (properties,) if path is not None]
+    sources += [TomlFile(path) for path in (config,) if path is not None]
+    return sources, "properties" if properties else "toml" if config else "environment"
 
 
 class _Reading:
@@ -118,12 +110,9 @@ class _Reading:
     """
 
     def __init__(self, sources: Sequence[Source], place: Place) -> None:
-        entries = {
-            name: entry for source in reversed(sources) for name, entry in source.entries.items()
-        }
+        entries = ChainMap(*(dict(source.entries) for source in sources))
         self.problems = Problems(entries, place)
-        for source in sources:
-            self.problems.add_general(source.problems)
+        self.problems.add_general(line for source in sources for line in source.problems)
         self.is_readable = all(source.readable for source in sources)
         self.notices = [one_line(notice) for source in sources for notice in source.notices]
         password = PasswordFile()

@@ -52,6 +52,14 @@ Size = Annotated[int, Form(convert.positive_size, "size", format_size)]
 Factor = Annotated[float, Form(convert.factor, "factor, 0.0 to 1.0")]
 Rise = Annotated[float, Form(convert.open_ratio, "factor, > 0.0 and < 1.0")]
 Ratio = Annotated[float, Form(convert.open_ratio, "ratio, > 0.0 and < 1.0")]
+LimitBytes = Annotated[Size | None, Makes("limit", MinAvailableBytes)]
+LimitRatio = Annotated[Ratio | None, Makes("limit", MinAvailableRatio)]
+SoftBytes = Annotated[Size | None, Makes("soft limit", MinAvailableBytes)]
+SoftRatio = Annotated[Ratio | None, Makes("soft limit", MinAvailableRatio)]
+StopBytes = Annotated[Size | None, Makes("stop line", MinAvailableBytes)]
+StopRatio = Annotated[Ratio | None, Makes("stop line", MinAvailableRatio)]
+MarginBytes = Annotated[Size | None, Makes("release margin", MinAvailableBytes)]
+MarginRatio = Annotated[Ratio | None, Makes("release margin", MinAvailableRatio)]
 IdsRate = Annotated[float, Form(convert.ids_rate, "ids per window, > 0")]
 BrokerId = Annotated[int, Form(convert.broker_id, "broker id")]
 Windows = Annotated[int, Form(convert.positive_whole, "windows")]
@@ -71,8 +79,7 @@ class KafkaAdmin(BaseModel):
     )
 
     bootstrap_servers: Servers = ()
-    """The brokers that the sidecar contacts first to find the others; write IPv6 addresses in
-    brackets. Required unless the sidecar is disabled."""
+    """The brokers that the sidecar contacts first. Required unless the sidecar is disabled."""
     client_id: Text = "throttle-sidecar"
     """The client id of the sidecar's requests, which brokers log and apply quotas to."""
     security_protocol: Annotated[values.SecurityProtocol, _one_of(values.SecurityProtocol)] = (
@@ -80,8 +87,7 @@ class KafkaAdmin(BaseModel):
     )
     """Whether connections use TLS, SASL or both."""
     sasl_mechanism: Annotated[values.SaslMechanism | None, _one_of(values.SaslMechanism)] = None
-    """How the sidecar authenticates. Required with a SASL protocol; Java's default, GSSAPI, is not
-    supported."""
+    """How the sidecar authenticates; required with SASL. GSSAPI, Java's default, is unsupported."""
     sasl_username: Text | None = None
     """The user for PLAIN and SCRAM, as an alternative to sasl.jaas.config."""
     sasl_password: Secret | None = None
@@ -108,7 +114,7 @@ class KafkaAdmin(BaseModel):
     ssl_truststore_certificates: Pem | None = None
     """The CA certificates to trust as PEM text, as an alternative to a file."""
     ssl_truststore_password: Secret | None = None
-    """Not supported, because PEM certificates have no password: it is an error to set this."""
+    """Not supported: PEM certificates have no password. It is an error to set this."""
     ssl_keystore_type: StoreType | None = None
     """The format of the sidecar's own certificate and key. Only PEM is supported."""
     ssl_keystore_location: File | None = None
@@ -117,13 +123,11 @@ class KafkaAdmin(BaseModel):
     """A PEM file with the key alone, if ssl.keystore.location does not contain it (for example
     cert-manager's tls.key). The Java client has no such setting."""
     ssl_keystore_certificate_chain: Pem | None = None
-    """The sidecar's certificate chain as PEM text, as an alternative to a file. It requires
-    ssl.keystore.key."""
+    """The sidecar's certificate chain as PEM text. It requires ssl.keystore.key."""
     ssl_keystore_key: PemKey | None = None
     """The key of that certificate as PEM text. It requires ssl.keystore.certificate.chain."""
     ssl_keystore_password: Secret | None = None
-    """Not supported, because the password of a PEM key is ssl.key.password: it is an error to set
-    this."""
+    """Not supported: a PEM key's password is ssl.key.password. It is an error to set this."""
     ssl_key_password: Secret | None = None
     """The password of an encrypted key."""
     ssl_endpoint_identification_algorithm: HttpsOrEmpty = "https"
@@ -186,60 +190,41 @@ class Settings(BaseSettings):
     throttle_emergency_pause_max: Duration = 300.0
     """The longest pause that the sidecar requests of brokers in that case. A broker's own
     pause.emergency.max.ms may be lower."""
-    storage_per_volume_limit_min_available_bytes: Annotated[
-        Size | None, Makes("limit", MinAvailableBytes)
-    ] = None
+    storage_per_volume_limit_min_available_bytes: LimitBytes = None
     """The limit: producers are throttled when a volume has no more than this available. Exactly one
     limit must be set, unless the sidecar is disabled."""
-    storage_per_volume_limit_min_available_ratio: Annotated[
-        Ratio | None, Makes("limit", MinAvailableRatio)
-    ] = None
+    storage_per_volume_limit_min_available_ratio: LimitRatio = None
     """The limit as a share of a volume's total size. Exactly one limit must be set, unless the
     sidecar is disabled."""
-    storage_per_volume_soft_limit_min_available_bytes: Annotated[
-        Size | None, Makes("soft limit", MinAvailableBytes)
-    ] = None
+    storage_per_volume_soft_limit_min_available_bytes: SoftBytes = None
     """The soft limit, above the limit: from here on the factor falls step by step, so that
     producers slow down before they are throttled. At most one soft limit can be set."""
-    storage_per_volume_soft_limit_min_available_ratio: Annotated[
-        Ratio | None, Makes("soft limit", MinAvailableRatio)
-    ] = None
+    storage_per_volume_soft_limit_min_available_ratio: SoftRatio = None
     """The soft limit as a share of a volume's total size. At most one soft limit can be set."""
     throttle_horizon: Duration = 1800.0
     """How long the space between the soft limit and the limit has to last. The faster a volume
     fills, the further the factor falls."""
     throttle_rise_per_minute: Rise = 0.2
-    """How much the factor may rise in a minute between the soft limit and the limit. It falls at
-    once."""
-    storage_release_margin_bytes: Annotated[
-        Size | None, Makes("release margin", MinAvailableBytes)
-    ] = None
+    """How much the factor may rise in a minute between soft limit and limit. It falls at once."""
+    storage_release_margin_bytes: MarginBytes = None
     """How much more than the limit a volume must have available before producers are released, for
     a limit in bytes. Without a margin, a volume that hovers at its limit throttles and releases."""
-    storage_release_margin_ratio: Annotated[
-        Ratio | None, Makes("release margin", MinAvailableRatio)
-    ] = None
+    storage_release_margin_ratio: MarginRatio = None
     """The release margin as a share of a volume's total size, for a limit that is a share."""
-    storage_per_volume_stop_min_available_bytes: Annotated[
-        Size | None, Makes("stop line", MinAvailableBytes)
-    ] = None
+    storage_per_volume_stop_min_available_bytes: StopBytes = None
     """The stop line, below the limit: when a volume has no more than this available, brokers refuse
     all but excluded producers. At most one can be set; "throttle-sidecar check" recommends one."""
-    storage_per_volume_stop_min_available_ratio: Annotated[
-        Ratio | None, Makes("stop line", MinAvailableRatio)
-    ] = None
+    storage_per_volume_stop_min_available_ratio: StopRatio = None
     """The stop line as a share of a volume's total size. At most one stop line can be set."""
     http_listen: Address = HostPort("127.0.0.1", 7070)
     """The address of the HTTP API. Port 0 takes a free port and logs it."""
     metrics_listen: Annotated[Address | None, Default("the same as http.listen")] = None
-    """A separate address for /metrics, /healthz and /readyz, so that Prometheus can reach these and
-    nothing else."""
+    """A separate address for /metrics, /healthz and /readyz, so that Prometheus reaches nothing else."""
     state_file: File | None = None
     """The file in which the sidecar keeps its decision, the last volumes and the override across a
     restart. Without it, the sidecar keeps nothing."""
     token_file: File | None = None
-    """A file with the bearer token that changes over HTTP require. Without it, the sidecar rejects
-    changes."""
+    """A file with the bearer token for changes over HTTP. Without it, changes are rejected."""
     request_log_file: File | None = None
     """The request log of the broker beside this sidecar, from which the sidecar reads usage and
     producer ids. It must not be on a data volume."""
@@ -253,8 +238,7 @@ class Settings(BaseSettings):
     """How many new producer ids a user may have in a window, unless the quota file or the API sets
     another number. By default there is no quota."""
     producer_id_quota_file: File | None = None
-    """A TOML file with the producer id quotas of users. The sidecar reads the file again when it
-    changes."""
+    """A TOML file with the producer id quotas of users, which is read again when it changes."""
     producer_id_quota_counts: Annotated[values.IdsCount, _one_of(values.IdsCount)] = "active"
     """Whether a producer id counts when it first writes, which requires READ on the topics, or when
     it is allocated."""
@@ -268,8 +252,7 @@ class Settings(BaseSettings):
     producer_id_quota_window_size_seconds: Seconds = 3600
     """The length of the window over which producer ids are counted."""
     producer_id_quota_longest_hold: Annotated[Duration | None, Default("the window")] = None
-    """The longest time for which a user stays throttled after its last excess id. KIP-936 has no
-    such bound."""
+    """The longest time for which a user stays throttled after its last excess producer id."""
     producer_id_quota_false_positive_rate: Ratio = 0.01
     """The share of new producer ids that may be mistaken for known ones."""
     producer_id_quota_memory_bytes: Size = 16 << 20
@@ -286,8 +269,7 @@ class Settings(BaseSettings):
     controller_mutations_algorithm: Annotated[Algorithm, _one_of(Algorithm)] = "token-bucket"
     """How the sidecar counts controller mutations: as Kafka does, or as KIP-599 first proposed."""
     controller_quota_window_num: Windows = 11
-    """How many windows' worth of controller mutations may be made at once, as the brokers'
-    controller.quota.window.num."""
+    """How many windows of mutations may come at once: the brokers' controller.quota.window.num."""
     controller_quota_window_size_seconds: Seconds = 1
     """The length of such a window, as the brokers' controller.quota.window.size.seconds."""
     log_format: Annotated[values.LogFormat, _one_of(values.LogFormat)] = "text"

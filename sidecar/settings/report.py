@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from sidecar.errors import SettingsError
 from sidecar.formats.quantities import format_duration
 from sidecar.settings import keys
 from sidecar.settings.forms import Entry
@@ -24,28 +25,26 @@ _ORDER: Final = list(keys.FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings, every row in the documented order, and a line for each key without effect."""
-
-    settings: Settings
-    rows: tuple[SettingRow, ...]
-    notices: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """As ``Loaded``, whether or not the daemon starts with them.
+    """The settings as they were set, whether or not the daemon starts with them.
 
     Attributes:
-        settings: None when there are problems.
-        rows: every setting there is, with its problems.
+        found: the values in force; None when there are problems.
+        rows: every setting there is, in the documented order, with its problems.
         problems: all of them, one line each, no secret in any; keys that nobody knows come first.
-        notices: as in ``Loaded``.
+        notices: one line each: keys that were accepted and have no effect here.
     """
 
-    settings: Settings | None
+    found: Settings | None
     rows: tuple[SettingRow, ...]
     problems: tuple[str, ...]
     notices: tuple[str, ...]
+
+    @property
+    def settings(self) -> Settings:
+        """The values in force; raises SettingsError with every problem."""
+        if self.found is None:
+            raise SettingsError(self.problems)
+        return self.found
 
 
 def one_line(text: str) -> str:

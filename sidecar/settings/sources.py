@@ -56,7 +56,7 @@ class Source(PydanticBaseSettingsSource):
         return values
 
     def unreadable(self, problem: str) -> None:
-        """What is missing from this place may be in the part that was not read."""
+        """Tells why a part was not read."""
         self.problems.append(problem)
         self.readable = False
 
@@ -156,20 +156,20 @@ class PasswordFile(Source):
         )
         file = admin.get("sasl_password_file")
         # What is no path is a problem already.
-        if is_used and file and isinstance(file.value, str) and file.value.strip("\0"):
-            self._read(file, file.value)
-        return super().__call__()
+        if is_used and file and isinstance(path := file.value, str) and path.strip("\0"):
+            password = self._read(path)
+            self.entries["kafka_admin_sasl_password"] = Entry(password, file.key, file.origin)
+        return {} if self.failure else super().__call__()
 
-    def _read(self, file: Entry, path: str) -> None:
+    def _read(self, path: str) -> str:
         try:
-            password = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+            text = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
         except OSError as error:
             self.failure = f"{path!r} can't be read: {error.strerror}"
         except ValueError:
             # Without the exception, which has the file's bytes, and they are the secret.
             self.failure = f"{path!r} is not UTF-8 text"
         else:
-            self.failure = "" if password else f"{path!r} is empty"
-            if password:
-                entry = Entry(password, file.key, file.origin)
-                self.entries["kafka_admin_sasl_password"] = entry
+            self.failure = "" if text else f"{path!r} is empty"
+            return text
+        return ""
