@@ -219,7 +219,8 @@ class Settings(BaseSettings):
     http_listen: Address = HostPort("127.0.0.1", 7070)
     """The address of the HTTP API. Port 0 takes a free port and logs it."""
     metrics_listen: Annotated[Address | None, Default("the same as http.listen")] = None
-    """A separate address for /metrics, /healthz and /readyz, so that Prometheus reaches nothing else."""
+    """A separate address for /metrics, /healthz and /readyz, so that Prometheus can reach these and
+    nothing else."""
     state_file: File | None = None
     """The file in which the sidecar keeps its decision, the last volumes and the override across a
     restart. Without it, the sidecar keeps nothing."""
