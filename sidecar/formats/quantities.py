@@ -22,10 +22,12 @@ LARGEST_SIZE: Final = 2**63 - 1
 LONGEST_S: Final = 36_500 * 86_400.0
 """A hundred years, in seconds: beyond it, points in time can't be written any more."""
 
-_DECIMAL: Final = {
+_DECIMAL: Final[dict[str, int]] = {
     unit: 1000**power for power, unit in enumerate(("kB", "MB", "GB", "TB", "PB"), 1)
 }
-_BINARY: Final = {unit: 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)}
+_BINARY: Final[dict[str, int]] = {
+    unit: 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)
+}
 _SIZE_UNITS: Final = {"": 1, "B": 1} | _DECIMAL | _BINARY | {f"{u}B": n for u, n in _BINARY.items()}
 _PRINTED: Final = sorted((_DECIMAL | _BINARY).items(), key=lambda item: -item[1])
 _MICROS: Final = {"d": 86_400 * 10**6, "h": 3600 * 10**6, "m": 60 * 10**6, "s": 10**6, "ms": 1000}
@@ -53,7 +55,7 @@ def parse_size(text: str) -> int:
         raise ValueError(_why_no_size(text, match))
     # Whole numbers throughout: a float would round what is above 2^53.
     whole, _, decimals = match[2].partition(".")
-    scale = int("1" + "0" * len(decimals))
+    scale: int = 10 ** len(decimals)
     count, rest = divmod(int(whole + decimals) * _SIZE_UNITS[match[3]], scale)
     if (match[1] == "-" and count) or count > LARGEST_SIZE:
         raise ValueError(f"{_shown(text)} must be > 0 and at most {LARGEST_SIZE} bytes")
@@ -119,7 +121,7 @@ def _parts_sum(text: str) -> int | None:
     total = 0
     for number, unit in parts:
         whole, _, decimals = number.partition(".")
-        scale = int("1" + "0" * len(decimals))
+        scale: int = 10 ** len(decimals)
         total += (int(whole + decimals) * _MICROS[unit] + scale // 2) // scale
     return total
 

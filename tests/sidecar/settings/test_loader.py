@@ -577,6 +577,17 @@ def test_no_secret_is_ever_shown(field: str) -> None:
     assert "hunter2" not in found
 
 
+def test_pydantics_own_debugging_shows_no_secret(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It logs what each source has, and a source has entries whose repr is without the value."""
+    monkeypatch.setenv("PYDANTIC_SETTINGS_DEBUG", "1")
+    with caplog.at_level("DEBUG"):
+        problems(GOOD | {f"{ADMIN}SASL_PASSWORD": "hunter2"})
+    assert "SASL_PASSWORD" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
 @pytest.mark.parametrize("field", SECRETS)
 def test_a_secret_of_another_type_is_not_shown(tmp_path: Path, field: str) -> None:
     """A number in TOML where a secret is text: pydantic would quote it."""
