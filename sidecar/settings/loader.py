@@ -18,10 +18,10 @@ from sidecar.errors import SettingsError
 from sidecar.settings.forms import Entry
 from sidecar.settings.kafka_admin import check_admin
 from sidecar.settings.model import KafkaAdmin, Settings
-from sidecar.settings.properties import BrokerProperties, ClientProperties
+from sidecar.settings.properties import read_broker_properties, read_client_properties
 from sidecar.settings.report import Loaded, Problems, one_line, rows
 from sidecar.settings.rules import check_together, remarks
-from sidecar.settings.sources import Environment, PasswordFile, Source, TomlFile
+from sidecar.settings.sources import PasswordFile, Source, read_environment, read_toml
 from sidecar.settings.values import Place
 
 
@@ -77,7 +77,7 @@ def read_command_config(
         option.entries["kafka_admin_bootstrap_servers"] = entry
         sources.append(option)
     if command_config is not None:
-        sources.append(ClientProperties(command_config))
+        sources.append(read_client_properties(command_config))
     found = _Reading(sources, "command config")
     return found.admin(), tuple(found.notices)
 
@@ -93,9 +93,9 @@ def _places(
     environ: Mapping[str, str], config: Path | None, properties: Path | None
 ) -> tuple[list[Source], Place]:
     """The daemon's sources, the one that wins first, and where a setting would be added."""
-    sources: list[Source] = [Environment(environ)]
-    sources += [BrokerProperties(path) for path in (properties,) if path is not None]
-    sources += [TomlFile(path) for path in (config,) if path is not None]
+    sources: list[Source] = [read_environment(environ)]
+    sources += [read_broker_properties(path) for path in (properties,) if path is not None]
+    sources += [read_toml(path) for path in (config,) if path is not None]
     return sources, "properties" if properties else "toml" if config else "environment"
 
 

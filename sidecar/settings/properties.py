@@ -19,7 +19,6 @@ from sidecar.settings.foreign import ADMIN_KEYS, PLUGIN_NOTICES, REMOVED_KEYS
 from sidecar.settings.forms import Entry
 from sidecar.settings.sources import Source
 
-_INTERVAL = "storage_check_interval"
 _PLUGIN_INTERVAL = "storage.check-interval"
 _PLACEHOLDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
 _NO_PROVIDERS = "config providers aren't supported; set the value itself"
@@ -28,77 +27,69 @@ _KNOWN = [*_OURS, _PLUGIN_INTERVAL, *PLUGIN_NOTICES]
 _KNOWN += [keys.ADMIN_PREFIX + key for key in ADMIN_KEYS]
 
 
-class _PropertiesFile(Source):
-    """A properties file; what is before a mistake in it is read."""
-
-    def __init__(self, kind: str, path: Path, prefix: str) -> None:
-        super().__init__()
-        written: dict[str, Entry] = {}
-        try:
-            for key, value, line in parse_properties(path.read_bytes()):
-                if key.startswith(prefix):
-                    entry = Entry(value, key, f"properties {path}:{line}")
-                    written[key.removeprefix(prefix)] = entry
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            self.unreadable(f"the {kind} {path} can't be read: {why}")
-        for key, entry in written.items():
-            self._sort(key, entry)
-
-    def _sort(self, key: str, entry: Entry) -> None:
-        raise NotImplementedError
-
-
-class BrokerProperties(_PropertiesFile):
-    """The plugin's settings in a broker's properties."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("properties file", path, keys.PROPERTY_PREFIX)
-
-    def _sort(self, key: str, entry: Entry) -> None:
-        field, seconds = key.replace(".", "_"), str(entry.value)
+def read_broker_properties(path: Path) -> Source:
+    """The plugin's settings in a broker's properties; what is before a mistake in it is read."""
+    source = Source()
+    for written, found in _pairs("properties file", path, keys.PROPERTY_PREFIX, source).items():
+        key, entry = _in_our_spelling(written, found)
+        field, value = key.replace(".", "_"), str(entry.value)
         variable = keys.environment_key(field)
-        if key.startswith(keys.ADMIN_PREFIX) and _PLACEHOLDER.search(str(entry.value)):
-            self.problems.append(f"{entry}: {_NO_PROVIDERS}, in {variable} for instance")
-        elif key == _PLUGIN_INTERVAL and re.fullmatch("[0-9]{1,10}", seconds):
-            self._take(_INTERVAL, Entry(f"PT{int(seconds)}S", entry.key, entry.origin))
+        if key.startswith(keys.ADMIN_PREFIX) and _PLACEHOLDER.search(value):
+            source.problems.append(f"{entry}: {_NO_PROVIDERS}, in {variable} for instance")
         elif key == _PLUGIN_INTERVAL:
-            self.problems.append(f"{entry}: {seconds[:40]!r} is not a whole number of seconds")
+            source.problems.append(f"{entry}: {value[:40]!r} is not a whole number of seconds")
         elif key in PLUGIN_NOTICES:
-            self.notices.append(f"{entry} {PLUGIN_NOTICES[key]}")
+            source.notices.append(f"{entry} {PLUGIN_NOTICES[key]}")
         elif key in REMOVED_KEYS:
-            self.problems.append(f"{entry} {REMOVED_KEYS[key]}")
+            source.problems.append(f"{entry} {REMOVED_KEYS[key]}")
         elif field in keys.FIELDS and key not in _OURS:
             toml = keys.toml_key(field)
-            self.problems.append(f"{entry} is not a property: set {variable}, or {toml} in TOML")
+            source.problems.append(f"{entry} is not a property: set {variable}, or {toml} in TOML")
         else:
-            self._take(field if key in _KNOWN else key, entry)
+            other = source.entries.get(field, entry)
+            if other is not entry and not _same_duration(other, entry):
+                differ = "are two spellings of one setting and differ"
+                source.problems.append(f"{other} and {entry} {differ}")
+            source.take(field if key in _KNOWN else key, entry, _KNOWN, keys.PROPERTY_PREFIX)
+    return source
 
-    def _take(self, field: str, entry: Entry) -> None:
-        other = self.entries.get(field)
-        if other is not None and not _same_duration(other, entry):
-            self.problems.append(f"{other} and {entry} are two spellings of one setting and differ")
-        self.take(field, entry, _KNOWN, keys.PROPERTY_PREFIX)
 
-
-class ClientProperties(_PropertiesFile):
+def read_client_properties(path: Path) -> Source:
     """What Kafka's tools take as ``--command-config``: the admin client's keys, and others'."""
-
-    def __init__(self, path: Path) -> None:
-        self._unused: list[str] = []
-        super().__init__("command config", path, "")
-        # The admin client's own tuning is not worth a word.
-        unused = ", ".join(self._unused)
-        self.notices = [f"{path}: no effect here: {unused}"] if unused else []
-
-    def _sort(self, key: str, entry: Entry) -> None:
+    source, unused = Source(), []
+    for key, entry in _pairs("command config", path, "", source).items():
         name = keys.ADMIN_PREFIX + key
         if name in _OURS and _PLACEHOLDER.search(str(entry.value)):
-            self.problems.append(f"{entry}: {_NO_PROVIDERS}")
+            source.problems.append(f"{entry}: {_NO_PROVIDERS}")
         elif name in _OURS or key in ADMIN_KEYS:
-            self.take(name.replace(".", "_"), entry, ())
+            source.take(name.replace(".", "_"), entry, ())
         else:
-            self._unused.append(key)
+            unused.append(key)
+    # The admin client's own tuning is not worth a word.
+    source.notices = [f"{path}: no effect here: {', '.join(unused)}"] if unused else []
+    return source
+
+
+def _pairs(kind: str, path: Path, prefix: str, source: Source) -> dict[str, Entry]:
+    """The keys with the prefix, without it; of a file that can't be read the source gets why."""
+    pairs: dict[str, Entry] = {}
+    try:
+        for key, value, line in parse_properties(path.read_bytes()):
+            if key.startswith(prefix):
+                pairs[key.removeprefix(prefix)] = Entry(value, key, f"properties {path}:{line}")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        source.unreadable(f"the {kind} {path} can't be read: {why}")
+    return pairs
+
+
+def _in_our_spelling(key: str, entry: Entry) -> tuple[str, Entry]:
+    """The plugin's interval, in whole seconds, as our own; any other key as it is."""
+    seconds = str(entry.value)
+    if key == _PLUGIN_INTERVAL and re.fullmatch("[0-9]{1,10}", seconds):
+        ours = Entry(f"PT{int(seconds)}S", entry.key, entry.origin)
+        return keys.dotted("storage_check_interval"), ours
+    return key, entry
 
 
 def _same_duration(one: Entry, other: Entry) -> bool:

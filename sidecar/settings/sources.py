@@ -79,48 +79,44 @@ class Source(PydanticBaseSettingsSource):
             self.problems.append(f"{entry} is not a setting; the nearest is {nearest}")
 
 
-class Environment(Source):
+def read_environment(environ: Mapping[str, str]) -> Source:
     """Variables ``SIDECAR_*``, but for those that Kubernetes injects for a Service "sidecar"."""
+    source = Source()
+    known = list(map(keys.environment_key, (*keys.FIELDS, *ADMIN_FIELDS)))
+    for variable, value in sorted(environ.items()):
+        if not variable.startswith(keys.ENVIRONMENT_PREFIX) or keys.is_injected(variable):
+            continue
+        field = variable.removeprefix(keys.ENVIRONMENT_PREFIX).lower()
+        entry = Entry(value, variable, "environment")
+        source.take(field if variable in known else variable, entry, known)
+        if variable not in known and keys.looks_injected(variable):
+            hint = "if Kubernetes injects it, set enableServiceLinks: false in the pod"
+            source.problems[-1] += f" ({hint})"
+    return source
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        super().__init__()
-        known = list(map(keys.environment_key, (*keys.FIELDS, *ADMIN_FIELDS)))
-        for variable, value in sorted(environ.items()):
-            if not variable.startswith(keys.ENVIRONMENT_PREFIX) or keys.is_injected(variable):
-                continue
-            field = variable.removeprefix(keys.ENVIRONMENT_PREFIX).lower()
-            entry = Entry(value, variable, "environment")
-            self.take(field if variable in known else variable, entry, known)
-            if variable not in known and keys.looks_injected(variable):
-                hint = "if Kubernetes injects it, set enableServiceLinks: false in the pod"
-                self.problems[-1] += f" ({hint})"
 
-
-class TomlFile(Source):
+def read_toml(path: Path) -> Source:
     """A TOML file, whose words may be grouped in tables in any way."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        known = list(map(keys.toml_key, keys.FIELDS))
-        for key, value in _leaves(self._read(path), ""):
-            entry, field = Entry(value, key, f"toml {path}"), key.replace(".", "_")
-            if value == {} and any(name.startswith(f"{field}_") for name in keys.FIELDS):
-                continue  # a table in which nothing is set
-            if other := self.entries.get(field):
-                self.problems.append(f"{other} and {entry} are one setting, set twice")
-            else:
-                self.take(field, entry, known)
-
-    def _read(self, path: Path) -> Mapping[str, Any]:
-        try:
-            return tomllib.loads(path.read_bytes().decode())
-        except OSError as error:
-            self.unreadable(f"the TOML file {path} can't be read: {error.strerror}")
-        except UnicodeDecodeError as error:
-            self.unreadable(f"the TOML file {path} is not UTF-8 at byte {error.start}")
-        except tomllib.TOMLDecodeError as error:
-            self.unreadable(f"the TOML file {path} can't be read: {error}")
-        return {}
+    source = Source()
+    document: Mapping[str, Any] = {}
+    try:
+        document = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        source.unreadable(f"the TOML file {path} can't be read: {error.strerror}")
+    except UnicodeDecodeError as error:
+        source.unreadable(f"the TOML file {path} is not UTF-8 at byte {error.start}")
+    except tomllib.TOMLDecodeError as error:
+        source.unreadable(f"the TOML file {path} can't be read: {error}")
+    known = list(map(keys.toml_key, keys.FIELDS))
+    for key, value in _leaves(document, ""):
+        entry, field = Entry(value, key, f"toml {path}"), key.replace(".", "_")
+        if value == {} and any(name.startswith(f"{field}_") for name in keys.FIELDS):
+            continue  # a table in which nothing is set
+        if other := source.entries.get(field):
+            source.problems.append(f"{other} and {entry} are one setting, set twice")
+        else:
+            source.take(field, entry, known)
+    return source
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:

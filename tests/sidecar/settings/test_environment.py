@@ -2,13 +2,13 @@
 
 import pytest
 
-from sidecar.settings.sources import Environment
+from sidecar.settings.sources import read_environment
 from tests.sidecar.settings.support import ADMIN
 
 
 def test_our_variables_are_taken_and_others_ignored() -> None:
     """What isn't SIDECAR_* is somebody else's; the key and the origin are recorded."""
-    reading = Environment(
+    reading = read_environment(
         {"SIDECAR_LOG_LEVEL": "debug", "PATH": "/bin", "sidecar_log_level": "x", "SIDECAR": "x"}
     )
     entry = reading.entries["log_level"]
@@ -28,13 +28,13 @@ def test_our_variables_are_taken_and_others_ignored() -> None:
 )
 def test_an_unknown_variable_names_the_nearest(variable: str, nearest: str) -> None:
     """A misspelt setting is never silently without effect, and its value is not shown."""
-    (problem,) = Environment({variable: "hunter2"}).problems
+    (problem,) = read_environment({variable: "hunter2"}).problems
     assert f"{variable} is not a setting; the nearest is {nearest}" == problem
 
 
 def test_kubernetes_variables_of_our_service_are_ignored() -> None:
     """A Service called sidecar injects these into every pod of its namespace."""
-    reading = Environment(
+    reading = read_environment(
         {
             "SIDECAR_SERVICE_HOST": "10.0.0.1",
             "SIDECAR_SERVICE_PORT": "7070",
@@ -52,7 +52,7 @@ def test_kubernetes_variables_of_our_service_are_ignored() -> None:
 )
 def test_variables_of_another_service_get_a_hint(variable: str) -> None:
     """A Service called sidecar-metrics looks like a mistake, but the hint says what to do."""
-    (problem,) = Environment({variable: "x"}).problems
+    (problem,) = read_environment({variable: "x"}).problems
     assert "enableServiceLinks: false" in problem
 
 
@@ -60,6 +60,6 @@ def test_the_java_clients_other_keys_are_known() -> None:
     """Their names are in capitals too: those that tune are noted, a class is refused."""
     tuning = f"{ADMIN}REQUEST_TIMEOUT_MS"
     handler = f"{ADMIN}SASL_LOGIN_CALLBACK_HANDLER_CLASS"
-    reading = Environment({tuning: "5", handler: "com.example.Handler"})
+    reading = read_environment({tuning: "5", handler: "com.example.Handler"})
     assert [tuning] == [notice.split()[0] for notice in reading.notices]
     assert [handler] == [problem.split()[0] for problem in reading.problems]

@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.settings.properties import BrokerProperties
+from sidecar.settings.properties import read_broker_properties
+from sidecar.settings.sources import Source
 from tests.sidecar.settings.support import STATIC
 
 
-def read(folder: Path, text: str | bytes) -> BrokerProperties:
+def read(folder: Path, text: str | bytes) -> Source:
     """Reads a file with this text."""
     file = folder / "server.properties"
     file.write_bytes(text if isinstance(text, bytes) else text.encode("iso-8859-1"))
-    return BrokerProperties(file)
+    return read_broker_properties(file)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,6 @@ def test_a_broken_escape_is_reported_by_its_line(tmp_path: Path) -> None:
 )
 def test_a_file_that_cant_be_read_is_a_problem(tmp_path: Path, name: str, message: str) -> None:
     """The message has the file and the system's reason."""
-    reading = BrokerProperties(tmp_path / name)
+    reading = read_broker_properties(tmp_path / name)
     expected = f"the properties file {tmp_path / name} can't be read: {message}"
     assert ([expected], False) == (reading.problems, reading.readable)

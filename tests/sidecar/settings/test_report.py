@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.settings import SettingRow, describe, keys, load
-from tests.sidecar.settings.support import ADMIN, GOOD, RATIO, loaded
+from tests.sidecar.settings.support import GOOD, RATIO, loaded
 
 
 def row(rows: tuple[SettingRow, ...], name: str) -> SettingRow:
@@ -75,19 +75,6 @@ def test_what_is_not_set_has_no_value() -> None:
     """A default of none is not a value called none."""
     found = row(loaded().rows, "token.file")
     assert ("", "none", "default") == (found.value, found.default, found.origin)
-
-
-def test_secrets_are_masked() -> None:
-    """A secret is there, and neither it nor its length is shown."""
-    environ = {
-        f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL",
-        f"{ADMIN}SASL_MECHANISM": "PLAIN",
-        f"{ADMIN}SASL_USERNAME": "ann",
-        f"{ADMIN}SASL_PASSWORD": "hunter2",
-    }
-    found = loaded(environ)
-    assert "********" == row(found.rows, "kafka.admin.sasl.password").value
-    assert "hunter2" not in repr(found)
 
 
 def test_values_are_shown_as_one_line(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from sidecar.settings import keys
-from sidecar.settings.sources import TomlFile
+from sidecar.settings.sources import Source, read_toml
 
 
-def read(folder: Path, text: str | bytes) -> TomlFile:
+def read(folder: Path, text: str | bytes) -> Source:
     """Reads a file with this text."""
     file = folder / "sidecar.toml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return TomlFile(file)
+    return read_toml(file)
 
 
 def test_every_documented_key_is_taken(tmp_path: Path) -> None:
@@ -109,5 +109,5 @@ def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
     """A file that was named and isn't there is never taken for an empty one."""
     file = tmp_path / "nothing.toml"
     expected = f"the TOML file {file} can't be read: No such file or directory"
-    reading = TomlFile(file)
+    reading = read_toml(file)
     assert ({}, [expected], False) == (reading.entries, reading.problems, reading.readable)
