@@ -16,7 +16,7 @@ from rich.text import Text
 from sidecar.api.documents import BrokerDocument, VolumeDocument
 from sidecar.cli.observe_once import ClusterCheck
 from sidecar.logs import printable
-from sidecar.settings.keys import environment_key
+from sidecar.settings.keys import stop_line_key
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.reason import without_broker
 from sidecar.throttle.sizes import size
@@ -113,8 +113,7 @@ def _broker_lines(brokers: Iterable[BrokerDocument], reported: str) -> Iterable[
 
 def _stop_lines(seen: ClusterCheck) -> Iterable[str]:
     recommended = seen.recommended_stop
-    if recommended is not None:
-        setting = environment_key(f"storage_per_volume_stop_{recommended.line.name}")
+    if recommended is not None and (setting := stop_line_key(type(recommended.line))):
         yield from recommended.sentences(setting)
     for state in seen.stop_not_below_limit:
         yield (

@@ -12,7 +12,7 @@ from sidecar.api.views import cluster_id
 from sidecar.control.board import Board, Snapshot
 from sidecar.control.capability import Block, Capability
 from sidecar.control.capability_failures import CapabilityFailures, Failing
-from sidecar.settings.keys import environment_key
+from sidecar.settings.keys import stop_line_key
 from sidecar.status.broker_rows import (
     Brokers,
     Follower,
@@ -216,8 +216,7 @@ def _stop_line(inputs: StatusInputs) -> Iterator[str]:
         return
     if line is None:
         recommended = recommended_stop(limit, memory.volumes(), inputs.reaction_s)
-        if recommended is not None:
-            setting = environment_key(f"storage_per_volume_stop_{recommended.line.name}")
+        if recommended is not None and (setting := stop_line_key(type(recommended.line))):
             yield from recommended.sentences(setting)
         return
     yield (

@@ -60,7 +60,7 @@ async def test_both_read_the_example_alike(tmp_path: Path) -> None:
         "throttle.factor.validity.duration": f"PT{ours.validity_s / 60:.0f}M",
         "> bootstrap.servers": str(address),
         "> security.protocol": ours.kafka_admin.security_protocol,
-        "> ssl.truststore.location": str(ours.kafka_admin.ssl_ca_file),
+        "> ssl.truststore.location": str(ours.kafka_admin.ssl_truststore_location),
     }
     assert expected == {name: theirs[name] for name in expected}
 

@@ -10,7 +10,7 @@ from usage_pipeline.cli.running import run_job
     "forecast",
     epilog="""\b
 Examples:
-  throttle-sidecar pipeline forecast --out tables --limit-bytes 10000000000
+  throttle-sidecar pipeline forecast --out tables --limit-bytes 10GB
   throttle-sidecar pipeline forecast --out tables --as-of 2026-11-20 --limit-ratio 0.1
 """,
 )

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 import click
 
-from usage_pipeline.cli.options import gathered, shown
+from usage_pipeline.cli.options import Size, gathered, shown
 from usage_pipeline.cli.spark_options import CONF
 from usage_pipeline.ingest.clusters import ClusterError, cluster_name
 from usage_pipeline.recommend.terms import FLOORS, TermsError, floor
@@ -335,14 +335,14 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
         ),
         click.option(
             "--network",
-            type=click.FloatRange(0, min_open=True),
-            metavar="BYTES",
+            type=Size(),
+            metavar="SIZE",
             help="That a broker's network takes each way, per second.",
         ),
         click.option(
             "--disk",
-            type=click.FloatRange(0, min_open=True),
-            metavar="BYTES",
+            type=Size(),
+            metavar="SIZE",
             help="That a broker's disks can write, per second.",
         ),
         click.option(
@@ -367,8 +367,8 @@ def disk_options(function: Callable[..., _R]) -> Callable[..., _R]:
         ),
         shown(
             "--limit-bytes",
-            click.IntRange(0),
-            0,
+            Size(lowest=0),
+            "0",
             "Available bytes at which the sidecars throttle producers.",
         ),
         shown(

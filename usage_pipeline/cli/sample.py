@@ -4,38 +4,16 @@ Example: ``throttle-sidecar pipeline sample --out sample --size 100MB`` writes t
 over 2 h, a week of volume history, and the snapshots of quotas and capacity.
 """
 
-import re
 import shlex
 from datetime import datetime
 from pathlib import Path
-from typing import Final
 
 import click
 
 from sidecar.errors import SettingsError
 from usage_pipeline.cli.job_options import UTC_TIME
-from usage_pipeline.cli.options import shown
+from usage_pipeline.cli.options import Size, shown
 from usage_pipeline.cli.summary import counted
-
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", re.IGNORECASE)
-_UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-
-
-class _Size(click.ParamType[int]):
-    """Bytes, with or without a unit of 1,000: "100MB"."""
-
-    name = "size"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Bytes; refuses what is not a size."""
-        if isinstance(value, int):
-            return value
-        found = _SIZE.fullmatch(str(value).strip())
-        if found is None:
-            self.fail(f"{value!r} is not a size: write 500MB or 2.5GB", param, ctx)
-        return round(float(found[1]) * _UNITS[found[2].upper()])
 
 
 @click.command(
@@ -52,7 +30,7 @@ Examples:
     required=True,
     help="A folder that is empty or not there yet.",
 )
-@shown("--size", _Size(), "100MB", "Of the request logs together.")
+@shown("--size", Size(), "100MB", "Of the request logs together.")
 @shown("--seed", int, 1, "The same seed, the same bytes.")
 @shown("--brokers", click.IntRange(1, 1000), 3, "Whose logs are written.")
 @shown("--hours", click.FloatRange(0, min_open=True), 2.0, "That the request logs cover.")

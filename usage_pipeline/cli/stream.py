@@ -18,7 +18,7 @@ from sidecar.errors import SettingsError
 from usage_pipeline.cli.before_spark import check_master, check_stream
 from usage_pipeline.cli.java_classes import java_classes
 from usage_pipeline.cli.job_options import BROKER_PATTERN, CLUSTER_ID, RETAINED_DAYS, ZONE
-from usage_pipeline.cli.options import shown
+from usage_pipeline.cli.options import Duration, Size, shown
 from usage_pipeline.cli.spark_log import spark_log
 from usage_pipeline.cli.spark_options import CONF, JARS, spark_settings
 from usage_pipeline.cli.summary import counted
@@ -91,12 +91,12 @@ Examples:
 @click.option(
     "--trigger",
     "trigger_s",
-    type=click.FloatRange(0, min_open=True),
-    default=10.0,
+    type=Duration(),
+    default="10s",
     show_default=True,
-    help="Seconds from batch to batch.",
+    help="From batch to batch.",
 )
-@shown("--max-bytes", click.IntRange(1), 1 << 30, "Of files in a batch.")
+@shown("--max-bytes", Size(), "1Gi", "Of files in a batch.")
 @shown("--max-messages", click.IntRange(1), 1_000_000, "Of topics in a batch.")
 @click.option("--from-now", is_flag=True, help="At the first start, leave out what topics have.")
 @click.option("--until-read", is_flag=True, help="End when what is there now has been read.")

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.settings.fields import RawSettings
+from sidecar.settings import Settings
+from sidecar.settings.forms import fields_of
 from sidecar.throttle.fill import Fill, Mark, first_fill
 from sidecar.throttle.limits import (
     LIMIT_TYPES,
@@ -145,11 +146,11 @@ def test_a_share_of_a_limit(limit: Limit, share: float, expected: Limit | None) 
 
 @every_type
 class TestEveryType:
-    @pytest.mark.parametrize("prefix", ["storage_per_volume_limit_", "storage_per_volume_stop_"])
-    def test_it_has_settings(self, kind: type[Limit], prefix: str) -> None:
-        """The fields' names follow from the type's, and no field is without a type."""
-        fields = {field for field in RawSettings.model_fields if field.startswith(prefix)}
-        assert f"{prefix}{kind.name}" in fields
+    def test_it_has_one_setting(self, kind: type[Limit]) -> None:
+        """The setting is named after the type, and no setting is of another type."""
+        fields = fields_of(Settings, "limit")
+        assert kind is fields[f"storage_per_volume_limit_{kind.name}"]
+        assert set(LIMIT_TYPES) == set(fields.values())
         assert len(LIMIT_TYPES) == len(fields)
 
     @given(values, sizes, rates)

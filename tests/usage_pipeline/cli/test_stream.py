@@ -28,7 +28,9 @@ from usage_pipeline.tables.schemas import DIM_TOPIC
             "--topic and --bootstrap-server go together",
         ),
         (["--request-logs", "logs", "--table", "gold_replay"], "'gold_replay'"),
-        (["--request-logs", "logs", "--trigger", "0"], "--trigger"),
+        (["--request-logs", "logs", "--trigger", "0s"], "--trigger"),
+        (["--request-logs", "logs", "--trigger", "5"], "'5' has no unit: write 5s, 5m or 5h"),
+        (["--request-logs", "logs", "--max-bytes", "1G"], "'1G' may mean 1GB or 1Gi"),
     ],
 )
 def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> None:

@@ -66,13 +66,13 @@ async def test_tls_with_a_ca_from_a_file(clock: Clock, ca: trustme.CA, tmp_path:
     file = tmp_path / "ca.pem"
     file.write_text(pem(ca))
     async with FakeCluster(ssl_context=server_context(ca)).add(2) as cluster:
-        assert isinstance(await poll(cluster, clock, ssl_ca_file=file), Observation)
+        assert isinstance(await poll(cluster, clock, ssl_truststore_location=file), Observation)
 
 
 async def test_an_unknown_ca(clock: Clock, ca: trustme.CA) -> None:
     """Another CA's certificate, and the system's, do not do, and the message says so."""
     async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
-        for settings in ({"ssl_ca_pem": pem(trustme.CA())}, {}):
+        for settings in ({"ssl_truststore_certificates": pem(trustme.CA())}, {}):
             message = failed(await poll(cluster, clock, **settings), FailureKind.TLS)
             assert "certificate is not trusted" in message
             assert f"{TRUSTED} must name a PEM file with the cert" in message
@@ -96,31 +96,41 @@ async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> N
     """It is refused, unless the settings say that the name is not to be verified."""
     context = server_context(ca, "other.example")
     async with FakeCluster(ssl_context=context).add(1) as cluster:
-        message = failed(await poll(cluster, clock, ssl_ca_pem=pem(ca)), FailureKind.TLS)
+        message = failed(
+            await poll(cluster, clock, ssl_truststore_certificates=pem(ca)), FailureKind.TLS
+        )
         assert "its certificate is for another name: IP address mismatch" in message
         assert "127.0.0.1" in message
-        answer = await poll(cluster, clock, ssl_ca_pem=pem(ca), ssl_verify_hostname=False)
+        answer = await poll(
+            cluster,
+            clock,
+            ssl_truststore_certificates=pem(ca),
+            ssl_endpoint_identification_algorithm="",
+        )
         assert isinstance(answer, Observation)
 
 
 async def test_trust_is_needed_without_hostname_verification(clock: Clock, ca: trustme.CA) -> None:
     """Not verifying the name does not mean not verifying the certificate."""
     async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
-        settings = {"ssl_ca_pem": pem(trustme.CA()), "ssl_verify_hostname": False}
+        settings = {
+            "ssl_truststore_certificates": pem(trustme.CA()),
+            "ssl_endpoint_identification_algorithm": "",
+        }
         failed(await poll(cluster, clock, **settings), FailureKind.TLS)
 
 
 async def test_mutual_tls_from_text(clock: Clock, ca: trustme.CA) -> None:
     """Our own certificate is shown, with its key in each of the forms that Kafka's PEM has."""
     pems = client_pems(ca)
-    certificate = {"ssl_certificate_pem": pems["certificate"]}
+    certificate = {"ssl_keystore_certificate_chain": pems["certificate"]}
     async with FakeCluster(ssl_context=wanting_client_certificate(ca)).add(1) as cluster:
         for own in (
-            certificate | {"ssl_key_pem": pems["key"]},
-            certificate | {"ssl_key_pem": pems["encrypted"], "ssl_key_password": PASSWORD},
-            {"ssl_certificate_pem": pems["certificate"] + pems["key"]},
+            certificate | {"ssl_keystore_key": pems["key"]},
+            certificate | {"ssl_keystore_key": pems["encrypted"], "ssl_key_password": PASSWORD},
+            {"ssl_keystore_certificate_chain": pems["certificate"] + pems["key"]},
         ):
-            succeeded(await poll(cluster, clock, ssl_ca_pem=pem(ca), **own))
+            succeeded(await poll(cluster, clock, ssl_truststore_certificates=pem(ca), **own))
 
 
 async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
@@ -132,9 +142,9 @@ async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Pat
         answer = await poll(
             cluster,
             clock,
-            ssl_ca_pem=pem(ca),
-            ssl_certificate_file=tmp_path / "certificate",
-            ssl_key_file=tmp_path / "encrypted",
+            ssl_truststore_certificates=pem(ca),
+            ssl_keystore_location=tmp_path / "certificate",
+            ssl_keystore_key_location=tmp_path / "encrypted",
             ssl_key_password=PASSWORD,
         )
     assert isinstance(answer, Observation)
@@ -143,7 +153,7 @@ async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Pat
 async def test_a_missing_client_certificate(clock: Clock, ca: trustme.CA) -> None:
     """A broker that wants one refuses with an alert, which is a failure of TLS."""
     async with raw_server(handshaking(wanting_client_certificate(ca))) as address:
-        made = admin(address, security_protocol="SSL", ssl_ca_pem=pem(ca))
+        made = admin(address, security_protocol="SSL", ssl_truststore_certificates=pem(ca))
         async with KafkaVolumeSource(made, clock=clock) as source:
             message = failed(await source.observe(None, 5.0), FailureKind.TLS)
     assert "CERTIFICATE_REQUIRED; the broker requires a client certificate" in message
@@ -162,28 +172,28 @@ async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_p
     """Each refusal names the file and the reason in one line, and has no secret."""
     pems = client_pems(ca)
     missing = tmp_path / "missing.pem"
-    text = refused(clock, security_protocol="SSL", ssl_ca_file=missing)
+    text = refused(clock, security_protocol="SSL", ssl_truststore_location=missing)
     assert f"the CA certificate file {missing} can't be used: No such file" in text
     key_file = tmp_path / "key.pem"
     key_file.write_text(pems["key"])
-    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    text = refused(clock, security_protocol="SSL", ssl_truststore_location=key_file)
     expected = (
         f"the CA certificate file {key_file} can't be used: it has no certificate (PEM that "
         "begins with -----BEGIN CERTIFICATE-----)"
     )
     assert expected == text
-    text = refused(clock, security_protocol="SSL", ssl_ca_pem="nonsense")
+    text = refused(clock, security_protocol="SSL", ssl_truststore_certificates="nonsense")
     assert text.startswith("the CA certificate in the settings can't be used: it has no cert")
     key_file.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    text = refused(clock, security_protocol="SSL", ssl_truststore_location=key_file)
     assert "can't be used: " in text
     assert "password" not in text
-    own = {"security_protocol": "SSL", "ssl_certificate_pem": pems["certificate"]}
+    own = {"security_protocol": "SSL", "ssl_keystore_certificate_chain": pems["certificate"]}
     for key in (
-        {"ssl_key_pem": pems["encrypted"]},
-        {"ssl_key_pem": pems["encrypted"], "ssl_key_password": "Not it"},
-        {"ssl_key_pem": client_pems(ca)["key"]},
-        {"ssl_key_file": missing},
+        {"ssl_keystore_key": pems["encrypted"]},
+        {"ssl_keystore_key": pems["encrypted"], "ssl_key_password": "Not it"},
+        {"ssl_keystore_key": client_pems(ca)["key"]},
+        {"ssl_keystore_key_location": missing},
         {},
     ):
         text = refused(clock, **own, **key)

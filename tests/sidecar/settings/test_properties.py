@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.settings.java_properties import read_properties
-from sidecar.settings.raw_values import Reading
+from sidecar.settings.properties import read_broker_properties
+from sidecar.settings.sources import Source
 from tests.sidecar.settings.support import STATIC
 
 
-def read(folder: Path, text: str | bytes) -> Reading:
+def read(folder: Path, text: str | bytes) -> Source:
     """Reads a file with this text."""
     file = folder / "server.properties"
     file.write_bytes(text if isinstance(text, bytes) else text.encode("iso-8859-1"))
-    return read_properties(file)
+    return read_broker_properties(file)
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,8 @@ def read(folder: Path, text: str | bytes) -> Reading:
 def test_the_format_is_javas(tmp_path: Path, line: str) -> None:
     """It has Java's separators, comments, escapes, continuations, line ends; a later key wins."""
     reading = read(tmp_path, line.replace("KEY", STATIC + "kafka.admin.bootstrap.servers"))
-    expected = ("a:1", ())
-    assert expected == (
-        reading.entries["kafka_admin_bootstrap_servers"].value,
-        reading.problems,
-    )
+    assert "a:1" == reading.entries["kafka_admin_bootstrap_servers"].value
+    assert [] == reading.problems
 
 
 def test_bytes_are_iso_8859_1(tmp_path: Path) -> None:
@@ -66,7 +63,8 @@ def test_a_brokers_other_keys_are_ignored(tmp_path: Path) -> None:
         "broker.id=0\nlisteners=PLAINTEXT://:9092\nclient.quota.callback.class=x.StaticQuotaCallback\n"
         "client.quota.callback.statics=1\nKAFKA.ADMIN.x=1\n"
     )
-    assert Reading({}) == read(tmp_path, text)
+    reading = read(tmp_path, text)
+    assert ({}, [], []) == (reading.entries, reading.problems, reading.notices)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,7 @@ def test_the_callbacks_keys_are_reported_as_such(tmp_path: Path, key: str) -> No
     """The plugin's keys that the sidecar has no use for don't stop it."""
     reading = read(tmp_path, f"{STATIC}{key}=1000")
     (notice,) = reading.notices
-    assert Reading({}, notices=(notice,)) == reading
+    assert ({}, []) == (reading.entries, reading.problems)
     assert notice.startswith(f"{STATIC}{key} (properties {tmp_path}/server.properties:1) ")
 
 
@@ -134,7 +132,7 @@ def test_both_spellings_may_agree(tmp_path: Path, first: str) -> None:
     """A file may have both for two versions of the plugin."""
     second = {"check-interval=60": "check.interval=PT60S"}.get(first, "check-interval=60")
     text = f"{STATIC}storage.{first}\n{STATIC}storage.{second}\n"
-    assert () == read(tmp_path, text).problems
+    assert [] == read(tmp_path, text).problems
 
 
 @pytest.mark.parametrize("duration", ["PT30S", "P1Y"])
@@ -177,6 +175,6 @@ def test_a_broken_escape_is_reported_by_its_line(tmp_path: Path) -> None:
 )
 def test_a_file_that_cant_be_read_is_a_problem(tmp_path: Path, name: str, message: str) -> None:
     """The message has the file and the system's reason."""
-    reading = read_properties(tmp_path / name)
+    reading = read_broker_properties(tmp_path / name)
     expected = f"the properties file {tmp_path / name} can't be read: {message}"
-    assert ((expected,), False) == (reading.problems, reading.readable)
+    assert ([expected], False) == (reading.problems, reading.readable)

@@ -11,7 +11,6 @@ username ``ann`` and password ``a"b``.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 _SECURITY = "org.apache.kafka.common.security."
 PLAIN = _SECURITY + "plain.PlainLoginModule"
@@ -36,52 +35,36 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
+_Token = tuple[str, bool]
+"""A text, and whether it is a mark: = or ; outside of quotes."""
+
 _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-@dataclass(frozen=True, slots=True)
-class LoginModule:
-    """One login module and its options.
-
-    Attributes:
-        name: ``PLAIN``, ``SCRAM`` or ``OAUTHBEARER``.
-        options: by name; some are secrets, so they are in no repr.
-    """
-
-    name: str
-    options: Mapping[str, str] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str = field(repr=False)
-    is_mark: bool = False
-
-
-def parse_jaas(text: str) -> LoginModule:
-    """The login module that the text names.
+def parse_jaas(text: str) -> tuple[str, Mapping[str, str]]:
+    """The login module that the text names, ``PLAIN`` for instance, and its options.
 
     Raises:
         ValueError: with a sentence that quotes nothing of the text.
     """
     tokens = list(_tokens(text))
-    if not tokens or not tokens[-1].is_mark or tokens[-1].text != ";":
+    if not tokens or tokens.pop() != (";", True):
         raise ValueError("must end with a semicolon")
-    tokens.pop()
-    if any(token.is_mark and token.text == ";" for token in tokens):
+    if (";", True) in tokens:
         raise ValueError("must name one login module, not several")
-    if len(tokens) < 2 or tokens[1].text.lower() not in _FLAGS:
+    if len(tokens) < 2 or tokens[1][0].lower() not in _FLAGS:
         raise ValueError("must begin with a login module and 'required'")
-    if tokens[0].text not in _OPTIONS:
+    name = tokens[0][0]
+    if name not in _OPTIONS:
         raise ValueError(f"must name one of the login modules {', '.join(_OPTIONS)}")
-    return LoginModule(tokens[0].text, _options(tokens[2:], _OPTIONS[tokens[0].text]))
+    return name, _options(tokens[2:], _OPTIONS[name])
 
 
 def _options(tokens: list[_Token], known: frozenset[str]) -> dict[str, str]:
     options: dict[str, str] = {}
     while tokens:
         match tokens[:3]:
-            case [_Token(name, False), _Token("=", True), _Token(value, False)]:
+            case [(name, False), ("=", True), (value, False)]:
                 if name not in known:
                     raise ValueError(f"may have the options {', '.join(sorted(known))} alone")
                 options[name] = value
@@ -102,11 +85,11 @@ def _tokens(text: str) -> Iterator[_Token]:
         position = match.end()
         quoted = match["double"] if match["double"] is not None else match["single"]
         if quoted is not None:
-            yield _Token(_ESCAPE.sub(_unescape, quoted))
+            yield _ESCAPE.sub(_unescape, quoted), False
         elif match["mark"]:
-            yield _Token(match["mark"], is_mark=True)
+            yield match["mark"], True
         elif match["word"]:
-            yield _Token(match["word"])
+            yield match["word"], False
 
 
 def _unescape(match: re.Match[str]) -> str:

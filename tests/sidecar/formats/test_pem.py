@@ -5,7 +5,7 @@ import ssl
 import pytest
 import trustme
 
-from sidecar.settings import pem
+from sidecar.formats import pem
 
 
 def test_a_block_on_one_line_is_written_anew() -> None:
