@@ -62,7 +62,7 @@ def test_a_setting_without_a_number_is_no_capacity(run: Run, configs: FakeConfig
     """If it is missing, no number, or 0, that broker has a problem that names the setting."""
     for value, said in (
         (None, "num.io.threads is missing"),
-        ("many", "num.io.threads is missing, or is no number: many"),
+        ("many", "num.io.threads is missing or not a number: many"),
         ("0", "num.io.threads is 0"),
     ):
         configs.configs[1]["num.io.threads"] = value
