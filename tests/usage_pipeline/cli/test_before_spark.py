@@ -155,7 +155,7 @@ def test_missing_days_are_reported_with_the_days_that_exist(tmp_path: Path) -> N
     days = (DAY, DAY + timedelta(days=1))
     committed(tmp_path, SILVER_REQUEST, *({"dt": day, "broker": 1} for day in days))
     since = datetime(2026, 11, 22, tzinfo=UTC)
-    with pytest.raises(NotThereError, match="requests of 2026-11-20 to 2026-11-21, and none of"):
+    with pytest.raises(NotThereError, match="requests of 2026-11-20 to 2026-11-21, but none of"):
         check_tables(JobOptions(str(tmp_path), since=since), ["usage"])
 
 
