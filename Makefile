@@ -72,6 +72,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.prose
 
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool

@@ -142,13 +142,17 @@ def forms(_before: str) -> str:
 
 
 def pipeline(_before: str) -> str:
-    """Every table of the pipeline, each under its heading."""
-    return "\n".join(
+    """Every table of the pipeline, each under its heading; the cluster's column stands once."""
+    cluster = schemas.CLUSTER_ID
+    first = f"Every table starts with `{cluster.name}` (`{cluster.type}`). {cluster.meaning}.\n\n"
+    return first + "\n".join(
         f"## {each.name}\n\n{_sentence(each)}\n\n"
         + table(
             ("column", "type", "meaning"),
-            ((column.name, f"`{column.type}`", column.meaning) for column in each.stored),
+            ((column.name, f"`{column.type}`", column.meaning) for column in each.columns),
         )
+        if each is not schemas.SILVER_CHANGE
+        else f"## {each.name}\n\n{_sentence(each)} It has the same columns, without dt.\n"
         for each in schemas.TABLES
     )
 
@@ -163,10 +167,10 @@ TABLES: Final[dict[str, Callable[[str], str]]] = {
 
 
 def _sentence(of: schemas.Table) -> str:
-    """What a row is, and by what the table is partitioned."""
+    """A description of a row, and the partition columns."""
     *first, last = of.folders
     partitions = f"{', '.join(first)} and {last}" if first else last
-    return f"{of.meaning[0].upper()}{of.meaning[1:]}. Partitioned by {partitions}."
+    return f"A row is {of.meaning}. Partitioned by {partitions}."
 
 
 def _row(cells: Iterable[str]) -> str:

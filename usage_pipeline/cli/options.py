@@ -1,4 +1,4 @@
-"""What the options of several commands share."""
+"""Helpers for the options of several commands."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
         RuntimeError: the user has no home folder, as in containers.
     """
     base = Path(environ.get("XDG_CACHE_HOME", ""))
-    # The specification says that a relative path is to be ignored.
+    # The specification requires that a relative path is ignored.
     return (base if base.is_absolute() else Path.home() / ".cache") / "throttle-sidecar"
 
 
@@ -71,7 +71,7 @@ def gathered(
     kind: Callable[..., Any],
     *options: Callable[[Callable[..., _R]], Callable[..., _R]],
 ) -> Callable[..., _R]:
-    """Give a command options as one argument ``name``, of the dataclass ``kind``."""
+    """Pass options to a command as one argument ``name`` of the dataclass ``kind``."""
     names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # a dataclass's class
 
     @functools.wraps(function)
@@ -91,5 +91,5 @@ def shown(
     text: str,
     **more: Any,  # noqa: ANN401 - click's own
 ) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
-    """An option whose help shows its default."""
+    """Create an option whose help shows its default."""
     return click.option(name, type=kind, default=default, show_default=True, help=text, **more)
