@@ -109,7 +109,7 @@ class SettingRow:
         environment: the environment variable.
         property: the property in a Java properties file; "" when there is none.
         toml: the dotted key in the TOML file.
-        value: the value in force, a secret as stars, "" when not set or not understood.
+        value: the current value, with a secret as stars; "" if it is not set or not valid.
         origin: "environment", "properties FILE:LINE", "toml FILE" or "default".
         default: the value when nothing is set, or words for it.
         unit: what the value is counted in, or its form.
