@@ -44,10 +44,9 @@ class LongPoll:
         waiting: how many readers wait for a change now.
     """
 
-    def __init__(self, board: Board, validity_s: float) -> None:
+    def __init__(self, board: Board) -> None:
         self.waiting = 0
         self._board = board
-        self._validity_s = validity_s
         self._observed = board.snapshot, observed_at(board.snapshot)
 
     async def read(self, request: Request, document: FollowedDocument) -> Response:
@@ -105,10 +104,8 @@ class LongPoll:
         return {} if at is None else {OBSERVED_AGO: str(int(max(0.0, now - at) * 1000))}
 
     def _valid_for_s(self, now: float) -> float:
-        until = self._board.snapshot.decision.valid_until
-        if until is None:
-            return self._validity_s
-        return min(self._validity_s, max(0.0, until - now))
+        until, validity_s = self._board.snapshot.decision.valid_until, self._board.rules.validity_s
+        return validity_s if until is None else min(validity_s, max(0.0, until - now))
 
     def _longest_wait_s(self) -> float:
         valid_for_s = self._valid_for_s(self._board.now())

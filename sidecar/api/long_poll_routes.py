@@ -24,31 +24,19 @@ from sidecar.api.followed_documents import (
 )
 from sidecar.api.long_poll import LongPoll
 from sidecar.control.board import Board
-from sidecar.throttle.limits import Limit
 
 
-def add_following(
-    app: FastAPI,
-    board: Board,
-    wall: Wall,
-    validity_s: float,
-    *,
-    limit: Limit | None,
-    stop_line: Limit | None,
-) -> None:
+def add_following(app: FastAPI, board: Board, wall: Wall) -> None:
     """Adds the routes that are followed.
 
     Args:
         app: gets the routes.
         board: what is read.
         wall: steady seconds -> epoch seconds of the machine's clock.
-        validity_s: for how long an answer may be used that has no end of its own, seconds.
-        limit: what judges volumes; None when disabled.
-        stop_line: from where on nothing is admitted; None: nowhere.
     """
-    polls = LongPoll(board, validity_s)
-    factor = followed_factor(wall, limit, stop_line)
-    quota_factors = followed_quota_factors(wall, board.leak_rules, validity_s, limit, stop_line)
+    polls = LongPoll(board)
+    factor = followed_factor(wall)
+    quota_factors = followed_quota_factors(wall, board.leak_rules)
 
     @app.get(
         "/v1/throttle-factor",

@@ -17,9 +17,10 @@ from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import Settings
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.limits import Limit
-from sidecar.throttle.memory import Memory, VolumeState, fail
+from sidecar.throttle.fold import fail
+from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.recommended_stop import RecommendedStop, recommended_stop
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
 from sidecar.throttle.stop import not_below_limit
 from sidecar.volumes import Failure
@@ -33,8 +34,7 @@ class ClusterCheck:
 
     verdict: Verdict
     reason: str
-    limit: Limit
-    stop_line: Limit | None
+    rules: Rules
     reaction_s: float
     memory: Memory
     view: View
@@ -47,9 +47,9 @@ class ClusterCheck:
     @property
     def recommended_stop(self) -> RecommendedStop | None:
         """The stop line to set; None while one is set, or no volume was read."""
-        if self.stop_line is not None:
+        if self.rules.stop_line is not None:
             return None
-        return recommended_stop(self.limit, self.memory.volumes(), self.reaction_s)
+        return recommended_stop(self.rules.required_limit, self.memory.volumes(), self.reaction_s)
 
     @property
     def stop_not_below_limit(self) -> list[VolumeState]:
@@ -58,7 +58,8 @@ class ClusterCheck:
 
     def as_json(self) -> str:
         """Brokers and volumes as in the API, with the verdict."""
-        limit, stop_line = limit_document(self.limit), limit_document(self.stop_line)
+        limit = limit_document(self.rules.limit)
+        stop_line = limit_document(self.rules.stop_line)
         recommended = self.recommended_stop
         recommended_line = limit_document(recommended.line if recommended else None)
         document = {
@@ -94,7 +95,8 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
     clock = SteadyClock()
     timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
     # Nothing is retained here, so nothing can be too old.
-    factors = VolumeLimit(settings.limit, math.inf, settings.fallback, settings.stop_line)
+    rules = Rules(settings.limit, math.inf, settings.stop_line)
+    factors = VolumeLimit(rules, settings.fallback)
     async with KafkaVolumeSource(settings.kafka_admin, clock=clock.now) as source:
         result = await source.observe(None, timing.deadline_s)
     if isinstance(result, Failure):
@@ -107,7 +109,5 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
     if memory.computed is not None:
         verdict = "limit violated" if memory.computed.violations else "within limit"
         reason = decision.reason
-    view = View(Snapshot(decision, 1, now, memory), now, clock.wall)
-    return ClusterCheck(
-        verdict, reason, settings.limit, settings.stop_line, timing.reaction_s, memory, view
-    )
+    view = View(Snapshot(decision, 1, now, memory, rules), now, clock.wall)
+    return ClusterCheck(verdict, reason, rules, timing.reaction_s, memory, view)

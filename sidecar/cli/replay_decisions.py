@@ -89,15 +89,8 @@ def command(
     ).settings
     if settings.limit is None:
         raise SettingsError(("nothing to decide: the check interval is PT0S, and no limit is set",))
-    rules = VolumeLimit(
-        settings.limit,
-        settings.validity_s,
-        settings.fallback,
-        settings.stop_line,
-        settings.slope,
-        is_enforced=False,
-    )
-    reader, replay = HistoryReader(history, settings.validity_s), Replay(rules)
+    factors = VolumeLimit(settings.rules, settings.fallback, is_enforced=False)
+    reader, replay = HistoryReader(history, settings.validity_s), Replay(factors)
     for observation in reader.observations():
         replay.see(observation)
     if replay.first_at is None:

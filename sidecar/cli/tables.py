@@ -32,7 +32,7 @@ def print_check(seen: ClusterCheck) -> None:
     """Every volume with its verdict, then what is wrong with brokers and the stop line."""
     volumes = list(seen.view.volumes())
     if volumes:
-        Console(highlight=False).print(_volume_table(volumes, seen.limit))
+        Console(highlight=False).print(_volume_table(volumes, seen.rules.required_limit))
     # A failure that the verdict names is not printed twice.
     reported = seen.reason if seen.verdict == "unknown" else ""
     for line in (

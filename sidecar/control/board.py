@@ -24,10 +24,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sidecar.throttle.decision import Decision, FactorRules, Source
+from sidecar.throttle.decision import Decision, FactorSource, Source
+from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import NO_LEAKS, LeakRules, Leaks
-from sidecar.throttle.memory import Memory, Override, VolumeState, fail
+from sidecar.throttle.memory import Memory, Override, VolumeState
 from sidecar.throttle.readers import Readers
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
 from sidecar.throttle.user_throttles import release, throttle_users
 from sidecar.throttle.validity import is_valid
@@ -54,6 +56,7 @@ class Snapshot:
         generation: 1 at the start, one more at each change.
         since: when factor and source became what they are, steady seconds.
         memory: what the decision was made from.
+        rules: the rules by which it was made.
         released: when the factor last rose, since the start; None: never.
         leaks: what brokers may let through; they move without a new generation.
     """
@@ -62,6 +65,7 @@ class Snapshot:
     generation: int
     since: float
     memory: Memory
+    rules: Rules
     released: Release | None = None
     leaks: Leaks = NO_LEAKS
 
@@ -145,7 +149,7 @@ class Board:
 
     def __init__(
         self,
-        factors: FactorRules,
+        factors: FactorSource,
         clock: Callable[[], float],
         *,
         leak_rules: LeakRules | None = None,
@@ -172,13 +176,18 @@ class Board:
         if restored is not None and same:
             since = restored.since
             leaks = self.leak_rules.resumed(restored.shares, now)
-        self._snapshot = Snapshot(decision, 1, since, memory, leaks=leaks)
+        self._snapshot = Snapshot(decision, 1, since, memory, factors.rules, leaks=leaks)
         self._record_change(None, now)
 
     @property
     def snapshot(self) -> Snapshot:
         """What is published now."""
         return self._snapshot
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which volumes are judged: limit, soft limit, stop line and validity."""
+        return self._factors.rules
 
     @property
     def etag(self) -> str:
@@ -287,10 +296,14 @@ class Board:
             full = frozenset(state.volume.broker_id for state in before.decision.violations)
             released = Release(now, full)
         leaks = self.leak_rules.next(
-            before.leaks, memory, throttled=decision.factor == 0.0, now=now
+            before.leaks,
+            memory,
+            throttled=decision.factor == 0.0,
+            validity_s=self.rules.validity_s,
+            now=now,
         )
         self._snapshot = Snapshot(
-            decision, before.generation + changed, since, memory, released, leaks
+            decision, before.generation + changed, since, memory, self.rules, released, leaks
         )
         self._news.set()
         self._news = asyncio.Event()

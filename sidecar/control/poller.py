@@ -109,7 +109,14 @@ class Poller:
     def _plan(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
         now = self.board.now()
         since_whole_s = now - whole_started
-        return next_poll(snapshot.memory, self.timing, now, since_whole_s, snapshot.released)
+        return next_poll(
+            snapshot.memory,
+            self.timing,
+            now,
+            since_whole_s,
+            snapshot.released,
+            soft_limit=snapshot.rules.soft_limit,
+        )
 
     async def poll(self, brokers: frozenset[int] | None, deadline_s: float) -> Snapshot:
         """Looks once and publishes what follows.

@@ -69,18 +69,15 @@ class SidecarRegistry(CollectorRegistry):
             yield metric
 
 
-def build_registry(
-    board: Board, wall: Callable[[float], float], validity_s: float
-) -> SidecarRegistry:
+def build_registry(board: Board, wall: Callable[[float], float]) -> SidecarRegistry:
     """Every metric of a sidecar.
 
     Args:
         board: what is read at each scrape.
         wall: steady seconds -> epoch seconds of the machine's clock.
-        validity_s: for how long a reading of a volume counts, seconds.
     """
     registry = SidecarRegistry()
-    registry.register(_BoardCollector(board, wall, validity_s))
+    registry.register(_BoardCollector(board, wall))
     ProcessCollector(registry=registry)
     return registry
 
@@ -88,15 +85,9 @@ def build_registry(
 class _BoardCollector(Collector):
     """The board as metrics."""
 
-    def __init__(
-        self,
-        board: Board,
-        wall: Callable[[float], float],
-        validity_s: float,
-    ) -> None:
+    def __init__(self, board: Board, wall: Callable[[float], float]) -> None:
         self._board = board
         self._wall = wall
-        self._validity_s = validity_s
         self._labels: dict[tuple[int, str], dict[str, str]] = {}
 
     def collect(self) -> Iterable[Metric]:
@@ -147,7 +138,7 @@ class _BoardCollector(Collector):
         yield _gauge(
             "validity_duration_seconds",
             "How long a computed factor may be used when newer polls fail, as set.",
-            self._validity_s,
+            self._board.rules.validity_s,
         )
         dirs = [
             len(
@@ -169,7 +160,7 @@ class _BoardCollector(Collector):
         board, now = self._board, self._board.now()
         leaks = board.snapshot.leaks
         window_s = board.leak_rules.window_s(leaks)
-        ends_at = full_at(board.snapshot.memory, self._validity_s, now, window_s)
+        ends_at = full_at(board.snapshot.memory, self._board.rules.validity_s, now, window_s)
         yield _gauge(
             "seconds_to_full",
             "When the first online volume of an active broker has no byte available at the rate it "
@@ -265,7 +256,9 @@ class _BoardCollector(Collector):
                 _labels(each.known.volume.broker_id, each.known.volume.log_dir),
                 each.bytes_per_second,
             )
-            for each in throttled_fills(snapshot.memory, since, self._validity_s, self._board.now())
+            for each in throttled_fills(
+                snapshot.memory, since, self._board.rules.validity_s, self._board.now()
+            )
         ]
         return family
 
@@ -293,7 +286,7 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
     "stop_violated": (
         "1 when the volume was at or below the stop line when last read, else 0; no series while "
         "no line is set.",
-        lambda state: None if state.stop is None else float(state.stops),
+        lambda state: None if state.stop_line_verdict is None else float(state.is_at_stop_line),
     ),
     "online": (
         "0 while its broker reports the log dir without sizes, else 1; one that was never read has "
@@ -313,7 +306,7 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
     "stop_bytes": (
         "The available bytes at which the stop line lies, at the limit at most; no series while no "
         "line is set.",
-        lambda state: state.stop_bytes,
+        lambda state: state.stop_line_bytes,
     ),
 }
 

@@ -164,7 +164,6 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
         leak_rules=LeakRules(
             horizon_s=raw.throttle_emergency_horizon,
             pause_max_s=raw.throttle_emergency_pause_max,
-            validity_s=raw.throttle_factor_validity_duration,
         ),
         mode=raw.mode,
         scope=raw.throttle_scope,

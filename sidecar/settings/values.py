@@ -18,6 +18,7 @@ from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import Limit
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -200,3 +201,8 @@ class Settings:
     history: HistorySection
     log_format: LogFormat
     log_level: LogLevel
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which volumes are judged."""
+        return Rules(self.limit, self.validity_s, self.stop_line, self.slope)

@@ -35,10 +35,8 @@ _LONGER_S: Final = 1.0
 class StateWriter:
     """Writes what a board publishes to a state file."""
 
-    def __init__(
-        self, board: Board, file: StateFile, wall: Callable[[float], float], validity_s: float
-    ) -> None:
-        self._spacing_s = min(_SPACING_S, _VALIDITY_SHARE * validity_s)
+    def __init__(self, board: Board, file: StateFile, wall: Callable[[float], float]) -> None:
+        self._spacing_s = min(_SPACING_S, _VALIDITY_SHARE * board.rules.validity_s)
         self._board = board
         self._file = file
         self._wall = wall

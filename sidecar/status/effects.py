@@ -8,8 +8,9 @@ import shlex
 
 from sidecar.api.changes import OverrideRequest
 from sidecar.status.headline import effect, short_of
+from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Now, span
-from sidecar.status.view import StatusInputs, hidden
+from sidecar.status.view import hidden
 from sidecar.throttle.decision import Decision
 
 
@@ -73,9 +74,9 @@ def _to(sidecars: str) -> str:
 
 
 def _after(inputs: StatusInputs, decision: Decision) -> str:
-    if decision.violations and inputs.limit is not None:
+    if decision.violations:
         does = "Nothing is admitted" if decision.stopping else "Producers are throttled"
-        return f"{does} at once: {short_of(inputs.board.snapshot, inputs.limit)}."
+        return f"{does} at once: {short_of(inputs.board.snapshot)}."
     if decision.computed_at is None:
         return "The volumes can't be read: the fallback applies at once."
     return "Nobody is throttled then: no volume is at or below the limit."

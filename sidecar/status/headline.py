@@ -70,9 +70,7 @@ class Headline:
     to_do: ToDo | None
 
 
-def headline(
-    snapshot: Snapshot, limit: Limit | None, now: Now, stop_line: Limit | None = None
-) -> Headline:
+def headline(snapshot: Snapshot, now: Now) -> Headline:
     """The head of the page."""
     decision = snapshot.decision
     decided = decision.decided
@@ -83,21 +81,21 @@ def headline(
         word=word,
         factor=decision.factor,
         source=decision.source.value,
-        sentence=sentence(snapshot, limit, stop_line),
+        sentence=sentence(snapshot),
         reason=decided.reason if says_more else "",
         since=now.moment(snapshot.since),
-        until=tuple(_until(replace(snapshot, decision=decided), limit, now)),
+        until=tuple(_until(replace(snapshot, decision=decided), now)),
         to_do=_to_do(replace(snapshot, decision=decided)),
     )
 
 
-def sentence(snapshot: Snapshot, limit: Limit | None, stop_line: Limit | None = None) -> str:
+def sentence(snapshot: Snapshot) -> str:
     """The one sentence, and a second one about more volumes or about single users."""
     decision = snapshot.decision
     if decision.shadow is not None:
-        would = sentence(replace(snapshot, decision=decision.shadow), limit, stop_line)
+        would = sentence(replace(snapshot, decision=decision.shadow))
         return f"{_OBSERVES} If it enforced: {would[0].lower()}{would[1:]}"
-    text = _sentence(snapshot, limit, stop_line)
+    text = _sentence(snapshot)
     if decision.stop and len(decision.stopping) > 1:
         text += f" {len(decision.stopping)} volumes need more."
     elif not decision.stop and len(decision.violations) > 1:
@@ -131,16 +129,18 @@ def worst(violations: Sequence[VolumeState]) -> VolumeState:
     return min(violations, key=lambda known: known.volume.available_ratio)
 
 
-def short_of(snapshot: Snapshot, limit: Limit) -> str:
+def short_of(snapshot: Snapshot) -> str:
     """The worst violating volume against the limit, in words."""
+    limit = snapshot.rules.required_limit
     has_left = _has_left(snapshot, snapshot.decision.violations, limit)
     return f"{has_left}, the limit is {limit.describe()}"
 
 
-def _short(snapshot: Snapshot, limit: Limit, stop_line: Limit | None) -> str:
-    """Against the stop line while it stops."""
+def _short(snapshot: Snapshot) -> str:
+    """The same against the stop line, once that is reached."""
+    stop_line = snapshot.rules.stop_line
     if stop_line is None or not snapshot.decision.stop:
-        return short_of(snapshot, limit)
+        return short_of(snapshot)
     has_left = _has_left(snapshot, snapshot.decision.stopping, stop_line)
     return f"{has_left}, the stop line is {stop_line.describe()}"
 
@@ -148,35 +148,37 @@ def _short(snapshot: Snapshot, limit: Limit, stop_line: Limit | None) -> str:
 def _has_left(snapshot: Snapshot, states: Sequence[VolumeState], limit: Limit) -> str:
     known = worst(states)
     volume = known.volume
-    left = limit.left(volume, known.fill)
+    left = limit.left(volume)
     retained = why_retained(snapshot.memory, known)
     had = "had" if retained else "has"
     return f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}"
 
 
-def _sentence(snapshot: Snapshot, limit: Limit | None, stop_line: Limit | None) -> str:
+def _sentence(snapshot: Snapshot) -> str:
     decision = snapshot.decision
     does = effect_of(decision)
     does = does[0].upper() + does[1:]
-    if decision.source is Source.DISABLED or limit is None:
+    if decision.source is Source.DISABLED:
         return f"{does}: this sidecar is disabled, its check interval is PT0S."
     if decision.source is Source.FALLBACK:
         if snapshot.memory.computed is None:
             return f"{does}, by the fallback: no volume has been read yet."
         return f"{does}, by the fallback: the volumes can't be read any more."
     if decision.source is Source.OVERRIDE:
-        shown = f", although {short_of(snapshot, limit)}" if decision.violations else ""
+        shown = f", although {short_of(snapshot)}" if decision.violations else ""
         # An override to 0 or below 1 needs no "although": the volumes need no less.
         return f"{does}, set by hand{shown if decision.factor > 0 else ''}."
-    return f"{does}: {_seen(snapshot, limit, stop_line)}."
+    return f"{does}: {_seen(snapshot)}."
 
 
-def _seen(snapshot: Snapshot, limit: Limit, stop_line: Limit | None) -> str:
+def _seen(snapshot: Snapshot) -> str:
     """What an observation says, after the colon."""
     decision = snapshot.decision
     if decision.violations:
-        return _short(snapshot, limit, stop_line)
-    return decision.reason if decision.is_sloped else f"every volume has {limit.within()}"
+        return _short(snapshot)
+    if decision.is_sloped:
+        return decision.reason
+    return f"every volume has {snapshot.rules.required_limit.within()}"
 
 
 def _tone(decision: Decision) -> tuple[Tone, str]:
@@ -200,9 +202,9 @@ def _tone_of(decision: Decision) -> tuple[Tone, str]:
     return "free", "Not throttled"
 
 
-def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
+def _until(snapshot: Snapshot, now: Now) -> list[Until]:
     decision = snapshot.decision
-    if decision.source is Source.DISABLED or limit is None:
+    if decision.source is Source.DISABLED:
         return [Until("Until the sidecar is started with a check interval.")]
     if decision.source is Source.FALLBACK:
         return [Until("Until the volumes are read.")]
@@ -211,7 +213,7 @@ def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
             Until("Until it is ended by hand, or at last at", now.moment(decision.override.ends_at))
         ]
     found = (
-        _throttled_until(decision, limit, now)
+        _throttled_until(decision, snapshot.rules.required_limit, now)
         if decision.violations
         else _free_until(snapshot, now)
     )

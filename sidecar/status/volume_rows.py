@@ -19,6 +19,7 @@ from sidecar.control.board import Snapshot
 from sidecar.status.moments import Now, span
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.sizes import size
 from sidecar.throttle.throttled_fill import throttled_rate, throttled_since
 from sidecar.volumes import OfflineLogDir
@@ -73,9 +74,7 @@ class _Found:
     rank: tuple[float, ...]
 
 
-def volume_rows(
-    snapshot: Snapshot, now: Now, first: int, count: int, soft_limit: Limit | None = None
-) -> tuple[list[Row], int]:
+def volume_rows(snapshot: Snapshot, now: Now, first: int, count: int) -> tuple[list[Row], int]:
     """Some of the volumes, the worst first.
 
     Returns:
@@ -83,16 +82,15 @@ def volume_rows(
     """
     found = _found(snapshot, now.now)
     taken = nsmallest(first + count, found, key=lambda each: (each.rank, each.broker_id))
-    return [_row(each, snapshot, now, soft_limit) for each in taken[first:]], len(found)
+    return [_row(each, snapshot, now) for each in taken[first:]], len(found)
 
 
-def lines_in_bars(
-    limit: Limit | None, stop_line: Limit | None, soft_limit: Limit | None = None
-) -> str:
-    """What the lines in the bars are; "" when nothing is compared."""
+def lines_in_bars(rules: Rules) -> str:
+    """The meaning of the lines in the bars; "" when there is no limit."""
+    limit = rules.limit
     if limit is None:
         return ""
-    lines = {"soft limit": soft_limit, "limit": limit, "stop line": stop_line}
+    lines = {"soft limit": rules.soft_limit, "limit": limit, "stop line": rules.stop_line}
     *others, last = (f"the {name}, {at.describe()}" for name, at in lines.items() if at is not None)
     if not others:
         return f"The line in each bar is the limit: {limit.describe()}."
@@ -129,11 +127,11 @@ def _rank(known: VolumeState, now: float) -> tuple[float, ...]:
         return (0.0, share, 0.0)
     if not known.online:
         return (1.0, share, 0.0)
-    left_s = known.verdict.seconds_left
+    left_s = known.seconds_left
     return (2.0, math.inf if left_s is None else known.read_at + left_s - now, share)
 
 
-def _row(found: _Found, snapshot: Snapshot, now: Now, soft_limit: Limit | None) -> Row:
+def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
     known = found.known
     state = broker_state(snapshot.memory, found.broker_id)
     if known is None:
@@ -156,8 +154,15 @@ def _row(found: _Found, snapshot: Snapshot, now: Now, soft_limit: Limit | None) 
         forget=""
         if known.online or not known.violates
         else f"throttle-sidecar forget {found.broker_id} --log-dir {shlex.quote(found.log_dir)}",
-        stop_at=None if known.stop_bytes is None else _percent(1.0 - known.stop_bytes / total),
-        soft_at=_soft_at(known, soft_limit),
+        stop_at=_stop_at(known),
+        soft_at=_soft_at(known, snapshot.rules.soft_limit),
+    )
+
+
+def _stop_at(known: VolumeState) -> float | None:
+    line_bytes = known.stop_line_bytes
+    return (
+        None if line_bytes is None else _percent(1.0 - line_bytes / (known.volume.total_bytes or 1))
     )
 
 
@@ -165,14 +170,14 @@ def _soft_at(known: VolumeState, soft_limit: Limit | None) -> float | None:
     """None too on a volume whose limit is as high: there it counts for nothing."""
     if soft_limit is None:
         return None
-    soft_bytes = soft_limit.judge(known.volume, known.fill, None).threshold_bytes
+    soft_bytes = soft_limit.judge(known.volume).threshold_bytes
     if soft_bytes <= known.verdict.threshold_bytes:
         return None
     return _percent(1.0 - soft_bytes / (known.volume.total_bytes or 1))
 
 
 def _state(known: VolumeState, offline: OfflineLogDir | None, broker: BrokerStateName) -> str:
-    line = "stop line" if known.stops else "limit"
+    line = "stop line" if known.is_at_stop_line else "limit"
     states = [f"at or below the {line}"] if known.violates else []
     if offline is not None:
         states.append(offline.reason)
@@ -195,9 +200,9 @@ def _fill_rate(known: VolumeState, snapshot: Snapshot) -> float | None:
 def _to_limit(known: VolumeState, now: float) -> str:
     if known.violates:
         return "reached"
-    if known.verdict.seconds_left is None or not known.online:
+    if known.seconds_left is None or not known.online:
         return ""
-    return f"in {span(max(0.0, known.read_at + known.verdict.seconds_left - now))}"
+    return f"in {span(max(0.0, known.read_at + known.seconds_left - now))}"
 
 
 def _read(known: VolumeState, snapshot: Snapshot, now: Now) -> str:

@@ -16,19 +16,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from sidecar.throttle import reason
-from sidecar.throttle.limits import Limit
-from sidecar.throttle.memory import (
-    Computed,
-    Memory,
-    Override,
-    Slope,
-    VolumeState,
-    fail,
-    fold_in,
-    forget,
-)
+from sidecar.throttle.fold import fail, fold_in, forget
+from sidecar.throttle.memory import Computed, Memory, Override, Slope, VolumeState
+from sidecar.throttle.rules import NO_RULES, Rules
 from sidecar.throttle.scope import ALL, scope_of, unread
-from sidecar.throttle.slope import SlopeRules, next_slope
+from sidecar.throttle.slope import next_slope
 from sidecar.throttle.stop import stopping
 from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
 from sidecar.throttle.validity import is_valid
@@ -112,8 +104,13 @@ def _first_of(*moments: float | None) -> float | None:
     return min((at for at in moments if at is not None), default=None)
 
 
-class FactorRules(Protocol):
+class FactorSource(Protocol):
     """The memory, and the factor that follows from it (proposal 047, "Throttle Factor Source")."""
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which volumes are judged."""
+        ...
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """The decision at ``now``, steady seconds."""
@@ -136,7 +133,13 @@ class FactorRules(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """The factor source of a sidecar with check interval PT0S: 1.0, whatever else is set."""
+    """The factor source of a sidecar with check interval PT0S: 1.0, whatever else is set.
+
+    Attributes:
+        rules: published, but no volume is judged by them.
+    """
+
+    rules: Rules = NO_RULES
 
     def decide(self, memory: Memory, now: float) -> Decision:  # noqa: ARG002 - the protocol's
         """Always factor 1.0."""
@@ -156,22 +159,15 @@ class VolumeLimit:
     """The factor source of proposal 047: one limit for every volume of the cluster.
 
     Attributes:
-        limit: what judges every volume.
-        validity_s: how long a computed factor is valid when newer polls fail, seconds, > 0.
+        rules: the limit with the other lines, and the validity.
         fallback: the factor once no valid one is left, 0.0 to 1.0.
-        stop_line: from where on nothing is admitted (``sidecar.throttle.stop``); None: nowhere.
-        slope: by what the factor falls before the limit (``sidecar.throttle.slope``); None: it is
-            1.0 until then.
         is_enforced: whether what is decided is in force, and so shapes what volumes do.
         is_of_volumes: whether a throttle is for those alone that write to what lies on the volumes
             that throttle (``sidecar.throttle.scope``).
     """
 
-    limit: Limit
-    validity_s: float
+    rules: Rules
     fallback: float
-    stop_line: Limit | None = None
-    slope: SlopeRules | None = None
     is_enforced: bool = True
     is_of_volumes: bool = False
 
@@ -192,12 +188,12 @@ class VolumeLimit:
 
     def _decide(self, memory: Memory, now: float) -> Decision:
         computed = memory.computed
-        if computed is not None and not is_valid(computed.computed_at, self.validity_s, now):
+        if computed is not None and not is_valid(computed.computed_at, self.rules.validity_s, now):
             computed = None
         violations = computed.violations if computed else ()
         stop = computed.stopping if computed else ()
         computed_at = computed.computed_at if computed else None
-        expires_at = None if computed is None else computed.computed_at + self.validity_s
+        expires_at = None if computed is None else computed.computed_at + self.rules.validity_s
         override = memory.override
         if override is not None and is_valid(override.ends_at, 0.0, now):
             return Decision(
@@ -213,23 +209,23 @@ class VolumeLimit:
                 else override.ends_at,
                 override,
             )
-        if computed is not None and not violations and self.slope is None:
+        if computed is not None and not violations and self.rules.slope is None:
             # An earlier run may have had a soft limit.
             computed = replace(computed, factor=1.0)
         if computed is not None:
-            is_sloped = self.slope is not None and 0.0 < computed.factor < 1.0
+            is_sloped = self.rules.slope is not None and 0.0 < computed.factor < 1.0
             why = (
-                reason.sloped(memory.volumes(), self.slope.soft_limit, self.limit)
-                if is_sloped and self.slope is not None
-                else reason.observed(memory, violations, self.limit)
+                reason.sloped(memory.volumes(), self.rules)
+                if is_sloped
+                else reason.observed(memory, violations, self.rules.required_limit)
             )
             scope = ALL
             if self.is_of_volumes and computed.factor < 1.0:
-                scope = scope_of(memory, computed, self.validity_s, now)
+                scope = scope_of(memory, computed, self.rules.validity_s, now)
             return Decision(
                 computed.factor,
                 Source.OBSERVATION,
-                why + reason.stopped(stop, self.stop_line) + reason.scoped(scope),
+                why + reason.stopped(stop, self.rules.stop_line) + reason.scoped(scope),
                 violations,
                 stop,
                 computed_at,
@@ -248,7 +244,7 @@ class VolumeLimit:
         remembered) counts as a failed poll.
         """
         before_it = memory
-        memory = fold_in(memory, observation, self.limit, self.validity_s, self.stop_line)
+        memory = fold_in(memory, observation, self.rules)
         whole = observation.membership is not None
         violations, missing = self._survey(memory, observation.observed_at)
         if missing is not None and not violations:
@@ -258,22 +254,22 @@ class VolumeLimit:
         stopped = (
             before is not None
             and bool(before.stopping)
-            and is_valid(before.computed_at, self.validity_s, observation.observed_at)
+            and is_valid(before.computed_at, self.rules.validity_s, observation.observed_at)
         )
         memory = replace(memory, slope=self._slope(before_it, memory, observation.observed_at))
         computed = _computed(memory, tuple(violations), stopped=stopped)
         memory = replace(memory, computed=computed)
         if self.is_of_volumes:
-            new = unread(before_it, memory, self.validity_s, observation.observed_at)
+            new = unread(before_it, memory, self.rules.validity_s, observation.observed_at)
             memory = replace(memory, unread=new)
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
     def _slope(self, before: Memory, memory: Memory, now: float) -> Slope | None:
-        if self.slope is None:
+        if self.rules.slope is None:
             return None
         in_force = self._decide(before, now).factor if self.is_enforced else 1.0
-        volumes = memory.valid_volumes(self.validity_s, now)
-        return next_slope(memory.slope, volumes, self.slope, in_force, now)
+        volumes = memory.valid_volumes(self.rules.validity_s, now)
+        return next_slope(memory.slope, volumes, self.rules.slope, in_force, now)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
         """Memory after an operator said that a last reading no longer counts.
@@ -307,7 +303,9 @@ class VolumeLimit:
         unseen = set(membership.active)
         for broker_id in sorted(memory.brokers):
             state = memory.brokers[broker_id]
-            remembered = state.read_at is not None and is_valid(state.read_at, self.validity_s, now)
+            remembered = state.read_at is not None and is_valid(
+                state.read_at, self.rules.validity_s, now
+            )
             if remembered:
                 unseen.discard(broker_id)
             if remembered or state.retained:
@@ -316,24 +314,29 @@ class VolumeLimit:
             return violations, Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")
         if unseen:
             return violations, Failure(FailureKind.INCOMPLETE, reason.unseen(memory, unseen))
-        if not is_valid(membership_at, self.validity_s, now):
+        if not is_valid(membership_at, self.rules.validity_s, now):
             return violations, Failure(FailureKind.INCOMPLETE, "the list of brokers is too old")
         return violations, None
 
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The factor source of a sidecar that observes only: all is decided, and nobody is throttled.
+    """The factor source of a sidecar in observe mode: all is decided, and nobody is throttled.
 
     Attributes:
-        rules: what decides.
+        decided: the factor source that decides.
     """
 
-    rules: FactorRules
+    decided: FactorSource
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which volumes are judged."""
+        return self.decided.rules
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """Factor 1.0, with what would be in force."""
-        would = self.rules.decide(memory, now)
+        would = self.decided.decide(memory, now)
         return Decision(
             1.0,
             Source.SHADOW,
@@ -348,17 +351,17 @@ class Shadow:
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
         """As the rules."""
-        return self.rules.fold(memory, observation)
+        return self.decided.fold(memory, observation)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
         """As the rules."""
-        return self.rules.forget(memory, broker_id, log_dir)
+        return self.decided.forget(memory, broker_id, log_dir)
 
 
 def _computed(
     memory: Memory, violations: tuple[VolumeState, ...], *, stopped: bool
 ) -> Computed | None:
-    """The lowest factor of a violating volume, the slope's when none violates; and who stops.
+    """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line.
 
     It is as of the last list of brokers, or of a later reading of a volume that violates. So its
     time never runs backwards while the same volumes violate.
@@ -366,6 +369,6 @@ def _computed(
     if memory.membership_at is None:
         return None
     on_slope = 1.0 if memory.slope is None else memory.slope.factor
-    factor = min((state.verdict.factor for state in violations), default=on_slope)
+    factor = 0.0 if violations else on_slope
     computed_at = max([memory.membership_at, *(state.read_at for state in violations)])
     return Computed(factor, computed_at, violations, stopping(violations, stopped=stopped))

@@ -42,8 +42,8 @@ def limit_at(memory: Memory, validity_s: float, now: float) -> float | None:
         Steady seconds, which may be past; None when no volume with a valid reading fills.
     """
     times = [
-        known.read_at + known.verdict.seconds_left
+        known.read_at + known.seconds_left
         for known in memory.valid_volumes(validity_s, now)
-        if known.verdict.seconds_left is not None
+        if known.seconds_left is not None
     ]
     return min(times, default=None)

@@ -98,12 +98,10 @@ class LeakRules:
     Attributes:
         horizon_s: no volume may be full sooner, seconds, > 0.
         pause_max_s: the longest pause, seconds, > 0.
-        validity_s: for how long a reading is valid, seconds.
     """
 
     horizon_s: float = 600.0
     pause_max_s: float = 300.0
-    validity_s: float = 300.0
 
     def pause_s(self, share: float) -> float:
         """The longest pause by a share, seconds."""
@@ -121,6 +119,7 @@ class LeakRules:
         memory: Memory,
         *,
         throttled: bool,
+        validity_s: float,
         now: float,
     ) -> Leaks:
         """The leaks at ``now``, steady seconds.
@@ -129,12 +128,13 @@ class LeakRules:
             leaks: those before.
             memory: of the cluster, with the news of now.
             throttled: whether the factor is 0.0.
+            validity_s: how long a reading counts, seconds.
             now: steady seconds.
         """
         if not throttled:
             return NO_LEAKS
         began = now if leaks.throttled_at is None else leaks.throttled_at
-        volumes = tuple(memory.valid_volumes(self.validity_s, now))
+        volumes = tuple(memory.valid_volumes(validity_s, now))
         if not volumes:
             return Leaks(began, leaks.brokers)
         first = Leak(1.0, began)

@@ -17,19 +17,13 @@ violates. Broker 2 was read healthy and is fenced: nothing of it is retained.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from sidecar.throttle.fill import (
-    LONGEST_WINDOW_S,
-    WINDOW_S,
-    Fill,
-    first_fill,
-    next_fill,
-)
-from sidecar.throttle.limits import Limit, Verdict
+from sidecar.throttle.fill import Fill, seconds_to
+from sidecar.throttle.limits import Verdict
 from sidecar.throttle.user_throttles import UserThrottles
 from sidecar.throttle.validity import is_valid
-from sidecar.volumes import Failure, Membership, Observation, OfflineLogDir, Reading, Volume
+from sidecar.volumes import Failure, Membership, OfflineLogDir, Volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +33,10 @@ class VolumeState:
     Attributes:
         volume: the sizes as last read.
         read_at: when its broker was asked for them, steady seconds.
-        verdict: what the limit said of it then.
+        verdict: the result of comparing them with the limit.
         online: False while its broker reports the log dir without sizes.
         fill: how it fills.
-        stop: what the stop line said of it then; None while there is none.
+        stop_line_verdict: the result of comparing them with the stop line; None without one.
     """
 
     volume: Volume
@@ -50,7 +44,7 @@ class VolumeState:
     verdict: Verdict
     online: bool
     fill: Fill
-    stop: Verdict | None = None
+    stop_line_verdict: Verdict | None = None
 
     @property
     def violates(self) -> bool:
@@ -59,20 +53,38 @@ class VolumeState:
 
     @property
     def headroom_bytes(self) -> float:
-        """What may be written until it violates; 0 or less while it violates."""
+        """The bytes that may still be written until it violates; 0 or less at the limit."""
         return self.volume.available_bytes - self.verdict.threshold_bytes
 
     @property
-    def stop_bytes(self) -> float | None:
-        """The available bytes at which the stop line lies, at the limit at most; None: nowhere."""
-        if self.stop is None:
-            return None
-        return min(self.stop.threshold_bytes, self.verdict.threshold_bytes)
+    def seconds_left(self) -> float | None:
+        """How long after its reading it violates at the published fill rate.
+
+        0.0 when it violates already; None when it does not fill or no rate is known.
+        """
+        return self._seconds_left(self.fill.bytes_per_second)
 
     @property
-    def stops(self) -> bool:
+    def soonest_s(self) -> float | None:
+        """The same at the fastest rate of the last readings, which the schedule uses."""
+        return self._seconds_left(self.fill.fastest_bytes_per_second)
+
+    @property
+    def stop_line_bytes(self) -> float | None:
+        """The available bytes at which the stop line lies, at the limit at most; None: no line."""
+        if self.stop_line_verdict is None:
+            return None
+        return min(self.stop_line_verdict.threshold_bytes, self.verdict.threshold_bytes)
+
+    @property
+    def is_at_stop_line(self) -> bool:
         """Whether it was at or below the stop line, and so the limit, when last read."""
-        return self.violates and self.stop is not None and self.stop.violates
+        line = self.stop_line_verdict
+        return self.violates and line is not None and line.violates
+
+    def _seconds_left(self, bytes_per_second: float | None) -> float | None:
+        # Within the release margin a volume violates although it has room above the limit.
+        return seconds_to(0.0 if self.violates else self.headroom_bytes, bytes_per_second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +202,6 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
-    """What every volume is compared with."""
-
-    limit: Limit
-    stop_line: Limit | None
-
-
-@dataclass(frozen=True, slots=True)
 class Memory:
     """All that decisions are made from.
 
@@ -265,136 +269,3 @@ class Memory:
         for broker in self.active_brokers():
             if broker.read_at is not None and is_valid(broker.read_at, validity_s, now):
                 yield from (known for known in broker.volumes if known.online)
-
-
-def fold_in(
-    memory: Memory,
-    observation: Observation,
-    limit: Limit,
-    validity_s: float,
-    stop_line: Limit | None = None,
-) -> Memory:
-    """What is remembered after an observation, before anything is computed from it.
-
-    Answers of brokers that are not active members, and readings older than the one remembered,
-    are ignored.
-    """
-    judge = _Judge(limit, stop_line)
-    now = observation.observed_at
-    if observation.membership is not None:
-        memory = _with_membership(memory, observation.membership, now, validity_s)
-    if memory.membership is None:
-        return memory
-    brokers = dict(memory.brokers)
-    retention_s = LONGEST_WINDOW_S if _may_throttle(memory) else WINDOW_S
-    for broker_id, answer in observation.answers.items():
-        if broker_id not in memory.membership.active:
-            continue
-        state = brokers.get(broker_id, BrokerState())
-        if isinstance(answer, Failure):
-            brokers[broker_id] = _failed(state, answer, now)
-        elif state.read_at is None or answer.read_at >= state.read_at:
-            brokers[broker_id] = _read(state, answer, judge, retention_s)
-    return replace(memory, brokers=brokers)
-
-
-def fail(memory: Memory, failure: Failure) -> Memory:
-    """What is remembered after a poll that saw nothing."""
-    return replace(memory, failed_polls=memory.failed_polls + 1, failure=failure)
-
-
-def forget(memory: Memory, broker_id: int, log_dir: str | None) -> Memory:
-    """Memory without the last reading of a broker, or of one of its log dirs."""
-    brokers = dict(memory.brokers)
-    state = brokers.pop(broker_id, None)
-    if state is not None and log_dir is not None:
-        left = tuple(known for known in state.volumes if known.volume.log_dir != log_dir)
-        brokers[broker_id] = replace(state, volumes=left)
-    return replace(memory, brokers=brokers)
-
-
-def _with_membership(
-    memory: Memory, membership: Membership, now: float, validity_s: float
-) -> Memory:
-    before = memory.membership
-    if before is not None and _differ(before.cluster_id, membership.cluster_id):
-        memory = Memory(override=memory.override, retained=memory.retained)
-    elif before is not None and membership.cluster_id is None:
-        membership = replace(membership, cluster_id=before.cluster_id)
-    brokers: dict[int, BrokerState] = {}
-    for broker_id, state in memory.brokers.items():
-        if broker_id in membership.active:
-            brokers[broker_id] = state
-        elif state.violating and _retains(state, broker_id, membership, now, validity_s):
-            retained = state.retained or membership.fenced is not None
-            brokers[broker_id] = BrokerState(state.read_at, state.violating, retained=retained)
-    fenced = membership.fenced or {}
-    fenced_seen = {
-        broker_id: replace(state, volumes=(), offline=())
-        for broker_id, state in {**memory.brokers, **memory.fenced_seen}.items()
-        if broker_id in fenced
-    }
-    return replace(
-        memory,
-        membership=membership,
-        membership_at=now,
-        brokers=brokers,
-        fenced_seen=fenced_seen,
-    )
-
-
-def _differ(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and one != other
-
-
-def _retains(
-    state: BrokerState, broker_id: int, membership: Membership, now: float, validity_s: float
-) -> bool:
-    if membership.fenced is not None:
-        return broker_id in membership.fenced
-    if state.retained:
-        # Some brokers can list the fenced ones and this one can't: that ends nothing.
-        return True
-    return state.read_at is not None and is_valid(state.read_at, validity_s, now)
-
-
-def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:
-    same = state.failure is not None and state.failure.kind == failure.kind
-    return replace(state, failure=failure, failed_since=state.failed_since if same else now)
-
-
-def _may_throttle(memory: Memory) -> bool:
-    """Whether producers may be throttled, so that fill rates over long pauses may be needed."""
-    return memory.override is not None or (
-        memory.computed is not None and memory.computed.factor < 1.0
-    )
-
-
-def _read(state: BrokerState, reading: Reading, judge: _Judge, retention_s: float) -> BrokerState:
-    before = {known.volume.log_dir: known for known in state.volumes}
-    volumes = [
-        _volume_state(volume, reading.read_at, before.get(volume.log_dir), judge, retention_s)
-        for volume in reading.volumes
-    ]
-    volumes += [
-        replace(before[offline.log_dir], online=False)
-        for offline in reading.offline
-        if offline.log_dir in before
-    ]
-    volumes.sort(key=lambda known: known.volume.log_dir)
-    return BrokerState(reading.read_at, tuple(volumes), reading.offline)
-
-
-def _volume_state(
-    volume: Volume, read_at: float, before: VolumeState | None, judge: _Judge, retention_s: float
-) -> VolumeState:
-    fill = (
-        next_fill(before.fill, read_at, volume.used_bytes, retention_s)
-        if before is not None
-        else first_fill(read_at, volume.used_bytes)
-    )
-    verdict = judge.limit.judge(volume, fill, before.verdict if before is not None else None)
-    stop = None
-    if judge.stop_line is not None:
-        stop = judge.stop_line.judge(volume, fill, before.stop if before is not None else None)
-    return VolumeState(volume, read_at, verdict, online=True, fill=fill, stop=stop)

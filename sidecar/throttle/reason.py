@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Memory, Override, VolumeState
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.scope import Scope
 from sidecar.throttle.sizes import size
 
@@ -31,18 +32,15 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
     retained = why_retained(memory, worst)
     more = f"; {len(violations)} volumes violate it" if len(violations) > 1 else ""
     return (
-        f"broker {volume.broker_id} {volume.log_dir} {limit.sentence(volume, worst.fill)}"
+        f"broker {volume.broker_id} {volume.log_dir} {limit.sentence(volume)}"
         f"{retained}{limit.caveat(volume)}{more}"
     )
 
 
-def sloped(volumes: Iterable[VolumeState], soft_limit: Limit, limit: Limit) -> str:
+def sloped(volumes: Iterable[VolumeState], rules: Rules) -> str:
     """Why a factor is on the slope before the limit."""
-    below = [
-        state
-        for state in volumes
-        if state.online and soft_limit.judge(state.volume, state.fill, None).violates
-    ]
+    limit, soft_limit = rules.required_limit, rules.soft_limit or rules.required_limit
+    below = [state for state in volumes if state.online and soft_limit.judge(state.volume).violates]
     if not below:
         return f"every volume has {soft_limit.within()} again, and the factor rises step by step"
     nearest = min(below, key=lambda state: state.headroom_bytes)
@@ -61,7 +59,7 @@ def stopped(stopping: Sequence[VolumeState], stop_line: Limit | None) -> str:
         return ""
     volumes = _count(len(stopping), "volume")
     line = stop_line.describe()
-    below = sum(state.stops for state in stopping)
+    below = sum(state.is_at_stop_line for state in stopping)
     if not below:
         return f"; nothing is admitted: {volumes} not yet above the stop line of {line} by a tenth"
     return f"; nothing is admitted: {_count(below, 'volume')} at or below the stop line of {line}"

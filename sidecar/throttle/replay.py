@@ -11,7 +11,7 @@ Example: a volume at its limit of 10 bytes from 60 s to 180 s, read every minute
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sidecar.throttle.decision import Decision, FactorRules, Source
+from sidecar.throttle.decision import Decision, FactorSource, Source
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.volumes import Observation
 
@@ -65,9 +65,9 @@ class Point:
 class Replay:
     """Decides upon one observation after the other, as the daemon would have."""
 
-    def __init__(self, rules: FactorRules) -> None:
+    def __init__(self, factors: FactorSource) -> None:
         """Nothing is seen yet."""
-        self._rules = rules
+        self._factors = factors
         self._memory = Memory()
         self._decision: Decision | None = None
         self._at = 0.0
@@ -104,7 +104,7 @@ class Replay:
             if end is None or end + _HAIR_S >= now:
                 break
             self._decide(end + _HAIR_S)
-        self._memory = self._rules.fold(self._memory, observation)
+        self._memory = self._factors.fold(self._memory, observation)
         if self.first_at is None:
             self.first_at = now
         self._seen += 1
@@ -116,7 +116,7 @@ class Replay:
 
     def _decide(self, now: float) -> None:
         before, since = self._decision, self._at
-        decision = self._rules.decide(self._memory, now).decided
+        decision = self._factors.decide(self._memory, now).decided
         self._decision, self._at = decision, now
         self._picture(now, decision)
         if self._open is not None:

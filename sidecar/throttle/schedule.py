@@ -28,7 +28,7 @@ broker whose volume is 8 s from its limit is asked alone after 4 s.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, VolumeState
@@ -54,12 +54,10 @@ class Timing:
     Attributes:
         interval_s: the longest wait between two whole polls, seconds, > 0.
         minimum_s: the shortest wait between two polls, seconds, > 0 and <= interval_s.
-        soft_limit: where the slope begins (``sidecar.throttle.slope``); None: there is none.
     """
 
     interval_s: float
     minimum_s: float
-    soft_limit: Limit | None = None
 
     @property
     def deadline_s(self) -> float:
@@ -124,6 +122,8 @@ def next_poll(
     now: float,
     since_whole_s: float,
     released: Release | None = None,
+    *,
+    soft_limit: Limit | None = None,
 ) -> NextPoll:
     """Decides the next poll when one has just ended.
 
@@ -133,6 +133,7 @@ def next_poll(
         now: steady seconds.
         since_whole_s: how long ago, at ``now``, the last whole poll started.
         released: the last release; None: none since the start.
+        soft_limit: where the slope begins (``sidecar.throttle.slope``); None: there is none.
     """
     active = memory.active
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
@@ -140,7 +141,7 @@ def next_poll(
     halves = {
         key: min(
             _half_of_nearest(state, now),
-            _SLOPE_S if key in sloped else _half_to_slope(state, timing.soft_limit, now),
+            _SLOPE_S if key in sloped else _half_to_slope(state, soft_limit, now),
         )
         for key, state in states.items()
     }
@@ -185,30 +186,26 @@ def _half_to_slope(state: BrokerState, soft_limit: Limit | None, now: float) -> 
     """Half the time until a volume is at the soft limit, seconds; inf when none comes there."""
     if soft_limit is None:
         return math.inf
-    verdicts = [
-        (volume.read_at, soft_limit.judge(volume.volume, volume.fill, None))
-        for volume in state.volumes
-        if volume.online
-    ]
-    left = [
-        verdict.soonest_s - (now - read_at)
-        for read_at, verdict in verdicts
-        if not verdict.violates and verdict.soonest_s is not None
-    ]
+    left = []
+    for volume in state.volumes:
+        # The same volume, with the soft limit in place of the limit.
+        soft = replace(volume, verdict=soft_limit.judge(volume.volume))
+        if volume.online and not soft.violates and soft.soonest_s is not None:
+            left.append(soft.soonest_s - (now - volume.read_at))
     return max(_SLOPE_S, min(left, default=math.inf) / 2)
 
 
 def _time_left(volume: VolumeState, now: float) -> float:
     """Seconds to the limit at ``now``; 0.0 while no rate is known."""
-    if volume.verdict.soonest_s is None:
+    if volume.soonest_s is None:
         return 0.0
-    return max(0.0, volume.verdict.soonest_s - (now - volume.read_at))
+    return max(0.0, volume.soonest_s - (now - volume.read_at))
 
 
 def _still(volume: VolumeState) -> bool:
     """Known not to fill."""
-    return volume.verdict.soonest_s is None and volume.fill.bytes_per_second is not None
+    return volume.soonest_s is None and volume.fill.bytes_per_second is not None
 
 
 def _known_to_fill(volume: VolumeState) -> bool:
-    return volume.online and volume.verdict.soonest_s is not None
+    return volume.online and volume.soonest_s is not None

@@ -166,7 +166,7 @@ def _counts(memory: Memory, broker_id: int, known: Contents, validity_s: float, 
 
 
 def _is_near(state: VolumeState, now: float) -> bool:
-    seconds_left = state.verdict.seconds_left
+    seconds_left = state.seconds_left
     if state.violates:
         return True
     return seconds_left is not None and seconds_left - (now - state.read_at) <= NEAR_S

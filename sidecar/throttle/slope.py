@@ -146,7 +146,7 @@ class _Place:
     @classmethod
     def of(cls, known: VolumeState, rules: SlopeRules) -> "_Place | None":
         """None where it is on no slope."""
-        soft_bytes = rules.soft_limit.judge(known.volume, known.fill, None).threshold_bytes
+        soft_bytes = rules.soft_limit.judge(known.volume).threshold_bytes
         width = soft_bytes - known.verdict.threshold_bytes
         if width <= 0.0 or known.volume.available_bytes > soft_bytes:
             return None

@@ -32,7 +32,7 @@ def stopping(violations: Sequence[VolumeState], *, stopped: bool) -> tuple[Volum
         violations: the volumes at or below the limit that count now.
         stopped: whether nothing was admitted until now.
     """
-    if not stopped and not any(state.stops for state in violations):
+    if not stopped and not any(state.is_at_stop_line for state in violations):
         return ()
     return tuple(state for state in violations if _within_margin(state))
 
@@ -42,10 +42,11 @@ def not_below_limit(states: Iterable[VolumeState]) -> list[VolumeState]:
     return [
         state
         for state in states
-        if state.stop is not None and state.stop.threshold_bytes >= state.verdict.threshold_bytes
+        if (line := state.stop_line_verdict) is not None
+        if line.threshold_bytes >= state.verdict.threshold_bytes
     ]
 
 
 def _within_margin(state: VolumeState) -> bool:
-    line = state.stop_bytes
+    line = state.stop_line_bytes
     return line is not None and state.volume.available_bytes <= (1.0 + MARGIN) * line

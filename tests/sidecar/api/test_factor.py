@@ -9,8 +9,9 @@ from sidecar.api.documents import FactorDocument
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
+from sidecar.throttle.rules import Rules
 from tests.sidecar.api.build import FACTORS, FakeSidecar
-from tests.sidecar.throttle.build import reading, whole
+from tests.sidecar.throttle.build import reading, whole, with_rules
 
 URL = "/v1/throttle-factor"
 
@@ -58,13 +59,13 @@ async def test_every_field_of_a_violation() -> None:
 
 async def test_a_ratio_as_the_limit() -> None:
     """The other type of limit has its own name."""
-    sidecar = FakeSidecar(factors=VolumeLimit(MinAvailableRatio(0.25), 300.0, 0.5))
+    sidecar = FakeSidecar(factors=VolumeLimit(Rules(MinAvailableRatio(0.25), 300.0), 0.5))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 25})]))
     violations = (await sidecar.get(URL)).json()["violations"]
     assert violations[0]["limit"] == {"type": "min_available_ratio", "value": 0.25}
 
 
-STOPPING = replace(FACTORS, stop_line=MinAvailableBytes(5))
+STOPPING = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
 
 
 async def test_a_stop_and_its_volumes() -> None:

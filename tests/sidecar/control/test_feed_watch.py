@@ -8,6 +8,7 @@ from sidecar.control.board import Board
 from sidecar.control.feed_watch import EVERY_S, LOOK_S, MOST, FeedWatch
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.readers import Report
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.support.scripted import LIMIT, reading, run_for, whole
 
@@ -21,7 +22,7 @@ class Rig:
 
     def __init__(self, followers: int = 2) -> None:
         self._clock = asyncio.get_running_loop().time
-        self.board = Board(VolumeLimit(LIMIT, 300.0, 1.0), self._clock)
+        self.board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0), self._clock)
         self.read: list[tuple[float, int]] = []
         self.fed: dict[int, frozenset[int]] = {1: frozenset({1, 3})}
         self.watch = FeedWatch(self.board, self._fetch)

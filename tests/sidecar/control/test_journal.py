@@ -11,10 +11,11 @@ from sidecar.control.journal import log_publication
 from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.sidecar.throttle.build import FakeClock, reading, whole, with_rules
 
-FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 0.5)
 
 HEALTHY = (
     "throttle factor 1.0 (observation): every volume has more than 10 B available "
@@ -123,7 +124,7 @@ class TestDecisions:
 
     def test_a_stop_has_a_line_of_its_own(self, clock: FakeClock, lines: Lines) -> None:
         """A WARNING with the volumes when it begins, and a line when it ends, with why."""
-        stopping = replace(FACTORS, stop_line=MinAvailableBytes(5))
+        stopping = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
         board = Board(stopping, clock, listeners=(log_publication,))
         board.observe(whole(0, [reading(1, 0, {"/a": 6, "/b": 6})]))
         assert [] == [line for line in lines() if "stop" in line[1]]
@@ -143,7 +144,7 @@ class TestDecisions:
         self, clock: FakeClock, lines: Lines
     ) -> None:
         """The rest is counted."""
-        stopping = replace(FACTORS, stop_line=MinAvailableBytes(5))
+        stopping = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
         board = Board(stopping, clock, listeners=(log_publication,))
         board.observe(whole(0, [reading(1, 0, {f"/{n}": 5 for n in range(5)})]))
         expected = "stop: nothing is admitted, because of broker 1 /0, broker 1 /1, broker 1 /2"

@@ -14,6 +14,7 @@ from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import FailureKind
 from tests.sidecar.metrics.scene import FACTORS, Scene
 from tests.sidecar.throttle.build import FakeClock, reading, whole
@@ -67,7 +68,7 @@ def test_what_is_only_observed() -> None:
     for rules, factor, source in ((Shadow(FACTORS), 1.0, "shadow"), (FACTORS, 0.0, "observation")):
         board = Board(rules, FakeClock())
         board.observe(observation)
-        registry = build_registry(board, lambda steady_s: steady_s, 300.0)
+        registry = build_registry(board, lambda steady_s: steady_s)
         found = {
             name: registry.get_sample_value(f"kafka_throttle_{name}")
             for name in ("factor", "shadow_factor")
@@ -100,8 +101,8 @@ def test_volumes() -> None:
 
 def test_a_limit_that_is_a_ratio_is_reported_in_bytes() -> None:
     """The bytes are that ratio of each volume's size."""
-    board = Board(VolumeLimit(MinAvailableRatio(0.25), 300.0, 0.5), FakeClock())
-    ratio = build_registry(board, float, 300.0)
+    board = Board(VolumeLimit(Rules(MinAvailableRatio(0.25), 300.0), 0.5), FakeClock())
+    ratio = build_registry(board, float)
     board.observe(whole(0.0, [reading(1, 0.0, {"/a": 60}), reading(2, 0.0, {"/a": 6}, total=8)]))
     labels = [{"broker": "1", "log_dir": "/a"}, {"broker": "2", "log_dir": "/a"}]
     name = "kafka_throttle_volume_limit_bytes"

@@ -10,6 +10,7 @@ from sidecar.status.moments import Moment, Now, span
 from sidecar.throttle.decision import Disabled, Shadow, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.sidecar.throttle.build import FakeClock, reading, whole
@@ -45,7 +46,7 @@ def head(
 ) -> Headline:
     """The head of the page after these observations."""
     clock = FakeClock()
-    factors = VolumeLimit(limit, VALIDITY_S, fallback, stop_line)
+    factors = VolumeLimit(Rules(limit, VALIDITY_S, stop_line), fallback)
     board = Board(Shadow(factors) if observes else factors, clock)
     for observation in observations:
         clock.now = observation.observed_at
@@ -56,7 +57,7 @@ def head(
     if override is not None:
         board.set_override(override)
     board.update(lambda memory: memory)
-    return headline(board.snapshot, limit, Now(clock.now, wall), stop_line)
+    return headline(board.snapshot, Now(clock.now, wall))
 
 
 def test_producers_are_throttled() -> None:
@@ -73,11 +74,11 @@ def test_a_factor_on_its_slope() -> None:
     """The sentence has what producers are slowed to, the volume, and both limits."""
     clock = FakeClock()
     soft = SlopeRules(MinAvailableBytes(40 * GB))
-    board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0, None, soft), clock)
+    board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S, slope=soft), 1.0), clock)
     for at, gigabytes in ((0.0, 50.0), (60.0, 25.0)):
         clock.now = at
         board.observe(free(2, at, gigabytes))
-    shown = headline(board.snapshot, LIMIT, Now(clock.now, wall))
+    shown = headline(board.snapshot, Now(clock.now, wall))
     assert ("part", "Slowed") == (shown.tone, shown.word)
     assert f"Producers are slowed to {100 * shown.factor:.4g} % of their rate before: " in (
         shown.sentence
@@ -240,16 +241,16 @@ def test_what_to_do() -> None:
 def test_disabled() -> None:
     """Nothing is polled."""
     board = Board(Disabled(), FakeClock())
-    shown = headline(board.snapshot, None, Now(0.0, wall))
+    shown = headline(board.snapshot, Now(0.0, wall))
     assert shown.sentence.startswith("Nobody is throttled: this sidecar is disabled")
 
 
 def test_users_who_are_throttled_besides() -> None:
     """The sentence counts them, and does not sound as if nobody were throttled."""
-    board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0), FakeClock())
+    board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S), 1.0), FakeClock())
     board.observe(free(2, 0.0, 50))
     board.throttle_users("one", {"etl": (100.0, "why")})
-    shown = headline(board.snapshot, LIMIT, Now(0.0, wall))
+    shown = headline(board.snapshot, Now(0.0, wall))
     assert shown.sentence.endswith(" 1 single user is throttled besides.")
     assert "part" == shown.tone
 

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from dataclasses import replace
 from html import unescape
 
 import httpx
@@ -14,7 +13,7 @@ from sidecar.control.board import Snapshot
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
 from tests.sidecar.api.build import FACTORS, TOKEN, FakeSidecar
-from tests.sidecar.throttle.build import reading, whole
+from tests.sidecar.throttle.build import reading, whole, with_rules
 
 ASKED = {"factor": "1", "duration": "PT1H", "reason": "a migration"}
 CONFIRMED = {**ASKED, "token": TOKEN}
@@ -115,7 +114,7 @@ async def test_ending_it() -> None:
 
 async def test_it_lifts_a_stop_which_is_in_force_again_after_its_end() -> None:
     """Both steps say so, and nothing of it where nothing is stopped."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})]))
     asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
     assert "It lifts the stop." in unescape(asked.text)

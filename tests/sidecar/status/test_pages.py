@@ -17,7 +17,7 @@ from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS, TOKEN, FakeSidecar, until
 from tests.sidecar.status.outline import Outline, outline
-from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.sidecar.throttle.build import FakeClock, reading, whole, with_rules
 
 EVIL = "<script>alert('x')</script>\" onload=\"y"
 LARGEST_BYTES = 64 * 1024
@@ -108,7 +108,7 @@ async def test_it_fills_although_producers_are_throttled() -> None:
 
 async def test_a_stop() -> None:
     """The page says that nothing is admitted, what ends it, and what brokers can do."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)), ask=_nobody)
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)), ask=_nobody)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50})]))
     page = await outline(sidecar)
     assert page.headings[1].startswith("Nothing is admitted: /d1 of broker 1 has 5\u00a0B left")
@@ -122,7 +122,7 @@ async def test_a_stop() -> None:
 async def test_a_soft_limit() -> None:
     """It is a second line in the bar, which says so."""
     slope = SlopeRules(MinAvailableRatio(0.4))
-    sidecar = FakeSidecar(factors=replace(FACTORS, slope=slope))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, slope=slope))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 50})]))
     page = await outline(sidecar)
     assert "The lines in each bar are the soft limit, 40.0%, and the limit" in page.words
@@ -133,7 +133,7 @@ async def test_a_soft_limit() -> None:
 
 async def test_a_stop_line_that_is_not_below_the_limit() -> None:
     """The page names a volume, and what is in force there."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableRatio(0.5)))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableRatio(0.5)))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 60}), reading(2, 0.0, {"/d1": 60})]))
     wrong = "The stop line is not below the limit on /d1 of broker 1 and 1 more: there the limit is"
     assert wrong in (await outline(sidecar)).words

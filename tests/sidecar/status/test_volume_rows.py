@@ -5,6 +5,8 @@ from sidecar.status.moments import Now
 from sidecar.status.volume_rows import Row, lines_in_bars, rate, volume_rows
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.rules import Rules
+from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, Observation
 from tests.sidecar.throttle.build import TIMED_OUT, FakeClock, reading, whole
 
@@ -21,7 +23,8 @@ def rows(
     soft_limit: Limit | None = None,
 ) -> tuple[list[Row], int]:
     """The rows after these observations and failed polls."""
-    factors = VolumeLimit(limit, 300.0, 1.0, stop_line)
+    slope = None if soft_limit is None else SlopeRules(soft_limit)
+    factors = VolumeLimit(Rules(limit, 300.0, stop_line, slope), 1.0)
     board = Board(factors, FakeClock())
     for each in news:
         if isinstance(each, Failure):
@@ -29,7 +32,7 @@ def rows(
         else:
             board.observe(each)
     moment = Now(now, lambda steady_s: steady_s)
-    return volume_rows(board.snapshot, moment, first, count, soft_limit)
+    return volume_rows(board.snapshot, moment, first, count)
 
 
 def test_docstring_example() -> None:
@@ -75,10 +78,10 @@ def test_what_the_lines_are() -> None:
         "The lines in each bar are the limit, 10 B, and the stop line, 5.0%.",
         "The lines in each bar are the soft limit, 40 B, and the limit, 10 B.",
     ] == [
-        lines_in_bars(None, None),
-        lines_in_bars(LIMIT, None),
-        lines_in_bars(LIMIT, MinAvailableRatio(0.05)),
-        lines_in_bars(LIMIT, None, MinAvailableBytes(40)),
+        lines_in_bars(Rules(None, 300.0)),
+        lines_in_bars(Rules(LIMIT, 300.0)),
+        lines_in_bars(Rules(LIMIT, 300.0, MinAvailableRatio(0.05))),
+        lines_in_bars(Rules(LIMIT, 300.0, slope=SlopeRules(MinAvailableBytes(40)))),
     ]
 
 

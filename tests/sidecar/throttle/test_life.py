@@ -18,6 +18,7 @@ from sidecar.control.board import Board, PersistedState, Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override, VolumeState
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind, OfflineLogDir, Reading, Volume
 from tests.sidecar.throttle.build import LONG_MAX, FakeClock, partial, whole
 from tests.sidecar.throttle.reference import (
@@ -103,7 +104,7 @@ class Life(RuleBasedStateMachine):
         self.log_dirs = {broker_id: {"/d0": "roomy"} for broker_id in self.states}
         self.lists_fenced = lists_fenced
         self.clock = FakeClock(1000.0)
-        self.factors = VolumeLimit(limit, validity_s, fallback, stop_line)
+        self.factors = VolumeLimit(Rules(limit, validity_s, stop_line), fallback)
         self.reference = Reference(limit, validity_s, fallback, stop_line)
         self.board = Board(self.factors, self.clock)
         self.readings: dict[int, Reading] = {}
@@ -238,7 +239,7 @@ class Life(RuleBasedStateMachine):
         """Returns the time of the next event."""
         kind, which = when
         now = self.clock.now
-        validity_s = self.factors.validity_s
+        validity_s = self.factors.rules.validity_s
         steps = {"soon": 0.25 * which, "later": validity_s * which / 4}
         if kind in steps:
             return now + steps[kind]

@@ -8,6 +8,7 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.recommended_stop import RecommendedStop, recommended_stop
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
 from tests.sidecar.throttle.build import reading, whole
 
@@ -19,7 +20,7 @@ def volumes(
     limit: Limit, *totals: int, filling: float = 0.0, offline: bool = False
 ) -> list[VolumeState]:
     """One volume a broker, half full; the last one fills by so many bytes a second."""
-    rules = VolumeLimit(limit, 300.0, 1.0)
+    rules = VolumeLimit(Rules(limit, 300.0), 1.0)
     memory = Memory()
     for at in (0.0, 10.0):
         answers = []

@@ -8,6 +8,7 @@ import pytest
 from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Contents, LogDir, Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.scope import (
     MOST_CHARACTERS,
     MOST_TOPICS,
@@ -17,11 +18,11 @@ from sidecar.throttle.scope import (
     with_contents,
 )
 from sidecar.throttle.slope import SlopeRules
-from tests.sidecar.throttle.build import reading, remembering, whole
+from tests.sidecar.throttle.build import reading, remembering, whole, with_rules
 
 VALIDITY_S = 120.0
 
-factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, 0.0, is_of_volumes=True)
+factors = VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S), 0.0, is_of_volumes=True)
 after = remembering(factors)
 
 
@@ -105,7 +106,7 @@ def test_a_volume_that_is_full_all_of_a_sudden_is_read_first() -> None:
 def test_a_throttle_is_not_released_to_read_what_lies_there() -> None:
     """One that may have been in force: at the start, after blindness, of what is not valid."""
     blind = VALIDITY_S + 1.0
-    stopping = replace(factors, stop_line=MinAvailableBytes(25))
+    stopping = with_rules(factors, stop_line=MinAvailableBytes(25))
     stopped = remembering(stopping)(whole(10.0, [reading(1, 10.0, {"/d": 20})]), memory=full(99))
     lapsed = known(full(99, 99), {(1, "/d"): "a"}, -VALIDITY_S)
     for memory, at in (
@@ -163,7 +164,7 @@ def test_only_what_is_seen_has_a_scope() -> None:
 
 def test_the_slope_is_for_what_lies_on_it() -> None:
     """Those below the soft limit; none is, while the factor still rises: then what was read."""
-    rules = replace(factors, slope=SlopeRules(MinAvailableBytes(60), horizon_s=1e6))
+    rules = with_rules(factors, slope=SlopeRules(MinAvailableBytes(60), horizon_s=1e6))
     fold = remembering(rules)
     memory = Memory()
     for at, free in ((0.0, 99), (10.0, 50), (20.0, 45)):

@@ -6,15 +6,17 @@ from dataclasses import replace
 import pytest
 
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
+from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Memory, Override, fail
+from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.stop import not_below_limit
 from sidecar.volumes import Observation
-from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, remembering, whole
+from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, remembering, whole, with_rules
 
 VALIDITY_S = 120.0
 
-factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, 0.0, MinAvailableBytes(10))
+factors = VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S, MinAvailableBytes(10)), 0.0)
 """A stop line of 10 bytes is left at 12 bytes or more; the fallback is 0.0, and stops nobody."""
 after = remembering(factors)
 
@@ -45,7 +47,7 @@ def stops(memory: Memory, now: float) -> bool:
 )
 def test_a_stop_begins_at_the_line(line: Limit | None, expected: list[bool]) -> None:
     """At it, not above it, in bytes or as a share; without a line never."""
-    rules = replace(factors, stop_line=line)
+    rules = with_rules(factors, stop_line=line)
     decisions = [
         rules.decide(rules.fold(Memory(), seen(0.0, 99, available)), 0.0) for available in (11, 10)
     ]
@@ -77,14 +79,16 @@ def test_while_it_lasts_each_volume_needs_the_margin() -> None:
 
 def test_no_volume_above_the_limit_stops() -> None:
     """Neither by a line that is above it on this volume, nor by the margin."""
-    above = replace(factors, stop_line=MinAvailableRatio(0.4))
+    above = with_rules(factors, stop_line=MinAvailableRatio(0.4))
     memory = above.fold(Memory(), seen(0.0, 31))
     assert (1.0, False) == (above.decide(memory, 0.0).factor, above.decide(memory, 0.0).stop)
-    assert [(30, False)] == [(state.stop_bytes, state.stops) for state in memory.volumes()]
+    assert [(30, False)] == [
+        (state.stop_line_bytes, state.is_at_stop_line) for state in memory.volumes()
+    ]
     assert [1] == [state.volume.broker_id for state in not_below_limit(memory.volumes())]
     memory = above.fold(memory, seen(1.0, 30))
     assert above.decide(memory, 1.0).stop
-    close = replace(factors, stop_line=MinAvailableBytes(29))
+    close = with_rules(factors, stop_line=MinAvailableBytes(29))
     memory = close.fold(Memory(), seen(0.0, 29))
     assert close.decide(memory, 0.0).stop
     memory = close.fold(memory, seen(1.0, 31))
@@ -95,7 +99,7 @@ def test_a_line_at_the_limit_is_not_below_it() -> None:
     """One byte less is."""
     found = {}
     for line in (29, 30):
-        rules = replace(factors, stop_line=MinAvailableBytes(line))
+        rules = with_rules(factors, stop_line=MinAvailableBytes(line))
         found[line] = len(not_below_limit(rules.fold(Memory(), seen(0.0, 50)).volumes()))
     assert {29: 0, 30: 1} == found
 
@@ -192,6 +196,6 @@ def test_another_cluster_has_no_stop() -> None:
 def test_a_volume_without_a_size_is_at_every_line() -> None:
     """As at every limit: nothing can be written to it."""
     for line in (MinAvailableBytes(10), MinAvailableRatio(0.1)):
-        rules = replace(factors, stop_line=line)
+        rules = with_rules(factors, stop_line=line)
         memory = rules.fold(Memory(), whole(0.0, [reading(1, 0.0, {"/d": 0}, total=0)]))
         assert rules.decide(memory, 0.0).stop
