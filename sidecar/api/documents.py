@@ -85,7 +85,7 @@ class ShadowDocument:
     """The factor."""
     source: SourceName
     """Where it would come from."""
-    stop: bool
+    stop_line_reached: bool
     """Whether nothing would be admitted."""
     users: int
     """How many single users would be throttled."""
@@ -106,10 +106,10 @@ class FactorDocument:
     slope: bool
     """Whether the factor is on its slope between the soft limit and the limit. It moves without a
     new generation then; the header Throttle-Factor has it, in a 304 too."""
-    stop: bool
+    stop_line_reached: bool
     """Whether nothing is admitted, from anybody but those excluded: a volume is at or below the
     stop line. Never by a fallback or an override."""
-    stop_violations: Annotated[Raw, _encoded(list[ViolationDocument])]
+    stop_line_violations: Annotated[Raw, _encoded(list[ViolationDocument])]
     """The volumes at or below the stop line and, until the stop ends, those that are not yet above
     it by a tenth; limit is the stop line. An override does not hide them."""
     computed_at: Time | None
@@ -325,7 +325,7 @@ class VolumeDocument:
     """Available over total bytes; 0 when the total is 0."""
     limit_violated: bool | None
     """Whether it was at or below the limit when last read."""
-    stop_violated: bool | None
+    stop_line_violated: bool | None
     """Whether it was at or below the stop line when last read; null when none is set, too."""
     read_at: Time | None
     """When the broker was asked for the sizes."""
@@ -407,9 +407,9 @@ class ChangeDocument:
     """How many volumes were at or below the limit."""
     violations: list[ViolationDocument]
     """The first 20 of them."""
-    stop: bool
+    stop_line_reached: bool
     """Whether nothing was admitted from then on."""
-    stop_violations: list[ViolationDocument]
+    stop_line_violations: list[ViolationDocument]
     """The first 20 of the volumes because of which."""
     computed_at: Time | None
     """When the newest valid factor was computed; null when there was none."""

@@ -148,7 +148,7 @@ def followed_factor(wall: Wall) -> FollowedDocument:
         decision, rules = snapshot.decision, snapshot.rules
         # There may be thousands.
         violating = Raw(encode(list(violations(decision.violations, rules.limit))))
-        stopping = Raw(encode(list(violations(decision.stopping, rules.stop_line))))
+        at_stop_line = Raw(encode(list(violations(decision.at_stop_line, rules.stop_line))))
         topics = Raw(encode(decision.topics))
         computed_at = timestamp(wall, decision.computed_at)
         valid_until = timestamp(wall, decision.valid_until)
@@ -161,8 +161,8 @@ def followed_factor(wall: Wall) -> FollowedDocument:
                 reason=decision.reason,
                 violations=violating,
                 slope=decision.is_sloped,
-                stop=decision.stop,
-                stop_violations=stopping,
+                stop_line_reached=decision.stop_line_reached,
+                stop_line_violations=at_stop_line,
                 computed_at=computed_at,
                 valid_until=valid_until,
                 valid_for_ms=valid_for_ms,
@@ -206,7 +206,7 @@ def followed_quota_factors(wall: Wall, leak_rules: LeakRules) -> FollowedDocumen
                 reason=decision.reason,
                 users=users,
                 slope=decision.is_sloped,
-                stop=decision.stop,
+                stop=decision.stop_line_reached,
                 valid_for_ms=valid_for_ms,
                 generation=snapshot.generation,
                 seconds_to_full=seconds_left,

@@ -100,7 +100,7 @@ class View:
             available_bytes=volume.available_bytes,
             available_ratio=rounded(volume.available_ratio, 6),
             limit_violated=known.violates,
-            stop_violated=None if known.stop_line_verdict is None else known.is_at_stop_line,
+            stop_line_violated=None if known.stop_line_verdict is None else known.is_at_stop_line,
             read_at=timestamp(self.wall, known.read_at),
             fill_bytes_per_second=rounded(fill, 3),
             seconds_to_limit=_seconds_left(known, self.now),
@@ -167,7 +167,9 @@ def shadow_document(would: Decision | None) -> ShadowDocument | None:
     """What would be in force; None: what is decided is."""
     if would is None:
         return None
-    return ShadowDocument(would.factor, would.source.value, would.stop, len(would.users))
+    return ShadowDocument(
+        would.factor, would.source.value, would.stop_line_reached, len(would.users)
+    )
 
 
 def limit_document(limit: Limit | None) -> LimitDocument | None:
@@ -186,8 +188,8 @@ def change_document(change: Change, rules: Rules, wall: Wall) -> ChangeDocument:
         reason=decision.reason,
         violation_count=change.violation_count,
         violations=list(violations(decision.violations, rules.limit)),
-        stop=decision.stop,
-        stop_violations=list(violations(decision.stopping, rules.stop_line)),
+        stop_line_reached=decision.stop_line_reached,
+        stop_line_violations=list(violations(decision.at_stop_line, rules.stop_line)),
         computed_at=timestamp(wall, decision.computed_at),
         valid_until=timestamp(wall, decision.valid_until),
     )
@@ -280,7 +282,7 @@ def _never_read(broker_id: int, state: BrokerStateName, offline: OfflineLogDir) 
         available_bytes=None,
         available_ratio=None,
         limit_violated=None,
-        stop_violated=None,
+        stop_line_violated=None,
         read_at=None,
         fill_bytes_per_second=None,
         seconds_to_limit=None,

@@ -132,12 +132,12 @@ def _print(replay: "Replay", damaged_lines: int) -> None:
                 _clock(each.began_at),
                 _span(each, replay),
                 f"{each.factor:g}",
-                span(each.stopped_s) if each.stopped_s else "",
+                span(each.stop_line_s) if each.stop_line_s else "",
                 _cause(each),
             )
             for each in episodes
         ]
-        print_rows(("From (UTC)", "For", "Factor", "Stopped", "By"), rows, ())
+        print_rows(("From (UTC)", "For", "Factor", "At stop line", "By"), rows, ())
     for line in _summary(replay, damaged_lines):
         click.echo(line)
 
@@ -179,7 +179,7 @@ def _as_json(replay: "Replay", damaged_lines: int) -> str:
                 "from": moment(each.began_at),
                 "until": moment(each.ended_at),
                 "seconds": round(_seconds(each, replay), 3),
-                "stopped_seconds": round(each.stopped_s, 3),
+                "stop_line_seconds": round(each.stop_line_s, 3),
                 "factor": each.factor,
                 "source": each.source.value,
                 "reason": each.reason,

@@ -23,7 +23,7 @@ from sidecar.throttle.sizes import size
 _STYLES: Final = {
     "ok": "green",
     "VIOLATED": "bold red",
-    "STOPPED": "bold red",
+    "AT STOP LINE": "bold red",
     "offline": "yellow",
 }
 
@@ -76,7 +76,7 @@ def _volume_table(volumes: Sequence[VolumeDocument], limit: Limit) -> Table:
         ratio = volume.available_ratio
         verdict = "offline" if not volume.online else "ok"
         if volume.limit_violated:
-            verdict = "STOPPED" if volume.stop_violated else "VIOLATED"
+            verdict = "AT STOP LINE" if volume.stop_line_violated else "VIOLATED"
         table.add_row(
             str(volume.broker_id),
             Text(printable(volume.log_dir)),
@@ -111,11 +111,11 @@ def _broker_lines(brokers: Iterable[BrokerDocument], reported: str) -> Iterable[
 
 
 def _stop_lines(seen: ClusterCheck) -> Iterable[str]:
-    recommended = seen.recommended_stop
+    recommended = seen.recommended_stop_line
     if recommended is not None:
         setting = environment_key(f"storage_per_volume_stop_{recommended.line.name}")
         yield from recommended.sentences(setting)
-    for state in seen.stop_not_below_limit:
+    for state in seen.stop_line_not_below_limit:
         yield (
             f"Broker {state.volume.broker_id} {state.volume.log_dir}: the stop line is not below "
             "the limit here: set a lower one, or a higher limit."

@@ -354,7 +354,7 @@ class Board:
         kept = replace(
             decision,
             violations=decision.violations[:MOST_VIOLATIONS],
-            stopping=decision.stopping[:MOST_VIOLATIONS],
+            at_stop_line=decision.at_stop_line[:MOST_VIOLATIONS],
         )
         self.changes.append(Change(now, self._snapshot.generation, kept, len(decision.violations)))
         if before is not None and before.decision.source is not Source.FALLBACK:
@@ -394,7 +394,7 @@ def _identity(decision: Decision) -> tuple[object, ...]:
         decision.shadow and _identity(decision.shadow),
         _log_dirs(decision.violations),
         # With the source this is the stop, too.
-        _log_dirs(decision.stopping),
+        _log_dirs(decision.at_stop_line),
         decision.topics,
     )
 

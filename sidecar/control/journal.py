@@ -29,7 +29,7 @@ _NAMED = 3
 def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     """A board's listener."""
     _log_decision(before, after)
-    _log_stop(before, after)
+    _log_stop_line(before, after)
     _log_users(before, after)
     _log_leaks(before, after)
     if before is None or before.memory is after.memory:
@@ -70,18 +70,22 @@ def _log_decision(before: Snapshot | None, after: Snapshot) -> None:
     )
 
 
-def _log_stop(before: Snapshot | None, after: Snapshot) -> None:
+def _log_stop_line(before: Snapshot | None, after: Snapshot) -> None:
     decision = after.decision
-    stopped = before is not None and before.decision.stop
-    if decision.stop and not stopped:
+    was_reached = before is not None and before.decision.stop_line_reached
+    if decision.stop_line_reached and not was_reached:
         volumes = ", ".join(
             f"broker {state.volume.broker_id} {state.volume.log_dir}"
-            for state in decision.stopping[:_NAMED]
+            for state in decision.at_stop_line[:_NAMED]
         )
-        more = f" and {len(decision.stopping) - _NAMED} more" if decision.stopping[_NAMED:] else ""
-        _log.warning("stop: nothing is admitted, because of %s%s", volumes, more)
-    elif stopped and not decision.stop:
-        _log.info("stop: is over (%s)", decision.source.value)
+        more = (
+            f" and {len(decision.at_stop_line) - _NAMED} more"
+            if decision.at_stop_line[_NAMED:]
+            else ""
+        )
+        _log.warning("stop line reached: nothing is admitted, because of %s%s", volumes, more)
+    elif was_reached and not decision.stop_line_reached:
+        _log.info("stop line: no longer reached (%s)", decision.source.value)
 
 
 def _log_users(before: Snapshot | None, after: Snapshot) -> None:

@@ -110,10 +110,10 @@ class _BoardCollector(Collector):
             decision.decided.factor,
         )
         yield _gauge(
-            "stop",
+            "stop_line_reached",
             "1 while nothing is admitted, from anybody but those excluded: a volume is at or below "
             "the stop line; else 0.",
-            float(decision.stop),
+            float(decision.stop_line_reached),
         )
         source = GaugeMetricFamily(
             "kafka_throttle_source",
@@ -283,7 +283,7 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         "1 when the volume was at or below the limit when last read, else 0.",
         lambda state: float(state.violates),
     ),
-    "stop_violated": (
+    "stop_line_violated": (
         "1 when the volume was at or below the stop line when last read, else 0; no series while "
         "no line is set.",
         lambda state: None if state.stop_line_verdict is None else float(state.is_at_stop_line),
@@ -303,7 +303,7 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         "is a ratio.",
         lambda state: state.verdict.threshold_bytes,
     ),
-    "stop_bytes": (
+    "stop_line_bytes": (
         "The available bytes at which the stop line lies, at the limit at most; no series while no "
         "line is set.",
         lambda state: state.stop_line_bytes,

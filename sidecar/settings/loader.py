@@ -47,9 +47,17 @@ SAFE_VALIDITY_S = 5.0
 
 _INTERVAL = "storage_check_interval"
 _MINIMUM = "storage_check_interval_minimum"
-_LIMITS = {f"storage_per_volume_limit_{each.name}": each for each in LIMIT_TYPES}
-_SOFT_LIMITS = {f"storage_per_volume_soft_limit_{each.name}": each for each in LIMIT_TYPES}
-_STOPS = {f"storage_per_volume_stop_{each.name}": each for each in LIMIT_TYPES}
+
+
+def _fields(prefix: str) -> dict[str, type[Limit]]:
+    """The fields with a prefix; a type of limit need not have one of each."""
+    fields = {f"{prefix}_{each.name}": each for each in LIMIT_TYPES}
+    return {field: each for field, each in fields.items() if field in RawSettings.model_fields}
+
+
+_LIMITS = _fields("storage_per_volume_limit")
+_SOFT_LIMITS = _fields("storage_per_volume_soft_limit")
+_STOPS = _fields("storage_per_volume_stop")
 _MARGINS = {
     MinAvailableBytes.name: "storage_release_margin_bytes",
     MinAvailableRatio.name: "storage_release_margin_ratio",

@@ -4,7 +4,7 @@ Times on disk are epoch seconds, since the steady clock begins anew at each star
 beyond the moment of reading (the machine's clock was set back) is read as that moment, so that
 nothing is valid for longer than its validity after a restart. A factor computed under another limit
 is not taken over; volumes are, and are judged by the limit of now. So are they by the stop line;
-that a stop was in force is taken over under the same line alone. Fill rates are not kept: two
+that the line was reached is taken over under the same line alone. Fill rates are not kept: two
 polls later they are known again.
 """
 
@@ -31,7 +31,7 @@ from sidecar.throttle.memory import (
     VolumeState,
 )
 from sidecar.throttle.rules import Rules
-from sidecar.throttle.stop import stopping
+from sidecar.throttle.stop_line import volumes_at_stop_line
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
 
@@ -72,8 +72,8 @@ class ComputedRecord(Record):
     factor: float = Field(ge=0.0, le=1.0)
     computed_at: float
     violations: list[VolumeRecord]
-    # A version without it had no stop.
-    is_stopped: bool = False
+    # A version without it had no stop line.
+    is_at_stop_line: bool = False
 
 
 class SlopeRecord(Record):
@@ -175,7 +175,7 @@ def to_record(kept: PersistedState, rules: Rules, wall: Callable[[float], float]
             factor=computed.factor,
             computed_at=wall(computed.computed_at),
             violations=[_volume_form(volume, wall) for volume in computed.violations],
-            is_stopped=bool(computed.stopping),
+            is_at_stop_line=bool(computed.at_stop_line),
         )
         if computed
         else None,
@@ -234,7 +234,7 @@ def from_record(form: StateRecord, rules: Rules, now: float) -> PersistedState:
     violations = tuple(map(volume_state, computed.violations)) if computed else ()
     line = rules.stop_line
     same_line = line is not None and form.stop_line == _limit_form(line)
-    is_stopped = same_line and computed is not None and computed.is_stopped
+    was_reached = same_line and computed is not None and computed.is_at_stop_line
     memory = Memory(
         membership=Membership(known.cluster_id, known.active, known.fenced) if known else None,
         membership_at=min(known.known_at, now) if known else None,
@@ -250,7 +250,7 @@ def from_record(form: StateRecord, rules: Rules, now: float) -> PersistedState:
             computed.factor,
             min(computed.computed_at, now),
             violations,
-            stopping(violations, stopped=is_stopped),
+            volumes_at_stop_line(violations, was_reached=was_reached),
         )
         if computed
         else None,

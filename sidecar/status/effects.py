@@ -29,7 +29,7 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
         sentences.append("Where a client has no quota, that is of its rate before.")
     if hides := hidden(snapshot, requested.factor):
         sentences.append(f"It does not heed that {hides}")
-    if snapshot.decision.stop:
+    if snapshot.decision.stop_line_reached:
         sentences.append("It lifts the stop.")
     if snapshot.decision.override is not None:
         before = snapshot.decision.override
@@ -75,7 +75,7 @@ def _to(sidecars: str) -> str:
 
 def _after(inputs: StatusInputs, decision: Decision) -> str:
     if decision.violations:
-        does = "Nothing is admitted" if decision.stopping else "Producers are throttled"
+        does = "Nothing is admitted" if decision.at_stop_line else "Producers are throttled"
         return f"{does} at once: {short_of(inputs.board.snapshot)}."
     if decision.computed_at is None:
         return "The volumes can't be read: the fallback applies at once."

@@ -96,9 +96,9 @@ def sentence(snapshot: Snapshot) -> str:
         would = sentence(replace(snapshot, decision=decision.shadow))
         return f"{_OBSERVES} If it enforced: {would[0].lower()}{would[1:]}"
     text = _sentence(snapshot)
-    if decision.stop and len(decision.stopping) > 1:
-        text += f" {len(decision.stopping)} volumes need more."
-    elif not decision.stop and len(decision.violations) > 1:
+    if decision.stop_line_reached and len(decision.at_stop_line) > 1:
+        text += f" {len(decision.at_stop_line)} volumes need more."
+    elif not decision.stop_line_reached and len(decision.violations) > 1:
         text += f" {len(decision.violations)} volumes are at or below it."
     if decision.users:
         are = "single user is" if len(decision.users) == 1 else "single users are"
@@ -121,7 +121,7 @@ def effect_of(decision: Decision) -> str:
         return f"only observed: {effect_of(decision.shadow)}"
     if decision.is_sloped:
         return f"producers are slowed to {100 * decision.factor:.4g} % of their rate before"
-    return "nothing is admitted" if decision.stop else effect(decision.factor)
+    return "nothing is admitted" if decision.stop_line_reached else effect(decision.factor)
 
 
 def worst(violations: Sequence[VolumeState]) -> VolumeState:
@@ -139,9 +139,9 @@ def short_of(snapshot: Snapshot) -> str:
 def _short(snapshot: Snapshot) -> str:
     """The same against the stop line, once that is reached."""
     stop_line = snapshot.rules.stop_line
-    if stop_line is None or not snapshot.decision.stop:
+    if stop_line is None or not snapshot.decision.stop_line_reached:
         return short_of(snapshot)
-    has_left = _has_left(snapshot, snapshot.decision.stopping, stop_line)
+    has_left = _has_left(snapshot, snapshot.decision.at_stop_line, stop_line)
     return f"{has_left}, the stop line is {stop_line.describe()}"
 
 
@@ -190,7 +190,7 @@ def _tone(decision: Decision) -> tuple[Tone, str]:
 
 def _tone_of(decision: Decision) -> tuple[Tone, str]:
     if decision.factor == 0.0:
-        return "stopped", "Stopped" if decision.stop else "Throttled"
+        return "stopped", "Stopped" if decision.stop_line_reached else "Throttled"
     if decision.factor < 1.0:
         return "part", "Slowed"
     if decision.source is Source.FALLBACK:

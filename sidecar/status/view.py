@@ -31,9 +31,9 @@ from sidecar.status.volume_rows import WORST, Row, lines_in_bars, rate, volume_r
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.memory import VolumeState
-from sidecar.throttle.recommended_stop import recommended_stop
+from sidecar.throttle.recommended_stop_line import recommended_stop_line
 from sidecar.throttle.sizes import size
-from sidecar.throttle.stop import not_below_limit
+from sidecar.throttle.stop_line import not_below_limit
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
 CHANGES: Final = 10
@@ -188,7 +188,7 @@ def _stop_line(inputs: StatusInputs) -> Iterator[str]:
     if limit is None:
         return
     if line is None:
-        recommended = recommended_stop(limit, memory.volumes(), inputs.reaction_s)
+        recommended = recommended_stop_line(limit, memory.volumes(), inputs.reaction_s)
         if recommended is not None:
             setting = environment_key(f"storage_per_volume_stop_{recommended.line.name}")
             yield from recommended.sentences(setting)

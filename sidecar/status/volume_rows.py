@@ -41,8 +41,8 @@ class Row:
         total: the whole volume.
         used: share of the bar, 0 to 100; None when it was never read.
         limit_at: where on the bar the limit is, 0 to 100.
-        stop_at: where on the bar the stop line is; None while there is none.
-        soft_at: where on the bar the soft limit is; None while there is none.
+        stop_line_at: where on the bar the stop line is; None while there is none.
+        soft_limit_at: where on the bar the soft limit is; None while there is none.
         fills: how fast; "" when that is not known.
         to_limit: when the limit is reached at that rate, "" when it is not.
         read: how old the reading is, when it is not of the last poll or that failed; else "".
@@ -61,8 +61,8 @@ class Row:
     to_limit: str
     read: str
     forget: str = ""
-    stop_at: float | None = None
-    soft_at: float | None = None
+    stop_line_at: float | None = None
+    soft_limit_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +154,19 @@ def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
         forget=""
         if known.online or not known.violates
         else f"throttle-sidecar forget {found.broker_id} --log-dir {shlex.quote(found.log_dir)}",
-        stop_at=_stop_at(known),
-        soft_at=_soft_at(known, snapshot.rules.soft_limit),
+        stop_line_at=_stop_line_at(known),
+        soft_limit_at=_soft_limit_at(known, snapshot.rules.soft_limit),
     )
 
 
-def _stop_at(known: VolumeState) -> float | None:
+def _stop_line_at(known: VolumeState) -> float | None:
     line_bytes = known.stop_line_bytes
     return (
         None if line_bytes is None else _percent(1.0 - line_bytes / (known.volume.total_bytes or 1))
     )
 
 
-def _soft_at(known: VolumeState, soft_limit: Limit | None) -> float | None:
+def _soft_limit_at(known: VolumeState, soft_limit: Limit | None) -> float | None:
     """None too on a volume whose limit is as high: there it counts for nothing."""
     if soft_limit is None:
         return None

@@ -21,7 +21,7 @@ from sidecar.throttle.memory import Computed, Memory, Override, Slope, VolumeSta
 from sidecar.throttle.rules import NO_RULES, Rules
 from sidecar.throttle.scope import ALL, scope_of, unread
 from sidecar.throttle.slope import next_slope
-from sidecar.throttle.stop import stopping
+from sidecar.throttle.stop_line import volumes_at_stop_line
 from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -47,8 +47,8 @@ class Decision:
         reason: one sentence for a person, with the numbers.
         violations: the volumes at or below the limit by the newest valid computed factor, which an
             override does not hide.
-        stopping: those of them because of which nothing is admitted by the newest valid computed
-            factor, which an override does not hide either.
+        at_stop_line: the violating volumes because of which nothing is admitted, by the newest
+            valid computed factor, which an override does not hide either.
         computed_at: when the newest valid factor was computed, steady seconds; None when none is.
         valid_until: the last moment at which this decision is valid without news, steady seconds;
             None when only news ends it.
@@ -69,7 +69,7 @@ class Decision:
     source: Source
     reason: str
     violations: tuple[VolumeState, ...] = ()
-    stopping: tuple[VolumeState, ...] = ()
+    at_stop_line: tuple[VolumeState, ...] = ()
     computed_at: float | None = None
     valid_until: float | None = None
     override: Override | None = None
@@ -87,12 +87,12 @@ class Decision:
         return self.shadow or self
 
     @property
-    def stop(self) -> bool:
-        """Whether nothing is admitted, from anybody but those excluded.
+    def stop_line_reached(self) -> bool:
+        """Whether nothing is admitted, from anybody but excluded principals.
 
-        Only what is seen stops: neither a fallback nor an operator's factor does.
+        Only an observation can say so: neither a fallback nor an operator's factor does.
         """
-        return self.source is Source.OBSERVATION and bool(self.stopping)
+        return self.source is Source.OBSERVATION and bool(self.at_stop_line)
 
     @property
     def changes_after(self) -> float | None:
@@ -191,7 +191,7 @@ class VolumeLimit:
         if computed is not None and not is_valid(computed.computed_at, self.rules.validity_s, now):
             computed = None
         violations = computed.violations if computed else ()
-        stop = computed.stopping if computed else ()
+        at_stop_line = computed.at_stop_line if computed else ()
         computed_at = computed.computed_at if computed else None
         expires_at = None if computed is None else computed.computed_at + self.rules.validity_s
         override = memory.override
@@ -201,7 +201,7 @@ class VolumeLimit:
                 Source.OVERRIDE,
                 reason.overridden(override, violations),
                 violations,
-                stop,
+                at_stop_line,
                 computed_at,
                 # The violations published with it may expire before it ends: that is a change too.
                 min(override.ends_at, expires_at)
@@ -225,9 +225,11 @@ class VolumeLimit:
             return Decision(
                 computed.factor,
                 Source.OBSERVATION,
-                why + reason.stopped(stop, self.rules.stop_line) + reason.scoped(scope),
+                why
+                + reason.stop_line_reached(at_stop_line, self.rules.stop_line)
+                + reason.scoped(scope),
                 violations,
-                stop,
+                at_stop_line,
                 computed_at,
                 _first_of(expires_at, scope.until),
                 is_sloped=is_sloped,
@@ -250,14 +252,14 @@ class VolumeLimit:
         if missing is not None and not violations:
             return fail(memory, missing) if whole else memory
         before = memory.computed
-        # One that has expired stops nobody any more: what begins now begins at the line.
-        stopped = (
+        # An expired one no longer counts: what begins now begins at the line, without its margin.
+        was_reached = (
             before is not None
-            and bool(before.stopping)
+            and bool(before.at_stop_line)
             and is_valid(before.computed_at, self.rules.validity_s, observation.observed_at)
         )
         memory = replace(memory, slope=self._slope(before_it, memory, observation.observed_at))
-        computed = _computed(memory, tuple(violations), stopped=stopped)
+        computed = _computed(memory, tuple(violations), was_reached=was_reached)
         memory = replace(memory, computed=computed)
         if self.is_of_volumes:
             new = unread(before_it, memory, self.rules.validity_s, observation.observed_at)
@@ -291,7 +293,7 @@ class VolumeLimit:
         _, missing = self._survey(memory, before.computed_at)
         if not left and missing is not None:
             return replace(memory, computed=None)
-        computed = _computed(memory, left, stopped=bool(before.stopping))
+        computed = _computed(memory, left, was_reached=bool(before.at_stop_line))
         return replace(memory, computed=computed)
 
     def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
@@ -342,7 +344,7 @@ class Shadow:
             Source.SHADOW,
             reason.shadowed(would.factor, would.reason),
             would.violations,
-            would.stopping,
+            would.at_stop_line,
             would.computed_at,
             would.valid_until,
             users_until=would.users_until,
@@ -359,7 +361,7 @@ class Shadow:
 
 
 def _computed(
-    memory: Memory, violations: tuple[VolumeState, ...], *, stopped: bool
+    memory: Memory, violations: tuple[VolumeState, ...], *, was_reached: bool
 ) -> Computed | None:
     """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line.
 
@@ -371,4 +373,6 @@ def _computed(
     on_slope = 1.0 if memory.slope is None else memory.slope.factor
     factor = 0.0 if violations else on_slope
     computed_at = max([memory.membership_at, *(state.read_at for state in violations)])
-    return Computed(factor, computed_at, violations, stopping(violations, stopped=stopped))
+    return Computed(
+        factor, computed_at, violations, volumes_at_stop_line(violations, was_reached=was_reached)
+    )

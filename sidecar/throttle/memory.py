@@ -122,13 +122,13 @@ class Computed:
         factor: 0.0 when a volume violated the limit, else the slope's, and 1.0 without one.
         computed_at: when, steady seconds: the validity runs from here.
         violations: the violating volumes, by broker and log dir.
-        stopping: those of them because of which nothing is admitted.
+        at_stop_line: the violating volumes because of which nothing is admitted.
     """
 
     factor: float
     computed_at: float
     violations: tuple[VolumeState, ...]
-    stopping: tuple[VolumeState, ...] = ()
+    at_stop_line: tuple[VolumeState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,15 +53,15 @@ def sloped(volumes: Iterable[VolumeState], rules: Rules) -> str:
     )
 
 
-def stopped(stopping: Sequence[VolumeState], stop_line: Limit | None) -> str:
+def stop_line_reached(volumes: Sequence[VolumeState], stop_line: Limit | None) -> str:
     """That nothing is admitted, as it ends a sentence; "" while it is not so."""
-    if not stopping or stop_line is None:
+    if not volumes or stop_line is None:
         return ""
-    volumes = _count(len(stopping), "volume")
     line = stop_line.describe()
-    below = sum(state.is_at_stop_line for state in stopping)
+    below = sum(state.is_at_stop_line for state in volumes)
     if not below:
-        return f"; nothing is admitted: {volumes} not yet above the stop line of {line} by a tenth"
+        above = f"not yet above the stop line of {line} by a tenth"
+        return f"; nothing is admitted: {_count(len(volumes), 'volume')} {above}"
     return f"; nothing is admitted: {_count(below, 'volume')} at or below the stop line of {line}"
 
 

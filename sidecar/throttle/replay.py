@@ -34,7 +34,7 @@ class Episode:
         reason: the first decision's.
         worst: the violating volume that had the least left, in relation to its limit; None where no
             volume violated (a fallback).
-        stopped_s: for how long nothing would have been admitted, seconds.
+        stop_line_s: how long the stop line would have been reached, seconds.
     """
 
     began_at: float
@@ -43,7 +43,7 @@ class Episode:
     source: Source
     reason: str
     worst: VolumeState | None
-    stopped_s: float = 0.0
+    stop_line_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ class Replay:
         self._decision, self._at = decision, now
         self._picture(now, decision)
         if self._open is not None:
-            stopped_s = now - since if before is not None and before.stop else 0.0
-            self._open = replace(self._open, stopped_s=self._open.stopped_s + stopped_s)
+            stop_line_s = now - since if before is not None and before.stop_line_reached else 0.0
+            self._open = replace(self._open, stop_line_s=self._open.stop_line_s + stop_line_s)
         if decision.factor == 1.0:
             if self._open is not None:
                 self._episodes.append(replace(self._open, ended_at=now))

@@ -73,7 +73,7 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
             continue
         lies = f"what lies on broker {broker_id} {log_dir} is"
         since = memory.unread.get((broker_id, log_dir))
-        if since is None or computed.stopping or not is_valid(since, UNREAD_S, now):
+        if since is None or computed.at_stop_line or not is_valid(since, UNREAD_S, now):
             return Scope(None, f"{lies} not known")
         unread_since.append(since)
         why = f"{lies} being read"

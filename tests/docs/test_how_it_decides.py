@@ -108,7 +108,7 @@ def test_a_factors_life(life: Table) -> None:
         memory = polled(factors, memory, at, row, lists_fenced=lists_fenced)
         decision = factors.decide(memory, at)
         assert (row["factor"], row["source"]) == (str(decision.factor), decision.source.value), row
-        assert row.get("stop", "no") == ("yes" if decision.stop else "no"), row
+        assert row.get("stop", "no") == ("yes" if decision.stop_line_reached else "no"), row
 
 
 def test_every_source_and_event_is_shown() -> None:

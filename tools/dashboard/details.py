@@ -110,7 +110,7 @@ CALLBACKS: Final = ShownRow(
         Shown(
             "Nothing is admitted",
             "1 while a volume is at or below the stop line.",
-            (of_cluster("max", "stop"),),
+            (of_cluster("max", "stop_line_reached"),),
             width=6,
             decimals=0,
             most=1.0,

@@ -38,8 +38,8 @@ async def test_every_field_of_a_violation() -> None:
             }
         ],
         "slope": False,
-        "stop": False,
-        "stop_violations": [],
+        "stop_line_reached": False,
+        "stop_line_violations": [],
         "computed_at": "2023-11-14T22:14:20.000Z",
         "valid_until": "2023-11-14T22:19:20.000Z",
         "valid_for_ms": 298_500,
@@ -73,7 +73,8 @@ async def test_a_stop_and_its_volumes() -> None:
     sidecar = FakeSidecar(factors=STOPPING)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 6, "/d2": 8})]))
     assert [False, []] == [
-        (await sidecar.get(URL)).json()[name] for name in ("stop", "stop_violations")
+        (await sidecar.get(URL)).json()[name]
+        for name in ("stop_line_reached", "stop_line_violations")
     ]
     sidecar.see(whole(1.0, [reading(1, 1.0, {"/d1": 5, "/d2": 8})]))
     document = (await sidecar.get(URL)).json()
@@ -86,13 +87,13 @@ async def test_a_stop_and_its_volumes() -> None:
         "limit": {"type": "min_available_bytes", "value": 5},
     }
     assert (True, [stopping], 2) == (
-        document["stop"],
-        document["stop_violations"],
+        document["stop_line_reached"],
+        document["stop_line_violations"],
         len(document["violations"]),
     )
     sidecar.board.set_override(Override(1.0, "by hand", 0.0, 60.0))
     document = (await sidecar.get(URL)).json()
-    assert (False, [stopping]) == (document["stop"], document["stop_violations"])
+    assert (False, [stopping]) == (document["stop_line_reached"], document["stop_line_violations"])
 
 
 async def test_before_the_first_observation() -> None:

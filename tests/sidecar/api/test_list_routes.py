@@ -38,7 +38,7 @@ async def test_a_volume_that_fills() -> None:
                 "available_bytes": 50,
                 "available_ratio": 0.5,
                 "limit_violated": False,
-                "stop_violated": None,
+                "stop_line_violated": None,
                 "read_at": "2023-11-14T22:13:30.000Z",
                 "fill_bytes_per_second": 1.0,
                 "seconds_to_limit": 38.0,
@@ -63,7 +63,7 @@ async def test_volumes_at_the_stop_line() -> None:
     sidecar.see(whole(0.0, [reading(1, 0.0, free, offline=["/never"])]))
     volumes = (await sidecar.get("/v1/volumes")).json()["volumes"]
     assert [("/a", True), ("/b", False), ("/c", False), ("/never", None)] == [
-        (volume["log_dir"], volume["stop_violated"]) for volume in volumes
+        (volume["log_dir"], volume["stop_line_violated"]) for volume in volumes
     ]
 
 
@@ -201,10 +201,11 @@ async def test_decisions_with_a_stop() -> None:
         sidecar.see(whole(at, [reading(1, at, dirs)]))
     document = (await sidecar.get("/v1/decisions")).json()["decisions"]
     assert [(3, True, 20), (2, False, 0), (1, False, 0)] == [
-        (one["generation"], one["stop"], len(one["stop_violations"])) for one in document
+        (one["generation"], one["stop_line_reached"], len(one["stop_line_violations"]))
+        for one in document
     ]
     limit = {"type": "min_available_bytes", "value": 5}
-    assert limit == document[0]["stop_violations"][0]["limit"]
+    assert limit == document[0]["stop_line_violations"][0]["limit"]
 
 
 async def test_the_last_thousand_decisions() -> None:

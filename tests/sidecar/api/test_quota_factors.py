@@ -122,8 +122,8 @@ async def test_a_sidecar_that_only_observes() -> None:
     expected = {"factor": 1.0, "source": "shadow", "users": {}, "stop": False, "limit": None}
     assert (expected | {"stop_line": None, "generation": 3}).items() <= document.items()
     shown = (await sidecar.get("/v1/throttle-factor")).json()
-    would = {"factor": 0.0, "source": "observation", "stop": True, "users": 1}
-    assert ({"factor": 1.0, "stop": False, "shadow": would}).items() <= shown.items()
+    would = {"factor": 0.0, "source": "observation", "stop_line_reached": True, "users": 1}
+    assert ({"factor": 1.0, "stop_line_reached": False, "shadow": would}).items() <= shown.items()
     assert 1 == len(shown["violations"])
     sidecar.see(whole(1.0, [reading(1, 1.0, {"/d": 50})]))
     shown = (await sidecar.get("/v1/throttle-factor")).json()

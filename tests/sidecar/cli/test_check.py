@@ -250,7 +250,8 @@ class TestStopLine:
         cluster.brokers[1].log_dirs = (FakeLogDir("/d", 64 * MB, 20 * MB),)
         result = check(cluster, **{STOP_BYTES: "20000000"})
         assert 1 == result.exit_code
-        assert ["ok", "STOPPED", "ok"] == [row[-1] for row in rows(result)]
+        verdicts = [" ".join(row[9:]) for row in rows(result)]
+        assert ["ok", "AT STOP LINE", "ok"] == verdicts
         verdict = result.stdout.splitlines()[-1]
         assert verdict.endswith(
             "nothing is admitted: 1 volume at or below the stop line of 20.0 MB"
@@ -280,7 +281,12 @@ class TestStopLine:
 
     def test_json_has_the_same(self, cluster: FakeCluster) -> None:
         """Which line is set or recommended, whether it stops, and where it is too high."""
-        names = ("stop", "stop_line", "recommended_stop_line", "stop_line_not_below_limit")
+        names = (
+            "stop_line_reached",
+            "stop_line",
+            "recommended_stop_line",
+            "stop_line_not_below_limit",
+        )
         cluster.brokers[1].log_dirs = (FakeLogDir("/d", 64 * MB, 20 * MB),)
         documents = [
             json.loads(check(cluster, "--json", **settings).stdout)

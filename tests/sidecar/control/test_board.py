@@ -167,7 +167,9 @@ def test_generation_grows_with_the_stop() -> None:
     course = [(20, 20), (10, 20), (10, 9), (9, 10), (11, 11), (12, 12)]
     snapshots = [board.observe(seen(0.0, d0=one, d1=other)) for one, other in course]
     assert [2, 3, 4, 4, 4, 5] == [snapshot.generation for snapshot in snapshots]
-    assert [False, True, True, True, True, False] == [each.decision.stop for each in snapshots]
+    assert [False, True, True, True, True, False] == [
+        each.decision.stop_line_reached for each in snapshots
+    ]
     assert {0.0} == {each.since for each in snapshots}
 
 
@@ -401,10 +403,10 @@ async def test_a_stop_ends_right_after_the_boundary() -> None:
     board.observe(seen(0.0, d0=10))
     async with expiring(board):
         await asyncio.sleep(VALIDITY_S)
-        assert board.snapshot.decision.stop
+        assert board.snapshot.decision.stop_line_reached
         snapshot = await board.wait_for_change(2, 60.0)
         assert VALIDITY_S < loop_time() <= VALIDITY_S + 0.005
-    assert (0.0, False) == (snapshot.decision.factor, snapshot.decision.stop)
+    assert (0.0, False) == (snapshot.decision.factor, snapshot.decision.stop_line_reached)
 
 
 @pytest.mark.looptime

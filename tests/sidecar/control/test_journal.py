@@ -134,11 +134,14 @@ class TestDecisions:
         assert decided[1].endswith(
             "; nothing is admitted: 1 volume at or below the stop line of 5 B"
         )
-        assert (logging.WARNING, "stop: nothing is admitted, because of broker 1 /b") == stopped
+        assert (
+            logging.WARNING,
+            "stop line reached: nothing is admitted, because of broker 1 /b",
+        ) == stopped
         board.observe(whole(2, [reading(1, 2, {"/a": 6, "/b": 4})]))
         assert [] == loud(lines())
         board.set_override(Override(0.0, "by hand", 0, 60))
-        assert (logging.INFO, "stop: is over (override)") == lines()[1]
+        assert (logging.INFO, "stop line: no longer reached (override)") == lines()[1]
 
     def test_of_many_volumes_that_stop_three_are_named(
         self, clock: FakeClock, lines: Lines
@@ -147,8 +150,9 @@ class TestDecisions:
         stopping = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
         board = Board(stopping, clock, listeners=(log_publication,))
         board.observe(whole(0, [reading(1, 0, {f"/{n}": 5 for n in range(5)})]))
-        expected = "stop: nothing is admitted, because of broker 1 /0, broker 1 /1, broker 1 /2"
-        assert (logging.WARNING, f"{expected} and 2 more") == lines()[1]
+        volumes = "broker 1 /0, broker 1 /1, broker 1 /2 and 2 more"
+        expected = f"stop line reached: nothing is admitted, because of {volumes}"
+        assert (logging.WARNING, expected) == lines()[1]
 
     def test_an_override_is_reported_with_the_operators_words(
         self, board: Board, lines: Lines

@@ -43,7 +43,7 @@ def test_from_the_start_on() -> None:
         "last_success_timestamp_seconds",
         "readers",
         "readers_in_emergency",
-        "stop",
+        "stop_line_reached",
         "poll_duration_seconds_count",
         "poll_duration_seconds_sum",
     ]
@@ -113,23 +113,23 @@ def test_a_stop() -> None:
     """The gauge is the decision's; each volume has the line's bytes, and whether it is there."""
     scene = Scene(stop_line=MinAvailableRatio(0.05))
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 6, "/b": 60})]))
-    assert {(): 0.0} == scene.series("kafka_throttle_stop")
+    assert {(): 0.0} == scene.series("kafka_throttle_stop_line_reached")
     scene.see(whole(1.0, [reading(1, 1.0, {"/a": 5, "/b": 60})]))
-    assert {(): 1.0} == scene.series("kafka_throttle_stop")
+    assert {(): 1.0} == scene.series("kafka_throttle_stop_line_reached")
     volume = "kafka_throttle_volume"
-    assert {("1", "/a"): 1.0, ("1", "/b"): 0.0} == scene.series(f"{volume}_stop_violated")
-    assert {("1", "/a"): 5.0, ("1", "/b"): 5.0} == scene.series(f"{volume}_stop_bytes")
+    assert {("1", "/a"): 1.0, ("1", "/b"): 0.0} == scene.series(f"{volume}_stop_line_violated")
+    assert {("1", "/a"): 5.0, ("1", "/b"): 5.0} == scene.series(f"{volume}_stop_line_bytes")
     scene.board.set_override(Override(1.0, "by hand", 0.0, 60.0))
-    assert {(): 0.0} == scene.series("kafka_throttle_stop")
+    assert {(): 0.0} == scene.series("kafka_throttle_stop_line_reached")
 
 
 def test_without_a_stop_line_volumes_have_no_series_of_it() -> None:
     """0 would say that nothing is near it."""
     scene = Scene()
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 0})]))
-    for name in ("stop_violated", "stop_bytes"):
+    for name in ("stop_line_violated", "stop_line_bytes"):
         assert {} == scene.series(f"kafka_throttle_volume_{name}")
-    assert {(): 0.0} == scene.series("kafka_throttle_stop")
+    assert {(): 0.0} == scene.series("kafka_throttle_stop_line_reached")
 
 
 def test_a_rate_that_is_not_known_has_no_series() -> None:

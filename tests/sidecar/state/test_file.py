@@ -96,7 +96,7 @@ class TestSaving:
         loaded = stopping.load(NOW)
         assert isinstance(loaded, PersistedState)
         assert loaded.memory.computed is not None
-        assert [55] == [each.volume.available_bytes for each in loaded.memory.computed.stopping]
+        assert [55] == [each.volume.available_bytes for each in loaded.memory.computed.at_stop_line]
 
     def test_without_a_stop_line_earlier_versions_can_read_it(self, file: StateFile) -> None:
         """They refuse what they don't know, so it is not there."""
@@ -114,7 +114,7 @@ class TestSaving:
         loaded = stopping.load(NOW)
         assert isinstance(loaded, PersistedState)
         assert loaded.memory.computed is not None
-        assert [5] == [each.volume.available_bytes for each in loaded.memory.computed.stopping]
+        assert [5] == [each.volume.available_bytes for each in loaded.memory.computed.at_stop_line]
 
     def test_nobody_else_may_read_it(self, file: StateFile) -> None:
         """It has log dirs and addresses, and an operator's words."""

@@ -26,7 +26,7 @@ from sidecar.throttle.memory import (
     VolumeState,
 )
 from sidecar.throttle.rules import Rules
-from sidecar.throttle.stop import stopping
+from sidecar.throttle.stop_line import volumes_at_stop_line
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
 
@@ -73,7 +73,9 @@ def computed(
     factor: float, computed_at: float, violations: tuple[VolumeState, ...], stopped: bool
 ) -> Computed:
     """A computed factor, with the volumes because of which nothing is admitted then."""
-    return Computed(factor, computed_at, violations, stopping(violations, stopped=stopped))
+    return Computed(
+        factor, computed_at, violations, volumes_at_stop_line(violations, was_reached=stopped)
+    )
 
 
 @st.composite
@@ -129,7 +131,7 @@ def states(draw: st.DrawFn, limit: Limit, stop_line: Limit | None = None) -> Per
 def stops(memory: Memory) -> set[str]:
     """The log dirs because of which nothing is admitted."""
     assert memory.computed is not None
-    return {state.volume.log_dir for state in memory.computed.stopping}
+    return {state.volume.log_dir for state in memory.computed.at_stop_line}
 
 
 def unmoved(steady_s: float) -> float:

@@ -53,18 +53,18 @@ def test_the_stop_line() -> None:
     """It is in the bar, at the limit at most, and the state says who is at or below it."""
     seen = whole(0.0, [reading(1, 0.0, {"/a": 5, "/b": 6, "/c": 50})])
     found, _ = rows(seen, stop_line=MinAvailableBytes(5))
-    shown = [(row.state, row.stop_at) for row in found]
+    shown = [(row.state, row.stop_line_at) for row in found]
     states = ["at or below the stop line", "at or below the limit", ""]
     assert [(state, 95.0) for state in states] == shown
-    assert {90.0} == {row.stop_at for row in rows(seen, stop_line=MinAvailableRatio(0.4))[0]}
-    assert {None} == {row.stop_at for row in rows(seen)[0]}
+    assert {90.0} == {row.stop_line_at for row in rows(seen, stop_line=MinAvailableRatio(0.4))[0]}
+    assert {None} == {row.stop_line_at for row in rows(seen)[0]}
 
 
 def test_the_soft_limit() -> None:
     """It is in the bar where it is above the limit."""
     seen = whole(0.0, [reading(1, 0.0, {"/a": 50})])
     shown = [
-        rows(seen, soft_limit=soft)[0][0].soft_at
+        rows(seen, soft_limit=soft)[0][0].soft_limit_at
         for soft in (None, MinAvailableRatio(0.4), LIMIT, MinAvailableBytes(5))
     ]
     assert [None, 60.0, None, None] == shown

@@ -226,7 +226,10 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def nothing_stops_that_does_not_throttle(self) -> None:
         decision = self.board.snapshot.decision
-        assert not decision.stop or (decision.factor, decision.source) == (0.0, "observation")
+        assert not decision.stop_line_reached or (decision.factor, decision.source) == (
+            0.0,
+            "observation",
+        )
 
     def teardown(self) -> None:
         if hasattr(self, "reference"):
@@ -301,8 +304,8 @@ class Life(RuleBasedStateMachine):
         assert expected.factor == decision.factor
         assert expected.source == decision.source
         assert expected.violating == log_dirs(decision.violations)
-        assert expected.stopping == log_dirs(decision.stopping)
-        assert expected.stop == decision.stop
+        assert expected.stopping == log_dirs(decision.at_stop_line)
+        assert expected.stop == decision.stop_line_reached
         assert (expected.override is None) == (decision.override is None)
         assert self.reference.failed_polls() == self.board.snapshot.memory.failed_polls
         until = math.inf if decision.valid_until is None else decision.valid_until
@@ -325,7 +328,7 @@ def identity(decision: Decision) -> tuple[object, ...]:
         decision.source,
         decision.override,
         log_dirs(decision.violations),
-        log_dirs(decision.stopping),
+        log_dirs(decision.at_stop_line),
     )
 
 

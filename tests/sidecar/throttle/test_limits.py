@@ -146,12 +146,15 @@ def test_a_share_of_a_limit(limit: Limit, share: float, expected: Limit | None) 
 
 @every_type
 class TestEveryType:
-    @pytest.mark.parametrize("prefix", ["storage_per_volume_limit_", "storage_per_volume_stop_"])
-    def test_it_has_settings(self, kind: type[Limit], prefix: str) -> None:
-        """The fields' names follow from the type's, and no field is without a type."""
+    def test_it_has_settings(self, kind: type[Limit]) -> None:
+        """The field's name follows from the type's, and no field is without a type."""
+        prefix = "storage_per_volume_limit_"
         fields = {field for field in RawSettings.model_fields if field.startswith(prefix)}
         assert f"{prefix}{kind.name}" in fields
         assert len(LIMIT_TYPES) == len(fields)
+        prefix = "storage_per_volume_stop_"
+        stop_lines = {field for field in RawSettings.model_fields if field.startswith(prefix)}
+        assert stop_lines <= {f"{prefix}{each.name}" for each in LIMIT_TYPES}
 
     @given(values, sizes)
     def test_a_full_volume_violates(self, kind: type[Limit], value: float, total: int) -> None:

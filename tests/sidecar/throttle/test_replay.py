@@ -28,7 +28,7 @@ def test_a_throttle_has_its_volume_and_lasts_until_there_is_space() -> None:
         episode.began_at,
         episode.ended_at,
         episode.factor,
-        episode.stopped_s,
+        episode.stop_line_s,
     )
     assert episode.worst is not None
     assert (1, "/d", 9) == (

@@ -25,14 +25,16 @@ MARGIN: Final = 0.1
 """Of the stop line's bytes."""
 
 
-def stopping(violations: Sequence[VolumeState], *, stopped: bool) -> tuple[VolumeState, ...]:
+def volumes_at_stop_line(
+    violations: Sequence[VolumeState], *, was_reached: bool
+) -> tuple[VolumeState, ...]:
     """The volumes because of which nothing is admitted.
 
     Args:
         violations: the volumes at or below the limit that count now.
-        stopped: whether nothing was admitted until now.
+        was_reached: whether the stop line was reached until now.
     """
-    if not stopped and not any(state.is_at_stop_line for state in violations):
+    if not was_reached and not any(state.is_at_stop_line for state in violations):
         return ()
     return tuple(state for state in violations if _within_margin(state))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, VolumeState
-from sidecar.throttle.recommended_stop import RecommendedStop, recommended_stop
+from sidecar.throttle.recommended_stop_line import RecommendedStopLine, recommended_stop_line
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
 from tests.sidecar.throttle.build import reading, whole
@@ -35,8 +35,8 @@ def volumes(
     return list(memory.volumes())
 
 
-def recommended(limit: Limit, *totals: int, reaction_s: float = 79.0) -> RecommendedStop:
-    found = recommended_stop(limit, volumes(limit, *totals), reaction_s)
+def recommended(limit: Limit, *totals: int, reaction_s: float = 79.0) -> RecommendedStopLine:
+    found = recommended_stop_line(limit, volumes(limit, *totals), reaction_s)
     assert found is not None
     return found
 
@@ -77,7 +77,7 @@ def test_it_is_a_line_that_settings_take(
     limit: Limit, totals: list[int], reaction_s: float
 ) -> None:
     """Below the limit, above nothing, by at most half, to nine tenths of what was meant."""
-    found = recommended_stop(limit, volumes(limit, *totals), reaction_s)
+    found = recommended_stop_line(limit, volumes(limit, *totals), reaction_s)
     if found is None:
         assert isinstance(limit, MinAvailableBytes)
         return
@@ -92,10 +92,10 @@ def test_a_volume_that_fills_faster_than_there_is_room_needs_a_higher_limit() ->
     """At 5 GB for 79 s that is 63.3 MB/s; the limit has to pay for the rate twice."""
     limit = MinAvailableBytes(10 * GB)
     slow, fast = (volumes(limit, TB, TB, filling=rate * MB) for rate in (63, 64))
-    found = recommended_stop(limit, slow, 79.0)
+    found = recommended_stop_line(limit, slow, 79.0)
     assert found is not None
     assert found.too_fast is None
-    found = recommended_stop(limit, fast, 79.0)
+    found = recommended_stop_line(limit, fast, 79.0)
     assert found is not None
     assert found.too_fast is fast[1]
     assert [
@@ -109,7 +109,7 @@ def test_a_volume_that_fills_faster_than_there_is_room_needs_a_higher_limit() ->
 def test_what_an_offline_volume_did_is_no_rate() -> None:
     """Nothing is written there."""
     limit = MinAvailableBytes(10 * GB)
-    found = recommended_stop(limit, volumes(limit, TB, filling=64 * MB, offline=True), 79.0)
+    found = recommended_stop_line(limit, volumes(limit, TB, filling=64 * MB, offline=True), 79.0)
     assert found is not None
     assert found.too_fast is None
 
@@ -117,10 +117,10 @@ def test_what_an_offline_volume_did_is_no_rate() -> None:
 def test_without_volumes_nothing_is_recommended() -> None:
     """Nor where every volume has no size, or no whole byte is below the limit."""
     ratio = MinAvailableRatio(0.1)
-    assert recommended_stop(ratio, [], 79.0) is None
-    assert recommended_stop(ratio, volumes(ratio, 0), 79.0) is None
+    assert recommended_stop_line(ratio, [], 79.0) is None
+    assert recommended_stop_line(ratio, volumes(ratio, 0), 79.0) is None
     byte = MinAvailableBytes(1)
-    assert recommended_stop(byte, volumes(byte, TB), 79.0) is None
+    assert recommended_stop_line(byte, volumes(byte, TB), 79.0) is None
 
 
 @pytest.mark.parametrize(("interval_s", "expected"), [(10.0, 29.0), (60.0, 79.0), (1.0, 12.0)])

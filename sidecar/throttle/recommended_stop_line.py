@@ -26,7 +26,7 @@ _SHARE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class RecommendedStop:
+class RecommendedStopLine:
     """A stop line to set.
 
     Attributes:
@@ -65,9 +65,9 @@ class RecommendedStop:
         return said
 
 
-def recommended_stop(
+def recommended_stop_line(
     limit: Limit, volumes: Iterable[VolumeState], reaction_s: float
-) -> RecommendedStop | None:
+) -> RecommendedStopLine | None:
     """The stop line to set beside a limit.
 
     Args:
@@ -90,7 +90,7 @@ def recommended_stop(
     room_bytes = share * least_bytes
     fastest = max(known, key=lambda state: _used_up(state, share, reaction_s))
     too_fast = fastest if _used_up(fastest, share, reaction_s) > 1.0 else None
-    return RecommendedStop(line, room_bytes, reaction_s, too_fast)
+    return RecommendedStopLine(line, room_bytes, reaction_s, too_fast)
 
 
 def _used_up(state: VolumeState, share: float, reaction_s: float) -> float:
