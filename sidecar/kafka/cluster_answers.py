@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.failures import error_name, one_line
+from sidecar.kafka.client.one_call import refused
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind, Membership, OfflineLogDir, Reading, Volume
 
-CLUSTER_AUTHORIZATION_FAILED = 31
 KAFKA_STORAGE_ERROR = 56
 MISMATCHED_ENDPOINT_TYPE = 114
 UNSUPPORTED_ENDPOINT_TYPE = 115
@@ -82,17 +82,9 @@ def read_log_dirs(
         read_at: when it was asked, steady seconds.
         principal: whom to grant what is missing, for the failure's message.
     """
-    code = response.error_code
-    if code == CLUSTER_AUTHORIZATION_FAILED:
-        return Failure(
-            FailureKind.AUTHORIZATION,
-            f"broker {broker_id}: {error_name(code)}: DescribeLogDirs needs DESCRIBE on the Kafka "
-            "cluster resource: kafka-acls.sh --bootstrap-server <host:port> --add "
-            f"--allow-principal User:{principal} --operation Describe --cluster",
-        )
-    if code:
-        text = f"broker {broker_id}: DescribeLogDirs returned {error_name(code)}"
-        return Failure(FailureKind.BROKER, text)
+    if code := response.error_code:
+        broker = f"broker {broker_id}"
+        return refused(broker, "DescribeLogDirs", code, None, "Describe", principal=principal)
     volumes: list[Volume] = []
     offline: list[OfflineLogDir] = []
     # Fields are taken by position: there are 12,000 of these in a poll of a large cluster.

@@ -203,20 +203,22 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """All that decisions are made from.
+    """What the sidecar remembers of the cluster; decisions are made from it.
+
+    Two fields are only kept here, and no decision depends on them: ``fenced_seen`` and
+    ``retained``.
 
     Attributes:
         membership: who is in the cluster, by the last whole observation.
         membership_at: when that was, steady seconds.
         brokers: node id -> what is remembered of it.
-        fenced_seen: node id -> when a fenced broker last answered and why it then did not: for
-            people only, no decision depends on it.
+        fenced_seen: node id -> when a fenced broker last answered, and why it then did not; shown
+            to people.
         computed: the newest computed factor; None before the first.
         slope: where that is on its slope; None: on none.
         override: the operator's factor, which may have ended.
         user_throttles: users whose producers are throttled, by user and enforcer.
-        retained: capability -> what it retains over a restart, as plain JSON values: no decision
-            depends on it.
+        retained: capability -> what it keeps over a restart, as plain JSON values.
         feeds: node id -> the brokers that have replicas of what it leads, as far as that is known:
             a broker that is not there may feed all.
         contents: what lies in log dirs that throttle, or soon will, as far as that is known; only

@@ -57,9 +57,6 @@ _MOST: Final = 5.0
 
 _ROUNDING: Final = 1e-9
 
-_Key = tuple[int, str]
-"""Broker id and log dir."""
-
 
 @dataclass(frozen=True, slots=True)
 class SlopeRules:
