@@ -126,7 +126,7 @@ class TestNames:
             (["create", "--from", "/nowhere"], None, "No such file"),
             (["create", "a", "--topic-config", "x"], None, "must be KEY=VALUE"),
             (["create", "a", "--timeout", "10"], None, "--timeout"),
-            (["create", "a", "--timeout", "PT0S"], None, "more than nothing"),
+            (["create", "a", "--timeout", "PT0S"], None, "longer than 0 s"),
             (["grow", "a"], None, "how many is a to have?"),
         ],
     )
