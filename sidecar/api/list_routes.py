@@ -18,7 +18,7 @@ from sidecar.api.views import View, change_document, cluster_id, reader_document
 from sidecar.control.board import Board
 
 
-def add_reading(app: FastAPI, board: Board, wall: Wall) -> None:
+def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
     """Adds the routes that list."""
 
     @app.get(
@@ -72,5 +72,5 @@ def add_reading(app: FastAPI, board: Board, wall: Wall) -> None:
     )
     async def readers() -> Response:
         """The generation they have, whether they wait, and how many clients they throttle."""
-        documents = (reader_document(one, wall) for one in board.readers.known(board.now()))
+        documents = (reader_document(one, wall) for one in board.readers.recent(board.now()))
         return answer_listing({"generation": board.snapshot.generation}, "readers", documents)

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE
-from sidecar.api.followed_documents import OBSERVED_AGO, VALID_FOR, FollowedDocument
+from sidecar.api.long_poll_documents import OBSERVED_AGO, VALID_FOR, LongPollDocument
 from sidecar.api.preferences import matches, preferred_wait_s
 from sidecar.api.reader_reports import parse_broker, parse_report
 from sidecar.api.views import observed_at
@@ -49,18 +49,20 @@ class LongPoll:
         self._board = board
         self._observed = board.snapshot, observed_at(board.snapshot)
 
-    async def read(self, request: Request, document: FollowedDocument) -> Response:
+    async def read(self, request: Request, document: LongPollDocument) -> Response:
         """The answer to one request for a document."""
         sent = _headers(request)
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(sent.get("if-none-match", ""), self._board.etag)
-        told = (sent.get(f"throttle-{each}", "") for each in ("reader", "refused", "scope"))
-        report = parse_report(*told)
+        report_headers = (
+            sent.get(f"throttle-{each}", "") for each in ("reader", "refused", "scope")
+        )
+        report = parse_report(*report_headers)
         reader, broker_id = None, parse_broker(sent.get("throttle-broker", ""))
         if report is not None:
             broker_id = report.broker_id
             seen = generation if has_it else None
-            self._say_blind(report)
+            self._warn_of_missing_authorizer(report)
             reader = self._board.readers.record(report, seen, self._board.now())
         if has_it:
             preferred_s = preferred_wait_s(sent.get("prefer", ""))
@@ -82,7 +84,7 @@ class LongPoll:
             return Response(status_code=304, headers=headers)
         return document.answer(snapshot, now, sent.get("accept", "*/*"), headers)
 
-    def _say_blind(self, report: Report) -> None:
+    def _warn_of_missing_authorizer(self, report: Report) -> None:
         """Says of a broker, once, that it can't throttle by volume as the settings want it."""
         if not self._board.snapshot.decision.is_of_volumes or report.refusals is not None:
             return

@@ -12,21 +12,21 @@ from starlette.responses import Response
 
 from sidecar.api.answers import Wall
 from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
-from sidecar.api.followed_documents import (
+from sidecar.api.long_poll import LongPoll
+from sidecar.api.long_poll_documents import (
     FACTOR,
     LEAK_SHARE,
     LIMIT_IN,
     OBSERVED_AGO,
     PAUSE_MAX,
     VALID_FOR,
-    followed_factor,
-    followed_quota_factors,
+    factor_document,
+    quota_factors_document,
 )
-from sidecar.api.long_poll import LongPoll
 from sidecar.control.board import Board
 
 
-def add_following(app: FastAPI, board: Board, wall: Wall) -> None:
+def add_long_polls(app: FastAPI, board: Board, wall: Wall) -> None:
     """Adds the routes that are followed.
 
     Args:
@@ -35,8 +35,8 @@ def add_following(app: FastAPI, board: Board, wall: Wall) -> None:
         wall: steady seconds -> epoch seconds of the machine's clock.
     """
     polls = LongPoll(board)
-    factor = followed_factor(wall)
-    quota_factors = followed_quota_factors(wall, board.leak_rules)
+    factor = factor_document(wall)
+    quota_factors = quota_factors_document(wall, board.leak_rules)
 
     @app.get(
         "/v1/throttle-factor",

@@ -26,8 +26,8 @@ from sidecar.api.changes import Changes
 from sidecar.api.docs_page import CONTENT_SECURITY_POLICY, docs_page
 from sidecar.api.documents import StatusDocument
 from sidecar.api.exposition import scrape
-from sidecar.api.list_routes import add_reading
-from sidecar.api.long_poll_routes import add_following
+from sidecar.api.list_routes import add_lists
+from sidecar.api.long_poll_routes import add_long_polls
 from sidecar.api.observation_routes import add_observations
 from sidecar.api.problems import documented, problem
 from sidecar.api.readiness import Polling, why_not_ready
@@ -74,8 +74,8 @@ def build_app(
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
     board, wall, failures = services.board, services.wall, services.failures
-    add_following(app, board, wall)
-    add_reading(app, board, wall)
+    add_long_polls(app, board, wall)
+    add_lists(app, board, wall)
     if peers.observations is not None:
         add_observations(app, board, peers.observations)
     changes = Changes(board, wall, services.persist)

@@ -142,7 +142,7 @@ def compose(
         board=board,
         wall=clock.wall,
         token=lambda: credentials.token,
-        persist=_kept_nowhere if writer is None else writer.write,
+        persist=_persist_nowhere if writer is None else writer.write,
         request_log=request_log,
         failures=failures,
         is_observer=lambda: observers is None or observers.is_observer,
@@ -273,10 +273,10 @@ def _watches(
     board: Board, credentials: Credentials, settings: Settings
 ) -> Iterator[tuple[str, str, Task]]:
     """The tasks that read from brokers what a throttle needs to know besides sizes."""
-    feeds = FeedWatch(board, _asks(credentials, fed_brokers, _FED_S))
+    feeds = FeedWatch(board, _ask_one_broker(credentials, fed_brokers, _FED_S))
     yield _FEEDS, "whom brokers feed", feeds.run
     if settings.scope == "volume":
-        fetch = _asks(credentials, topics_by_log_dir, _CONTENTS_S)
+        fetch = _ask_one_broker(credentials, topics_by_log_dir, _CONTENTS_S)
         scope = ContentsWatch(board, fetch, settings.check_interval_s)
         yield _SCOPE, "topics on full volumes", scope.run
 
@@ -291,7 +291,7 @@ def _servers(
     return servers
 
 
-async def _kept_nowhere() -> bool:
+async def _persist_nowhere() -> bool:
     return False
 
 
@@ -344,7 +344,7 @@ def _contents_of(credentials: Credentials) -> FetchContents:
     return fetch
 
 
-def _asks(
+def _ask_one_broker(
     credentials: Credentials,
     ask: Callable[[KafkaAdmin, int, float], Awaitable[_T | Failure]],
     deadline_s: float,

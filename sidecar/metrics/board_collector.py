@@ -173,7 +173,7 @@ class _BoardCollector(Collector):
             "are throttled; 1 where no volume would be full all the same.",
             leaks.share,
         )
-        readers = board.readers.known(now)
+        readers = board.readers.recent(now)
         yield _gauge(
             "readers",
             "Brokers whose quota callbacks asked this sidecar for the factors in the last "

@@ -1,6 +1,6 @@
 """Which requests no request quota is charged with (KIP-124, section "Exempt requests").
 
-What the cluster itself needs is exempt: followers' fetches, the controllers' own traffic,
+What the cluster itself needs is exempt: replicas' fetches, the controllers' own traffic,
 markers of transactions; and PRODUCE with acks=0, which has no answer that could carry a throttle
 time. Kafka counts their time apart, in the metric ``exempt-request-time``.
 

@@ -83,7 +83,7 @@ def _after(inputs: StatusInputs, decision: Decision) -> str:
 
 
 def _where(inputs: StatusInputs, now: float) -> str:
-    ids = [str(reader.report.broker_id) for reader in inputs.board.readers.known(now)]
+    ids = [str(reader.report.broker_id) for reader in inputs.board.readers.recent(now)]
     if not ids:
         return (
             "No broker's quota callback has read this sidecar's factor in the last 10 minutes: "

@@ -15,12 +15,12 @@ from sidecar.control.capability_failures import Failing
 from sidecar.settings.keys import environment_key
 from sidecar.status.broker_rows import (
     Brokers,
-    Follower,
+    ReaderRow,
     RefusedRow,
     ScopedRow,
     brokers,
-    followers,
     in_scope,
+    reader_rows,
     refused,
 )
 from sidecar.status.headline import Headline, effect, effect_of, headline, worst
@@ -105,7 +105,7 @@ class StatusView:
         volumes: the worst ones.
         volume_count: how many there are.
         brokers: the cluster's, as far as something is wrong with them.
-        followers: the brokers that ask this sidecar.
+        readers: the brokers whose callbacks read this sidecar.
         refused: the clients of which they refused most.
         in_scope: the clients that a throttle of some topics is for.
         changes: the last ones, the newest first.
@@ -128,7 +128,7 @@ class StatusView:
     volumes: tuple[Row, ...]
     volume_count: int
     brokers: Brokers
-    followers: tuple[Follower, ...]
+    readers: tuple[ReaderRow, ...]
     refused: tuple[RefusedRow, ...]
     in_scope: tuple[ScopedRow, ...]
     changes: tuple[Changed, ...]
@@ -155,7 +155,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
     """What the page shows at a moment."""
     board, snapshot = inputs.board, inputs.board.snapshot
     rows, count = volume_rows(snapshot, now, 0, WORST)
-    readers = board.readers.known(now.now)
+    readers = board.readers.recent(now.now)
     decision = snapshot.decision.decided
     return StatusView(
         etag=board.etag,
@@ -168,7 +168,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         volumes=tuple(rows),
         volume_count=count,
         brokers=brokers(snapshot, now),
-        followers=followers(readers, snapshot, now),
+        readers=reader_rows(readers, snapshot, now),
         refused=refused(readers),
         in_scope=in_scope(readers),
         changes=tuple(_changes(board, now)),

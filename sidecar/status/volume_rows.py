@@ -66,7 +66,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ListedVolume:
     broker_id: int
     log_dir: str
     known: VolumeState | None
@@ -80,9 +80,9 @@ def volume_rows(snapshot: Snapshot, now: Now, first: int, count: int) -> tuple[l
     Returns:
         The rows, and how many volumes there are.
     """
-    found = _found(snapshot, now.now)
-    taken = nsmallest(first + count, found, key=lambda each: (each.rank, each.broker_id))
-    return [_row(each, snapshot, now) for each in taken[first:]], len(found)
+    listed = _found(snapshot, now.now)
+    taken = nsmallest(first + count, listed, key=lambda each: (each.rank, each.broker_id))
+    return [_row(each, snapshot, now) for each in taken[first:]], len(listed)
 
 
 def lines_in_bars(rules: Rules) -> str:
@@ -107,17 +107,19 @@ def rate(bytes_per_second: float | None) -> str:
     return f"{verb} by {size(abs(bytes_per_second))}/s"
 
 
-def _found(snapshot: Snapshot, now: float) -> list[_Found]:
-    found = []
+def _found(snapshot: Snapshot, now: float) -> list[_ListedVolume]:
+    listed = []
     for broker_id, broker in snapshot.memory.brokers.items():
         offline_dirs = {offline.log_dir: offline for offline in broker.offline}
         for known in broker.volumes:
             log_dir = known.volume.log_dir
             rank = _rank(known, now)
-            found.append(_Found(broker_id, log_dir, known, offline_dirs.pop(log_dir, None), rank))
+            listed.append(
+                _ListedVolume(broker_id, log_dir, known, offline_dirs.pop(log_dir, None), rank)
+            )
         for log_dir, offline in offline_dirs.items():
-            found.append(_Found(broker_id, log_dir, None, offline, (1.0, 0.0, 0.0)))
-    return found
+            listed.append(_ListedVolume(broker_id, log_dir, None, offline, (1.0, 0.0, 0.0)))
+    return listed
 
 
 def _rank(known: VolumeState, now: float) -> tuple[float, ...]:
@@ -131,18 +133,18 @@ def _rank(known: VolumeState, now: float) -> tuple[float, ...]:
     return (2.0, math.inf if left_s is None else known.read_at + left_s - now, share)
 
 
-def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
-    known = found.known
-    state = broker_state(snapshot.memory, found.broker_id)
+def _row(listed: _ListedVolume, snapshot: Snapshot, now: Now) -> Row:
+    known = listed.known
+    state = broker_state(snapshot.memory, listed.broker_id)
     if known is None:
-        reason = found.offline.reason if found.offline else ""
-        return Row(found.broker_id, found.log_dir, reason, False, "", "", None, 0.0, "", "", "")
+        reason = listed.offline.reason if listed.offline else ""
+        return Row(listed.broker_id, listed.log_dir, reason, False, "", "", None, 0.0, "", "", "")
     volume = known.volume
     total = volume.total_bytes or 1
     return Row(
-        broker_id=found.broker_id,
-        log_dir=found.log_dir,
-        state=_state(known, found.offline, state),
+        broker_id=listed.broker_id,
+        log_dir=listed.log_dir,
+        state=_state(known, listed.offline, state),
         is_bad=known.violates,
         left=size(volume.available_bytes),
         total=size(volume.total_bytes),
@@ -153,7 +155,7 @@ def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
         read=_read(known, snapshot, now),
         forget=""
         if known.online or not known.violates
-        else f"throttle-sidecar forget {found.broker_id} --log-dir {shlex.quote(found.log_dir)}",
+        else f"throttle-sidecar forget {listed.broker_id} --log-dir {shlex.quote(listed.log_dir)}",
         stop_line_at=_stop_line_at(known),
         soft_limit_at=_soft_limit_at(known, snapshot.rules.soft_limit),
     )

@@ -46,7 +46,7 @@ _STEP_S: Final = 10.0
 
 _AIM: Final = 2.0
 _LARGEST_STEP: Final = 10.0
-"""Just after the beginning followers may still fetch what they lack: no step is larger."""
+"""Just after the throttle began, replicas may still fetch what they lack: no step is larger."""
 
 
 @dataclass(frozen=True, slots=True)

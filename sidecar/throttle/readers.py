@@ -168,7 +168,7 @@ class Reader:
             self.seen_at - began,
         )
 
-    def follows(self, generation: int, now: float) -> bool:
+    def is_up_to_date(self, generation: int, now: float) -> bool:
         """Whether it has the decision's generation, and waits for the next; ``now`` in steady s."""
         listens = self.waiting > 0 or is_valid(self.seen_at, MOMENT_S, now)
         return listens and self.generation == generation
@@ -225,7 +225,7 @@ class Readers:
         reader = self._known.get(broker_id)
         return None if reader is None else reader.report
 
-    def known(self, now: float) -> list[Reader]:
+    def recent(self, now: float) -> list[Reader]:
         """Those remembered at ``now`` (steady seconds), by broker id; the others are forgotten."""
         self._known = {
             broker_id: reader

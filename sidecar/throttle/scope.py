@@ -113,7 +113,7 @@ def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dic
     }
 
 
-def to_read(memory: Memory, now: float) -> frozenset[int]:
+def brokers_to_read(memory: Memory, now: float) -> frozenset[int]:
     """The active brokers of whose volumes one throttles, or soon will, at ``now`` (steady s)."""
     sloped = {broker_id for broker_id, _ in _on_slope(memory)}
     return frozenset(

@@ -192,7 +192,7 @@ async def test_a_broker_hears_its_own_leak() -> None:
     )
     assert 304 == again.status_code
     follows_another = await sidecar.get(URL, throttle_broker="1")
-    assert [1] == [each.report.broker_id for each in sidecar.board.readers.known(29.0)]
+    assert [1] == [each.report.broker_id for each in sidecar.board.readers.recent(29.0)]
     for answer in (first, again, follows_another):
         assert ("0.100000", "40000") == tuple(map(answer.headers.get, LEAK))
     leaks = [{"broker": broker, "share": 0.1, "pause_max_ms": 40_000} for broker in (1, 2)]

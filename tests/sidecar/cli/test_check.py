@@ -77,7 +77,7 @@ class TestVerdicts:
         result = check(cluster)
         assert 2 == result.exit_code
         assert 1 == result.output.count("CLUSTER_AUTHORIZATION_FAILED")
-        assert "brokers 0, 1, 2 (error 31 (CLUSTER" in result.stderr
+        assert "brokers 0, 1, 2 (DescribeLogDirs returned error 31 (CLUSTER" in result.stderr
         assert result.stderr.endswith("--operation Describe --cluster)\n")
         (line,) = result.stdout.splitlines()
         assert line.startswith("Brokers 0 (127.0.0.1:")

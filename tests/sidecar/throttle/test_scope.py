@@ -14,7 +14,7 @@ from sidecar.throttle.scope import (
     MOST_TOPICS,
     NEAR_S,
     UNREAD_S,
-    to_read,
+    brokers_to_read,
     with_contents,
 )
 from sidecar.throttle.slope import SlopeRules
@@ -190,10 +190,10 @@ def test_brokers_are_read_before_they_throttle() -> None:
         ]
         memory = after(whole(at, readings), memory=memory)
     # 64 bytes above the limit, at half a byte a second.
-    assert {3} == to_read(memory, 10.0 + 128.0 - NEAR_S - 0.1)
-    assert {1, 3} == to_read(memory, 10.0 + 128.0 - NEAR_S)
+    assert {3} == brokers_to_read(memory, 10.0 + 128.0 - NEAR_S - 0.1)
+    assert {1, 3} == brokers_to_read(memory, 10.0 + 128.0 - NEAR_S)
     gone = after(whole(20.0, [reading(1, 20.0, {"/d": 89})], fenced=[3]), memory=memory)
-    assert {1} == to_read(gone, 20.0), "a fenced broker can't be read"
+    assert {1} == brokers_to_read(gone, 20.0), "a fenced broker can't be read"
 
 
 def test_what_was_read_takes_the_place_of_what_was_known() -> None:

@@ -71,7 +71,7 @@ class Collected:
         return None if self.ends_at is None else f"{max(0.0, self.ends_at - now):.3f}"
 
 
-class FollowedDocument:
+class LongPollDocument:
     """Answers with one document of whatever snapshot is published."""
 
     def __init__(
@@ -137,7 +137,7 @@ class FollowedDocument:
         return of[2]
 
 
-def followed_factor(wall: Wall) -> FollowedDocument:
+def factor_document(wall: Wall) -> LongPollDocument:
     """The throttle factor.
 
     Args:
@@ -176,10 +176,10 @@ def followed_factor(wall: Wall) -> FollowedDocument:
 
         return Collected(limit_reached_at(snapshot), document)
 
-    return FollowedDocument(collect, wall, plain_text=lambda one: repr(one.decision.factor))
+    return LongPollDocument(collect, wall, plain_text=lambda one: repr(one.decision.factor))
 
 
-def followed_quota_factors(wall: Wall, leak_rules: LeakRules) -> FollowedDocument:
+def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocument:
     """All quota factors.
 
     Args:
@@ -226,4 +226,4 @@ def followed_quota_factors(wall: Wall, leak_rules: LeakRules) -> FollowedDocumen
         foreseen = limit_at(snapshot.memory, rules.validity_s, now) if computed else None
         return Collected(ends_at, document, leaks, foreseen)
 
-    return FollowedDocument(collect, wall, is_for_callbacks=True)
+    return LongPollDocument(collect, wall, is_for_callbacks=True)
