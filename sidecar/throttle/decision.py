@@ -1,10 +1,10 @@
-"""The decision: which factor is in force, why, and until when without news (proposal 047).
+"""The decision: which factor applies, why, and until when without news (proposal 047).
 
-Order of authority: disabled, override while it lasts, the newest valid computed factor, fallback.
-A failed poll retains the computed factor while now <= computed_at + validity; after that the
-fallback is in force.
+Order of authority: disabled, the override while it lasts, the newest valid computed factor, the
+fallback. A failed poll keeps the computed factor while now <= computed_at + validity; after that
+the fallback applies.
 
-In shadow mode all of that is decided, and nothing of it is in force: the factor is 1.0.
+In observe mode all this is decided and published, but nobody is throttled: the factor is 1.0.
 
 Example (the proposal's own): validity 2 min, fallback 0.0. Minute 0 computes 1.0. Minutes 1 and 2
 fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
@@ -28,7 +28,7 @@ from sidecar.volumes import Failure, FailureKind, Observation
 
 
 class Source(StrEnum):
-    """Where the factor in force comes from."""
+    """The source of the factor that applies."""
 
     OBSERVATION = "observation"
     FALLBACK = "fallback"
@@ -39,30 +39,31 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The factor in force and why.
+    """The factor that applies, and why.
 
     Attributes:
         factor: 0.0 to 1.0; produce quotas are multiplied by it.
-        source: where it comes from.
+        source: its source.
         reason: one sentence for a person, with the numbers.
-        violations: the volumes at or below the limit by the newest valid computed factor, which an
-            override does not hide.
-        at_stop_line: the violating volumes because of which nothing is admitted, by the newest
-            valid computed factor, which an override does not hide either.
-        computed_at: when the newest valid factor was computed, steady seconds; None when none is.
+        violations: the volumes at or below the limit when the newest valid factor was computed. An
+            override does not hide them.
+        at_stop_line: the violating volumes because of which nothing is admitted, at that time. An
+            override does not hide them either.
+        computed_at: when the newest valid factor was computed, steady seconds; None without one.
         valid_until: the last moment at which this decision is valid without news, steady seconds;
             None when only news ends it.
-        override: the operator's factor, when it is in force.
-        users: user name -> the factor for that user's quotas, beside the one for all; the stricter
-            of the two is in force.
+        override: the operator's factor, while it applies.
+        users: user name -> the factor for that user's quotas, besides the factor for all; the
+            stricter of the two applies.
         users_until: the last moment at which ``users`` is valid without news, steady seconds; None
             when only news ends it.
-        user_throttles: user name -> the throttle that ``users`` follows.
-        shadow: what would be in force; None: this is.
-        is_sloped: whether the factor is on its slope: it moves without another decision.
-        topics: the factor is for clients that write to one of these, sorted; None: for all.
-        is_of_volumes: whether that is asked for, also while nobody is throttled, or topics are not
-            known.
+        user_throttles: user name -> the throttle that is the reason of its factor.
+        shadow: the decision that would apply in enforce mode; None when this one applies.
+        is_sloped: whether the factor is on its slope, where it moves without a new decision.
+        topics: the throttle is for clients that write to one of these topics, sorted; None: for
+            all clients.
+        is_of_volumes: whether the settings ask for a throttle by topics, even while nobody is
+            throttled or the topics are not known.
     """
 
     factor: float
@@ -83,7 +84,7 @@ class Decision:
 
     @property
     def decided(self) -> "Decision":
-        """What was decided, whether it is in force or not."""
+        """The decision of enforce mode, whether it applies or not."""
         return self.shadow or self
 
     @property
@@ -96,7 +97,7 @@ class Decision:
 
     @property
     def changes_after(self) -> float | None:
-        """The last moment at which all of it is valid without news, steady seconds."""
+        """The last moment at which the whole decision is valid without news, steady seconds."""
         return _first_of(self.valid_until, self.users_until)
 
 
@@ -117,16 +118,16 @@ class FactorSource(Protocol):
         ...
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
-        """Memory after an observation."""
+        """The memory after an observation."""
         ...
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
-        """Memory after an operator said that a last reading no longer counts.
+        """The memory after an operator said that a last reading no longer counts.
 
         Args:
-            memory: before it.
-            broker_id: whose reading; the broker will not come back.
-            log_dir: the path of the only log dir that will not come back; None: all of them.
+            memory: the memory before.
+            broker_id: the broker that will not come back.
+            log_dir: the path of the only log dir that will not come back; None for all of them.
         """
         ...
 
@@ -146,11 +147,11 @@ class Disabled:
         return Decision(1.0, Source.DISABLED, reason.DISABLED)
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:  # noqa: ARG002
-        """Nothing is polled, so nothing is remembered."""
+        """The memory as it was: nothing is polled."""
         return memory
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:  # noqa: ARG002
-        """Nothing is remembered, so nothing is forgotten."""
+        """The memory as it was: nothing was read."""
         return memory
 
 
@@ -161,8 +162,8 @@ class VolumeLimit:
     Attributes:
         rules: the limit with the other lines, and the validity.
         fallback: the factor once no valid one is left, 0.0 to 1.0.
-        is_enforced: whether what is decided is in force, and so shapes what volumes do.
-        is_of_volumes: whether a throttle is for those alone that write to what lies on the volumes
+        is_enforced: whether the decision applies, and so has an effect on how volumes fill.
+        is_of_volumes: whether a throttle is only for clients that write to topics on the volumes
             that throttle (``sidecar.throttle.scope``).
     """
 
@@ -172,7 +173,7 @@ class VolumeLimit:
     is_of_volumes: bool = False
 
     def decide(self, memory: Memory, now: float) -> Decision:
-        """The decision by the order of authority, and the users who are throttled besides."""
+        """The decision by the order of authority, with the throttles of single users."""
         decision = self._decide(memory, now)
         if self.is_of_volumes:
             decision = replace(decision, is_of_volumes=True)
@@ -203,14 +204,14 @@ class VolumeLimit:
                 violations,
                 at_stop_line,
                 computed_at,
-                # The violations published with it may expire before it ends: that is a change too.
+                # Its violations may expire before it ends, which is a change too.
                 min(override.ends_at, expires_at)
                 if violations and expires_at is not None
                 else override.ends_at,
                 override,
             )
         if computed is not None and not violations and self.rules.slope is None:
-            # An earlier run may have had a soft limit.
+            # The state file may be of a run with a soft limit, which is no longer set.
             computed = replace(computed, factor=1.0)
         if computed is not None:
             is_sloped = self.rules.slope is not None and 0.0 < computed.factor < 1.0
@@ -238,17 +239,18 @@ class VolumeLimit:
         return Decision(self.fallback, Source.FALLBACK, reason.fell_back(memory, now))
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
-        """Memory after an observation, with the factor computed from all that is known then.
+        """The memory after an observation, with the factor computed from all that is known then.
 
         A whole observation renews the validity. A partial one renews it only when it reads a
-        violation itself: what the brokers that were not asked said is as old as the last whole one.
-        A whole observation that does not suffice (no violation, and a member neither seen nor
-        remembered) counts as a failed poll.
+        violation itself, since the readings of the other brokers are as old as the last whole one.
+        A whole observation without a violation, and with a member that is neither seen nor
+        remembered, counts as a failed poll.
         """
         before_it = memory
         memory = fold_in(memory, observation, self.rules)
         whole = observation.membership is not None
         violations, missing = self._survey(memory, observation.observed_at)
+        # A violation suffices for 0.0, whatever the missing brokers have. "No violation" needs all.
         if missing is not None and not violations:
             return fail(memory, missing) if whole else memory
         before = memory.computed
@@ -258,6 +260,7 @@ class VolumeLimit:
             and bool(before.at_stop_line)
             and is_valid(before.computed_at, self.rules.validity_s, observation.observed_at)
         )
+        # The slope needs the factor that applied until now, so it takes the memory before too.
         memory = replace(memory, slope=self._slope(before_it, memory, observation.observed_at))
         computed = _computed(memory, tuple(violations), was_reached=was_reached)
         memory = replace(memory, computed=computed)
@@ -274,10 +277,10 @@ class VolumeLimit:
         return next_slope(memory.slope, volumes, self.rules.slope, in_force, now)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
-        """Memory after an operator said that a last reading no longer counts.
+        """The memory after an operator said that a last reading no longer counts.
 
-        A computed factor that it made 0.0 is computed anew at once, as of when the rest was seen.
-        Where the rest does not suffice to compute one, there is none, and the fallback is in force.
+        If that reading made the factor 0.0, the factor is computed again at once, as of when the
+        other brokers were read. If their readings do not suffice, the fallback applies.
         """
         memory = forget(memory, broker_id, log_dir)
         before = memory.computed
@@ -297,7 +300,7 @@ class VolumeLimit:
         return replace(memory, computed=computed)
 
     def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
-        """The violating volumes that count now, and why sight of the cluster is not complete."""
+        """The violating volumes that count now, and why the readings are not complete."""
         membership, membership_at = memory.membership, memory.membership_at
         if membership is None or membership_at is None:
             return [], Failure(FailureKind.INCOMPLETE, "the brokers of the cluster are not known")
@@ -337,7 +340,7 @@ class Shadow:
         return self.decided.rules
 
     def decide(self, memory: Memory, now: float) -> Decision:
-        """Factor 1.0, with what would be in force."""
+        """Factor 1.0, with the decision of enforce mode."""
         would = self.decided.decide(memory, now)
         return Decision(
             1.0,
@@ -352,11 +355,11 @@ class Shadow:
         )
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
-        """As the rules."""
+        """The same as without observe mode."""
         return self.decided.fold(memory, observation)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
-        """As the rules."""
+        """The same as without observe mode."""
         return self.decided.forget(memory, broker_id, log_dir)
 
 
@@ -365,8 +368,8 @@ def _computed(
 ) -> Computed | None:
     """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line.
 
-    It is as of the last list of brokers, or of a later reading of a volume that violates. So its
-    time never runs backwards while the same volumes violate.
+    Its time is that of the last list of brokers, or of a later reading of a violating volume. So
+    the time never goes back while the same volumes violate.
     """
     if memory.membership_at is None:
         return None

@@ -13,10 +13,9 @@ from sidecar.volumes import Failure, Membership, Observation, Reading, Volume
 
 
 def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
-    """What is remembered after an observation, before anything is computed from it.
+    """The memory after an observation, before a factor is computed from it.
 
-    Answers of brokers that are not active members, and readings older than the one remembered,
-    are ignored.
+    Answers of brokers that are not active, and readings older than the remembered one, are ignored.
     """
     now = observation.observed_at
     if observation.membership is not None:
@@ -37,12 +36,12 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
 
 
 def fail(memory: Memory, failure: Failure) -> Memory:
-    """What is remembered after a poll that saw nothing."""
+    """The memory after a poll that failed."""
     return replace(memory, failed_polls=memory.failed_polls + 1, failure=failure)
 
 
 def forget(memory: Memory, broker_id: int, log_dir: str | None) -> Memory:
-    """Memory without the last reading of a broker, or of one of its log dirs."""
+    """The memory without the last reading of a broker, or of one of its log dirs."""
     brokers = dict(memory.brokers)
     state = brokers.pop(broker_id, None)
     if state is not None and log_dir is not None:
@@ -81,8 +80,9 @@ def _with_membership(
     )
 
 
-def _differ(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and one != other
+def _differ(old_id: str | None, new_id: str | None) -> bool:
+    # A broker may not report an id, which is no sign of another cluster.
+    return old_id is not None and new_id is not None and old_id != new_id
 
 
 def _retains(
@@ -91,7 +91,8 @@ def _retains(
     if membership.fenced is not None:
         return broker_id in membership.fenced
     if state.retained:
-        # Some brokers can list the fenced ones and this one can't: that ends nothing.
+        # The list came from a broker that can't list fenced brokers; another one can. So a missing
+        # broker may still be fenced.
         return True
     return state.read_at is not None and is_valid(state.read_at, validity_s, now)
 
@@ -102,7 +103,7 @@ def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:
 
 
 def _may_throttle(memory: Memory) -> bool:
-    """Whether producers may be throttled, so that fill rates over long pauses may be needed."""
+    """Whether producers may be throttled; then fill rates over long pauses may be needed."""
     return memory.override is not None or (
         memory.computed is not None and memory.computed.factor < 1.0
     )

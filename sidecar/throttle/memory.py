@@ -1,19 +1,19 @@
-"""What the sidecar remembers of the cluster, as a value that observations are folded into.
+"""What the sidecar remembers of the cluster: a value into which observations are folded.
 
-Rules (docs/how-it-decides.md):
+Rules (docs/how-it-decides.md; ``sidecar.throttle.fold`` applies them):
 
-- A member is an active broker. One that did not answer counts with its last volumes while
+- A member is an active broker. A member that did not answer counts with its last volumes while
   now <= read_at + validity.
-- Of a fenced broker, or one that has left a cluster that can't list its fenced brokers, only the
-  volumes that violated when last read are retained: fenced without end, departed for the validity.
-  So restarting the full broker releases nobody, and a dead healthy one blocks nothing.
-- The last state of an offline log dir is retained while its broker answers, until an operator says
-  forget; a log dir that its broker no longer reports is forgotten.
-- What is remembered is of one cluster: another cluster id forgets all but the override and what
-  capabilities retain.
+- Of a fenced broker, only the volumes that violated when last read are kept, without an end. The
+  same goes for a broker that left a cluster that can't list its fenced brokers, but only for the
+  validity. So a restart of the full broker releases nobody, and a dead healthy one blocks nothing.
+- The last state of an offline log dir is kept while its broker answers, until an operator says
+  forget. A log dir that its broker no longer reports is forgotten.
+- The memory is of one cluster. Another cluster id clears it, except the override and what
+  capabilities keep.
 
-Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s: at 1,000 s it still
-violates. Broker 2 was read healthy and is fenced: nothing of it is retained.
+Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s. At 1,000 s it still
+violates. Broker 2 was healthy when last read and is fenced: nothing of it is kept.
 """
 
 from collections.abc import Iterator, Mapping
@@ -92,13 +92,13 @@ class BrokerState:
     """A broker as last seen.
 
     Attributes:
-        read_at: when it was asked what it last answered, steady seconds; None when it never did.
+        read_at: when the request of its last answer was sent, steady seconds; None before one.
         volumes: its volumes whose sizes were ever known.
         offline: its log dirs without sizes in its last answer.
-        failure: why it did not answer when last asked; None when it did.
+        failure: why it did not answer the last request; None when it did.
         failed_since: when that failure began, steady seconds.
-        retained: the broker was fenced since it last answered: its violating volumes count until it
-            answers, is unregistered or is forgotten, however long that takes.
+        retained: whether the broker was fenced since its last answer. Its violating volumes then
+            count until it answers, is unregistered or is forgotten, however long that takes.
     """
 
     read_at: float | None = None
@@ -120,7 +120,7 @@ class Computed:
 
     Attributes:
         factor: 0.0 when a volume violated the limit, else the slope's, and 1.0 without one.
-        computed_at: when, steady seconds: the validity runs from here.
+        computed_at: when it was computed, steady seconds; the validity begins here.
         violations: the violating volumes, by broker and log dir.
         at_stop_line: the violating volumes because of which nothing is admitted.
     """
@@ -133,11 +133,11 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """How a volume on the slope fills.
+    """What is known of how a volume on the slope fills.
 
     Attributes:
-        first_rate: when it came onto it, bytes/s.
-        written: what producers would write at a factor of 1.0, bytes/s: the largest estimate.
+        first_rate: its fill rate when it came below the soft limit, bytes/s.
+        written: the largest estimate of what producers would write at a factor of 1.0, bytes/s.
     """
 
     first_rate: float
@@ -146,16 +146,16 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """Where the factor is on the slope between the soft limit and the limit (``throttle.slope``).
+    """The position of the factor between the soft limit and the limit (``throttle.slope``).
 
     Attributes:
-        factor: a multiple of its step, > 0.0.
-        height: the same before it is rounded up; it rises bit by bit.
-        mean: of the factor in force in the time that rates are of.
-        at: when that was, steady seconds.
-        fell_at: when it last began to fall, steady seconds.
-        falls: whether it moved down last.
-        learned: broker id and log dir -> how the volume fills, of those below the soft limit.
+        factor: the factor, a multiple of the step, > 0.0.
+        height: the factor before it is rounded down to a step; it rises continuously.
+        mean: the mean of the factor that applied during the window of the rates.
+        at: when all this was computed, steady seconds.
+        fell_at: when the factor last began to fall, steady seconds.
+        falls: whether its last move was down.
+        learned: broker id and log dir -> how the volume fills, for those below the soft limit.
     """
 
     factor: float
@@ -173,11 +173,11 @@ LogDir = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What lies in a log dir.
+    """The contents of a log dir.
 
     Attributes:
-        topics: those with a replica there, or one that is on its way there.
-        read_at: when its broker was asked, steady seconds.
+        topics: the topics with a replica there, or with one that is being moved there.
+        read_at: when the request to its broker was sent, steady seconds.
     """
 
     topics: frozenset[str]
@@ -189,10 +189,10 @@ class Override:
     """A factor that an operator set by hand.
 
     Attributes:
-        factor: 0.0 to 1.0.
-        reason: the operator's.
-        set_at: when, steady seconds.
-        ends_at: the last moment at which it is in force, steady seconds.
+        factor: the factor, 0.0 to 1.0.
+        reason: the operator's reason.
+        set_at: when it was set, steady seconds.
+        ends_at: the last moment at which it applies, steady seconds.
     """
 
     factor: float
@@ -209,23 +209,24 @@ class Memory:
     ``retained``.
 
     Attributes:
-        membership: who is in the cluster, by the last whole observation.
-        membership_at: when that was, steady seconds.
-        brokers: node id -> what is remembered of it.
+        membership: the brokers of the cluster, by the last whole observation.
+        membership_at: when that was made, steady seconds.
+        brokers: node id -> the broker as last seen.
         fenced_seen: node id -> when a fenced broker last answered, and why it then did not; shown
             to people.
         computed: the newest computed factor; None before the first.
-        slope: where that is on its slope; None: on none.
+        slope: its position on the slope; None when it is on none.
         override: the operator's factor, which may have ended.
-        user_throttles: users whose producers are throttled, by user and enforcer.
+        user_throttles: the throttles of single users, by user and enforcer.
         retained: capability -> what it keeps over a restart, as plain JSON values.
-        feeds: node id -> the brokers that have replicas of what it leads, as far as that is known:
-            a broker that is not there may feed all.
-        contents: what lies in log dirs that throttle, or soon will, as far as that is known; only
-            where the scope of a throttle is the volume (``throttle.scope``).
-        unread: log dirs that throttle and were not read yet -> since when, steady seconds.
-        failed_polls: how many polls in a row have failed.
-        failure: why the last one failed; None when it did not.
+        feeds: node id -> the brokers with replicas of the partitions that it leads, as far as that
+            is known. A broker that is missing here may feed all brokers.
+        contents: the contents of log dirs that throttle or soon will, as far as they are known;
+            only where the scope of a throttle is the volume (``throttle.scope``).
+        unread: log dirs that throttle and whose contents were not read yet -> since when, steady
+            seconds.
+        failed_polls: the number of failed polls in a row.
+        failure: why the last poll failed; None when it succeeded.
     """
 
     membership: Membership | None = None
@@ -245,16 +246,16 @@ class Memory:
 
     @property
     def active(self) -> Mapping[int, str]:
-        """Node id -> address of the active brokers; none before the first observation."""
+        """Node id -> address of the active brokers; empty before the first observation."""
         return self.membership.active if self.membership else {}
 
     @property
     def fenced(self) -> Mapping[int, str]:
-        """Likewise of the fenced ones; none where the cluster can't list them."""
+        """Node id -> address of the fenced brokers; empty where the cluster can't list them."""
         return (self.membership.fenced if self.membership else None) or {}
 
     def active_brokers(self) -> Iterator[BrokerState]:
-        """What is remembered of the active brokers."""
+        """The active brokers as last seen."""
         active = self.active
         return (state for broker_id, state in self.brokers.items() if broker_id in active)
 
@@ -264,9 +265,9 @@ class Memory:
             yield from self.brokers[broker_id].volumes
 
     def valid_volumes(self, validity_s: float, now: float) -> Iterator[VolumeState]:
-        """Online volumes of active brokers whose last reading is valid at ``now``, both seconds.
+        """The online volumes of active brokers whose last reading is valid at ``now``, seconds.
 
-        What was read before a broker fell silent says nothing of its present rate.
+        Older readings of a silent broker don't show its current fill rate.
         """
         for broker in self.active_brokers():
             if broker.read_at is not None and is_valid(broker.read_at, validity_s, now):

@@ -1,19 +1,19 @@
-"""The stop line: from there on nothing is admitted, from anybody but those excluded.
+"""The stop line: below it nothing is admitted, from anybody but excluded principals.
 
-The limit throttles producers: they wait, and a little of each passes. The stop line lies below it,
-so that a volume is not filled by what passes. It judges each volume as the limit does, on the same
-readings, and nothing stops that does not throttle: on a volume where the line would lie above the
-limit, it is the limit.
+At the limit, producers are throttled: they wait, and a little of each passes. The stop line lies
+below the limit, so that this little can't fill a volume. It is compared with the same readings as
+the limit. Where a stop line would lie above the limit of a volume, the limit is the stop line: a
+volume that does not throttle never stops.
 
-A stop begins when a volume is at or below the line, and ends when every volume is above it by
-``MARGIN``, or above the limit. Without a margin a volume at the line would stop and admit with each
-segment that retention deletes. A tenth is enough, since the throttle is still in force when a stop
-ends: a line with room for what producers write at full rate in the reaction time
-(``sidecar.throttle.schedule``) is a tenth of that away, which a leak of a hundredth takes ten
-reaction times to fill.
+The stop line is reached when a volume is at or below it. It is no longer reached when every volume
+is above it by ``MARGIN``, or above the limit. Without a margin, a volume at the line would stop and
+admit with each segment that retention deletes. A tenth is enough, because the throttle goes on
+after that. A line with room for what producers write at full rate in the reaction time
+(``sidecar.throttle.schedule``) is a tenth of that away. A leak of a hundredth needs ten reaction
+times to fill a tenth.
 
-Example: under a limit of 100 bytes and a line of 50 a volume with 50 bytes available stops, with 55
-it still does, with 56 it does not; coming from above, 51 do not stop.
+Example: a limit of 100 bytes and a stop line of 50. A volume with 50 bytes available reaches the
+line. With 55 it still counts as reached, with 56 not. On the way down, 51 do not reach it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from typing import Final
 from sidecar.throttle.memory import VolumeState
 
 MARGIN: Final = 0.1
-"""Of the stop line's bytes."""
+"""The margin, as a share of the stop line's bytes."""
 
 
 def volumes_at_stop_line(

@@ -234,9 +234,9 @@ class TestStopLine:
         """Half of the limit, and the rate that has room in the reaction time: 1 + 2 + 4 + 5 s."""
         lines = check(cluster).stdout.splitlines()
         assert [
-            f"No stop line is set. {STOP_BYTES}=20000000 is recommended: from 20.0 MB on nothing "
-            "is admitted, and what is left has room for 1.7 MB/s on a volume for 12 s, the time "
-            "that a stop may take."
+            f"No stop line is set. Recommended: {STOP_BYTES}=20000000. At 20.0 MB available, "
+            "brokers refuse all producers. The rest has room for 1.7 MB/s on a volume during the "
+            "12 s that brokers may take to act."
         ] == [line for line in lines if "stop" in line]
 
     def test_with_one_there_is_nothing_to_say(self, cluster: FakeCluster) -> None:

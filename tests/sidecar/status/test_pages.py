@@ -141,7 +141,8 @@ async def test_a_stop_line_that_is_not_below_the_limit() -> None:
 
 async def test_without_a_stop_line_one_is_recommended() -> None:
     """Once a volume was read; a sidecar that is disabled recommends none."""
-    recommended = "No stop line is set. SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES=5 is"
+    setting = "SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES=5."
+    recommended = f"No stop line is set. Recommended: {setting} At"
     assert recommended in (await outline(throttled())).words
     for silent in (FakeSidecar(), FakeSidecar(factors=None)):
         assert "No stop line is set." not in (await outline(silent)).words

@@ -99,10 +99,10 @@ def test_a_volume_that_fills_faster_than_there_is_room_needs_a_higher_limit() ->
     assert found is not None
     assert found.too_fast is fast[1]
     assert [
-        f"No stop line is set. {SETTING}=5000000000 is recommended: from 5.0 GB on nothing is "
-        "admitted, and what is left has room for 63.3 MB/s on a volume for 79 s, the time that a "
-        "stop may take.",
-        "Broker 1 /d fills by 64.0 MB/s, for which a limit of 10.1 GB leaves room.",
+        f"No stop line is set. Recommended: {SETTING}=5000000000. At 5.0 GB available, brokers "
+        "refuse all producers. The rest has room for 63.3 MB/s on a volume during the 79 s that "
+        "brokers may take to act.",
+        "Broker 1 /d fills by 64.0 MB/s. A limit of 10.1 GB would leave room for that.",
     ] == found.sentences(SETTING)
 
 
