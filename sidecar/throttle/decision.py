@@ -179,6 +179,8 @@ class VolumeLimit:
             decision = replace(decision, is_of_volumes=True)
         if not memory.user_throttles:
             return decision
+        # Throttles of single users come on top of every source, an override too: the stricter
+        # factor of the two applies to a user.
         throttles = in_force(memory.user_throttles, now)
         return replace(
             decision,
@@ -189,12 +191,15 @@ class VolumeLimit:
 
     def _decide(self, memory: Memory, now: float) -> Decision:
         computed = memory.computed
+        # Expiry needs no event: the memory may still have a factor that is no longer valid.
         if computed is not None and not is_valid(computed.computed_at, self.rules.validity_s, now):
             computed = None
         violations = computed.violations if computed else ()
         at_stop_line = computed.at_stop_line if computed else ()
         computed_at = computed.computed_at if computed else None
         expires_at = None if computed is None else computed.computed_at + self.rules.validity_s
+        # First authority: the operator. The violations are published all the same, so that people
+        # see what the override hides.
         override = memory.override
         if override is not None and is_valid(override.ends_at, 0.0, now):
             return Decision(
@@ -213,7 +218,9 @@ class VolumeLimit:
         if computed is not None and not violations and self.rules.slope is None:
             # The state file may be of a run with a soft limit, which is no longer set.
             computed = replace(computed, factor=1.0)
+        # Second authority: the newest valid observation.
         if computed is not None:
+            # At 0.0 the limit decides, and at 1.0 nobody is slowed: only between is it the slope.
             is_sloped = self.rules.slope is not None and 0.0 < computed.factor < 1.0
             why = (
                 reason.sloped(memory.volumes(), self.rules)
@@ -236,6 +243,7 @@ class VolumeLimit:
                 is_sloped=is_sloped,
                 topics=scope.topics,
             )
+        # Last: nothing is known, and only an observation ends that.
         return Decision(self.fallback, Source.FALLBACK, reason.fell_back(memory, now))
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
@@ -265,13 +273,17 @@ class VolumeLimit:
         computed = _computed(memory, tuple(violations), was_reached=was_reached)
         memory = replace(memory, computed=computed)
         if self.is_of_volumes:
+            # A volume that has just reached its limit waits a moment for its contents, so that the
+            # throttle is for the right clients.
             new = unread(before_it, memory, self.rules.validity_s, observation.observed_at)
             memory = replace(memory, unread=new)
+        # A partial observation does not show that the cluster as a whole can be polled again.
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
     def _slope(self, before: Memory, memory: Memory, now: float) -> Slope | None:
         if self.rules.slope is None:
             return None
+        # In observe mode and in a replay no broker obeyed, so volumes filled as at factor 1.0.
         in_force = self._decide(before, now).factor if self.is_enforced else 1.0
         volumes = memory.valid_volumes(self.rules.validity_s, now)
         return next_slope(memory.slope, volumes, self.rules.slope, in_force, now)
@@ -291,8 +303,10 @@ class VolumeLimit:
             for state in before.violations
             if state.volume.broker_id != broker_id or log_dir not in {None, state.volume.log_dir}
         )
+        # A reading that did not throttle anyway changes nothing; the next poll will do without it.
         if left == before.violations:
             return memory
+        # As of the time of the computation: forgetting must not make old readings younger.
         _, missing = self._survey(memory, before.computed_at)
         if not left and missing is not None:
             return replace(memory, computed=None)
@@ -311,14 +325,19 @@ class VolumeLimit:
             remembered = state.read_at is not None and is_valid(
                 state.read_at, self.rules.validity_s, now
             )
+            # Each broker has a validity of its own: one silent broker does not hide the others, and
+            # their answers do not renew its reading.
             if remembered:
                 unseen.discard(broker_id)
+            # The violations of a fenced broker count without an end. Nobody can read that broker,
+            # and its disk is still full when it comes back.
             if remembered or state.retained:
                 violations += state.violating
         if not membership.active:
             return violations, Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")
         if unseen:
             return violations, Failure(FailureKind.INCOMPLETE, reason.unseen(memory, unseen))
+        # Without a new list, a broker that has joined since would be missed.
         if not is_valid(membership_at, self.rules.validity_s, now):
             return violations, Failure(FailureKind.INCOMPLETE, "the list of brokers is too old")
         return violations, None

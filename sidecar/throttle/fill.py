@@ -79,9 +79,12 @@ def next_fill(
     """
     last = fill.trail[-1]
     if read_at <= last.read_at:
+        # Two answers of the same moment have no slope between them.
         return fill
     mark = Mark(read_at, used_bytes)
     marks = fill.trail
+    # The newest mark moves along until it is far enough from the one before: so polls every 100 ms
+    # do not make the trail long, and the last reading is never lost.
     if len(marks) > 1 and last.read_at - marks[-2].read_at < _TRAIL_SPACING_S:
         marks = marks[:-1]
     trail = (*_thinned(marks, read_at, retention_s), mark)
@@ -112,6 +115,7 @@ def rate_since(fill: Fill, since: float, window_s: float) -> float | None:
     last = fill.trail[-1]
     trail = tuple(mark for mark in fill.trail if mark.read_at >= since)
     if len(trail) < 2 or last.read_at - trail[0].read_at < WINDOW_S:
+        # Over less than a window, one burst would look like a rate.
         return None
     return _slope(_base(trail, window_s), last)
 
@@ -141,8 +145,11 @@ def _thinned(marks: tuple[Mark, ...], now: float, retention_s: float) -> list[Ma
     for at, mark in enumerate(marks):
         if at + 1 < len(marks):
             after = marks[at + 1].read_at
+            # A mark is too old when the next one is old enough to begin the longest window.
             if after <= now - retention_s:
                 continue
+            # The older marks are, the further apart they may be: a rate over a long window needs no
+            # exact beginning. So their number grows with the logarithm of the window.
             if retained and after - retained[-1].read_at <= (now - after) / _AGE_OVER_SPACING:
                 continue
         retained.append(mark)

@@ -21,15 +21,20 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
     if observation.membership is not None:
         memory = _with_membership(memory, observation.membership, now, rules.validity_s)
     if memory.membership is None:
+        # Without a list of brokers nobody knows whose readings count.
         return memory
     brokers = dict(memory.brokers)
+    # While producers are throttled, rates over long pauses are needed; see ``throttle.fill``.
     retention_s = LONGEST_WINDOW_S if _may_throttle(memory) else WINDOW_S
     for broker_id, answer in observation.answers.items():
         if broker_id not in memory.membership.active:
+            # For example, an answer that was under way while the broker was fenced.
             continue
         state = brokers.get(broker_id, BrokerState())
+        # A failure keeps the volumes: they count until the validity after their reading.
         if isinstance(answer, Failure):
             brokers[broker_id] = _failed(state, answer, now)
+        # An answer that came too late for its poll may be older than what is known by now.
         elif state.read_at is None or answer.read_at >= state.read_at:
             brokers[broker_id] = _read(state, answer, rules, retention_s)
     return replace(memory, brokers=brokers)
@@ -55,6 +60,8 @@ def _with_membership(
 ) -> Memory:
     before = memory.membership
     if before is not None and _differ(before.cluster_id, membership.cluster_id):
+        # Another cluster: no volume of the old one may throttle it. The override is the operator's
+        # word to this sidecar, and what capabilities keep is their own matter.
         memory = Memory(override=memory.override, retained=memory.retained)
     elif before is not None and membership.cluster_id is None:
         membership = replace(membership, cluster_id=before.cluster_id)
@@ -62,9 +69,11 @@ def _with_membership(
     for broker_id, state in memory.brokers.items():
         if broker_id in membership.active:
             brokers[broker_id] = state
+        # Only violations outlive a broker's membership: a healthy dead broker blocks nothing.
         elif state.violating and _retains(state, broker_id, membership, now, validity_s):
             retained = state.retained or membership.fenced is not None
             brokers[broker_id] = BrokerState(state.read_at, state.violating, retained=retained)
+    # When a fenced broker was last seen is only shown to people, so its volumes are left out.
     fenced = membership.fenced or {}
     fenced_seen = {
         broker_id: replace(state, volumes=(), offline=())
@@ -98,6 +107,7 @@ def _retains(
 
 
 def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:
+    # A failure of the same kind goes on; its text may differ from poll to poll.
     same = state.failure is not None and state.failure.kind == failure.kind
     return replace(state, failure=failure, failed_since=state.failed_since if same else now)
 
@@ -115,6 +125,7 @@ def _read(state: BrokerState, reading: Reading, rules: Rules, retention_s: float
         _volume_state(volume, reading.read_at, before.get(volume.log_dir), rules, retention_s)
         for volume in reading.volumes
     ]
+    # An offline log dir keeps its last sizes. A log dir that is not reported at all is gone.
     volumes += [
         replace(before[offline.log_dir], online=False)
         for offline in reading.offline
@@ -132,6 +143,7 @@ def _volume_state(
         if before is not None
         else first_fill(read_at, volume.used_bytes)
     )
+    # A volume that violates needs the release margin too until it is released.
     did_violate = before is not None and before.violates
     verdict = rules.required_limit.judge(volume, did_violate=did_violate)
     stop_line_verdict = None if rules.stop_line is None else rules.stop_line.judge(volume)

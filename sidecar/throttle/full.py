@@ -42,6 +42,7 @@ def limit_at(memory: Memory, validity_s: float, now: float) -> float | None:
     Returns:
         Steady seconds, which may be past; None when no volume with a valid reading fills.
     """
+    # Counted from the reading, not from now: so the time comes nearer between polls too.
     times = [
         known.read_at + known.seconds_left
         for known in memory.valid_volumes(validity_s, now)

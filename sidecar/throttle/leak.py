@@ -135,6 +135,7 @@ class LeakRules:
             now: steady seconds.
         """
         if not throttled:
+            # The next throttle begins with whole budgets.
             return NO_LEAKS
         began = now if leaks.throttled_at is None else leaks.throttled_at
         volumes = tuple(memory.valid_volumes(validity_s, now))

@@ -82,11 +82,13 @@ def recommended_stop_line(
     known = [state for state in volumes if state.verdict.threshold_bytes > 0]
     if not known:
         return None
+    # A ratio is fewer bytes on a smaller volume, so the volume with the lowest limit decides.
     least_bytes = min(state.verdict.threshold_bytes for state in known)
     needed_bytes = ENOUGH_BYTES_PER_SECOND * reaction_s
     line = limit.scaled(min(_SHARE, needed_bytes / least_bytes))
     if line is None:
         return None
+    # Rounding to two digits may have made the line lower than the share asked for.
     share = line.value / limit.value
     room_bytes = share * least_bytes
     fastest = max(known, key=lambda state: _used_up(state, share, reaction_s))

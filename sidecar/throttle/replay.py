@@ -99,6 +99,7 @@ class Replay:
     def see(self, observation: Observation) -> None:
         """Takes the next observation, in the order of their times."""
         now = observation.observed_at
+        # Between two observations, time alone may have changed the decision (an expiry).
         while self._decision is not None:
             end = self._decision.changes_after
             if end is None or end + _HAIR_S >= now:
@@ -146,6 +147,8 @@ class Replay:
             return
         self._points.append(min(self._waiting, key=_severity))
         self._waiting = []
+        # When there are too many points, every two become their worse one. So no throttle vanishes
+        # from the picture, however long the history is.
         if len(self._points) > _MOST_POINTS:
             halves = range(0, len(self._points), 2)
             self._points = [min(self._points[at : at + 2], key=_severity) for at in halves]

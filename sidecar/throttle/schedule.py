@@ -133,6 +133,8 @@ def next_poll(
         released: the last release; None: none since the start.
         soft_limit: where the slope begins (``sidecar.throttle.slope``); None: there is none.
     """
+    # For each active broker, half the time until its first volume reaches a line. Halving converges
+    # without knowing how the rate will change.
     active = memory.active
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
     sloped = {key for key, _ in memory.slope.learned} if memory.slope else set()
@@ -147,6 +149,8 @@ def next_poll(
     quarter = math.inf if released is None else (now - released.at) / 4
     wait = timing.within(min([quarter, *halves.values()]))
     if memory.failed_polls:
+        # Doubling from the minimum: a lost answer costs little, and a cluster in trouble is left
+        # alone. The exponent is bounded, since 2.0 ** 1024 is no float.
         wait = min(wait, timing.minimum_s * 2.0 ** min(memory.failed_polls - 1, 62))
     # The spacing protects the brokers, so it has precedence over a volume that is near its limit.
     until_whole = max(
@@ -155,7 +159,10 @@ def next_poll(
         timing.minimum_s,
     )
     if memory.failed_polls:
+        # Only a whole poll ends a failure.
         return NextPoll(until_whole)
+    # Brokers that are worth a poll of their own: with a volume that is known to fill, on the slope,
+    # or just released. One that fails would only delay the others.
     back = frozenset() if released is None else released.brokers
     waits = {
         key: timing.within(min(half, quarter) if key in back else half)
@@ -170,6 +177,7 @@ def _alone(waits: Mapping[int, float], until_whole_s: float) -> NextPoll:
     """A poll of the brokers that can't wait for the next whole poll, or that whole poll."""
     alone_in = min(waits.values(), default=math.inf)
     near = frozenset(key for key, wait in waits.items() if wait <= alone_in)
+    # All sidecars may ask these brokers at the same time, so they get the same spacing.
     alone_in = max(alone_in, _SPACING_PER_BROKER_S * len(near))
     return NextPoll(alone_in, near) if alone_in < until_whole_s else NextPoll(until_whole_s)
 
@@ -198,6 +206,7 @@ def _half_to_slope(state: BrokerState, soft_limit: Limit | None, now: float) -> 
 def _time_left(volume: VolumeState, now: float) -> float:
     """Seconds to the limit at ``now``; 0.0 while no rate is known."""
     if volume.soonest_s is None:
+        # ``_still`` has left out volumes that don't fill, so here the rate is unknown: ask soon.
         return 0.0
     return max(0.0, volume.soonest_s - (now - volume.read_at))
 

@@ -73,6 +73,8 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
         if known is not None and _counts(memory, broker_id, known, validity_s, now):
             topics |= known.topics
             continue
+        # Unknown contents: for a moment nobody is throttled while they are read. After that moment,
+        # or when the stop line is reached, the throttle is for all clients.
         lies = f"what lies on broker {broker_id} {log_dir} is"
         since = memory.unread.get((broker_id, log_dir))
         if since is None or computed.at_stop_line or not is_valid(since, UNREAD_S, now):
@@ -81,6 +83,7 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
         why = f"{lies} being read"
     if not keys:
         return Scope(None, "what lies on the volumes is not known")
+    # Each answer to a callback carries the names, so a scope that is too large is for all clients.
     if len(topics) > MOST_TOPICS:
         return Scope(None, f"{len(topics):,} topics lie there, and {MOST_TOPICS:,} can be named")
     characters = sum(map(len, topics))
@@ -103,6 +106,7 @@ def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dic
         now: of the observation, steady seconds.
     """
     earlier = before.computed
+    # At a start nothing is known of who was throttled before, so nobody is released to wait.
     if memory.computed is None or earlier is None:
         return {}
     is_known = is_valid(earlier.computed_at, validity_s, now)
@@ -140,6 +144,7 @@ def with_contents(
         kept: the brokers whose contents stay known; those of other brokers are dropped.
         now: when they were asked, steady seconds.
     """
+    # An answer replaces all that was known of its broker: a log dir may have lost its topics.
     left = {key: known for key, known in contents.items() if key[0] in kept and key[0] not in read}
     for broker_id, log_dirs in read.items():
         for log_dir, topics in log_dirs.items():
@@ -163,6 +168,7 @@ def _on_slope(memory: Memory) -> list[LogDir]:
 
 def _counts(memory: Memory, broker_id: int, known: Contents, validity_s: float, now: float) -> bool:
     broker = memory.brokers.get(broker_id)
+    # Nobody can write to a fenced broker, so its contents stay what they were.
     is_retained = broker is not None and broker.retained
     return is_retained or is_valid(known.read_at, validity_s, now)
 

@@ -105,6 +105,7 @@ def next_slope(
         if (place := _Place.of_volume(state, rules)) is not None
     }
     if before is None and not places:
+        # Above the soft limit, nothing has to be remembered.
         return None
     learned = {
         key: rates
@@ -119,9 +120,11 @@ def next_slope(
     # while what is wanted moves by less than a step.
     down = _step_above(wanted)
     if down < last.factor:
+        # Down at once: the space that is lost meanwhile does not come back.
         fell_at = last.fell_at if last.falls else now
         return Slope(down, down, mean, now, fell_at, falls=True, learned=learned)
     if now - last.fell_at < TURN_S:
+        # Up only when the rates show what the last fall has brought.
         return replace(last, mean=mean, at=now, learned=learned)
     # ``height`` rises continuously; the factor is the step below it.
     height = min(wanted, last.height + rules.rise_per_s * since_s) if places else 1.0
@@ -152,6 +155,7 @@ class _Place:
         """The place of a volume; None when it is above the soft limit, or has no slope."""
         soft_bytes = rules.soft_limit.judge(state.volume).threshold_bytes
         width = soft_bytes - state.verdict.threshold_bytes
+        # On a small volume a soft limit in bytes may be below a limit that is a ratio: no slope.
         if width <= 0.0 or state.volume.available_bytes > soft_bytes:
             return None
         return cls(state.headroom_bytes, width, rate_over(state.fill, WINDOW_S))

@@ -34,6 +34,7 @@ def volumes_at_stop_line(
         violations: the volumes at or below the limit that count now.
         was_reached: whether the stop line was reached until now.
     """
+    # The margin belongs to a line that is reached already; it begins nothing.
     if not was_reached and not any(state.is_at_stop_line for state in violations):
         return ()
     return tuple(state for state in violations if _within_margin(state))
