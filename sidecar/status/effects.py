@@ -1,7 +1,7 @@
 """What setting or ending an override would do, in sentences, before it is done.
 
-Example: "For 60 min, until 03:12:00 UTC: nobody is throttled.", "It does not heed that /kafka/data
-of broker 2 has 8.1 GB left, ...", "It is in force at once on broker 1, which reads this sidecar."
+Example: "For 60 min, until 03:12:00 UTC: nobody is throttled.", "It ignores that /kafka/data
+of broker 2 has 8.1 GB left, ...", "It applies at once on broker 1, which reads this sidecar."
 """
 
 import shlex
@@ -26,11 +26,11 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
             "Every producer waits, whatever the volumes have left; excluded principals do not."
         )
     elif requested.factor < 1.0:
-        sentences.append("Where a client has no quota, that is of its rate before.")
+        sentences.append("For a client without a quota, that is a share of its previous rate.")
     if hides := hidden(snapshot, requested.factor):
-        sentences.append(f"It does not heed that {hides}")
+        sentences.append(f"It ignores that {hides}")
     if snapshot.decision.stop_line_reached:
-        sentences.append("It lifts the stop.")
+        sentences.append("Brokers admit producers again, although the stop line is reached.")
     if snapshot.decision.override is not None:
         before = snapshot.decision.override
         sentences.append(
@@ -87,9 +87,7 @@ def _where(inputs: StatusInputs, now: float) -> str:
     if not ids:
         return (
             "No broker's quota callback has read this sidecar's factor in the last 10 minutes: "
-            "as far as is known here, nobody will notice."
+            "as far as this sidecar knows, it changes nothing."
         )
     named = f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(ids)}"
-    return (
-        f"It is in force at once on {named}, which read{'s' if len(ids) == 1 else ''} this sidecar."
-    )
+    return f"It applies at once on {named}, which read{'s' if len(ids) == 1 else ''} this sidecar."

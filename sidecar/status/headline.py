@@ -19,7 +19,7 @@ from sidecar.throttle.reason import why_retained
 Tone = Literal["free", "part", "stopped", "blind"]
 """How it looks: nobody is throttled, some, everybody, or nothing is seen."""
 
-_OBSERVES: Final = "Nobody is throttled: this sidecar only observes (SIDECAR_MODE=observe)."
+_OBSERVES: Final = "Nobody is throttled: this sidecar is in observe mode (SIDECAR_MODE=observe)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +94,15 @@ def sentence(snapshot: Snapshot) -> str:
     decision = snapshot.decision
     if decision.shadow is not None:
         would = sentence(replace(snapshot, decision=decision.shadow))
-        return f"{_OBSERVES} If it enforced: {would[0].lower()}{would[1:]}"
+        return f"{_OBSERVES} In enforce mode: {would[0].lower()}{would[1:]}"
     text = _sentence(snapshot)
     if decision.stop_line_reached and len(decision.at_stop_line) > 1:
-        text += f" {len(decision.at_stop_line)} volumes need more."
+        text += f" {len(decision.at_stop_line)} volumes are affected."
     elif not decision.stop_line_reached and len(decision.violations) > 1:
         text += f" {len(decision.violations)} volumes are at or below it."
     if decision.users:
         are = "single user is" if len(decision.users) == 1 else "single users are"
-        text += f" {len(decision.users)} {are} throttled besides."
+        text += f" In addition, {len(decision.users)} {are} throttled."
     return text
 
 
@@ -118,9 +118,9 @@ def effect(factor: float) -> str:
 def effect_of(decision: Decision) -> str:
     """What a decision does: a stop, or what its factor does."""
     if decision.shadow is not None:
-        return f"only observed: {effect_of(decision.shadow)}"
+        return f"observe mode: {effect_of(decision.shadow)}"
     if decision.is_sloped:
-        return f"producers are slowed to {100 * decision.factor:.4g} % of their rate before"
+        return f"producers are slowed to {100 * decision.factor:.4g} % of their previous rate"
     return "nothing is admitted" if decision.stop_line_reached else effect(decision.factor)
 
 
@@ -210,7 +210,9 @@ def _until(snapshot: Snapshot, now: Now) -> list[Until]:
         return [Until("Until the volumes are read.")]
     if decision.override is not None:
         return [
-            Until("Until it is ended by hand, or at last at", now.moment(decision.override.ends_at))
+            Until(
+                "Until it is ended by hand, at the latest at", now.moment(decision.override.ends_at)
+            )
         ]
     found = (
         _throttled_until(decision, snapshot.rules.required_limit, now)
@@ -218,7 +220,7 @@ def _until(snapshot: Snapshot, now: Now) -> list[Until]:
         else _free_until(snapshot, now)
     )
     if decision.valid_until is not None:
-        text = "If nothing more can be read, the fallback follows after"
+        text = "If no more readings come, the fallback applies after"
         found.append(Until(text, now.moment(decision.valid_until)))
     return found
 
@@ -226,12 +228,12 @@ def _until(snapshot: Snapshot, now: Now) -> list[Until]:
 def _to_do(snapshot: Snapshot) -> ToDo | None:
     decision = snapshot.decision
     if decision.source is Source.FALLBACK:
-        return ToDo("See to it that the brokers answer", "brokers")
+        return ToDo("Make sure that the brokers answer", "brokers")
     if not decision.violations:
         return None
     if why_retained(snapshot.memory, worst(decision.violations)):
-        return ToDo("It can't be read now: see to its broker and its disk", "brokers")
-    return ToDo("Free space: what lies there, and the commands that make it smaller", "contents-1")
+        return ToDo("It can't be read now: check its broker and its disk", "brokers")
+    return ToDo("Free space: the largest topics there, and commands that shrink them", "contents-1")
 
 
 def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
@@ -252,8 +254,8 @@ def _released_at(known: VolumeState) -> float | None:
 def _free_until(snapshot: Snapshot, now: Now) -> list[Until]:
     at = limit_reached_at(snapshot)
     if snapshot.decision.is_sloped and at is None:
-        return [Until("It falls or rises with what the volumes have.")]
+        return [Until("The factor follows the space on the volumes.")]
     if at is None:
-        return [Until("Until a volume reaches its limit; none fills.")]
+        return [Until("Until a volume reaches its limit. No volume fills now.")]
     text = "Until a volume reaches its limit: at the rate at which they fill,"
     return [Until(text, now.moment(max(at, now.now)))]
