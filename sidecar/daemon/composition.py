@@ -63,14 +63,14 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _CONTENTS_S: Final = 10.0
-"""For a broker to tell what lies on its volumes, for the status page."""
+"""The deadline for a broker to list the contents of its volumes."""
 
 _STUCK_S: Final = 60.0
-"""Beyond an interval and two deadlines: readiness is no alarm clock, and large clusters are polled
+"""Polling counts as stuck after an interval, two deadlines and this time. Large clusters are polled
 less often than the interval says."""
 
 _FED_S: Final = 10.0
-"""For each of two requests about what a broker leads."""
+"""The deadline of each of the two requests about the partitions that a broker leads."""
 
 _FEEDS: Final = "feeds"
 _OBSERVERS: Final = "observers"
@@ -221,7 +221,7 @@ def _factors(settings: Settings) -> VolumeLimit | None:
 def _board(
     settings: Settings, factors: VolumeLimit | None, path: Path | None, machine: Machine
 ) -> tuple[Board, StateWriter | None]:
-    """The board with what an earlier run left, and what keeps it for the next."""
+    """The board with the state of an earlier run, and the writer that keeps it for the next."""
     clock = machine.clock
     state = _state_file(path, factors, machine.disk)
     board = Board(
@@ -253,9 +253,9 @@ def _state_file(path: Path | None, factors: VolumeLimit | None, disk: Disk) -> S
         return None
     if path is None:
         _log.info(
-            "no SIDECAR_STATE_FILE: a restart forgets the decision, the last volumes of brokers "
-            "that are down (so a full broker that restarts with the sidecar releases the throttle) "
-            "and the override"
+            "SIDECAR_STATE_FILE is not set: a restart forgets the decision, the override, and the "
+            "last volumes of brokers that are down. So a full broker that restarts together with "
+            "the sidecar releases the throttle"
         )
         return None
     return StateFile(path, factors.rules, disk)
@@ -264,7 +264,7 @@ def _state_file(path: Path | None, factors: VolumeLimit | None, disk: Disk) -> S
 def _load(state: StateFile | None, now: float) -> PersistedState | None:
     loaded = state.load(now) if state is not None else None
     if isinstance(loaded, Damaged):
-        _log.error("%s; starting without it", loaded.problem)
+        _log.error("%s; the sidecar starts without it", loaded.problem)
         return None
     return loaded
 
@@ -301,7 +301,7 @@ def _observers(
     seen: ObservationLog,
     announce: Callable[[Observation], None],
 ) -> Observers:
-    """What follows other sidecars, as if what they saw had been seen here."""
+    """The part that follows observers and publishes their observations here."""
 
     def take(observation: Observation) -> None:
         board.observe(observation)
@@ -322,7 +322,7 @@ def _observers(
 
 
 def _observed(poller: Poller, observers: Observers, seen: ObservationLog) -> Poller:
-    """One that polls while this sidecar is an observer, for its followers too."""
+    """The poller of an observer: it polls while this sidecar is one, for its followers too."""
 
     def observed(observation: Observation) -> None:
         poller.observed(observation)
@@ -349,7 +349,7 @@ def _ask_one_broker(
     ask: Callable[[KafkaAdmin, int, float], Awaitable[_T | Failure]],
     deadline_s: float,
 ) -> Callable[[int], Awaitable[_T | Failure]]:
-    """Asks one broker, with the credentials of the moment."""
+    """A function that asks one broker, with the current credentials."""
 
     async def fetch(broker_id: int) -> _T | Failure:
         admin = credentials.kafka_admin

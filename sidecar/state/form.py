@@ -1,11 +1,11 @@
-"""The form of what is kept: plain values with wall-clock times, checked when they are read.
+"""The form of the state on disk: plain values with wall-clock times, checked when they are read.
 
-Times on disk are epoch seconds, since the steady clock begins anew at each start; one that lies
-beyond the moment of reading (the machine's clock was set back) is read as that moment, so that
-nothing is valid for longer than its validity after a restart. A factor computed under another limit
-is not taken over; volumes are, and are judged by the limit of now. So are they by the stop line;
-that the line was reached is taken over under the same line alone. Fill rates are not kept: two
-polls later they are known again.
+- Times on disk are epoch seconds, because the steady clock begins anew at each start. A time later
+  than the moment of reading (the machine's clock was set back) is read as that moment. So nothing
+  is valid for longer than its validity after a restart.
+- A factor computed under another limit is not used. Volumes are used, and judged by the current
+  limit and stop line. That the stop line was reached is only used under the same stop line.
+- Fill rates are not stored: after two polls they are known again.
 """
 
 from collections.abc import Callable

@@ -19,7 +19,7 @@ async def test_nothing_there(path: str) -> None:
         "type": "about:blank",
         "title": "Not Found",
         "status": 404,
-        "detail": "There is nothing here: /docs lists what there is.",
+        "detail": "There is no such path: /docs lists all paths.",
     }
 
 

@@ -257,7 +257,7 @@ class TestABug:
         assert [0, 1, 3, 7, 15] == [call.at for call in it.source.calls]
         assert 5 == it.board.tally.failures[FailureKind.UNEXPECTED]
         loud = [record for record in caplog.records if record.levelno > logging.DEBUG]
-        assert ["a poll failed in a way that it should not; please report this"] == [
+        assert ["a poll failed because of a bug in the sidecar; please report this"] == [
             record.getMessage() for record in loud
         ]
         assert loud[0].exc_info is not None

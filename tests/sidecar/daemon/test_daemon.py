@@ -36,7 +36,7 @@ DECIDED = r"throttle factor \S+ \(observation\)"
 TOKEN = "s3cr3t-t0k3n"
 PASSWORD = "p4ssw0rd-0f-4lice"
 
-LATE = "something did not stop in time"
+LATE = "did not stop in time"
 """The daemon logs it 1.8 s after a signal, and ends without what still runs."""
 
 
@@ -144,7 +144,7 @@ class TestStart:
             await daemon.logs(r"throttle factor 1\.0 \(observation\)", 2)
             # Some 10 polls later nothing more was logged above DEBUG.
             assert 3 == len(re.findall(DECIDED, daemon.output))
-            assert "no SIDECAR_STATE_FILE: a restart forgets" in daemon.output
+            assert "SIDECAR_STATE_FILE is not set: a restart forgets" in daemon.output
 
     @pytest.mark.slow
     async def test_what_is_seen_goes_into_the_history(
