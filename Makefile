@@ -7,7 +7,7 @@
 # make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
 # make chaos   real faults on a real cluster, by seed: 11 minutes
 # make stop-line   a volume that fills to the stop line, again and again: an hour
-# make bench   the figures of docs/figures.md
+# make bench   the figures of benchmarks/results/figures.md
 # make bench-slope   a volume that fills beside a cleaner comes to rest above its limit: 35 minutes
 # make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
@@ -142,42 +142,41 @@ simulate: $(INSTALLED)
 	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
 	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS))
 
-# SEED=2 has other faults, MINUTES=2 fewer, CALLBACK_ALONE=yes the jar without its authorizer; on a
-# machine that does nothing else. Its table and all logs are in .cache/chaos.
+# SEED=2 has other faults, MINUTES=2 fewer, ARMS=callback the jar without its authorizer; SCENARIO=stop-line
+# fills a volume to the stop line, 30 minutes with each of ARMS="authorizer callback". On a machine that does
+# nothing else. Its table and all logs are in .cache/chaos.
 chaos: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(CALLBACK_ALONE),--callback-alone)
+	$(BIN)/python -m tests.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ARMS),--arms $(ARMS)) \
+	    $(if $(CALLBACK_ALONE),--arms callback)
 
-# MINUTES=30 of each arm, ARMS="authorizer callback", SEED=1; on such a machine too. Its table and all
-# logs are in .cache/stop-line.
-stop-line: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m tests.stop_line $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(ARMS),--arms $(ARMS))
+stop-line:
+	$(MAKE) --no-print-directory chaos SCENARIO=stop-line
 
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
-# The quota callback beside Strimzi's plugin: two hours, on a machine that does nothing else.
-# PART="librdkafka-3 polls" ROUNDS=1 ONLY=ours measure less; SECONDS=60 RESULTS=/tmp/try
-# OUT=/tmp/try.md PART=librdkafka-3-long tries the long throttle.
+# Each writes a page of benchmarks/results, on a machine that does nothing else. PART, ARMS and ROUNDS
+# measure less; SECONDS=20 RESULTS=/tmp/try OUT=/tmp/try.md tries it.
+MEASURED = $(PART) $(if $(ARMS),--arms $(ARMS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RESULTS),--results $(RESULTS)) $(if $(OUT),--out $(OUT))
+
+# The quota callback beside Strimzi's plugin: two hours. PART="librdkafka-3 polls" ARMS=ours
 bench-enforcement: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m benchmarks.enforcement $(PART) $(if $(ROUNDS),--rounds $(ROUNDS)) \
-	    $(if $(ONLY),--only $(ONLY)) $(if $(SECONDS),--seconds $(SECONDS)) \
-	    $(if $(RESULTS),--results $(RESULTS)) $(if $(OUT),--out $(OUT))
+	$(BIN)/python -m benchmarks.enforcement $(MEASURED)
 
-# Others' waits during a storm of new topics: 4 minutes, on a machine that does nothing else.
+# Others' waits during a storm of new topics: 4 minutes.
 bench-mutations: tools-demo $(INSTALLED)
-	$(BIN)/python -m benchmarks.mutations
+	$(BIN)/python -m benchmarks.mutations $(MEASURED)
 
-# A user who opens producer ids in a loop, throttled in each way: 6 minutes, on such a machine too.
+# A user who opens producer ids in a loop, throttled in each way: 6 minutes. PART=1 has one broker.
 bench-producer-ids: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m benchmarks.producer_ids
+	$(BIN)/python -m benchmarks.producer_ids $(MEASURED)
 
 # A volume slowed between the soft limit and the limit, beside one with the limit alone: 35 minutes and
-# 8 GB, on such a machine too. MINUTES=3 of each, ARMS=slope, RESULTS=/tmp/try OUT=/tmp/try.svg try it.
+# 8 GB. MINUTES=3 of each, ARMS=slope.
 bench-slope: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m benchmarks.slope $(ARMS) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(RESULTS),--results $(RESULTS)) $(if $(OUT),--out $(OUT))
+	$(BIN)/python -m benchmarks.slope $(MEASURED) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60)))
 
 # The pipeline beside a bare scan and its peers: 8 minutes, on a machine that does nothing else.
 bench-pipeline: tools-demo $(INSTALLED)
@@ -191,14 +190,11 @@ bench-pipeline-cluster: tools-demo $(INSTALLED)
 	    $(if $(WORK),--work $(WORK)) $(if $(OUT),--out $(OUT))
 
 # Producers of many clients in throttles of 75 s, two at once, and of 10 minutes, seven at once: two
-# hours and a half, on such a machine too, the latter with 12 GB. PART=long CLIENTS="java sarama"
-# ARMS=callback measure less; SECONDS=20 RESULTS=/tmp/try OUT=/tmp/try.md tries it, ABREAST=1 has one
-# client at a time, JAR=other.jar another callback, ARMS=quota Kafka's own quota.
+# hours and a half, the latter with 12 GB. PART=long CLIENTS="java sarama" ARMS=callback measure less;
+# ABREAST=1 has one client at a time, JAR=other.jar another callback, ARMS=quota Kafka's own quota.
 bench-clients: tools-clients $(INSTALLED) $(JAR) $(CLIENTS_INSTALLED)
-	$(BIN)/python -m benchmarks.clients $(CLIENTS) $(if $(PART),--parts $(PART)) \
-	    $(if $(ARMS),--arms $(ARMS)) $(if $(SECONDS),--seconds $(SECONDS)) \
-	    $(if $(ABREAST),--abreast $(ABREAST)) $(if $(RESULTS),--results $(RESULTS)) \
-	    $(if $(OUT),--out $(OUT)) --jar $(JAR)
+	$(BIN)/python -m benchmarks.clients $(MEASURED) $(if $(CLIENTS),--clients $(CLIENTS)) \
+	    $(if $(ABREAST),--abreast $(ABREAST)) --jar $(JAR)
 
 # The clients that are none of this project's: locked by go.sum, package-lock.json and hashes.
 $(CLIENTS_INSTALLED): $(wildcard benchmarks/clients/produce.go benchmarks/clients/produce.js \

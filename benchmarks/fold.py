@@ -9,7 +9,7 @@ import os
 import time
 from typing import Final
 
-from benchmarks.machine import quiet_cores
+from benchmarks.harness.machine import quiet_cores
 from benchmarks.rows import Row, median_row
 from sidecar.daemon.daemon import collect_garbage_rarely
 from sidecar.throttle.decision import VolumeLimit

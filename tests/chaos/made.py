@@ -70,4 +70,7 @@ def sample(
 
 def course(samples: Sequence[Sample] = (), faults: Sequence[Fault] = ()) -> Course:
     """A run of these seconds."""
-    return Course(Plan(7, 60.0, tuple(faults), (10.0,)), LIMIT, BOUND, list(samples))
+    plan = Plan(tuple(faults), (10.0,))
+    return Course(
+        seed=7, duration_s=60.0, limit_bytes=LIMIT, plan=plan, bound=BOUND, samples=list(samples)
+    )

@@ -8,7 +8,7 @@ import pytest
 from kafka_lab.series import Series
 from tests.chaos.course import (
     Producer,
-    Word,
+    SourceUse,
     blind_in,
     blindness,
     crossings,
@@ -134,8 +134,8 @@ def test_a_crossing_has_what_throttled_and_what_released() -> None:
         ]
     )
     (crossing,) = crossings(run)
-    assert (Word("LOCAL", 2.0), Word("SIDECAR", 4.0)) == crossing.throttled
-    assert Word("SIDECAR", 6.0) == crossing.released
+    assert (SourceUse("LOCAL", 2.0), SourceUse("SIDECAR", 4.0)) == crossing.throttled
+    assert SourceUse("SIDECAR", 6.0) == crossing.released
     again = course([*run.samples[:5], sample(6.0, (1, -9, -9))])
     assert [None, None] == [each.released for each in crossings(again)]
 
@@ -176,7 +176,7 @@ def test_why_each_does_not_see() -> None:
         "sidecar 2": "goes by fallback",
         "callback 0": "goes by FALLBACK",
         "callback 1": "JMX does not answer",
-        "callback 2": "has heard nothing for 12 s",
+        "callback 2": "had no answer for 12 s",
     } == blind_in(second, {}, 3.0)
     unready = sample(9.0, sidecars=[replace(SEES, is_ready=False), SEES, SEES])
     assert {"sidecar 0": "not ready"} == blind_in(unready, {}, 3.0)

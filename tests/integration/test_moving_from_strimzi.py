@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.enforcement.contenders import PEER
+from benchmarks.harness.throttles import PEER
 from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from sidecar.cli.callback.jar import callback_jar

@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 
 from sidecar.quotas.entities import Default, Name
 from sidecar.requestlog.allocated_ids import producer_id
-from sidecar.requestlog.charges import charged_ms
+from sidecar.requestlog.charges import charged_at_ms
 from sidecar.requestlog.exempt import is_exempt
-from sidecar.requestlog.fetch_size import FETCH, fetch_bytes, fetched
+from sidecar.requestlog.fetch_size import FETCH, fetch_answer, fetch_bytes
 from sidecar.requestlog.line import Line, Rejected, RejectedKind
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, mutations_of
 from sidecar.requestlog.produce_size import produce_bytes
@@ -119,7 +119,7 @@ def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
     details = _details(line)
     made = Row(
         log_ts=logged_us,
-        quota_ts=charged_ms(line) * 1000 - ahead_us,
+        quota_ts=charged_at_ms(line) * 1000 - ahead_us,
         user=line.user,
         client_id=line.client_id,
         listener=line.body.listener,
@@ -180,7 +180,7 @@ def _details(line: Line) -> _Details:
 
 
 def _fetch(line: Line) -> _Details:
-    answer = fetched(line)
+    answer = fetch_answer(line)
     records = None if answer is None else answer.records_bytes
     # Only fetches by replicas are exempt.
     if is_exempt(line):

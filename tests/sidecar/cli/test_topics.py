@@ -222,7 +222,7 @@ class TestTelling:
         (result,) = json.loads(run(controller, "create", "a", "--json").output)
         assert "failed" == result["outcome"]
         assert "error 29 (TOPIC_AUTHORIZATION_FAILED)" in result["message"]
-        assert "to create it needs Create on the topic or the cluster" in result["message"]
+        assert "creating needs Create on the topic or the cluster" in result["message"]
         assert "kafka-acls.sh" in result["message"]
 
     def test_json_has_every_topic(self, controller: FakeController) -> None:
