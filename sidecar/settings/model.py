@@ -25,6 +25,7 @@ from sidecar.settings import convert, values
 from sidecar.settings.forms import Default, Form, Makes, Role, fields_of
 from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
 
 
@@ -309,9 +310,12 @@ class Settings(BaseSettings):
     @property
     def leak_rules(self) -> LeakRules:
         """How much brokers may let through while producers are throttled."""
-        return LeakRules(
-            self.throttle_emergency_horizon, self.throttle_emergency_pause_max, self.validity_s
-        )
+        return LeakRules(self.throttle_emergency_horizon, self.throttle_emergency_pause_max)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which volumes are judged."""
+        return Rules(self.limit, self.validity_s, self.stop_line, self.slope)
 
     @property
     def id_counting(self) -> ProducerIdSettings:

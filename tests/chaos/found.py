@@ -10,7 +10,7 @@ from collections.abc import Iterator
 _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Exit|Interrupt|Group|Timeout)\b.*")
 _TASK = re.compile(
-    "ended by itself|failed in a way that it should not|exception was never retrieved|never awaited"
+    "ended by itself|failed because of a bug|exception was never retrieved|never awaited"
 )
 _OURS = "\tat throttlesidecar."
 _FOLLOWER = "follower continues after"

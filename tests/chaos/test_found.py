@@ -7,7 +7,7 @@ GROUP = """2026-11-21T03:12:30.123Z INFO    all is well
   |   File "x.py", line 1, in main
   | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
 """
-TWO = """2026-11-21T03:12:30.123Z ERROR   history: append failed in a way that it should not
+TWO = """2026-11-21T03:12:30.123Z ERROR   history: append failed because of a bug in the sidecar
 Traceback (most recent call last):
   File "x.py", line 1, in append
     return self.files[3]

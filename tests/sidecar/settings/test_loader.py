@@ -66,7 +66,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "kafka_admin": KafkaAdmin(bootstrap_servers=(HostPort("broker-0", 9092),)),
         "fallback": 1.0,
         "validity_s": 300.0,
-        "leak_rules": LeakRules(horizon_s=600.0, pause_max_s=300.0, validity_s=300.0),
+        "leak_rules": LeakRules(horizon_s=600.0, pause_max_s=300.0),
         "mode": "enforce",
         "scope": "cluster",
         "limit": MinAvailableRatio(0.05),

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, VolumeState
-from sidecar.throttle.recommended_stop import RecommendedStop, recommended_stop
+from sidecar.throttle.recommended_stop_line import RecommendedStopLine, recommended_stop_line
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
 from tests.sidecar.throttle.build import reading, whole
 
@@ -19,7 +20,7 @@ def volumes(
     limit: Limit, *totals: int, filling: float = 0.0, offline: bool = False
 ) -> list[VolumeState]:
     """One volume a broker, half full; the last one fills by so many bytes a second."""
-    rules = VolumeLimit(limit, 300.0, 1.0)
+    rules = VolumeLimit(Rules(limit, 300.0), 1.0)
     memory = Memory()
     for at in (0.0, 10.0):
         answers = []
@@ -34,8 +35,8 @@ def volumes(
     return list(memory.volumes())
 
 
-def recommended(limit: Limit, *totals: int, reaction_s: float = 79.0) -> RecommendedStop:
-    found = recommended_stop(limit, volumes(limit, *totals), reaction_s)
+def recommended(limit: Limit, *totals: int, reaction_s: float = 79.0) -> RecommendedStopLine:
+    found = recommended_stop_line(limit, volumes(limit, *totals), reaction_s)
     assert found is not None
     return found
 
@@ -76,7 +77,7 @@ def test_it_is_a_line_that_settings_take(
     limit: Limit, totals: list[int], reaction_s: float
 ) -> None:
     """Below the limit, above nothing, by at most half, to nine tenths of what was meant."""
-    found = recommended_stop(limit, volumes(limit, *totals), reaction_s)
+    found = recommended_stop_line(limit, volumes(limit, *totals), reaction_s)
     if found is None:
         assert isinstance(limit, MinAvailableBytes)
         return
@@ -91,24 +92,24 @@ def test_a_volume_that_fills_faster_than_there_is_room_needs_a_higher_limit() ->
     """At 5 GB for 79 s that is 63.3 MB/s; the limit has to pay for the rate twice."""
     limit = MinAvailableBytes(10 * GB)
     slow, fast = (volumes(limit, TB, TB, filling=rate * MB) for rate in (63, 64))
-    found = recommended_stop(limit, slow, 79.0)
+    found = recommended_stop_line(limit, slow, 79.0)
     assert found is not None
     assert found.too_fast is None
-    found = recommended_stop(limit, fast, 79.0)
+    found = recommended_stop_line(limit, fast, 79.0)
     assert found is not None
     assert found.too_fast is fast[1]
     assert [
-        f"No stop line is set. {SETTING}=5000000000 is recommended: from 5.0 GB on nothing is "
-        "admitted, and what is left has room for 63.3 MB/s on a volume for 79 s, the time that a "
-        "stop may take.",
-        "Broker 1 /d fills by 64.0 MB/s, for which a limit of 10.1 GB leaves room.",
+        f"No stop line is set. Recommended: {SETTING}=5000000000. At 5.0 GB available, brokers "
+        "refuse all producers. The rest has room for 63.3 MB/s on a volume during the 79 s that "
+        "brokers may take to act.",
+        "Broker 1 /d fills by 64.0 MB/s. A limit of 10.1 GB would leave room for that.",
     ] == found.sentences(SETTING)
 
 
 def test_what_an_offline_volume_did_is_no_rate() -> None:
     """Nothing is written there."""
     limit = MinAvailableBytes(10 * GB)
-    found = recommended_stop(limit, volumes(limit, TB, filling=64 * MB, offline=True), 79.0)
+    found = recommended_stop_line(limit, volumes(limit, TB, filling=64 * MB, offline=True), 79.0)
     assert found is not None
     assert found.too_fast is None
 
@@ -116,10 +117,10 @@ def test_what_an_offline_volume_did_is_no_rate() -> None:
 def test_without_volumes_nothing_is_recommended() -> None:
     """Nor where every volume has no size, or no whole byte is below the limit."""
     ratio = MinAvailableRatio(0.1)
-    assert recommended_stop(ratio, [], 79.0) is None
-    assert recommended_stop(ratio, volumes(ratio, 0), 79.0) is None
+    assert recommended_stop_line(ratio, [], 79.0) is None
+    assert recommended_stop_line(ratio, volumes(ratio, 0), 79.0) is None
     byte = MinAvailableBytes(1)
-    assert recommended_stop(byte, volumes(byte, TB), 79.0) is None
+    assert recommended_stop_line(byte, volumes(byte, TB), 79.0) is None
 
 
 @pytest.mark.parametrize(("interval_s", "expected"), [(10.0, 29.0), (60.0, 79.0), (1.0, 12.0)])

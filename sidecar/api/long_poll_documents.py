@@ -36,7 +36,6 @@ from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Source
 from sidecar.throttle.full import full_at, limit_at
 from sidecar.throttle.leak import LeakRules
-from sidecar.throttle.limits import Limit
 
 VALID_FOR: Final = "Throttle-Valid-For-Ms"
 OBSERVED_AGO: Final = "Throttle-Observed-Ms-Ago"
@@ -72,7 +71,7 @@ class Collected:
         return None if self.ends_at is None else f"{max(0.0, self.ends_at - now):.3f}"
 
 
-class FollowedDocument:
+class LongPollDocument:
     """Answers with one document of whatever snapshot is published."""
 
     def __init__(
@@ -138,20 +137,18 @@ class FollowedDocument:
         return of[2]
 
 
-def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) -> FollowedDocument:
+def factor_document(wall: Wall) -> LongPollDocument:
     """The throttle factor.
 
     Args:
         wall: steady seconds -> epoch seconds of the machine's clock.
-        limit: what judges volumes; None when disabled.
-        stop_line: from where on nothing is admitted; None: nowhere.
     """
 
     def collect(snapshot: Snapshot, _now: float) -> Collected:
-        decision = snapshot.decision
+        decision, rules = snapshot.decision, snapshot.rules
         # There may be thousands.
-        violating = Raw(encode(list(violations(decision.violations, limit))))
-        stopping = Raw(encode(list(violations(decision.stopping, stop_line))))
+        violating = Raw(encode(list(violations(decision.violations, rules.limit))))
+        at_stop_line = Raw(encode(list(violations(decision.at_stop_line, rules.stop_line))))
         topics = Raw(encode(decision.topics))
         computed_at = timestamp(wall, decision.computed_at)
         valid_until = timestamp(wall, decision.valid_until)
@@ -164,8 +161,8 @@ def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) ->
                 reason=decision.reason,
                 violations=violating,
                 slope=decision.is_sloped,
-                stop=decision.stop,
-                stop_violations=stopping,
+                stop_line_reached=decision.stop_line_reached,
+                stop_line_violations=at_stop_line,
                 computed_at=computed_at,
                 valid_until=valid_until,
                 valid_for_ms=valid_for_ms,
@@ -179,36 +176,28 @@ def followed_factor(wall: Wall, limit: Limit | None, stop_line: Limit | None) ->
 
         return Collected(limit_reached_at(snapshot), document)
 
-    return FollowedDocument(collect, wall, plain_text=lambda one: repr(one.decision.factor))
+    return LongPollDocument(collect, wall, plain_text=lambda one: repr(one.decision.factor))
 
 
-def followed_quota_factors(
-    wall: Wall,
-    rules: LeakRules,
-    validity_s: float,
-    limit: Limit | None,
-    stop_line: Limit | None,
-) -> FollowedDocument:
+def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocument:
     """All quota factors.
 
     Args:
         wall: steady seconds -> epoch seconds of the machine's clock.
-        rules: by which brokers may let through less.
-        validity_s: for how long a reading is valid, seconds.
-        limit: what judges volumes; None when disabled.
-        stop_line: from where on nothing is admitted; None: nowhere.
+        leak_rules: by which brokers may let through less.
     """
-    lines = limit_document(limit), limit_document(stop_line)
-    no_lines = None, None
 
     def collect(snapshot: Snapshot, now: float) -> Collected:
-        decision = snapshot.decision
+        decision, rules = snapshot.decision, snapshot.rules
+        limit = rules.limit
         users = Raw(encode(dict(decision.users)))
         topics = Raw(encode(decision.topics))
-        leaks = leak_documents(snapshot.leaks, rules)
+        leaks = leak_documents(snapshot.leaks, leak_rules)
         listed = Raw(encode(list(leaks.values())))
-        # A broker's own eyes are not to throttle either where a sidecar only observes.
-        own_limit, own_stop_line = lines if decision.shadow is None else no_lines
+        # In observe mode a broker must not throttle by what its callback reads itself either.
+        is_enforced = decision.shadow is None
+        own_limit = limit_document(limit) if is_enforced else None
+        own_stop_line = limit_document(rules.stop_line) if is_enforced else None
 
         def document(valid_for_ms: int, seconds_left: Raw) -> QuotaFactorsDocument:
             return QuotaFactorsDocument(
@@ -217,7 +206,7 @@ def followed_quota_factors(
                 reason=decision.reason,
                 users=users,
                 slope=decision.is_sloped,
-                stop=decision.stop,
+                stop=decision.stop_line_reached,
                 valid_for_ms=valid_for_ms,
                 generation=snapshot.generation,
                 seconds_to_full=seconds_left,
@@ -231,10 +220,10 @@ def followed_quota_factors(
             )
 
         # As of now: readings that expire before the next poll, failed or not, count until then.
-        window_s = rules.window_s(snapshot.leaks)
-        ends_at = full_at(snapshot.memory, validity_s, now, window_s)
+        window_s = leak_rules.window_s(snapshot.leaks)
+        ends_at = full_at(snapshot.memory, rules.validity_s, now, window_s)
         computed = decision.source is Source.OBSERVATION and decision.factor > 0.0
-        foreseen = limit_at(snapshot.memory, validity_s, now) if computed else None
+        foreseen = limit_at(snapshot.memory, rules.validity_s, now) if computed else None
         return Collected(ends_at, document, leaks, foreseen)
 
-    return FollowedDocument(collect, wall, is_for_callbacks=True)
+    return LongPollDocument(collect, wall, is_for_callbacks=True)

@@ -1,14 +1,15 @@
 """Which stop line to set: one that leaves room for what is written until brokers act.
 
-That takes the reaction time (``sidecar.throttle.schedule``), and costs the producers' rate times
-that time twice: between the limit and the stop line, so that an ordinary throttle is no stop, and
-below the stop line, so that a stop comes in time. Half of the limit leaves as much room for both,
-and so suits the highest rate for which there is any line at all. No more is needed than a network
-of 10 Gbit/s brings in that time. The rate of now decides nothing, since a line for the rate of the
-night is too low for the day; it says whether the limit itself leaves enough room.
+Brokers act within the reaction time (``sidecar.throttle.schedule``). Room for that time is needed
+twice: between the limit and the stop line, so that an ordinary throttle does not reach the line,
+and below the stop line, so that refusals come in time. Half of the limit leaves the same room for
+both, and so suits the highest write rate that any line can suit. No more is needed than a network
+of 10 Gbit/s brings in that time. The current rate does not decide, because a line for the rate of
+the night is too low for the day. It only shows whether the limit itself leaves enough room.
 
-Example: a limit of 100 GB, a reaction time of 79 s: 50 GB, which is room for 632.9 MB/s. A limit of
-1 TB: 98 GB, what 1.25 GB/s are in 79 s. A volume that fills by 900 MB/s needs a limit of 142.2 GB.
+Example: a limit of 100 GB and a reaction time of 79 s: 50 GB, which is room for 632.9 MB/s. A limit
+of 1 TB: 98 GB, what 1.25 GB/s write in 79 s. A volume that fills by 900 MB/s needs a limit of
+142.2 GB.
 """
 
 from collections.abc import Iterable
@@ -20,20 +21,20 @@ from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.sizes import size
 
 ENOUGH_BYTES_PER_SECOND: Final = 1.25e9
-"""10 Gbit/s, which most brokers' networks have at most, all on one volume."""
+"""10 Gbit/s: more than the networks of most brokers have, here all on one volume."""
 
 _SHARE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class RecommendedStop:
+class RecommendedStopLine:
     """A stop line to set.
 
     Attributes:
         line: the line, of the limit's type.
-        room_bytes: what it leaves on the volume where that is least.
-        reaction_s: how long a stop may take, seconds.
-        too_fast: a volume that fills faster than the room allows for; None: none does.
+        room_bytes: the room that it leaves, on the volume with the least.
+        reaction_s: how long brokers may take to act, seconds.
+        too_fast: a volume that fills faster than the room allows; None when there is none.
     """
 
     line: Limit
@@ -43,31 +44,31 @@ class RecommendedStop:
 
     @property
     def bytes_per_second(self) -> float:
-        """The rate on one volume for which the room is enough."""
+        """The highest rate on one volume for which the room is enough."""
         return self.room_bytes / self.reaction_s
 
     def sentences(self, setting: str) -> list[str]:
-        """What to set, and why; ``setting`` is its name."""
+        """The recommendation in sentences; ``setting`` is the name of the setting."""
         said = [
-            f"No stop line is set. {setting}={self.line.value} is recommended: from "
-            f"{self.line.describe()} on nothing is admitted, and what is left has room for "
-            f"{size(self.bytes_per_second)}/s on a volume for {self.reaction_s:.0f} s, the time "
-            "that a stop may take."
+            f"No stop line is set. Recommended: {setting}={self.line.value}. At "
+            f"{self.line.describe()} available, brokers refuse all producers. The rest has room "
+            f"for {size(self.bytes_per_second)}/s on a volume during the {self.reaction_s:.0f} s "
+            "that brokers may take to act."
         ]
         fast = self.too_fast
         if fast is not None:
             rate = fast.fill.bytes_per_second or 0.0
             needed = 2 * rate * self.reaction_s
             said.append(
-                f"Broker {fast.volume.broker_id} {fast.volume.log_dir} fills by {size(rate)}/s, "
-                f"for which a limit of {size(needed)} leaves room."
+                f"Broker {fast.volume.broker_id} {fast.volume.log_dir} fills by {size(rate)}/s. "
+                f"A limit of {size(needed)} would leave room for that."
             )
         return said
 
 
-def recommended_stop(
+def recommended_stop_line(
     limit: Limit, volumes: Iterable[VolumeState], reaction_s: float
-) -> RecommendedStop | None:
+) -> RecommendedStopLine | None:
     """The stop line to set beside a limit.
 
     Args:
@@ -81,19 +82,21 @@ def recommended_stop(
     known = [state for state in volumes if state.verdict.threshold_bytes > 0]
     if not known:
         return None
+    # A ratio is fewer bytes on a smaller volume, so the volume with the lowest limit decides.
     least_bytes = min(state.verdict.threshold_bytes for state in known)
     needed_bytes = ENOUGH_BYTES_PER_SECOND * reaction_s
     line = limit.scaled(min(_SHARE, needed_bytes / least_bytes))
     if line is None:
         return None
+    # Rounding to two digits may have made the line lower than the share asked for.
     share = line.value / limit.value
     room_bytes = share * least_bytes
     fastest = max(known, key=lambda state: _used_up(state, share, reaction_s))
     too_fast = fastest if _used_up(fastest, share, reaction_s) > 1.0 else None
-    return RecommendedStop(line, room_bytes, reaction_s, too_fast)
+    return RecommendedStopLine(line, room_bytes, reaction_s, too_fast)
 
 
 def _used_up(state: VolumeState, share: float, reaction_s: float) -> float:
-    """Which part of a volume's room its present rate uses up."""
+    """The part of a volume's room that its current rate uses up in the reaction time."""
     rate = state.fill.bytes_per_second if state.online else None
     return (rate or 0.0) * reaction_s / (share * state.verdict.threshold_bytes)

@@ -6,15 +6,17 @@ from dataclasses import replace
 import pytest
 
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
+from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Memory, Override, fail
-from sidecar.throttle.stop import not_below_limit
+from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
+from sidecar.throttle.stop_line import not_below_limit
 from sidecar.volumes import Observation
-from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, remembering, whole
+from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, remembering, whole, with_rules
 
 VALIDITY_S = 120.0
 
-factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, 0.0, MinAvailableBytes(10))
+factors = VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S, MinAvailableBytes(10)), 0.0)
 """A stop line of 10 bytes is left at 12 bytes or more; the fallback is 0.0, and stops nobody."""
 after = remembering(factors)
 
@@ -26,11 +28,11 @@ def seen(at: float, *available: int) -> Observation:
 
 def stopping(decision: Decision) -> list[int]:
     """The brokers whose volumes stop."""
-    return [state.volume.broker_id for state in decision.stopping]
+    return [state.volume.broker_id for state in decision.at_stop_line]
 
 
 def stops(memory: Memory, now: float) -> bool:
-    return factors.decide(memory, now).stop
+    return factors.decide(memory, now).stop_line_reached
 
 
 @pytest.mark.parametrize(
@@ -45,11 +47,11 @@ def stops(memory: Memory, now: float) -> bool:
 )
 def test_a_stop_begins_at_the_line(line: Limit | None, expected: list[bool]) -> None:
     """At it, not above it, in bytes or as a share; without a line never."""
-    rules = replace(factors, stop_line=line)
+    rules = with_rules(factors, stop_line=line)
     decisions = [
         rules.decide(rules.fold(Memory(), seen(0.0, 99, available)), 0.0) for available in (11, 10)
     ]
-    assert expected == [decision.stop for decision in decisions]
+    assert expected == [decision.stop_line_reached for decision in decisions]
     assert [[2] if stop else [] for stop in expected] == [*map(stopping, decisions)]
     assert [0.0, 0.0] == [decision.factor for decision in decisions]
 
@@ -77,25 +79,33 @@ def test_while_it_lasts_each_volume_needs_the_margin() -> None:
 
 def test_no_volume_above_the_limit_stops() -> None:
     """Neither by a line that is above it on this volume, nor by the margin."""
-    above = replace(factors, stop_line=MinAvailableRatio(0.4))
+    above = with_rules(factors, stop_line=MinAvailableRatio(0.4))
     memory = above.fold(Memory(), seen(0.0, 31))
-    assert (1.0, False) == (above.decide(memory, 0.0).factor, above.decide(memory, 0.0).stop)
-    assert [(30, False)] == [(state.stop_bytes, state.stops) for state in memory.volumes()]
+    assert (1.0, False) == (
+        above.decide(memory, 0.0).factor,
+        above.decide(memory, 0.0).stop_line_reached,
+    )
+    assert [(30, False)] == [
+        (state.stop_line_bytes, state.is_at_stop_line) for state in memory.volumes()
+    ]
     assert [1] == [state.volume.broker_id for state in not_below_limit(memory.volumes())]
     memory = above.fold(memory, seen(1.0, 30))
-    assert above.decide(memory, 1.0).stop
-    close = replace(factors, stop_line=MinAvailableBytes(29))
+    assert above.decide(memory, 1.0).stop_line_reached
+    close = with_rules(factors, stop_line=MinAvailableBytes(29))
     memory = close.fold(Memory(), seen(0.0, 29))
-    assert close.decide(memory, 0.0).stop
+    assert close.decide(memory, 0.0).stop_line_reached
     memory = close.fold(memory, seen(1.0, 31))
-    assert (1.0, False) == (close.decide(memory, 1.0).factor, close.decide(memory, 1.0).stop)
+    assert (1.0, False) == (
+        close.decide(memory, 1.0).factor,
+        close.decide(memory, 1.0).stop_line_reached,
+    )
 
 
 def test_a_line_at_the_limit_is_not_below_it() -> None:
     """One byte less is."""
     found = {}
     for line in (29, 30):
-        rules = replace(factors, stop_line=MinAvailableBytes(line))
+        rules = with_rules(factors, stop_line=MinAvailableBytes(line))
         found[line] = len(not_below_limit(rules.fold(Memory(), seen(0.0, 50)).volumes()))
     assert {29: 0, 30: 1} == found
 
@@ -104,11 +114,15 @@ def test_a_stop_ends_with_the_validity() -> None:
     """The boundary is still valid; the fallback stops nobody, and it is known when it comes."""
     memory = after(seen(60.0, 10))
     decision = factors.decide(memory, 100.0)
-    assert (True, 180.0) == (decision.stop, decision.valid_until)
+    assert (True, 180.0) == (decision.stop_line_reached, decision.valid_until)
     memory = fail(memory, TIMED_OUT)
     assert stops(memory, 180.0)
     expired = factors.decide(memory, math.nextafter(180.0, math.inf))
-    assert (0.0, Source.FALLBACK, False) == (expired.factor, expired.source, expired.stop)
+    assert (0.0, Source.FALLBACK, False) == (
+        expired.factor,
+        expired.source,
+        expired.stop_line_reached,
+    )
     assert [] == stopping(expired)
 
 
@@ -125,7 +139,11 @@ def test_an_override_lifts_it_and_does_not_hide_why() -> None:
     """Even one of 0.0; when it ends, the stop is in force again."""
     memory = replace(after(seen(0.0, 10)), override=Override(0.0, "by hand", 0.0, 60.0))
     decision = factors.decide(memory, 60.0)
-    assert (0.0, Source.OVERRIDE, False) == (decision.factor, decision.source, decision.stop)
+    assert (0.0, Source.OVERRIDE, False) == (
+        decision.factor,
+        decision.source,
+        decision.stop_line_reached,
+    )
     assert [1] == stopping(decision)
     assert 60.0 == decision.valid_until
     assert stops(memory, math.nextafter(60.0, math.inf))
@@ -134,7 +152,7 @@ def test_an_override_lifts_it_and_does_not_hide_why() -> None:
 def test_disabled_stops_nobody() -> None:
     """Whatever was seen."""
     decision = Disabled().decide(after(seen(0.0, 0)), 0.0)
-    assert (False, []) == (decision.stop, stopping(decision))
+    assert (False, []) == (decision.stop_line_reached, stopping(decision))
 
 
 def test_a_silent_broker_s_last_reading_stops_for_the_validity() -> None:
@@ -146,7 +164,11 @@ def test_a_silent_broker_s_last_reading_stops_for_the_validity() -> None:
     late = VALIDITY_S + 1.0
     memory = after(whole(late, [reading(1, late, {"/d": 20})], silent=[2]), memory=memory)
     decision = factors.decide(memory, late)
-    assert (0.0, Source.OBSERVATION, False) == (decision.factor, decision.source, decision.stop)
+    assert (0.0, Source.OBSERVATION, False) == (
+        decision.factor,
+        decision.source,
+        decision.stop_line_reached,
+    )
 
 
 def test_a_fenced_broker_stops_until_it_is_forgotten() -> None:
@@ -192,6 +214,6 @@ def test_another_cluster_has_no_stop() -> None:
 def test_a_volume_without_a_size_is_at_every_line() -> None:
     """As at every limit: nothing can be written to it."""
     for line in (MinAvailableBytes(10), MinAvailableRatio(0.1)):
-        rules = replace(factors, stop_line=line)
+        rules = with_rules(factors, stop_line=line)
         memory = rules.fold(Memory(), whole(0.0, [reading(1, 0.0, {"/d": 0}, total=0)]))
-        assert rules.decide(memory, 0.0).stop
+        assert rules.decide(memory, 0.0).stop_line_reached
