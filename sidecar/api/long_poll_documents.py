@@ -45,20 +45,20 @@ LEAK_SHARE: Final = "Throttle-Leak-Share"
 PAUSE_MAX: Final = "Throttle-Pause-Max-Ms"
 
 _FORESEEN_S: Final = 60.0
-"""Callbacks that hear of no sidecar throttle by the last forecast. A longer one is a guess."""
+"""How far ahead callbacks are told of a limit. Without a sidecar they throttle by that forecast."""
 
 _prefers_text = lru_cache(maxsize=64)(prefers_text)
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a document says of one snapshot.
+    """The contents of a document for one snapshot.
 
     Attributes:
-        ends_at: what its seconds count down to, steady seconds; None: nothing is foreseen.
-        document: for how many ms it may be used, and the seconds left -> the whole of it.
-        leaks: what brokers may let through, of those that may not let through all.
-        limit_at: when the first volume is at its limit, steady seconds; None: not foreseen.
+        ends_at: the end of the document's countdown, in steady seconds; None if there is none.
+        document: (how long it may be used in ms, the seconds left) -> the complete document.
+        leaks: broker id -> how much the broker may let through while it throttles.
+        limit_at: when the first volume will reach its limit, in steady seconds; None if unknown.
     """
 
     ends_at: float | None
@@ -67,12 +67,12 @@ class Collected:
     limit_at: float | None = None
 
     def seconds_left(self, now: float) -> str | None:
-        """With milliseconds, never below 0."""
+        """Return the seconds left, with milliseconds; never below 0."""
         return None if self.ends_at is None else f"{max(0.0, self.ends_at - now):.3f}"
 
 
 class LongPollDocument:
-    """Answers with one document of whatever snapshot is published."""
+    """Answers requests with the document of the current snapshot."""
 
     def __init__(
         self,
@@ -82,13 +82,13 @@ class LongPollDocument:
         plain_text: Callable[[Snapshot], str] | None = None,
         is_for_callbacks: bool = False,
     ) -> None:
-        """A document of which nothing is collected yet.
+        """Collect nothing yet.
 
         Args:
-            collect: snapshot, steady seconds -> what is said of it.
-            wall: steady seconds -> epoch seconds of the machine's clock.
-            plain_text: what is served instead to who prefers text.
-            is_for_callbacks: whether brokers' quota callbacks follow it, by headers too.
+            collect: (snapshot, steady seconds) -> the document's contents.
+            wall: converts steady seconds to epoch seconds.
+            plain_text: the answer for clients that prefer text.
+            is_for_callbacks: whether brokers' quota callbacks read it, which also use headers.
         """
         self._collect = collect
         self._wall = wall
