@@ -16,6 +16,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FOR_BUILD := $(VENV)/.build
+FOR_DEMO := $(VENV)/.demo
+FOR_PIPELINE := $(VENV)/.pipeline
 INSTALLED := $(VENV)/.installed
 CALLBACK := deploy/quota-callback
 KUSTOMIZE := $(BIN)/kustomize
@@ -26,10 +29,12 @@ MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
 .PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
-demo: tools-demo $(INSTALLED) $(JAR)
+# Packages and jar side by side: both wait for downloads.
+demo: tools-demo
+	$(MAKE) --no-print-directory --output-sync=target --jobs $(FOR_DEMO) $(JAR)
 	$(BIN)/throttle-sidecar demo
 
-demo-pipeline: tools-demo $(INSTALLED)
+demo-pipeline: tools-demo $(FOR_PIPELINE)
 	rm -rf pipeline-demo
 	$(BIN)/throttle-sidecar demo-pipeline
 
@@ -109,11 +114,11 @@ jar: $(JAR)
 
 $(JAR): $(shell find $(CALLBACK)/src/main -type f) $(CALLBACK)/pom.xml
 	tools/prerequisites java mvn
-	$(MVN) package -Dmaven.test.skip=true
+	$(MVN) compiler:compile jar:jar
 	touch $@
 
 # The same bytes each time; `python -m build` makes them too.
-dist: $(INSTALLED) $(JAR)
+dist: $(FOR_BUILD) $(JAR)
 	$(BIN)/python -m hatchling build --target wheel --target sdist
 
 image:
@@ -224,16 +229,17 @@ docs: $(INSTALLED)
 	$(BIN)/python -m tools.dashboard
 
 # The exact versions, with hashes; run after a change of the dependencies in pyproject.toml.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+OF_PROJECT := --no-emit-package throttle-sidecar pyproject.toml kafka_lab/pyproject.toml
+AS_DEV := --constraint requirements-dev.txt
 lock: $(INSTALLED)
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    pyproject.toml -o requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --no-emit-package throttle-sidecar --group dev \
-	    pyproject.toml usage_pipeline/pyproject.toml kafka_lab/pyproject.toml -o requirements-dev.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --group pyproject.toml:build --constraint requirements-dev.txt -o requirements-build.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    benchmarks/clients/requirements.in -o benchmarks/clients/requirements.txt
+	$(LOCK) pyproject.toml -o requirements.txt
+	$(LOCK) $(OF_PROJECT) usage_pipeline/pyproject.toml --group dev -o requirements-dev.txt
+	$(LOCK) $(AS_DEV) --group pyproject.toml:build -o requirements-build.txt
+	$(LOCK) $(AS_DEV) $(OF_PROJECT) -o requirements-demo.txt
+	$(LOCK) $(AS_DEV) $(OF_PROJECT) usage_pipeline/pyproject.toml -o requirements-pipeline.txt
+	echo uv | $(LOCK) $(AS_DEV) - -o requirements-uv.txt
+	$(LOCK) benchmarks/clients/requirements.in -o benchmarks/clients/requirements.txt
 
 tools-demo:
 	tools/prerequisites python java mvn
@@ -248,16 +254,39 @@ tools-test-all:
 	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium \
 	    rsyslogd
 
-# Packages are compiled when they are imported; to compile all would take longer. The lock has every
-# dependency; pip would look for newer ones that an extra allows, and know no hash of theirs.
-$(INSTALLED): requirements-dev.txt pyproject.toml usage_pipeline/pyproject.toml kafka_lab/pyproject.toml
+# One environment, filled as far as a command needs it. The locks agree in every version, so the larger
+# steps add to the smaller ones; who has all of them waits for none. Packages are compiled when they are
+# imported: to compile all would take longer. The locks have every dependency; pip would look for newer
+# ones that an extra allows, and know no hash of theirs.
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps
+EDITABLE := $(PIP_INSTALL) --no-build-isolation
+
+$(FOR_BUILD): requirements-build.txt
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
-	    -r requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	    -e . -e ./usage_pipeline -e ./kafka_lab
+	$(PIP_INSTALL) --require-hashes -r $<
 	touch $@
+
+$(FOR_DEMO): requirements-demo.txt pyproject.toml kafka_lab/pyproject.toml $(FOR_BUILD)
+	$(PIP_INSTALL) --require-hashes -r $<
+	$(EDITABLE) -e . -e ./kafka_lab
+	touch $@
+
+$(FOR_PIPELINE): requirements-pipeline.txt usage_pipeline/pyproject.toml $(FOR_DEMO)
+	$(PIP_INSTALL) --require-hashes -r $<
+	$(EDITABLE) -e ./usage_pipeline
+	touch $@
+
+# 2 GB: uv takes a third of pip's time. It reads none of pip's settings, so it gets the index from here;
+# where that does not suffice, pip does it.
+$(INSTALLED): requirements-dev.txt requirements-uv.txt usage_pipeline/pyproject.toml $(FOR_DEMO)
+	$(PIP_INSTALL) --require-hashes -r requirements-uv.txt
+	index=$${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}; \
+	    $${index:+env UV_DEFAULT_INDEX=$$index} $(BIN)/uv pip install --quiet --python $(BIN)/python \
+	        --no-deps --require-hashes -r $< \
+	    || $(PIP_INSTALL) --require-hashes -r $<
+	$(EDITABLE) -e ./usage_pipeline
+	touch $(FOR_PIPELINE) $@
 
 clean:
 	rm -rf $(VENV) $(CALLBACK)/target $(CALLBACK)-benchmark/target .coverage .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
