@@ -27,7 +27,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-and-spark brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
 # Packages and jar side by side: both wait for downloads.
 demo: tools-demo
@@ -43,15 +43,16 @@ UNIT := not (broker or browser or demo or kustomize or package or spark)
 ON_BROKERS := broker and not (browser or demo or kustomize or package or spark)
 SPARK := spark and not (broker or demo)
 OTHERS := (browser or kustomize or package or (broker and spark)) and not demo
-# Unit tests need nothing of the integration tests, each of which has a mark.
-ALONE := $(BIN)/pytest -n auto --ignore=tests/integration
+# Unit tests need nothing of the integration tests, each of which has a mark. The slow ones come first
+# (tests/conftest.py), and a process that has none left takes some of another's.
+ALONE := $(BIN)/pytest -n auto --dist worksteal --ignore=tests/integration
 # Two processes, each with three nodes at once, or four at most; a file's tests share their cluster.
 TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
+# Tests on brokers wait for half of their time: the others run beside them.
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
-	$(ALONE) -m '$(UNIT)'
-	$(MAKE) --no-print-directory --output-sync=target --jobs brokers spark
+	$(MAKE) --no-print-directory --output-sync=target --jobs brokers unit-and-spark
 
 # Spark and the others wait for other processes half of their time: side by side they take a third
 # less. Demos have deadlines and compare times: they run alone.
@@ -81,6 +82,10 @@ lint: $(INSTALLED)
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
 	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/sidecar/api/test_openapi.py
+
+unit-and-spark: $(INSTALLED)
+	$(ALONE) -m '$(UNIT)'
+	$(MAKE) --no-print-directory spark
 
 brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
