@@ -7,10 +7,9 @@ broker 0 alone, which leads all of them, so that both are charged by the same br
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -27,7 +26,7 @@ from sidecar.kafka.largest_topics import topics_by_log_dir
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure
-from tests.support.clusters import PASSWORD
+from tests.support.clusters import PASSWORD, java_login, login
 from tests.support.daemon import FULL_BYTES, Daemon, Start, settings
 from tests.support.java import bean
 from tests.support.java_traffic import JavaTraffic
@@ -40,6 +39,7 @@ RATE = 1e6
 
 SMALL = {"retention.bytes": str(2 << 20), "segment.bytes": str(1 << 20)}
 VERSIONS = ["3.3.2", "3.9.1", DEFAULT_VERSION, "4.4.0"]
+APP = {"client.id": "app", "acks": "all"}
 TENANTS = {"etl": PASSWORD, "web": PASSWORD}
 
 
@@ -95,28 +95,6 @@ async def daemons(cluster: Cluster, start: Start) -> AsyncIterator[list[Daemon]]
         await cluster.occupy(1, volume, 0)
 
 
-def librdkafka(user: str) -> dict[str, Any]:
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": user,
-        "sasl.password": PASSWORD,
-        "client.id": "app",
-        "acks": "all",
-    }
-
-
-def java(user: str) -> Mapping[str, object]:
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    login = f'{module} required username="{user}" password="{PASSWORD}";'
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": login,
-        "client.id": "app",
-    }
-
-
 async def both(
     stack: AsyncExitStack, bootstrap: str, user: str, of_librdkafka: str, of_java: str
 ) -> list[Traffic | JavaTraffic]:
@@ -124,8 +102,8 @@ async def both(
     return [
         await stack.enter_async_context(each)
         for each in (
-            Traffic(bootstrap, of_librdkafka, bytes_per_s=RATE, config=librdkafka(user)),
-            JavaTraffic(bootstrap, of_java, bytes_per_s=RATE, config=java(user)),
+            Traffic(bootstrap, of_librdkafka, bytes_per_s=RATE, config=login(user) | APP),
+            JavaTraffic(bootstrap, of_java, bytes_per_s=RATE, config=java_login(user) | APP),
         )
     ]
 
@@ -198,7 +176,7 @@ async def apart(cluster: Cluster) -> tuple[tuple[int, str], tuple[int, str]]:
 async def test_own_eyes_have_the_same_scope(cluster: Cluster, daemons: list[Daemon]) -> None:
     """A broker with a full volume, and whose sidecar is dead, knows what lies on it."""
     (volume, full_name), (_, free_name) = await apart(cluster)
-    config = librdkafka("etl") | {"client.id": "eyes"}
+    config = login("etl") | APP | {"client.id": "eyes"}
     basic = cluster.bootstrap_of("BASIC")
     async with (
         Traffic(basic, full_name, bytes_per_s=RATE, config=config) as full,
