@@ -1,30 +1,29 @@
-"""The daemon's one clock: steady seconds that read like epoch seconds.
+"""The daemon's clock: steady seconds that begin at the epoch time of the start.
 
-Validity must not move when somebody sets the machine's clock, so inside the daemon time is the boot
-clock, anchored once to the epoch. What a person or Prometheus reads is turned back into wall time
-at the edge, with the machine's clock as it is then.
+A validity must not change when somebody sets the machine's clock. Inside the daemon, time is
+therefore the boot clock plus the epoch time at which it was zero, read once at the start. Times
+for people and for Prometheus are converted to wall time when they are shown.
 
-Example: started at 1,000 by the wall; 60 s later NTP steps the wall by +300. ``now()`` is 1,060,
-and ``wall(1060)`` is 1,360.
+Example: the daemon starts at wall time 1,000. 60 s later NTP sets the wall clock 300 s ahead.
+``now()`` is 1,060, and ``wall(1060)`` is 1,360.
 """
 
 import time
 from collections.abc import Callable
 
 _STEP_S = 0.5
-"""A smaller difference between the two clocks is drift: following it would make printed times
-flicker."""
+"""A smaller change between the two clocks is drift; following it would make shown times flicker."""
 
 
 class SteadyClock:
-    """Seconds since the epoch by a clock that never steps, not even over a suspended machine."""
+    """Seconds since the epoch that also pass during a suspend; clock changes do not move them."""
 
     __slots__ = ("_anchor", "_boot", "_epoch", "_offset")
 
     def __init__(
         self, boot: Callable[[], float] | None = None, epoch: Callable[[], float] | None = None
     ) -> None:
-        """Takes both clocks of the machine: seconds since its boot, and epoch seconds."""
+        """Both default to the machine's clocks: seconds since its boot, and epoch seconds."""
         self._boot = boot or _since_boot
         self._epoch = epoch or time.time
         self._anchor = self._epoch() - self._boot()
@@ -35,7 +34,7 @@ class SteadyClock:
         return self._anchor + self._boot()
 
     def wall(self, steady_s: float) -> float:
-        """The epoch seconds that the machine's clock showed, or will show, at a steady time."""
+        """Converts steady seconds to the epoch seconds of the machine's current clock."""
         offset = self._epoch() - self.now()
         if abs(offset - self._offset) > _STEP_S:
             self._offset = offset

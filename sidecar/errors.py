@@ -1,20 +1,20 @@
-"""The error tree: what makes a command refuse.
+"""The exceptions that end a command with a message.
 
-An expected failure of a running daemon (a broker that does not answer, a poll that failed) is a
-value with a kind, never an exception: see ``sidecar.volumes.Failure``. Exceptions are for bugs and
-for refusing to start.
+An expected failure of a running daemon (a broker that does not answer, a failed poll) is a value
+with a kind, never an exception: see ``sidecar.volumes.Failure``. Exceptions are for bugs and for
+refusing to start.
 """
 
 
 class SidecarError(Exception):
-    """What a person is told in one line, and what to do about it; never a traceback."""
+    """A command can't do its work. The message says why and what to do, without a traceback."""
 
 
 class SettingsError(SidecarError):
     """The settings can't be used.
 
     Attributes:
-        problems: one line each, in the order in which the settings are documented.
+        problems: one line for each problem, in the documented order of the settings.
     """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
@@ -23,20 +23,20 @@ class SettingsError(SidecarError):
 
 
 class ListenError(SidecarError):
-    """An address that the daemon was told to listen on can't be listened on."""
+    """The daemon can't listen on the configured address."""
 
 
 class ClusterError(SidecarError):
-    """The demo's Kafka cluster can't be started or has ended by itself."""
+    """The demo's Kafka cluster did not start, or ended by itself."""
 
 
 class BrokersError(SidecarError):
-    """The brokers did not give what a command needs."""
+    """The brokers did not return the data that a command needs."""
 
 
 class PlanError(SidecarError):
-    """Quotas can't be planned as they were asked for."""
+    """The requested plan of quotas is not possible."""
 
 
 class CallbackError(SidecarError):
-    """The quota callback's jar is not there or can't be copied."""
+    """The quota callback's jar is missing or can't be copied."""

@@ -1,11 +1,12 @@
-"""One HTTP request and its whole answer, bounded: the client of peers, tokens and commands.
+"""Sends one HTTP request and reads the whole answer, up to a size: for peers, tokens and commands.
 
-``_Exchange`` frames both with h11 and has no I/O. ``request`` does it on asyncio, and cancelling it
-leaves no socket and no thread; ``request_blocking`` does it on a socket, for commands that start so
-often that asyncio is not imported for them. One connection a request, no redirect, no proxy. An
-answer that is cut is refused: what was left out could change what is there.
+``_Exchange`` encodes the request and parses the answer with h11, without I/O. ``request`` uses
+asyncio; cancelling it leaves no socket and no thread. ``request_blocking`` uses a blocking socket,
+for commands that start so often that importing asyncio costs too much. Each request has its own
+connection. Redirects and proxies are not followed. An incomplete answer is an error, because the
+missing part could change the meaning.
 
-Example: 99 bytes are announced, and the connection ends after 20: AnswerCutError.
+Example: the answer announces 99 bytes, and the connection ends after 20: AnswerCutError.
 """
 
 import socket
@@ -21,29 +22,29 @@ import h11
 LONGEST_ANSWER_BYTES: Final = 64 * 1024
 
 _PIECE: Final = 16 * 1024
-"""So many bytes are read at a time: as chunks of one byte they cost h11 50 ms."""
+"""Bytes of one read. If they are all chunks of one byte, h11 takes 50 ms for them."""
 
 
 class HttpError(Exception):
-    """The request can't be HTTP, or the answer is not."""
+    """The request is not valid HTTP, or the answer is not."""
 
 
 class AnswerCutError(HttpError):
-    """The answer ends early, or there is none."""
+    """The answer ends early, or is missing."""
 
 
 class AnswerTooLongError(HttpError):
-    """The answer has more bytes than wanted."""
+    """The answer has more bytes than allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer, whole.
+    """A whole answer.
 
     Attributes:
-        status: such as 200.
-        reason: its words; "" when there are none.
-        body: without its framing.
+        status: the status code, such as 200.
+        reason: the reason phrase; "" if there is none.
+        body: the body without its framing.
     """
 
     status: int
@@ -52,11 +53,11 @@ class Response:
 
 
 def failure_of(error: Exception, deadline_s: float) -> str:
-    """Why a request failed, for a person: of what ``request`` raises, or reading its answer.
+    """Describes for a person why a request failed, or why its answer could not be read.
 
     Args:
-        error: any of them.
-        deadline_s: the request's, seconds.
+        error: an exception of ``request``, or of parsing the answer.
+        deadline_s: the deadline of the request, seconds.
     """
     if isinstance(error, TimeoutError):
         return f"no answer within {deadline_s:g} s"
@@ -66,19 +67,19 @@ def failure_of(error: Exception, deadline_s: float) -> str:
 
 
 class _Exchange:
-    """A request and its answer, as bytes.
+    """The bytes of a request and of its answer.
 
     Attributes:
-        host: whom it goes to.
-        port: likewise.
-        is_secure: whether over TLS.
-        request: all that is to be sent.
+        host: the host to connect to.
+        port: the port to connect to.
+        is_secure: whether to use TLS.
+        request: the bytes to send.
     """
 
     def __init__(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, longest: int
     ) -> None:
-        """See ``request``."""
+        """See ``request`` for the parameters."""
         parts = urlsplit(url)
         self.is_secure = parts.scheme == "https"
         self.host = parts.hostname or ""
@@ -98,16 +99,19 @@ class _Exchange:
         try:
             head = h11.Request(method=method, target=target, headers=list(fields.items()))
         except h11.LocalProtocolError:
-            # Its message repeats the header, which may be a token.
+            # The exception's message contains the header, which may be a token.
             raise HttpError("the request has characters that HTTP does not allow") from None
         events = (head, h11.Data(data=body), h11.EndOfMessage())
         self.request = b"".join(self._connection.send(event) or b"" for event in events)
 
     def receive(self, data: bytes) -> Response | None:
-        """Takes what came, b"" at the connection's end; the answer, once it is whole.
+        """Takes the next bytes, b"" at the end of the connection.
+
+        Returns:
+            The answer when it is whole; None before.
 
         Raises:
-            HttpError: it is not HTTP, is too long, or ends early.
+            HttpError: the answer is not HTTP, is too long, or ends early.
         """
         self._count += len(data)
         if self._count > self._longest:
@@ -130,7 +134,7 @@ class _Exchange:
             elif isinstance(event, h11.EndOfMessage) and self._head is not None:
                 reason = self._head.reason.decode("latin-1")
                 return Response(self._head.status_code, reason, bytes(self._body))
-        # h11 would wait for the end of any first line.
+        # h11 would wait for the end of the first line, whatever it contains.
         first, _ = self._connection.trailing_data
         if self._head is None and not b"HTTP/".startswith(first[:5]):
             raise HttpError("the answer is not HTTP")
@@ -151,20 +155,20 @@ async def request(
 
     Args:
         method: such as GET.
-        url: http or https.
-        headers: besides Host, Content-Length and Connection.
+        url: an http or https URL.
+        headers: the headers besides Host, Content-Length and Connection.
         ssl_context: for https.
-        body: what is sent.
-        longest_answer: bytes, with its head and framing.
-        address: where to connect, one of several that the URL's host has; its certificate is for
-            the host.
+        body: the body to send.
+        longest_answer: the most bytes of the answer, including its head and framing.
+        address: the address to connect to, if the URL's host has several. The certificate must be
+            for the host.
 
     Raises:
-        OSError: of the network or of TLS.
-        HttpError: the request can't be sent, or the answer is not HTTP, too long, or cut.
-        ValueError: the URL's host or port can't be one.
+        OSError: the network or TLS failed.
+        HttpError: the request is not valid, or the answer is not HTTP, too long, or cut.
+        ValueError: the host or port of the URL is not valid.
     """
-    import asyncio  # noqa: PLC0415 - takes longer to import than a blocking command to ask
+    import asyncio  # noqa: PLC0415 - importing it takes longer than a blocking request
 
     exchange = _Exchange(method, url, headers, body, longest_answer)
     reader, writer = await asyncio.open_connection(
@@ -180,7 +184,7 @@ async def request(
             pass
         return response
     finally:
-        # Not closed politely: a peer that hangs would be waited for.
+        # Abort: a graceful close would wait for a peer that hangs.
         writer.transport.abort()
 
 
@@ -194,19 +198,20 @@ def request_blocking(
     body: bytes = b"",
     longest_answer: int = LONGEST_ANSWER_BYTES,
 ) -> Response:
-    """``request`` without asyncio; the resolver of names alone may outlast the deadline.
+    """Like ``request``, without asyncio. Only resolving the host's name can exceed the deadline.
 
     Args:
         method: such as GET.
-        url: http or https.
-        headers: besides Host, Content-Length and Connection.
-        deadline_s: for all of it, seconds.
-        ssl_context: for https; None trusts what the machine trusts.
-        body: what is sent.
-        longest_answer: bytes, with its head and framing.
+        url: an http or https URL.
+        headers: the headers besides Host, Content-Length and Connection.
+        deadline_s: the deadline for the whole exchange, seconds.
+        ssl_context: for https; None uses the machine's trusted certificates.
+        body: the body to send.
+        longest_answer: the most bytes of the answer, including its head and framing.
 
     Raises:
-        TimeoutError: the answer was not whole at the deadline; besides what ``request`` raises.
+        TimeoutError: the answer was not whole at the deadline.
+        OSError, HttpError, ValueError: as in ``request``.
     """
     ends_at = time.monotonic() + deadline_s
     exchange = _Exchange(method, url, headers, body, longest_answer)

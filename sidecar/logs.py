@@ -13,8 +13,8 @@ from typing import Final, Literal, TextIO
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
-# Looked up now: a codec's module is read from a file, and what is to be told may be that there are
-# no files left.
+# Looked up at import: Python reads a codec's module from a file, and the message to log can be that
+# no more files can be opened.
 _ESCAPE: Final = codecs.lookup("unicode_escape").encode
 
 
@@ -24,9 +24,10 @@ def _timestamp(record: logging.LogRecord) -> str:
 
 
 def printable(text: str) -> str:
-    """A text on one line: what a broker or an operator said begins no other and drives no terminal.
+    """Escapes a text from a broker or an operator, so that it stays on its line of the log.
 
-    Example: a line feed comes out as a backslash and an n, an escape as a backslash and x1b.
+    It can neither begin another line nor control a terminal. Example: a line feed becomes a
+    backslash and an n, an escape character a backslash and x1b.
     """
     if text.isprintable():
         return text
@@ -34,19 +35,19 @@ def printable(text: str) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """One line for a person, and the traceback of a bug after it."""
+    """One line for people, followed by the traceback of a bug."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Formats the line."""
         line = f"{_timestamp(record)} {record.levelname:<7} {printable(record.getMessage())}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object for each line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The object, with what the call gave as ``extra``."""
+        """Formats the object, with the call's ``extra``."""
         fields: dict[str, object] = {
             "time": _timestamp(record),
             "level": record.levelname.lower(),
@@ -63,9 +64,9 @@ def set_up(log_format: Literal["text", "json"], level: str, stream: TextIO | Non
     """Sends all logging to a stream.
 
     Args:
-        log_format: for people or for machines.
-        level: the least level that is shown, as in ``info``.
-        stream: standard error unless given.
+        log_format: "text" for people, or "json".
+        level: the lowest level that is logged, such as "info".
+        stream: standard error by default.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
@@ -73,8 +74,8 @@ def set_up(log_format: Literal["text", "json"], level: str, stream: TextIO | Non
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("sidecar").setLevel(level.upper())
-    # aiokafka tells who logged in with what and repeats what our own lines say of a failure;
-    # uvicorn tells of its own start.
+    # aiokafka logs who logged in and how, and repeats failures that our own lines report. uvicorn
+    # logs its own start.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     logging.captureWarnings(capture=True)

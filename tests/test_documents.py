@@ -160,8 +160,8 @@ def test_metrics_that_are_named_exist(page: str) -> None:
 
 
 def test_every_command_is_documented() -> None:
-    """The README's table has each command; a page has each subcommand of a group."""
-    reported = " ".join(cell for cell, *_ in rows("README.md", 2))
+    """docs/commands.md has each command; a page has each subcommand of a group."""
+    reported = " ".join(cell for cell, *_ in rows("docs/commands.md", 2))
     assert [] == [name for name in COMMANDS if f"throttle-sidecar {name}" not in reported]
     pages = {
         "callback": "quota-callback",

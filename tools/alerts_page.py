@@ -1,7 +1,7 @@
 """The table of docs/alerts.md, from the rules and the runbooks: ``python -m tools.alerts_page``.
 
-A row for each alert and severity, in the order of the rules; what it says is the first paragraph of
-its runbook.
+A row for each alert, in the order of the rules: each severity with the time that it waits, and the
+first paragraph of its runbook.
 """
 
 from collections.abc import Iterator
@@ -28,15 +28,17 @@ def page() -> str:
 
 
 def _rows(document: dict[str, Any]) -> Iterator[str]:
-    yield "| alert | severity | after | what |"
-    yield "|---|---|---|---|"
+    yield "| alert | fires | meaning |"
+    yield "|---|---|---|"
+    fires: dict[str, dict[str, None]] = {}
     for group in document["groups"]:
         for rule in group["rules"]:
             if "alert" in rule:
-                name = rule["alert"]
-                after = rule.get("for", "at once")
-                severity = rule["labels"]["severity"]
-                yield f"| [{name}](runbooks/{name}.md) | {severity} | {after} | {_what(name)} |"
+                severity, wait = rule["labels"]["severity"], rule.get("for")
+                when = f"{severity} after {wait}" if wait else f"{severity} at once"
+                fires.setdefault(rule["alert"], {})[when] = None
+    for name, whens in fires.items():
+        yield f"| [{name}](runbooks/{name}.md) | {', '.join(whens)} | {_what(name)} |"
 
 
 def _what(name: str) -> str:

@@ -1,9 +1,9 @@
-"""The command line: one file per command, imported when it is called.
+"""The command line: one file per command, imported when the command is called.
 
-``throttle-sidecar --help`` imports no command, and ``throttle-sidecar run`` none of the others, so
-that each starts with what it needs alone. The commands are the only readers of the command line
-and of the environment. A refusal (``SidecarError``) is printed in its own lines and ends with exit
-code 2, never with a traceback; Ctrl-C ends with 130.
+``throttle-sidecar --help`` imports no command of the sidecar, and ``throttle-sidecar run`` imports
+none of the others. Each command therefore loads only what it needs. The commands are the only code
+that reads the command line and the environment. A ``SidecarError`` is printed without a traceback
+and ends the process with exit code 2. Ctrl-C ends it with 130.
 
 Example: ``throttle-sidecar settings`` imports ``sidecar.cli.settings`` and calls its ``command``.
 """
@@ -27,16 +27,16 @@ COMMANDS = {
     "check": "Read the cluster once and report whether volumes are within the limit.",
     "settings": "Print every setting, where it came from and what it means.",
     "override": "Set, clear or show a factor set by hand, on one sidecar or many.",
-    "topics": "Create, grow or delete topics, thousands of them if need be.",
-    "replay-decisions": "Report when other settings would have throttled, by the volume history.",
-    "forget": "Forget the last reading of a broker that will not return.",
+    "topics": "Create, grow or delete topics, even thousands of them.",
+    "replay-decisions": "Report when other settings would have throttled, from the volume history.",
+    "forget": "Forget the last reading of a broker that will not come back.",
     "request-log": "Turn the brokers' request log on for a while, off, or show it.",
     "quotas": "Plan, apply, show and compare client quotas; keep tenants' shares equal.",
-    "callback": "Copy the brokers' quota callback, a jar, to where they find it.",
-    "health": "Report whether a sidecar lives: a container's health check.",
+    "callback": "Copy the quota callback's jar into a broker's folder.",
+    "health": "Report whether a sidecar is alive: a container's health check.",
     "completion": "Print the script that completes commands in your shell.",
 }
-"""Every command and its help in short: its module is ``sidecar.cli.NAME``, with "_" for "-"."""
+"""Each command and its short help. Its module is ``sidecar.cli.NAME``, with "_" for "-"."""
 
 JOINED: Final = "throttle_sidecar.commands"
 """The entry points by which other packages add commands: the pipeline and the local cluster."""
@@ -71,9 +71,9 @@ class LazyGroup(click.Group):
     """A group that imports a command when it is called, not when it is listed.
 
     Args:
-        package: where its commands' modules are.
-        summaries: every command and its help in short; a module's name has "_" for each "-".
-        joined: the group of entry points that add commands; none without it.
+        package: the package that contains the commands' modules.
+        summaries: each command and its short help; a module's name has "_" for each "-".
+        joined: the group of entry points that add commands; empty if there is none.
         attributes: click's own.
     """
 
@@ -95,14 +95,14 @@ class LazyGroup(click.Group):
         return {each.name: each for each in found}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the base class's signature
-        """The names of all commands: in the order of the summaries, then the joined ones."""
+        """Return the names of all commands: those of the summaries first, then the joined ones."""
         return [*self._summaries, *self._joined_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; None when there is none of that name.
+        """Import one command; return None if no command has that name.
 
         Raises:
-            click.UsageError: it is a command of a package that is not installed.
+            click.UsageError: the command belongs to a package that is not installed.
         """
         if cmd_name in self._summaries:
             module = f"{self._package}.{cmd_name.replace('-', '_')}"
@@ -112,8 +112,8 @@ class LazyGroup(click.Group):
             command = joined[cmd_name].load()
         elif self._joined and cmd_name in _COMES_WITH:
             raise click.UsageError(
-                f"The package of the command '{cmd_name}' is not installed:"
-                f" in a checkout, pip install . {_COMES_WITH[cmd_name]}",
+                f"The package with the command '{cmd_name}' is not installed."
+                f" In a checkout, run: pip install . {_COMES_WITH[cmd_name]}",
                 ctx,
             )
         else:
@@ -123,7 +123,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the base class's signature
-        """List the commands; only those of other packages are imported for it."""
+        """List the commands. This imports only the commands of other packages."""
         joined = {
             name: entry_point.load().get_short_help_str(100)
             for name, entry_point in self._joined_commands().items()
@@ -142,13 +142,13 @@ class LazyGroup(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - the base class's signature
-        """Call the command; a refusal and Ctrl-C end it without a traceback."""
+        """Call the command. A ``SidecarError`` and Ctrl-C end it without a traceback."""
         try:
             return super().invoke(ctx)
         except SidecarError as error:
             raise _Refusal(str(error)) from error
         except (KeyboardInterrupt, click.Abort):
-            # What a shell expects of a program that SIGINT has ended.
+            # Shells expect this code from a program that SIGINT has ended.
             return ctx.exit(130)
 
 
@@ -166,8 +166,9 @@ def group() -> None:
     """Keep an Apache Kafka cluster from running out of disk.
 
     A sidecar beside each broker watches the volumes of the whole cluster and publishes one
-    throttle factor for it. Settings come from SIDECAR_* in the environment, a Java properties
-    file and a TOML file, in that order: see "throttle-sidecar settings".
+    throttle factor for it. Settings come from SIDECAR_* in the environment, from a Java properties
+    file and from a TOML file. The first of these that has a setting wins. "throttle-sidecar
+    settings" lists all settings.
     """
 
 
@@ -175,6 +176,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with its exit code.
 
     Args:
-        argv: the arguments without the program's name; None takes the process's own.
+        argv: the arguments without the program's name; None means those of the process.
     """
     group.main(args=argv, prog_name=PROGRAM)

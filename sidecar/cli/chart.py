@@ -1,10 +1,10 @@
-"""Line charts over time as SVG, from data alone: panels one above the other on one time axis.
+"""Line charts over time as SVG: panels one above the other, on one time axis.
 
 Example: ``svg("Traffic", "seconds", [Panel("throughput, MB/s", [Line("ours", points)])])`` is a
-whole SVG document, the lines distinguished by colour and by dashes, a legend above each panel.
+complete SVG document. Lines differ in colour and in dashes, and each panel has a legend above it.
 
-Colours are Okabe and Ito's, which colour-blind people can distinguish; text and grid follow the
-reader's light or dark scheme.
+The colours are those of Okabe and Ito, which colour-blind people can distinguish. Text and grid
+follow the light or dark scheme of the reader's browser.
 """
 
 import math
@@ -28,7 +28,7 @@ _DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "1 2")
 _TICKS: Final = 6
 _ROW: Final = 18
 _CHARACTER: Final = 6.6
-"""Roughly the width of a character of the legend's font, pixels."""
+"""Approximate width of a character in the legend's font, in pixels."""
 _STYLE: Final = (
     "text{font:12px sans-serif;fill:#24292f}.title{font-size:15px;font-weight:600}"
     ".grid{stroke:#d0d7de;stroke-width:1}.mark{stroke:#6e7781;stroke-dasharray:3 3}"
@@ -40,7 +40,7 @@ _STYLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, x rising; lines of one ``style``, counted from 0, have one colour and dashes."""
+    """One line, with rising x. Lines with the same ``style`` (0 and up) look the same."""
 
     name: str
     points: Sequence[Point]
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment or a height worth naming, as a thin dashed line across a panel."""
+    """A moment or a height with a name, drawn as a thin dashed line across a panel."""
 
     name: str
     at: float
@@ -57,14 +57,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One set of axes; y begins at 0, or below it where the data do.
+    """One set of axes. The y axis begins at 0, or at the lowest value if that is negative.
 
     Attributes:
-        title: what y is, with its unit.
-        lines: what is drawn.
-        moments: marked across the panel, at an x.
-        heights: likewise, at a y.
-        top: the y that lines are cut at, for the sake of the others; None draws all.
+        title: the quantity on the y axis, with its unit.
+        lines: the lines to draw.
+        moments: vertical marks across the panel, each at an x.
+        heights: horizontal marks across the panel, each at a y.
+        top: lines are cut off above this y, so that one peak does not flatten the rest; None
+            draws everything.
     """
 
     title: str
@@ -77,13 +78,13 @@ class Panel:
 def svg(
     title: str, x_title: str, panels: Sequence[Panel], rows: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """The whole document.
+    """Return the complete document.
 
     Args:
-        title: above all.
-        x_title: what x is, with its unit, below all.
-        panels: from the top down, on one x axis.
-        rows: a table of figures under the panels: what it is, and the figure.
+        title: printed above the panels.
+        x_title: the quantity on the x axis, with its unit; printed below the panels.
+        panels: from top to bottom; they share the x axis.
+        rows: a table below the panels; each row has a label and a figure.
 
     Raises:
         ValueError: there is nothing to draw, or a figure is not finite.
@@ -116,11 +117,11 @@ def svg(
 
 
 class _Axis:
-    """Figures to pixels."""
+    """Converts figures to pixels."""
 
     def __init__(self, low: float, high: float, begin: float, end: float) -> None:
         self.low = low
-        # Data of one value only are drawn at the beginning.
+        # If all data have one value, they are drawn at the start of the axis.
         self.high = high if high > low else low + 1.0
         self.begin = begin
         self.end = end
@@ -130,14 +131,14 @@ class _Axis:
         return self.begin + share * (self.end - self.begin)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """Round figures within it, and how they are written."""
+        """Return round figures within the range, each with its text."""
         step = round_step((self.high - self.low) / _TICKS)
         for count in range(math.ceil(self.low / step), math.floor(self.high / step + 1e-9) + 1):
             yield count * step, f"{count * step:,.10g}"
 
 
 def round_step(least: float) -> float:
-    """The smallest of 1, 2 or 5 times a power of ten that is at least so much; 0.3 -> 0.5."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is not below ``least``."""
     power: float = 10.0 ** math.floor(math.log10(least))
     return next(times * power for times in (1, 2, 5, 10) if times * power >= least)
 
@@ -147,7 +148,7 @@ def _panel(panel: Panel, x_axis: _Axis, y: float) -> Iterator[str]:
     ys = [value for line in panel.lines for _, value in line.points]
     ys += [mark.at for mark in panel.heights]
     high = max(ys) if panel.top is None else min(max(ys), panel.top)
-    # Headroom, so that the highest line is not on the frame.
+    # Headroom keeps the highest line off the frame.
     axis = _Axis(min(0.0, *ys), (high * 1.05) if high > 0 else 1.0, bottom, top)
     yield from _legend(panel, y)
     for value, label in axis.ticks():
@@ -161,7 +162,7 @@ def _panel(panel: Panel, x_axis: _Axis, y: float) -> Iterator[str]:
     for mark in panel.moments:
         at = x_axis(mark.at)
         yield f'<path class="mark" d="M{at:.1f} {top:.1f}V{bottom:.1f}"/>'
-        # Near the right edge there is no room behind it.
+        # Near the right edge there is no room to the right of the mark.
         fits = at + 4 + _CHARACTER * len(mark.name) <= WIDTH - _RIGHT
         yield _text(
             at + 4 if fits else at - 4, top + 10, mark.name, anchor="start" if fits else "end"
@@ -182,7 +183,7 @@ def _legend(panel: Panel, y: float) -> Iterator[str]:
 
 
 def _path(points: Iterable[Point]) -> str:
-    """The points joined; those that lie on one pixel column and height once."""
+    """Return the path through the points; points on the same pixel are written once."""
     parts_of_path: list[str] = []
     for x, y in points:
         point = f"{x:.1f} {y:.1f}"

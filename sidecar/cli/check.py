@@ -1,6 +1,6 @@
-"""``throttle-sidecar check``: one poll of the cluster: are its volumes within the limit?
+"""``throttle-sidecar check``: poll the cluster once and compare its volumes with the limit.
 
-What it needs is imported when it is called, so that its help is quick.
+The command imports its dependencies when it is called, so that its help is quick.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ def command(
 ) -> None:
     """Read the cluster once and report whether its volumes are within the limit.
 
-    The exit code is 0 within the limit, 1 when a volume violates it, and 2 when that is unknown:
-    the brokers can't be listed, no violation was seen and a broker did not answer, or a setting or
-    a file that it names is one with which "run" would not start. Standard error then shows why.
+    The exit code is 0 if all volumes are within the limit, and 1 if a volume violates it. It is 2
+    if that is unknown: the brokers can't be listed, or a broker did not answer and no other broker
+    has a violation, or "run" would not start with these settings. Standard error then shows why.
     """
     settings = load_settings(config, properties).settings
 
@@ -43,7 +43,7 @@ def command(
     from sidecar.daemon.start_files import read_start_files  # noqa: PLC0415
 
     read_start_files(settings)
-    # A failure is reported below, once.
+    # The command reports a failure once, below.
     logs.set_up("text", "error")
     seen = asyncio.run(check_cluster(settings))
     reason = logs.printable(seen.reason)

@@ -1,7 +1,7 @@
 """``throttle-sidecar completion``: the script that completes commands in a shell.
 
-The scripts are click's own; they call the program back, which completes commands without importing
-them.
+The scripts are click's own. They call the program, which completes the names of commands without
+importing the commands.
 """
 
 import click
@@ -22,7 +22,7 @@ Examples:
 def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script for SHELL.
 
-    Load it from the shell's start-up file, as in the examples, and TAB completes commands and
+    Load it from the shell's start-up file, as in the examples. TAB then completes commands and
     options.
     """
     root = ctx.find_root()

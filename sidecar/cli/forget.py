@@ -1,8 +1,8 @@
-"""``throttle-sidecar forget``: a broker or disk that will not return no longer throttles producers.
+"""``throttle-sidecar forget``: a broker or disk that will not come back no longer throttles anyone.
 
-The last reading of a fenced broker that violated the limit counts until it answers, is unregistered
-or is forgotten, and that of a log dir that is offline likewise, also while its broker lives; by
-every sidecar of the cluster, since each decides for itself.
+If the last reading of a fenced broker violated the limit, it counts until the broker answers, is
+unregistered or is forgotten. The same holds for a log dir that is offline, even if its broker is
+alive. The command asks every sidecar of the cluster, because each one decides for itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,10 +48,10 @@ def command(
     token_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Forget the last reading of a broker, or of a log dir, that will not return.
+    """Forget the last reading of a broker, or of a log dir, that will not come back.
 
-    Every sidecar's answer is printed. The exit code is 0 only if all forgot it; a sidecar that has
-    no reading of it answers so.
+    The answer of each sidecar is printed. The exit code is 0 only if all sidecars forgot it. A
+    sidecar without a reading of it says so.
     """
     path = f"/v1/brokers/{broker_id}"
     if log_dir is not None:

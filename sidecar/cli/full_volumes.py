@@ -1,7 +1,7 @@
-"""What an override lets fill: the volumes at or below the limit, in a line for each cluster.
+"""The volumes at or below the limit, which an override lets fill: one line for each cluster.
 
-Every sidecar of a cluster sees the same volumes, but not at the same moment: the answer with the
-most of them is printed.
+All sidecars of a cluster see the same volumes, but not at the same moment. The command prints the
+answer with the most volumes.
 
 Example: "1 volume is at or below the limit: broker 1 /d has 11.1 MB left; producers fill it until
 2026-11-21T04:00:00.000Z."
@@ -14,7 +14,7 @@ from sidecar.cli.sidecar_client import Answer, Request, request_all
 from sidecar.cli.sidecar_options import merged
 
 _NAMED: Final = 3
-"""So many volumes are named; the rest is counted."""
+"""How many volumes are named; the others are only counted."""
 
 
 class _Volume(NamedTuple):
@@ -25,10 +25,11 @@ class _Volume(NamedTuple):
 
 
 def still_full(answers: Sequence[Answer]) -> list[str]:
-    """One line for each cluster that has volumes at or below the limit.
+    """Return a line for each cluster that has volumes at or below the limit.
 
     Args:
-        answers: to an override with a factor above 0; sidecars that did not set it are left out.
+        answers: the answers to an override with a factor above 0. The answers of sidecars that did
+            not set it are ignored.
     """
     until = {answer.address: _until(merged(answer)) for answer in answers if not answer.problem}
     fullest: dict[str, tuple[list[_Volume], str]] = {}
@@ -50,7 +51,7 @@ def _until(document: Mapping[str, object]) -> str:
 
 
 def _volumes(violations: object) -> list[_Volume]:
-    """The fullest first; what is no volume is left out."""
+    """Return the volumes in a document, the fullest first; entries of another form are ignored."""
     volumes = []
     for each in violations if isinstance(violations, list) else []:
         try:

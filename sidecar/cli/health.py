@@ -1,7 +1,7 @@
-"""``throttle-sidecar health``: whether the sidecar lives, as an exit code.
+"""``throttle-sidecar health``: whether the sidecar is alive, as an exit code.
 
-The container image's HEALTHCHECK, since an image that needs no shell has no curl either. It imports
-little: it is started every half minute.
+The container image uses it as its HEALTHCHECK, because the image has no curl. The command starts
+every 30 s, so it imports little.
 """
 
 import click
@@ -10,7 +10,7 @@ from sidecar.cli.sidecar_client import Address, Request, parse_address, request_
 from sidecar.cli.sidecar_options import own_address
 
 _DEADLINE_S = 3.0
-"""/healthz answers within milliseconds as long as the daemon's loop turns."""
+"""/healthz answers within milliseconds as long as the daemon's event loop runs."""
 
 
 def _address(_context: click.Context, _parameter: click.Parameter, value: str) -> Address:
@@ -40,9 +40,9 @@ Examples:
 def command(context: click.Context, sidecar: Address) -> None:
     """Request a sidecar's /healthz.
 
-    The exit code is 0 when it lives, which it does as long as its loop turns, and 1 when not. It
-    lives when it can't see the cluster, too: /readyz and the metrics show that.
+    The exit code is 0 if the sidecar is alive, which means that its event loop runs, and 1 if not.
+    A sidecar that can't see the cluster is alive too: /readyz and the metrics show what it sees.
     """
     (answer,) = request_all([sidecar], [Request("GET", "/healthz")], deadline_s=_DEADLINE_S)
-    click.echo(f"{sidecar} {answer.problem or 'lives'}")
+    click.echo(f"{sidecar} {answer.problem or 'is alive'}")
     context.exit(0 if answer.problem is None else 1)

@@ -1,7 +1,8 @@
-"""What the commands share that contact brokers: how these are reached.
+"""The options with which a command reaches brokers.
 
-``--bootstrap-server`` and ``--command-config`` are those of Kafka's own tools. With neither, the
-daemon's settings are used: the environment, and the files of ``--config`` and ``--properties``.
+``--bootstrap-server`` and ``--command-config`` are the options of Kafka's own tools. Without them,
+the command uses the daemon's settings: the environment, and the files of ``--config`` and
+``--properties``.
 
 Example::
 
@@ -33,7 +34,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
-    """The options as the command line has them; nothing is read yet."""
+    """The options as they are on the command line; no file is read yet."""
 
     bootstrap_server: str | None = None
     command_config: Path | None = None
@@ -60,11 +61,11 @@ def kafka_options(function: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
-    """How to reach the brokers; what has no effect is printed on standard error.
+    """Return how to reach the brokers; print on standard error which properties have no effect.
 
     Raises:
         UsageError: Kafka's options and the daemon's are mixed.
-        SettingsError: with every problem found.
+        SettingsError: the settings can't be used; it lists every problem.
     """
     from sidecar.settings.command_config import (  # noqa: PLC0415 - see TYPE_CHECKING above
         read_command_config,

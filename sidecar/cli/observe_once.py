@@ -1,7 +1,7 @@
-"""One poll of the cluster, judged by the daemon's own rules; what ``check`` prints.
+"""One poll of the cluster, judged by the daemon's own rules, for ``check``.
 
-Example: two brokers healthy, the third down: unknown, since the third may be full. One of the two
-full: the limit is violated, whatever the third answers.
+Example: two brokers are healthy and the third is down. The result is unknown, because the third may
+be full. If one of the two is full, the limit is violated, whatever the state of the third.
 """
 
 import dataclasses
@@ -82,10 +82,10 @@ class ClusterCheck:
 
 
 async def check_cluster(settings: Settings) -> ClusterCheck:
-    """Polls the whole cluster once, with the daemon's deadline, and judges it.
+    """Poll the whole cluster once, with the daemon's deadline, and judge what was seen.
 
     Raises:
-        SettingsError: there are no brokers or no limit to check, or TLS material can't be read.
+        SettingsError: no brokers or no limit are set, or TLS material can't be read.
     """
     if settings.kafka_admin is None or settings.limit is None:
         raise SettingsError(
@@ -93,7 +93,7 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
         )
     clock = SteadyClock()
     timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
-    # Nothing is retained here, so nothing can be too old.
+    # This command keeps no earlier reading, so no reading can be too old.
     factors = VolumeLimit(settings.limit, math.inf, settings.fallback, settings.stop_line)
     async with KafkaVolumeSource(settings.kafka_admin, clock=clock.now) as source:
         result = await source.observe(None, timing.deadline_s)

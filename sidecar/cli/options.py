@@ -1,4 +1,4 @@
-"""What several commands share: where settings are read from, durations, options as one value.
+"""Options that several commands share: the settings' files, durations, options as one value.
 
 Example::
 
@@ -28,30 +28,30 @@ _R = TypeVar("_R")
 def settings_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Give a command the options ``--config`` and ``--properties``.
 
-    The function gets them as ``config: Path | None`` and ``properties: Path | None``. A file
-    that is missing is reported by ``load_settings``, with all other problems.
+    The function gets them as ``config: Path | None`` and ``properties: Path | None``. If a file is
+    missing, ``load_settings`` reports it together with all other problems.
     """
     config = click.option(
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A TOML file with settings; properties and the environment win over it.",
+        help="A TOML file with settings. The properties file and the environment override it.",
     )
     properties = click.option(
         "--properties",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A Java properties file with the Strimzi quota plugin's settings, such as a broker's"
-        " server.properties; the environment wins over it.",
+        help="A Java properties file with the settings of Strimzi's quotas plugin, such as a"
+        " broker's server.properties. The environment overrides it.",
     )
     return config(properties(function))
 
 
 def load_settings(config: Path | None, properties: Path | None) -> "Loaded":
-    """Load the settings from the process's environment and the files that were named.
+    """Load the settings from the process's environment and from the named files.
 
     Raises:
-        SettingsError: with every problem found.
+        SettingsError: the settings can't be used; it lists every problem.
     """
     from sidecar.settings import load  # noqa: PLC0415 - see TYPE_CHECKING above
 
@@ -64,7 +64,7 @@ def gathered(
     kind: Callable[..., Any],
     *options: Callable[[Callable[..., _R]], Callable[..., _R]],
 ) -> Callable[..., _R]:
-    """Give a command options as one argument ``name``, of the dataclass ``kind``."""
+    """Give a command its options as one argument ``name``, of the dataclass ``kind``."""
     names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # a dataclass's class
 
     @functools.wraps(function)

@@ -1,7 +1,7 @@
 """``throttle-sidecar override``: a factor set by hand, on one sidecar or on all of a cluster.
 
-A cluster has a sidecar per broker, and each decides for itself: so one command sends its request
-to a list of them at once, and prints each one's answer.
+Each broker has a sidecar, and each sidecar decides for itself. The command therefore sends its
+request to all the named sidecars at once and prints the answer of each.
 """
 
 import math
@@ -26,7 +26,7 @@ from sidecar.cli.sidecar_options import (
 
 
 def _factor(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
-    # By click's comparison NaN is in every range.
+    # Click accepts NaN in every range, because each comparison with it is false.
     if math.isnan(value):
         raise click.BadParameter("nan is not in the range 0<=x<=1")
     return value
@@ -34,11 +34,15 @@ def _factor(_context: click.Context, _parameter: click.Parameter, value: float) 
 
 def _reason(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     if not value.strip() or not value.isprintable():
-        raise click.BadParameter("it must be words on one line: others will read it")
+        raise click.BadParameter(
+            "the reason must be text on one line, because other people will read it"
+        )
     return value
 
 
-_above_zero = duration('it must be more than nothing; to end one: "override clear"')
+_above_zero = duration(
+    'the duration must be longer than 0 s; to end an override, run "override clear"'
+)
 
 
 def _duration(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -61,7 +65,7 @@ Examples:
 def command() -> None:
     """Set, clear or show a factor set by hand, on one sidecar or many.
 
-    Every sidecar's answer is printed. The exit code is 0 only if all carried the request out.
+    The answer of each sidecar is printed. The exit code is 0 only if all sidecars did as requested.
     """
 
 
@@ -80,7 +84,7 @@ Examples:
     callback=_reason,
     required=True,
     metavar="TEXT",
-    help="Why: it is shown with the factor.",
+    help="The reason, which is shown with the factor.",
 )
 @click.option(
     "--for",
@@ -105,8 +109,9 @@ def set_override(
 ) -> None:
     """Set the throttle factor by hand, from 0 (throttle producers) to 1 (release them).
 
-    It lifts a stop, 0 too: a little of each producer passes then. Above 0, standard error lists
-    the volumes at or below the limit: producers still fill them.
+    An override also lifts the stop line, even with factor 0: producers are then throttled and
+    no longer refused. With a factor above 0, standard error lists the volumes at or below the
+    limit, because producers continue to fill them.
     """
     body = {"factor": factor, "reason": reason, "duration": duration}
     answers = change(Request("PUT", "/v1/override", body), sidecars, token_file)
@@ -147,7 +152,7 @@ Examples:
 @sidecars_options
 @click.pass_context
 def show_override(context: click.Context, sidecars: tuple[Address, ...], as_json: bool) -> None:
-    """Show each sidecar's factor, its source and its override, and whether they agree."""
+    """Show each sidecar's factor, its source and its override, and whether the sidecars agree."""
     requests = [Request("GET", "/v1/throttle-factor"), Request("GET", "/v1/override")]
     answers = request_all(sidecars, requests)
     agree = len({_position(merged(each)) for each in answers if each.problem is None}) <= 1
@@ -184,7 +189,7 @@ def _described(override: object, *, reported_factor: bool = True) -> str:
 
 
 def _position(document: Mapping[str, object]) -> tuple[str, ...]:
-    """What sidecars are to agree on: not on the millisecond at which an override ends."""
+    """Return the fields on which sidecars should agree; the exact end of an override may differ."""
     override = document.get("override")
     by_hand = "none"
     if isinstance(override, dict):

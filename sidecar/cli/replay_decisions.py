@@ -1,7 +1,7 @@
 """``throttle-sidecar replay-decisions``: what other settings would have decided.
 
-It answers the question that comes before a throttle is switched on: when would it have throttled,
-for how long, and for what?
+It answers the questions that an operator has before switching the throttle on: when would it have
+throttled, for how long, and because of which volume?
 """
 
 import os
@@ -72,11 +72,11 @@ def command(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Report when the throttle would have been in force, by the recorded volume history.
+    """Report when producers would have been throttled, from the recorded volume history.
 
-    Settings are those of "run", with those of --set in their place. It is open loop: volumes are
-    as they were. If producers had been throttled, a volume would have filled more slowly from then
-    on, so all but the first throttle for a volume are an upper bound.
+    The settings are those of "run"; --set replaces some of them. The replay is open loop: volumes
+    fill as they did. With a throttle they would have filled more slowly, so every throttle of a
+    volume after its first one is an upper bound.
     """
     from sidecar.errors import SettingsError  # noqa: PLC0415 - see the module's docstring
     from sidecar.history.reader import HistoryReader  # noqa: PLC0415
@@ -111,7 +111,7 @@ def command(
 
 
 def _changed(environ: Mapping[str, str], changes: Sequence[str]) -> dict[str, str]:
-    """The environment with other settings, and an address since no broker is asked."""
+    """Return the environment with the settings of --set, and an address that is never used."""
     changed = {_SERVERS: "localhost:9092", **environ}
     for change in changes:
         key, separator, value = change.partition("=")
@@ -161,10 +161,10 @@ def _summary(replay: "Replay", damaged_lines: int) -> list[str]:
         f"{replay.observations:,} observations from {_clock(first_at)} to {_clock(replay.last_at)}"
         f" UTC: {count} throttle{'' if count == 1 else 's'}, {span(throttled_s)} together"
         f" ({share:.2%} of the time).",
-        "Open loop: volumes are as they were. Throttled, they would have filled more slowly.",
+        "Open loop: volumes fill as they did. With a throttle they would have filled more slowly.",
     ]
     if damaged_lines:
-        lines.append(f"{damaged_lines:,} lines could not be read, and were passed over.")
+        lines.append(f"{damaged_lines:,} lines could not be read and were skipped.")
     return lines
 
 

@@ -1,10 +1,10 @@
-"""``throttle-sidecar request-log``: the brokers' request log, on for a while, off, or shown.
+"""``throttle-sidecar request-log``: turn the brokers' request log on for a while, off, or show it.
 
-The request log is what usage, replay and the owners of producer ids are read from. It costs disk
-and CPU for every request, so it is on for a stated time, and the command stays until then.
+Usage, replays and the owners of producer ids come from the request log. It costs disk and CPU for
+each request. The command therefore turns it on for a stated time and runs until then.
 
-Example: ``throttle-sidecar request-log on --for PT10M`` ends after ten minutes with every broker at
-the level that it had; Ctrl-C ends it before and does the same.
+Example: ``throttle-sidecar request-log on --for PT10M`` ends after ten minutes and restores the
+previous level of every broker. Ctrl-C ends it early and does the same.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ def _nodes_options(function: Callable[..., None]) -> Callable[..., None]:
         type=click.IntRange(0, 2**31 - 1),
         multiple=True,
         metavar="ID",
-        help="A broker's id; may be repeated. Without it: all of them.",
+        help="A broker's id; may be repeated. Without it, all brokers.",
     )
     controller = click.option(
         "--bootstrap-controller",
@@ -52,8 +52,8 @@ Examples:
 def command() -> None:
     """Turn the brokers' request log on for a while, off, or show it.
 
-    It is Kafka's logger kafka.request.logger: at DEBUG it writes a line for every request that the
-    broker has answered. Usage, replay and the owners of producer ids are read from it.
+    It is Kafka's logger kafka.request.logger. At DEBUG it writes a line for each request that the
+    broker has answered. Usage, replays and the owners of producer ids come from these lines.
     """
 
 
@@ -68,7 +68,9 @@ Examples:
 @click.option(
     "--for",
     "for_s",
-    callback=duration('it must be more than nothing; to turn it off: "request-log off"'),
+    callback=duration(
+        'the duration must be longer than 0 s; to turn the log off, run "request-log off"'
+    ),
     required=True,
     metavar="DURATION",
     help="For how long, such as PT10M or PT1H: the command stays and turns it off at the end.",
@@ -76,18 +78,19 @@ Examples:
 @_nodes_options
 @click.pass_context
 def turn_on(context: click.Context, /, for_s: float, **nodes: Any) -> None:  # noqa: ANN401 - the options of _nodes_options
-    """Turn the request log on, stay, and turn it back at the end.
+    """Turn the request log on, wait, and restore the previous level at the end.
 
-    Ctrl-C, SIGTERM and SIGHUP end it before its time and do the same. Kafka stores no levels, so
-    nobody else knows when it is to end: if this command is killed hard, the log stays on until a
-    broker restarts or "request-log off" is run; "request-log status" shows it.
+    Ctrl-C, SIGTERM and SIGHUP end the command early and also restore the level. Kafka does not
+    store levels, so only this command knows when to turn the log off. If it is killed with SIGKILL,
+    the log stays on until the broker restarts or you run "request-log off"; "request-log status"
+    shows it.
 
-    What it costs: 1,000 requests of one partition each make the file 1 MB longer and take a broker
-    0.01 to 0.02 s of CPU time; every further partition in them adds 0.1 to 0.3 MB. The file must
-    not lie on a data volume; this command prints how to find it.
+    Its cost: 1,000 requests with one partition each add 1 MB to the file and take 0.01 to 0.02 s
+    of the broker's CPU time. Each further partition in these requests adds 0.1 to 0.3 MB. The file
+    must not be on a data volume; this command prints how to find it.
 
-    A broker whose request log is on already is left on at the end. The exit code is 0 if it was on
-    and is off again on every broker that it was turned on for, else 1.
+    If a broker's request log was already on, it stays on at the end. The exit code is 0 if the log
+    was on, and is off again, on every broker where this command turned it on; otherwise it is 1.
     """
     from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
 
@@ -109,8 +112,8 @@ def turn_on(context: click.Context, /, for_s: float, **nodes: Any) -> None:  # n
 def turn_off(context: click.Context, /, level: str, as_json: bool, **nodes: Any) -> None:  # noqa: ANN401 - the options of _nodes_options
     """Turn the request log off wherever it is on.
 
-    A broker whose request log is off is left as it is. The exit code is 0 if it is off now on every
-    broker, else 1.
+    A broker whose request log is off is not changed. The exit code is 0 if the log is now off on
+    every broker; otherwise it is 1.
     """
     from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
 
@@ -125,8 +128,8 @@ def turn_off(context: click.Context, /, level: str, as_json: bool, **nodes: Any)
 def show_status(context: click.Context, /, as_json: bool, **nodes: Any) -> None:  # noqa: ANN401 - the options of _nodes_options
     """Show on which brokers the request log is on.
 
-    Who turned it on, and until when, no broker knows. The exit code is 0 if every broker answered,
-    else 1.
+    Brokers do not know who turned it on, or until when. The exit code is 0 if every broker
+    answered; otherwise it is 1.
     """
     from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
 

@@ -1,7 +1,7 @@
-"""What ``request-log on``, ``off`` and ``status`` do, once their options are read.
+"""The work of ``request-log on``, ``off`` and ``status``, after their options are read.
 
-Example: ``await on(target, 600.0)`` prints a row for each broker, stays for ten minutes or until a
-signal, sets every broker back to the level that it had, and returns the exit code.
+Example: ``await on(target, 600.0)`` prints a row for each broker, waits for ten minutes or for a
+signal, restores the previous level of every broker, and returns the exit code.
 """
 
 import asyncio
@@ -36,17 +36,17 @@ from sidecar.settings.durations import format_duration
 from sidecar.volumes import Failure
 
 _ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""SIGHUP too: a closed terminal must not leave the request log on."""
+"""SIGHUP is one of them, because a closed terminal must not leave the request log on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whose request log, as the command line names it.
+    """The brokers or controllers that the command line names.
 
     Attributes:
-        kafka: how the brokers are reached.
-        broker_ids: which ones; empty is all of them.
-        bootstrap_controller: the controllers' addresses, instead of the brokers'.
+        kafka: how to reach the brokers.
+        broker_ids: the brokers; empty means all of them.
+        bootstrap_controller: the controllers' addresses, to use controllers instead of brokers.
     """
 
     kafka: KafkaOptions
@@ -55,10 +55,10 @@ class Target:
 
 
 class _Nodes:
-    """The brokers, or controllers, in question."""
+    """Return the client of the brokers or controllers."""
 
     def __init__(self, target: Target) -> None:
-        # The commands report a failure, once.
+        # The commands themselves report a failure, once.
         logs.set_up("text", "error")
         kafka = target.kafka
         self._kind: Nodes = "brokers"
@@ -71,20 +71,20 @@ class _Nodes:
         self._ids = frozenset(target.broker_ids) or None
 
     async def read(self) -> Levels | Failure:
-        """The levels of their request loggers."""
+        """Read the levels of the request loggers."""
         return await read_levels(self._admin, self._ids, REQUEST_LOGGER, nodes=self._kind)
 
     async def write(self, levels: Mapping[int, str]) -> Levels | Failure:
-        """Set the levels of some."""
+        """Set the levels of some brokers."""
         return await set_levels(self._admin, levels, REQUEST_LOGGER, nodes=self._kind)
 
     async def log_dirs(self) -> LogDirConfigs:
-        """Where their data lies."""
+        """Read the folders of the brokers' data."""
         return await describe_broker_configs(self._admin, self._ids, LOG_DIRS, nodes=self._kind)
 
 
 async def on(target: Target, for_s: float) -> int:
-    """Turn it on, stay for so many seconds, turn it back; the exit code."""
+    """Turn the log on for ``for_s`` seconds, then restore the levels; return the exit code."""
     nodes = _Nodes(target)
     ended = asyncio.Event()
     for number in _ENDS:
@@ -100,23 +100,25 @@ async def on(target: Target, for_s: float) -> int:
         if session.has_changes:
             ends = time.strftime("%H:%M:%S", time.localtime(time.time() + for_s))
             click.echo(f"\n{WHERE}\n\n{COST}\n")
-            click.echo(f"It is on until {ends} ({format_duration(for_s)}); Ctrl-C ends it before.")
+            click.echo(
+                f"It is on until {ends} ({format_duration(for_s)}); Ctrl-C turns it off earlier."
+            )
             await session.wait(for_s, ended)
         else:
-            click.echo("There is nothing to turn on, and so nothing to turn back.")
+            click.echo("The request log was turned on nowhere, so no level has to be restored.")
     finally:
         still_enabled = await session.back()
     print_failures(still_enabled)
     for broker_id in still_enabled:
-        _report(f"Broker {broker_id} may still write its request log: run request-log off.")
+        _report(f'Broker {broker_id} may still write its request log: run "request-log off".')
     all_on = all(each.is_on for each in turned.values())
     if all_on and not still_enabled:
-        click.echo("Every broker has the level that it had before.")
+        click.echo("Every broker has its previous level again.")
     return 0 if all_on and not still_enabled else 1
 
 
 async def off(target: Target, level: str, *, json: bool) -> int:
-    """Turn it off wherever it is on, by a level at which nothing is written; the exit code."""
+    """Set a level at which nothing is written, wherever the log is on; return the exit code."""
     nodes = _Nodes(target)
     before = await nodes.read()
     if isinstance(before, Failure):
@@ -135,7 +137,7 @@ async def off(target: Target, level: str, *, json: bool) -> int:
 
 
 async def status(target: Target, *, json: bool) -> int:
-    """Show where it is on; the exit code."""
+    """Show on which brokers the log is on; return the exit code."""
     nodes = _Nodes(target)
     levels = await nodes.read()
     if isinstance(levels, Failure):

@@ -1,4 +1,4 @@
-"""What the ``request-log`` commands print: a row for each broker, and what to know of the file."""
+"""The output of the ``request-log`` commands: a row for each broker, and notes about the file."""
 
 import json
 from collections.abc import Mapping
@@ -13,21 +13,21 @@ from sidecar.logs import printable
 from sidecar.volumes import Failure
 
 LOG_DIRS: Final = ("log.dirs", "log.dir", "metadata.log.dir")
-"""The configurations that name a broker's data: the first two are one, the first wins."""
+"""The properties that name a broker's data folders. The first one overrides the second one."""
 
 WHERE: Final = """\
-The file is where the broker's log4j configuration sends kafka.request.logger;
-no broker reports it. Kafka's own configuration writes to
+The broker's log4j configuration names the file of kafka.request.logger; brokers
+do not report it. Kafka's own configuration writes to
 kafka-request.log in the broker's folder -Dkafka.logs.dir
 (LOG_DIR, by default logs/ where Kafka is installed), begins a new file every
-hour and deletes none. Images for containers often log to standard output
-instead. "ls -l /proc/PID/fd | grep log" lists the logs that a broker has open.
-The file must not lie on a data volume, nor on the disk of one."""
+hour and deletes none. Container images often log to standard output instead.
+"ls -l /proc/PID/fd | grep log" lists the logs that a broker has open.
+The file must not be on a data volume, or on the same disk as one."""
 
 COST: Final = """\
-What it costs: 1,000 requests of one partition each make the file 1 MB longer
-and take a broker 0.01 to 0.02 s of CPU time, 40 % more than it takes without;
-every further partition in them adds 0.1 to 0.3 MB. So a broker with 10,000
+Its cost: 1,000 requests with one partition each add 1 MB to the file and take
+0.01 to 0.02 s of the broker's CPU time, 40 % more than without the log. Each
+further partition in these requests adds 0.1 to 0.3 MB. A broker with 10,000
 such requests a second writes 36 GB an hour, which takes a tenth to a sixth of
 a core."""
 """Measured on a broker of 4.3.1 by benchmarks/request_log_cost.py."""
@@ -37,10 +37,10 @@ LogDirConfigs = Mapping[int, Configs | Failure] | Failure
 
 
 def log_dirs(configs: Configs | Failure | None) -> tuple[str, ...]:
-    """A broker's data: its log dirs, and the metadata log's if that has one of its own.
+    """Return a broker's log dirs, and the metadata log's if that is a different one.
 
     Args:
-        configs: the configurations of ``LOG_DIRS``; a failure and None have none.
+        configs: the values of the ``LOG_DIRS`` properties; a failure or None has no log dirs.
     """
     if configs is None or isinstance(configs, Failure):
         return ()
@@ -51,7 +51,7 @@ def log_dirs(configs: Configs | Failure | None) -> tuple[str, ...]:
 
 
 def print_turned(turned: Mapping[int, Turned], dirs: LogDirConfigs) -> None:
-    """A table of what ``on`` or ``off`` did."""
+    """Print a table of the changes by ``on`` or ``off``."""
     from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
 
     rows = [
@@ -64,15 +64,15 @@ def print_turned(turned: Mapping[int, Turned], dirs: LogDirConfigs) -> None:
 
 
 def print_enabled(turned: Mapping[int, Turned]) -> None:
-    """A line when ``on`` found the log on: nothing else shows that it does not end."""
+    """Print a line if the log was on before ``on``, because this log does not end by itself."""
     before = [str(key) for key, each in turned.items() if is_on(each.before)]
     if before:
         brokers = f"broker {before[0]}" if len(before) == 1 else f"{len(before)} brokers"
-        click.echo(f'On {brokers} it was on before, and stays on: "request-log off" ends it.')
+        click.echo(f'On {brokers} the log was on before. It stays on until "request-log off".')
 
 
 def print_levels(levels: Levels, dirs: LogDirConfigs) -> None:
-    """A table of what ``status`` found."""
+    """Print a table of the levels that ``status`` read."""
     from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
 
     rows = [
@@ -84,7 +84,7 @@ def print_levels(levels: Levels, dirs: LogDirConfigs) -> None:
 
 
 def as_json(turned: Mapping[int, Turned], dirs: LogDirConfigs) -> str:
-    """The same as a document; before and after are the same level where nothing was done."""
+    """Return the same as a document; "before" equals "after" on a broker that was not changed."""
     brokers = [
         {
             "broker_id": key,
@@ -100,14 +100,14 @@ def as_json(turned: Mapping[int, Turned], dirs: LogDirConfigs) -> str:
 
 
 def state(level: str | Failure) -> str:
-    """Whether the request log is written, in a word."""
+    """Return in a word whether the request log is written."""
     if isinstance(level, Failure):
         return "unknown"
     return "on" if is_on(level) else "off"
 
 
 def print_failures(levels: Mapping[int, str | Failure]) -> None:
-    """A line on standard error for each broker that failed."""
+    """Print a line on standard error for each broker that failed."""
     for level in levels.values():
         if isinstance(level, Failure):
             click.echo(printable(level.message), err=True)
@@ -122,7 +122,7 @@ def _or_none(level: str | Failure) -> str | None:
 
 
 def _paths(dirs: LogDirConfigs, broker_id: int) -> tuple[str, ...] | None:
-    """The data of a broker; None when that is not known."""
+    """Return the data folders of a broker, or None if they are not known."""
     configs = None if isinstance(dirs, Failure) else dirs.get(broker_id)
     return None if configs is None or isinstance(configs, Failure) else log_dirs(configs)
 

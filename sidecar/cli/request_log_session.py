@@ -1,12 +1,12 @@
-"""The request log of some brokers, on for a while and then as it was before.
+"""Turns the request log of some brokers on for a while, and restores the previous levels.
 
-Only the session that changed a level knows what it was before: Kafka stores no levels, and a broker
-that restarts has those of its own log4j configuration. So the session stays until the end, checks
-from time to time whether the log is still on, and sets each broker back to what it found there. A
-broker whose log was on before is left alone: whoever turned that on may still need it.
+Kafka does not store levels, and a broker that restarts takes the levels of its log4j configuration.
+So only the session that changed a level knows the previous one. The session runs until the end,
+checks from time to time whether the log is still on, and restores the level of each broker. It does
+not change a broker whose log was already on, because somebody may still need that log.
 
-Example: brokers 0 (WARN), 1 (DEBUG) and 2 (WARN). ``on`` sets 0 and 2. Somebody turns 2 off; that
-is reported, and ``back`` sets 0 to WARN alone.
+Example: brokers 0 (WARN), 1 (DEBUG) and 2 (WARN). ``on`` sets the levels of 0 and 2. Somebody turns
+off the log of 2. The session reports that, and ``back`` only sets broker 0 to WARN.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ WRITES: Final = frozenset({"ALL", "TRACE", "DEBUG"})
 """The levels at which the request log is written."""
 
 CHECK_S: Final = 10.0
-"""How often a session checks whether the log is still on: two short requests a broker."""
+"""How often a session checks whether the log is still on; it costs two short requests a broker."""
 BACK_TRIES: Final = 5
 BACK_PAUSE_S: Final = 3.0
-"""A broker that can't be reached at the end is tried for a quarter of a minute: one that is
-restarting comes back with the log off, and one that is cut off must not fill its disk."""
+"""How long the session tries to reach a broker at the end. A broker that restarts comes back with
+the log off; a broker that is cut off must not fill its disk with the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loggers:
-    """How the brokers' request loggers are read and set.
+    """How to read and set the brokers' request loggers.
 
     Attributes:
-        read: the levels of all brokers in question; a failure when these can't be listed.
-        write: sets levels, by broker id; returns those that were set, and a failure for each that
-            may not have been.
+        read: returns the levels of all selected brokers, or a failure if brokers can't be listed.
+        write: sets levels by broker id; returns the levels that were set, and a failure for each
+            broker where this is uncertain.
     """
 
     read: Callable[[], Awaitable[Levels | Failure]]
@@ -45,11 +45,11 @@ class Loggers:
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """What became of one broker.
+    """The levels of one broker before and after a change.
 
     Attributes:
-        before: its level, or why that is not known; it was not touched then.
-        after: its level, or why that is not known.
+        before: its level, or why the level is not known; then the broker was not changed.
+        after: its level, or why the level is not known.
     """
 
     before: str | Failure
@@ -67,29 +67,30 @@ def is_on(level: str | Failure) -> bool:
 
 
 class Session:
-    """Turns the request log on, watches it, and turns it back.
+    """Turns the request log on, watches it, and restores the levels.
 
     Args:
-        loggers: of the brokers.
-        report: gets a line for a person when something has changed meanwhile.
+        loggers: the brokers' request loggers.
+        report: is called with a line of text when a broker's level has changed in the meantime.
     """
 
     def __init__(self, loggers: Loggers, report: Callable[[str], None]) -> None:
         self._loggers = loggers
         self._report = report
-        # Nothing to turn back until something was turned on.
+        # There is no level to restore until one was changed.
         self._before: dict[int, str] = {}
 
     @property
     def has_changes(self) -> bool:
-        """Whether there is a broker that has to be turned back."""
+        """Whether the level of any broker has to be restored."""
         return bool(self._before)
 
     async def on(self) -> dict[int, Turned] | Failure:
-        """Turn it on wherever it is off.
+        """Turn the log on wherever it is off.
 
         Returns:
-            By broker id; a failure when the brokers can't be listed, and nothing was done.
+            The change of each broker, by id; a failure if the brokers can't be listed, in which
+            case nothing was changed.
         """
         before = await self._loggers.read()
         if isinstance(before, Failure):
@@ -100,21 +101,21 @@ class Session:
             if not isinstance(level, Failure) and not is_on(level)
         }
         written = await self._write(dict.fromkeys(off, ON))
-        # A broker may answer that it was done and not have done it.
+        # A broker may answer that it has set the level without having done so.
         seen = await self._loggers.read() if off else before
         turned = {
             key: Turned(level, _after(key, level, written, seen)) for key, level in before.items()
         }
-        # A broker whose level can't be read now may be on all the same.
+        # The log may be on even if the broker's level can't be read now.
         self._before = {key: level for key, level in off.items() if _may_be_on(key, seen)}
         return turned
 
     async def wait(self, for_s: float, ended: asyncio.Event) -> None:
-        """Wait for the end, or until the log is on nowhere any more.
+        """Wait for the end, or until the log is off everywhere.
 
         Args:
-            for_s: how long, seconds.
-            ended: set when it is to end before.
+            for_s: how long to wait, in seconds.
+            ended: an event that ends the wait early.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + for_s
@@ -129,10 +130,10 @@ class Session:
                 return
 
     async def back(self) -> dict[int, Failure]:
-        """Set every broker to the level that it had.
+        """Restore the previous level of every broker.
 
         Returns:
-            By broker id, where it may still be on, and why.
+            The brokers, by id, on which the log may still be on, each with the failure.
         """
         failed: dict[int, Failure] = {}
         for number in range(BACK_TRIES):
@@ -148,10 +149,10 @@ class Session:
         return failed
 
     async def _over(self) -> bool:
-        """Whether nothing is on that this session turned on."""
+        """Whether the log is off on every broker where this session turned it on."""
         levels = await self._loggers.read()
         if isinstance(levels, Failure):
-            # A log whose level can't be read may still be on.
+            # The log may still be on if the level can't be read.
             return False
         for broker_id in list(self._before):
             level = levels.get(broker_id)
@@ -159,7 +160,7 @@ class Session:
                 del self._before[broker_id]
                 self._report(
                     f"Broker {broker_id} is at {level} again: it was restarted, or somebody turned"
-                    " the request log off there."
+                    " off its request log."
                 )
         return not self._before
 
@@ -178,7 +179,7 @@ def _may_be_on(broker_id: int, seen: Levels | Failure) -> bool:
 def _after(
     broker_id: int, before: str | Failure, written: Levels, seen: Levels | Failure
 ) -> str | Failure:
-    """The level that a broker has now; of two failures the one that explains why it is not on."""
+    """Return a broker's current level; of two failures, the one that explains the log's state."""
     now = seen if isinstance(seen, Failure) else seen.get(broker_id, before)
     answer = written.get(broker_id, before)
     return answer if isinstance(answer, Failure) and not is_on(now) else now

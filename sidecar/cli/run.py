@@ -1,6 +1,6 @@
 """``throttle-sidecar run``: the daemon.
 
-Everything else that the daemon needs is imported when it is called, so that its help is quick.
+The command imports the daemon when it is called, so that its help is quick.
 """
 
 import logging
@@ -22,8 +22,8 @@ Examples:
   throttle-sidecar run --config sidecar.toml
   curl -s http://127.0.0.1:7070/v1/throttle-factor
 
-SIGTERM and SIGINT stop it within 2 s, a second one at once. SIGHUP reads TLS
-material, credentials and the token again.
+SIGTERM and SIGINT stop it within 2 s; a second signal stops it at once. SIGHUP
+reloads TLS material, credentials and the token.
 """,
 )
 @settings_options
@@ -31,8 +31,8 @@ material, credentials and the token again.
 def command(context: click.Context, config: Path | None, properties: Path | None) -> None:
     """Watch the cluster and publish the throttle factor over HTTP.
 
-    Logs go to standard error. The exit code is 0 after a signal, and 2 when it can't start: a
-    setting is wrong, a file can't be read or an address is taken.
+    Logs go to standard error. The exit code is 0 after a signal. It is 2 if the daemon can't start:
+    a setting is wrong, a file can't be read or an address is in use.
     """
     loaded = load_settings(config, properties)
 
@@ -49,8 +49,8 @@ def command(context: click.Context, config: Path | None, properties: Path | None
 
 
 def _leave_out_pydantic_v1() -> None:
-    """Makes an import of pydantic's old self fail, which takes 1.4 MB and which nothing here uses.
+    """Make the import of ``pydantic.v1`` fail, which takes 1.4 MB and which nothing here uses.
 
-    FastAPI imports it to refuse its models, and does without where it is not there.
+    FastAPI imports it to reject its models, and works without it.
     """
     sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]  # None: it can't be imported

@@ -1,9 +1,10 @@
-"""Requests to many sidecars at once: a small HTTP client, since a cluster has a sidecar per broker.
+"""A small HTTP client that sends requests to many sidecars at once.
 
-Each sidecar has a thread of its own, all with one deadline. Nothing is followed, an answer
-is read up to 1 MiB, and the token is sent where it is needed and shown nowhere.
+Each request has a thread of its own, and all have the same deadline. The client follows no
+redirect and reads at most 1 MiB of an answer. It sends the token only with requests that need it,
+and never prints it.
 
-Example: of three sidecars one hangs; after 5 s there are two answers and one "no answer within
+Example: one of three sidecars hangs. After 5 s there are two answers and one "no answer within
 5 s".
 """
 
@@ -21,7 +22,7 @@ from urllib.parse import urlsplit
 from sidecar.http import AnswerCutError, AnswerTooLongError, HttpError, request_blocking
 
 DEADLINE_S: Final = 5.0
-"""A sidecar answers within milliseconds; an operator waits no longer for one that hangs."""
+"""A sidecar answers within milliseconds. An operator does not wait longer for one that hangs."""
 
 DEFAULT_PORT: Final = 7070
 
@@ -51,9 +52,9 @@ class Address:
 
     Attributes:
         scheme: "http" or "https".
-        host: name or IP address, an IPv6 one without its brackets.
+        host: name or IP address; an IPv6 address has no brackets.
         port: 1 to 65535.
-        path: what comes before /v1, behind a proxy; else "".
+        path: the prefix before /v1 if the sidecar is behind a proxy; else "".
     """
 
     scheme: str
@@ -67,7 +68,7 @@ class Address:
 
     @property
     def exposes(self) -> bool:
-        """Whether what is sent crosses a network unencrypted."""
+        """Whether requests cross a network unencrypted."""
         local = self.host in _LOOPBACK or self.host.startswith("127.")
         return self.scheme == "http" and not local
 
@@ -86,10 +87,10 @@ class Answer:
     """A sidecar's answer.
 
     Attributes:
-        address: whose it is.
-        documents: one for each request, as far as they were answered.
-        problem: why not all were carried out, one line; None when they were.
-        reached: whether a sidecar answered, be it with a refusal.
+        address: the sidecar's address.
+        documents: one for each request that was answered.
+        problem: one line that says why a request failed; None if none failed.
+        reached: whether a sidecar answered, even if it rejected the request.
     """
 
     address: Address
@@ -99,10 +100,10 @@ class Answer:
 
 
 def parse_address(text: str) -> Address:
-    """``host``, ``host:port`` or a URL as an address.
+    """Parse ``host``, ``host:port`` or a URL.
 
     Raises:
-        ValueError: with a sentence for a person, which repeats no user and password.
+        ValueError: the text is none of these. The message repeats no user name or password.
     """
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
@@ -118,7 +119,7 @@ def parse_address(text: str) -> Address:
     if port is None:
         port = DEFAULT_PORT if "://" not in text else {"http": 80, "https": 443}[parts.scheme]
     if port == 0:
-        raise ValueError(f"{text!r} has port 0, on which nobody listens")
+        raise ValueError(f"{text!r} has port 0, on which no server can listen")
     return Address(parts.scheme, host, port, parts.path.rstrip("/"))
 
 
@@ -128,27 +129,27 @@ def request_all(
     token: str | None = None,
     deadline_s: float = DEADLINE_S,
 ) -> list[Answer]:
-    """Sends requests to all sidecars at once.
+    """Send requests to all sidecars at once.
 
     Args:
         addresses: the sidecars.
-        requests: sent to each, in this order, until one is refused.
-        token: sent with every request; None sends none.
-        deadline_s: one deadline for all, seconds.
+        requests: sent to each sidecar in this order, until one fails.
+        token: sent with every request; None sends no token.
+        deadline_s: one deadline for all sidecars, in seconds.
 
     Returns:
-        One answer for each address, in their order.
+        One answer for each address, in the same order.
     """
     ends_at = time.monotonic() + deadline_s
     answered: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
 
     def query_one(number: int) -> None:
-        # Who is too late has no answer, as one that hangs.
+        # An answer after the deadline counts as no answer.
         with contextlib.suppress(TimeoutError):
             answered.put((number, _send(addresses[number], requests, token, ends_at)))
 
     for number in range(len(addresses)):
-        # Daemons: one that hangs in a name server or a slow answer does not delay the end.
+        # Daemon threads: one that hangs in a name lookup or a slow answer does not delay the exit.
         threading.Thread(target=query_one, args=(number,), daemon=True).start()
     answers = {
         number: _unreached(address, (), f"no answer within {deadline_s:g} s")
@@ -166,10 +167,10 @@ def request_all(
 def _send(
     address: Address, requests: Sequence[Request], token: str | None, ends_at: float
 ) -> Answer:
-    """One sidecar's answer.
+    """Return one sidecar's answer.
 
     Raises:
-        TimeoutError: it came too late.
+        TimeoutError: the answer came too late.
     """
     documents: list[Mapping[str, object]] = []
     try:
@@ -188,7 +189,7 @@ def _send(
     except AnswerCutError as error:
         return _unreached(address, documents, str(error))
     except (HttpError, ValueError, RecursionError):
-        return _unreached(address, documents, "what answers there is no sidecar")
+        return _unreached(address, documents, "the server at this address is not a sidecar")
     return Answer(address, tuple(documents))
 
 
@@ -199,7 +200,7 @@ def _unreached(address: Address, documents: Sequence[Mapping[str, object]], prob
 def _one(
     address: Address, request: Request, token: str | None, ends_at: float
 ) -> tuple[Mapping[str, object], str | None]:
-    """One request's answer, and what is wrong with it."""
+    """Return the answer to one request, and the problem with it, if any."""
     headers = {"Accept": "application/json"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
@@ -229,12 +230,12 @@ def _one(
 
 
 def _problem(status: int, document: Mapping[str, object], has_token: bool) -> str:
-    """What an application/problem+json says, with the fields that were refused."""
+    """Return the text of an application/problem+json, with the fields that were rejected."""
     detail = document.get("detail")
     if not isinstance(detail, str):
         return f"it answered {status}"
     if status == 401:
-        # Its own message is about HTTP's headers.
+        # The answer's own text is about HTTP headers, which does not help an operator.
         return _HAS_ANOTHER if has_token else _WANTS_ONE
     if status == 404 and detail == _NOTHING_HERE:
         return _NO_API

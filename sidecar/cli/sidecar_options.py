@@ -1,6 +1,6 @@
-"""What the commands share that call sidecars over HTTP: their options, and how answers are printed.
+"""Options and output of the commands that call sidecars over HTTP.
 
-The exit code is 0 only if every sidecar carried the request out.
+The exit code is 0 only if every sidecar did as requested.
 """
 
 import json
@@ -27,16 +27,16 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on, but replaced
-"""A sidecar that listens everywhere is called on loopback."""
+"""A sidecar that listens on all addresses is called on loopback."""
 
 Cells = Callable[[Mapping[str, object]], Sequence[str]]
-"""The cells of a sidecar's row, from its answer."""
+"""Makes the cells of a sidecar's row from its answer."""
 
 
 def _addresses(
     _context: click.Context, _parameter: click.Parameter, value: str
 ) -> tuple[Address, ...]:
-    """A list of sidecars with commas in between, each once."""
+    """A comma-separated list of sidecars; each is used once."""
     texts = [text.strip() for text in value.split(",")]
     try:
         addresses = tuple(dict.fromkeys(parse_address(text) for text in texts if text))
@@ -55,7 +55,7 @@ def sidecars_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
         metavar="URL[,URL...]",
         default=own_address,
         show_default=f"SIDECAR_HTTP_LISTEN, or 127.0.0.1:{DEFAULT_PORT}",
-        help="The sidecars to send it to, all at once: host:port or a URL each.",
+        help="The sidecars to call, all at once, separated by commas: each a host:port or a URL.",
     )
     as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
     return sidecars(as_json(function))
@@ -74,7 +74,7 @@ def token_option(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def own_address() -> str:
-    """The sidecar that is run with this environment."""
+    """Return the address of the sidecar that runs with this environment."""
     listen = os.environ.get("SIDECAR_HTTP_LISTEN", "").strip()
     if not listen:
         return f"127.0.0.1:{DEFAULT_PORT}"
@@ -85,7 +85,7 @@ def own_address() -> str:
 
 
 def change(request: Request, sidecars: Sequence[Address], token_file: Path | None) -> list[Answer]:
-    """Requests one change from every sidecar, with the token.
+    """Send a change to every sidecar, with the token.
 
     Raises:
         SettingsError: the token can't be read.
@@ -104,11 +104,11 @@ def change(request: Request, sidecars: Sequence[Address], token_file: Path | Non
 
 @dataclass(frozen=True, slots=True)
 class AnswerTable:
-    """Answers as they are printed.
+    """How to print answers.
 
     Attributes:
         columns: the headings of ``cells``.
-        cells: a row's cells after the first, from the merged documents of one answer.
+        cells: makes a row's cells after the first one from the merged documents of an answer.
     """
 
     columns: Sequence[str]
@@ -130,7 +130,7 @@ class AnswerTable:
 
 
 def merged(answer: Answer) -> dict[str, object]:
-    """All documents of an answer as one."""
+    """Merge all documents of an answer."""
     document: dict[str, object] = {}
     for part in answer.documents:
         document |= part
@@ -158,7 +158,7 @@ def report(answers: Sequence[Answer], table: AnswerTable, as_json: bool, **more:
 
 
 def _where(answers: Sequence[Answer]) -> str:
-    """A hint for --sidecars, when it was not set and none answered."""
+    """Return a hint about --sidecars if it was not set and no sidecar answered."""
     source = click.get_current_context().get_parameter_source("sidecars")
     if source is not ParameterSource.DEFAULT or any(answer.reached for answer in answers):
         return ""
@@ -169,12 +169,12 @@ def _where(answers: Sequence[Answer]) -> str:
 
 
 def exit_code(answers: Sequence[Answer]) -> int:
-    """0 only if every sidecar did it."""
+    """Return 0 only if every sidecar did as requested."""
     return 0 if all(answer.problem is None for answer in answers) else 1
 
 
 def persistence(document: Mapping[str, object]) -> str:
-    """Whether the change outlasts a restart, in words."""
+    """Say in words whether the change outlasts a restart."""
     if document.get("persisted") is True:
         return "a restart retains it"
     return "a restart forgets it"

@@ -1,6 +1,7 @@
-"""Tables of the commands that a person runs: readable at 80 columns and in a pipe.
+"""Tables for people: readable at 80 columns and in a pipe.
 
-Brokers' and sidecars' words are shown as text: they are no markup, and drive no terminal.
+Text from brokers and sidecars is printed as plain text. It can't contain markup or control the
+terminal.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,11 +30,11 @@ _STYLES: Final = {
 
 
 def print_check(seen: ClusterCheck) -> None:
-    """Every volume with its verdict, then what is wrong with brokers and the stop line."""
+    """Print every volume with its verdict, then the problems of brokers and of the stop line."""
     volumes = list(seen.view.volumes())
     if volumes:
         Console(highlight=False).print(_volume_table(volumes, seen.limit))
-    # A failure that the verdict names is not printed twice.
+    # The verdict already names this failure.
     reported = seen.reason if seen.verdict == "unknown" else ""
     for line in (
         *_offline_lines(volumes),
@@ -44,12 +45,12 @@ def print_check(seen: ClusterCheck) -> None:
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]], bad: Iterable[int]) -> None:
-    """A table of text.
+    """Print a table of text.
 
     Args:
         columns: the headings.
-        rows: as many cells each.
-        bad: the numbers of the rows to be shown in red.
+        rows: each has as many cells as there are headings.
+        bad: the numbers of the rows to print in red.
     """
     table = _table()
     for column in columns:

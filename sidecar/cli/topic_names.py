@@ -1,7 +1,7 @@
-"""Which topics a command is about: named one by one, or in a file of thousands.
+"""The topics of a command: arguments of the command line, or lines of a file.
 
-Example: a file with the lines ``orders`` and ``bills 12`` names two topics, the second one with a
-number of partitions of its own. Blank lines and those that begin with # are passed over.
+Example: a file with the lines ``orders`` and ``bills 12`` names two topics, the second one with 12
+partitions. Blank lines and lines that begin with # are ignored.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,11 +16,11 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class NamedTopic:
-    """A topic as it was named.
+    """A topic with its name on the command line or in the file.
 
     Attributes:
-        name: not empty.
-        partitions: as in the file; None: it has none.
+        name: never empty.
+        partitions: the number in the file, or None.
     """
 
     name: str
@@ -43,10 +43,10 @@ def names_options(function: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def read_names(topics: tuple[str, ...], names_file: Path | None) -> list[NamedTopic]:
-    """All topics, those of the command line first.
+    """Return all topics; those of the command line come first.
 
     Raises:
-        UsageError: there is none; one comes twice; a line of the file is something else.
+        UsageError: there is no topic, a topic is named twice, or a line of the file is invalid.
     """
     names = [NamedTopic(topic) for topic in topics]
     if names_file is not None:

@@ -1,7 +1,7 @@
-"""How a command reports what became of topics: a bar while it works, then a table or JSON.
+"""Reports the results for topics: a progress bar, then a table or JSON.
 
-Example: of 5,000 topics 4,988 were created and 12 were throttled: a table of the 12, and
-"4,988 of 5,000 topics created; 12 throttled, to be sent again in 2.4 s".
+Example: 4,988 of 5,000 topics were created and 12 were throttled. The output is a table of the 12,
+and "4,988 of 5,000 topics created; 12 throttled, to be sent again in 2.4 s".
 """
 
 import json
@@ -19,15 +19,15 @@ from sidecar.kafka.mutation_batches import ResultCallback
 from sidecar.kafka.topic_results import Outcome, TopicResult
 
 MOST_ROWS = 20
-"""A table of thousands is of no use to a person; --json has them all."""
+"""A person cannot use a table of thousands of rows; --json prints them all."""
 
 
 class Results:
     """Results as they come.
 
     Args:
-        done: what was to be done to each topic, as "created".
-        names: all topics that there are.
+        done: the participle of the command, such as "created".
+        names: all topics of the command.
     """
 
     def __init__(self, done: str, names: Sequence[str]) -> None:
@@ -41,21 +41,21 @@ class Results:
         self._known[result.topic] = result
 
     def take(self, results: Sequence[TopicResult]) -> None:
-        """All of them, in the order in which the topics were named."""
+        """All results, in the order in which the topics were named."""
         self._known = {result.topic: result for result in results}
 
     @property
     def exit_code(self) -> int:
-        """0: all was done, 1: something was not, 2: nothing was sent."""
+        """0 if all topics were done, 1 if some were not, 2 if no request was sent."""
         outcomes = {result.outcome for result in self._known.values()}
         if outcomes == {Outcome.DONE}:
             return 0
         return 2 if outcomes == {Outcome.NOT_SENT} else 1
 
     def print(self, *, as_json: bool) -> None:
-        """Print them: JSON with each topic, or a table of what was not done and a sentence."""
+        """Print JSON with each topic, or a table of the topics that were not done and a summary."""
         if as_json:
-            # After Ctrl-C some have no result.
+            # After Ctrl-C some topics have no result.
             results = [self._known.get(name, _interrupted(name)) for name in self._names]
             click.echo(json.dumps([asdict(result) for result in results], indent=2))
             return
@@ -82,15 +82,19 @@ class Results:
 
 
 def _interrupted(topic: str) -> TopicResult:
-    return TopicResult(topic, Outcome.INTERRUPTED, "it may have been done, or not have been sent")
+    return TopicResult(
+        topic,
+        Outcome.INTERRUPTED,
+        "unknown: the request may not have been sent, or it may have succeeded",
+    )
 
 
 @contextmanager
 def bar(results: Results) -> Iterator[ResultCallback]:
-    """A progress bar on standard error, where that is a terminal.
+    """Show a progress bar on standard error if that is a terminal.
 
     Yields:
-        What gets each result.
+        A function to call with each result.
     """
     progress = Progress(
         TextColumn(results.done),

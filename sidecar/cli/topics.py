@@ -1,6 +1,6 @@
-"""``throttle-sidecar topics``: create, grow and delete topics, thousands if need be (KIP-599).
+"""``throttle-sidecar topics``: create, grow and delete topics, even thousands of them (KIP-599).
 
-What a command needs is imported when it is called, so that its help is quick.
+A command imports its dependencies when it is called, so that its help is quick.
 
 Example: ``topics create --from names.txt --partitions 4 --retry`` works through a file of 5,000
 names at the pace of the user's controller_mutation_rate.
@@ -30,7 +30,7 @@ Call = Callable[..., Coroutine[Any, Any, Sequence["TopicResult"]]]
 
 @dataclass(frozen=True, slots=True)
 class TopicOptions:
-    """What every command of topics takes."""
+    """The options that all commands of topics share."""
 
     kafka: KafkaOptions
     topics: tuple[str, ...]
@@ -61,7 +61,7 @@ _timeout = click.option(
     default="PT10M",
     show_default=True,
     metavar="DURATION",
-    callback=duration("it must be more than nothing"),
+    callback=duration("the duration must be longer than 0 s"),
     help="For all of it, as ISO 8601 has it: PT30S, PT2H.",
 )
 _validate = click.option(
@@ -91,10 +91,10 @@ Examples:
 """,
 )
 def command() -> None:
-    """Create, grow or delete topics, thousands of them if need be.
+    """Create, grow or delete topics, even thousands of them.
 
-    Topics are sent 50 in a request, and one request at a time. The exit code is 0 if all was done,
-    1 if something was not, and 2 if nothing could be sent or an option is wrong.
+    The command sends one request at a time, with 50 topics each. The exit code is 0 if all topics
+    were done and 1 if some were not. It is 2 if no request could be sent or an option is wrong.
     """
 
 
@@ -199,11 +199,11 @@ Examples:
   throttle-sidecar topics delete --from names.txt --yes --retry --timeout PT1H
 """,
 )
-@click.option("--yes", is_flag=True, help="Do not ask whether it is meant.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @_topic_options
 @click.pass_context
 def delete(context: click.Context, *, options: TopicOptions, yes: bool) -> None:
-    """Delete topics, and all that is in them."""
+    """Delete topics and their records."""
     names = read_names(options.topics, options.names_file)
     if not yes:
         one = f"the topic {names[0].name} with all that is in it"
@@ -227,7 +227,7 @@ def _run(
     from sidecar.cli.topic_report import Results, bar  # noqa: PLC0415 - as above
 
     admin = load_kafka_admin(options.kafka)
-    # A failure is reported below, once.
+    # The command reports a failure once, below.
     logs.set_up("text", "error")
     results = Results(done, [named.name for named in names])
     try:
@@ -241,6 +241,6 @@ def _run(
             )
             results.take(asyncio.run(request))
     finally:
-        # Also after Ctrl-C: what was done by then is done.
+        # The report is printed after Ctrl-C too, because earlier requests took effect.
         results.print(as_json=options.as_json)
     context.exit(results.exit_code)

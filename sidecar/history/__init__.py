@@ -1,10 +1,11 @@
-"""What this sidecar saw of the cluster's volumes, appended to files for the pipeline.
+"""The volume history: this sidecar's observations, appended to files for the pipeline.
 
-An observation is a line of JSON, an hour is a file, a closed file is compressed, and the folder has
-a bound. A disk that is full, slow or gone costs lines, never a poll.
+Each observation is a line of JSON, and each hour has a file. The sidecar compresses closed files
+and keeps the folder below a bound. If the disk is full, slow or gone, lines are lost, but polls
+continue.
 
 Example: a sidecar on kafka-0 that listens on port 7070 and polls every minute leaves 24 files a day
-such as ``volumes-kafka-0-7070-20260105T08.jsonl.gz``, of 60 lines each.
+such as ``volumes-kafka-0-7070-20260105T08.jsonl.gz``, with 60 lines each.
 """
 
 from sidecar.history.folder import Folder

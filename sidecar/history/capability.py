@@ -1,4 +1,4 @@
-"""The volume history as a capability: it writes observations to files."""
+"""The capability that writes the volume history."""
 
 import os
 import socket
@@ -15,13 +15,13 @@ from sidecar.volumes import Observation
 
 
 def prepare(settings: Settings) -> Build:
-    """Returns what builds it; nothing here can prevent a start."""
+    """Return the function that builds the capability; it never prevents a start."""
     section = settings.history
 
     def build(services: Services) -> Capability:
         if section.folder is None:
             return HistoryCapability(None)
-        # Several sidecars of one host may share the folder, and port 0 is no name.
+        # Several sidecars of a host may share the folder. Port 0 can't be part of a name.
         origin = f"{socket.gethostname()}-{settings.http_listen.port or os.getpid()}"
         folder = Folder(section.folder, origin, section.max_bytes)
         return HistoryCapability(History(folder, services.wall))
@@ -30,11 +30,11 @@ def prepare(settings: Settings) -> Build:
 
 
 class HistoryCapability(Capability):
-    """Writes a history where a folder is set."""
+    """Writes a history if a folder is set."""
 
     name = "history"
     leave_s = 0.3
-    """For the last observation."""
+    """The time to write the last observation at a stop."""
 
     def __init__(self, history: History | None) -> None:
         self._history = history
@@ -44,15 +44,15 @@ class HistoryCapability(Capability):
         return {} if self._history is None else {"volume history": self._history.run}
 
     def collectors(self) -> Iterable[Collector]:
-        """What was written and lost."""
+        """The metrics of written and lost observations."""
         return (HistoryCollector(self._history),)
 
     def observed(self, observation: Observation) -> None:
-        """Queues an observation."""
+        """Queue an observation."""
         if self._history is not None:
             self._history.record(observation)
 
     async def leave(self, timeout_s: float) -> None:
-        """Writes what waits."""
+        """Write the queued observations."""
         if self._history is not None:
             await self._history.leave(timeout_s)

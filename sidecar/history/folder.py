@@ -1,15 +1,15 @@
-"""The folder of a volume history: a file for each hour, compressed once closed, and one bound.
+"""The folder of a volume history: a file for each hour, compression of closed files, and a bound.
 
-A line is one write to a file that is opened for it alone, so that no failure outlasts itself. Where
-a crash or a full disk left half a line, the next one begins on a line of its own. An hour that is
-over is compressed beside its file and renamed, so a reader finds the one or the other whole; both
-after a crash in between, which is no harm since readers count a reading once.
+Each line is one write to a newly opened file, so that a failed write does not affect later ones. If
+a crash or a full disk left half a line, the next line begins on a new line. A closed hour is
+compressed into a temporary file that is then renamed, so a reader finds either file complete. After
+a crash in between it finds both, which is harmless because readers count each reading once.
 
-The bound is for all histories in the folder, whoever writes them: the oldest hours are removed
-first.
+The bound applies to all histories in the folder, whichever sidecar writes them. The oldest hours
+are removed first.
 
-Example: with a bound of 1 MB, 900 kB of packed hours and an hour of 200 kB, the oldest hours are
-removed until 1 MB is left.
+Example: with a bound of 1 MB, 900 kB of compressed hours and a new hour of 200 kB, the oldest hours
+are removed until 1 MB is left.
 """
 
 import gzip
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(r"volumes-(?P<origin>.+)-(?P<hour>\d{8}T\d{2})\.jsonl(?:\.gz(?:\.tmp)?)?")
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]")
 _CHUNK_BYTES: Final = 256 * 1024
-"""A stop waits for one of these to be packed: some milliseconds."""
+"""How much is compressed at once; a stop waits for that, which takes some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,17 @@ class _File:
 
 
 class Folder:
-    """A folder that one origin appends to.
+    """The folder to which one sidecar appends.
 
     Attributes:
-        path: the folder; it is not made.
-        origin: who writes, as in the names of files.
-        bytes: of all histories in the folder, when last listed, and what was appended since.
-        removed: how many files were removed for the bound.
+        path: the folder, which must exist.
+        origin: the sidecar's name in the names of files.
+        bytes: the size of all histories when the folder was last listed, plus later lines.
+        removed: how many files were removed because of the bound.
     """
 
     def __init__(self, path: Path, origin: str, max_bytes: int) -> None:
-        """Nothing is written yet; no other sidecar may have the same origin."""
+        """Write nothing yet. No other sidecar may use the same origin."""
         self.path = path
         self.origin = _FOREIGN.sub("_", origin)
         self.bytes = 0
@@ -60,14 +60,14 @@ class Folder:
         self._stopping = threading.Event()
 
     def append(self, line: bytes, at_s: float) -> None:
-        """Appends a line to the file of its hour.
+        """Append a line to the file of its hour.
 
         Args:
-            line: with its newline.
-            at_s: epoch seconds.
+            line: the line with its newline.
+            at_s: the time of the observation, in epoch seconds.
 
         Raises:
-            OSError: it can't be written whole.
+            OSError: the line can't be written completely.
         """
         file = os.open(
             self.path / f"volumes-{self.origin}-{_hour(at_s)}.jsonl",
@@ -81,22 +81,22 @@ class Folder:
             written = os.write(file, line)
             self.bytes += written
             if written < len(line):
-                # The rest would fail as well, and raise why.
+                # Writing the rest fails too, and raises the reason.
                 os.write(file, line[written:])
         finally:
             os.close(file)
 
     def tidy(self, at_s: float) -> None:
-        """Compresses hours closed at epoch seconds, applies the bound; cheap when nothing is due.
+        """Compress closed hours and apply the bound; cheap if there is nothing to do.
 
         Raises:
-            OSError: the folder can't be read, or a file not be packed or removed.
+            OSError: the folder can't be read, or a file can't be compressed or removed.
         """
         hour = _hour(at_s)
         is_new = hour != self._tidied_hour
         if not is_new and self.bytes <= self._max_bytes:
             return
-        # First what frees space for sure: packing needs some.
+        # Remove files first, because compressing needs space.
         self._keep_bound()
         if is_new:
             self._pack_closed(hour)
@@ -104,7 +104,7 @@ class Folder:
             self._tidied_hour = hour
 
     def stop(self) -> None:
-        """Stops compressing; the next start does it."""
+        """Stop compressing; the next start continues."""
         self._stopping.set()
 
     def _keep_bound(self) -> None:
@@ -133,7 +133,7 @@ class Folder:
         beside = path.with_name(f"{path.name}.gz.tmp")
         try:
             with beside.open("wb") as target:
-                # A clock that went back has an hour twice: both are retained, as members.
+                # If the clock went back, an hour has two files: both become members of one archive.
                 with suppress(FileNotFoundError), packed.open("rb") as before:
                     self._copy(before, target)
                 with (
@@ -157,14 +157,14 @@ class Folder:
         with os.scandir(self.path) as entries:
             for entry in entries:
                 match = _NAME.fullmatch(entry.name)
-                # Another sidecar may have removed or packed it meanwhile.
+                # Another sidecar may have removed or compressed the file in the meantime.
                 with suppress(FileNotFoundError):
                     if match is not None and entry.is_file(follow_symlinks=False):
                         yield _File(match["hour"], Path(entry.path), entry.stat().st_size)
 
 
 def hours(folder: Path) -> Iterator[list[Path]]:
-    """The files of each hour, in the order of hours; what is just being packed is left out.
+    """Return the files of each hour, the oldest first, without those being compressed now.
 
     Raises:
         OSError: the folder can't be read.

@@ -1,7 +1,8 @@
-"""The metrics of the volume history: what was written of what was seen, and what it takes.
+"""The metrics of the volume history: written and lost observations, and the history's size.
 
-Example: a full disk at a poll a minute: an hour later ``kafka_throttle_history_lost_total`` is 60
-higher, and ``kafka_throttle_history_observations_total`` is where it was.
+Example: the disk is full for an hour, with a poll every minute.
+``kafka_throttle_history_lost_total`` grows by 60, and ``kafka_throttle_history_observations_total``
+does not change.
 """
 
 from collections.abc import Iterable
@@ -17,24 +18,28 @@ _PREFIX: Final = "kafka_throttle_history"
 
 
 class HistoryCollector(Collector):
-    """Reads a history's counts at each scrape."""
+    """Reads the history's counts at each scrape."""
 
     def __init__(self, history: History | None) -> None:
         self._history = history
 
     def collect(self) -> Iterable[Metric]:
-        """Every metric is there, whether there is a history or none."""
+        """Yield all metrics, even without a history."""
         history = self._history
         counts = Counts() if history is None else history.counts
         removed = 0 if history is None else history.folder.removed
         for name, text, value in (
-            ("observations", "Observations that are in the volume history.", counts.written),
-            ("lost", "Observations that could not be written to it.", counts.lost),
-            ("removed_files", "Files of it that were removed for its bound.", removed),
+            ("observations", "Observations written to the volume history.", counts.written),
+            ("lost", "Observations that could not be written to the volume history.", counts.lost),
+            (
+                "removed_files",
+                "Files of the volume history that were removed because of its bound.",
+                removed,
+            ),
         ):
             yield CounterMetricFamily(f"{_PREFIX}_{name}", text, value)
         yield GaugeMetricFamily(
             f"{_PREFIX}_bytes",
-            "What all histories in its folder take.",
+            "Size of all histories in the folder of the volume history.",
             0 if history is None else history.folder.bytes,
         )

@@ -1,10 +1,12 @@
-"""Reads a history back: observations in the order of time, whoever wrote them.
+"""Reads a history: the observations of all sidecars in the order of time.
 
-It goes hour by hour, so that of a year one hour is in memory. Readings of several sidecars are put
-together as if one had seen all of them. A line says who answered, and not who is in the cluster: a
-broker that no line has for the validity is taken for one that has left.
+It reads hour by hour, so that only one hour is in memory. It combines the readings of several
+sidecars as if one sidecar had seen all of them. A line names the brokers that answered, but not all
+brokers of the cluster. If no line has a broker for the validity duration, the broker counts as
+removed.
 
-Example: kafka-0 and kafka-1 each wrote 60 lines in an hour: 120 observations, by their times.
+Example: kafka-0 and kafka-1 each wrote 60 lines in an hour. The reader returns 120 observations,
+sorted by time.
 """
 
 import gzip
@@ -31,9 +33,10 @@ class HistoryReader:
     """Reads a folder.
 
     Attributes:
-        folder: where histories are.
-        validity_s: for how long a broker counts that no line has, seconds.
-        damaged_lines: what could not be read so far: torn by a crash, or no line of a history.
+        folder: the folder of the histories.
+        validity_s: how long a broker counts after its last line, in seconds.
+        damaged_lines: how many lines could not be read so far, because a crash cut them or because
+            they have another form.
     """
 
     folder: Path
@@ -42,7 +45,7 @@ class HistoryReader:
     _last_seen: dict[int, float] = field(default_factory=dict)
 
     def observations(self) -> Iterator[Observation]:
-        """All of them, by time.
+        """Yield all observations, sorted by time.
 
         Raises:
             SidecarError: the folder or a file can't be read.

@@ -1,10 +1,11 @@
-"""Writes observations to a history's folder without ever delaying a poll.
+"""Writes observations to the history without delaying a poll.
 
-They wait in a short queue and are written in a thread, one at a time. What finds the queue full, or
-can't be written, is lost and counted; the log says when losing begins and when it ends.
+Observations wait in a short queue, and a thread writes them one at a time. If the queue is full, or
+an observation can't be written, the observation is lost and counted. The log shows when losses
+begin and end.
 
-Example: a disk that hangs for five minutes while polls come every minute: one observation is being
-written, three wait, the oldest of the others is lost; then writing continues.
+Example: the disk hangs for five minutes while polls come every minute. One observation is being
+written and three wait; the oldest waiting one is dropped for a new one. Then writing continues.
 """
 
 import asyncio
@@ -23,16 +24,16 @@ from sidecar.volumes import Observation, Reading
 _log = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 3
-"""An observation of 12,000 volumes is 3 MB of memory."""
+"""The length of the queue. An observation of 12,000 volumes takes 3 MB of memory."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the observations.
+    """Counts of observations.
 
     Attributes:
-        written: they are in a file.
-        lost: they are not, and will not be.
+        written: how many are in a file.
+        lost: how many were dropped.
     """
 
     written: int = 0
@@ -40,7 +41,7 @@ class Counts:
 
 
 class _Trouble:
-    """Something that may fail for a while: logged when it begins, and when it ends."""
+    """A problem that may last for a while; it is logged when it begins and when it ends."""
 
     __slots__ = ("_is_on", "_what")
 
@@ -60,15 +61,15 @@ class _Trouble:
 
 
 class History:
-    """A history that is being written.
+    """Writes a history.
 
     Attributes:
-        folder: where.
-        counts: of observations.
+        folder: the folder of the history.
+        counts: how many observations were written and lost.
     """
 
     def __init__(self, folder: Folder, wall: Callable[[float], float]) -> None:
-        """Nothing is written yet; ``wall`` makes epoch seconds of steady ones."""
+        """Write nothing yet. ``wall`` converts steady seconds to epoch seconds."""
         self.folder = folder
         self.counts = Counts()
         self._wall = wall
@@ -82,7 +83,7 @@ class History:
         self._cluster_id: str | None = None
 
     def record(self, observation: Observation) -> None:
-        """Queues an observation; one that is partial is of the cluster that was last named."""
+        """Queue an observation. A partial one belongs to the cluster that was named last."""
         if observation.membership is not None and observation.membership.cluster_id is not None:
             self._cluster_id = observation.membership.cluster_id
         if len(self._waiting) >= MOST_WAITING:
@@ -93,19 +94,19 @@ class History:
         self._news.set()
 
     async def run(self) -> None:
-        """Writes until cancelled."""
+        """Write observations until cancelled."""
         while True:
             await self._news.wait()
             self._news.clear()
             await self.flush()
 
     async def flush(self) -> None:
-        """Writes what waits."""
-        # A write in its thread can't be cancelled, so neither is what has the lock for it.
+        """Write the queued observations."""
+        # A write in a thread can't be cancelled, so the holder of its lock is not cancelled either.
         await asyncio.shield(asyncio.create_task(self._flush(), name="history"))
 
     async def leave(self, timeout_s: float) -> None:
-        """Writes what waits, for so long at most; nothing is compressed any more."""
+        """Write the queued observations within a time limit; stop compressing."""
         self.folder.stop()
         try:
             async with asyncio.timeout(timeout_s):
@@ -155,7 +156,7 @@ def _describe(error: Exception) -> str:
 
 
 def _warn_of_data_volume(folder: Folder, observation: Observation) -> None:
-    """A history on a data volume would fill what it is there to watch."""
+    """Warn about a history on a data volume, because it would fill the volume that it watches."""
     try:
         device = folder.path.stat().st_dev
         sizes = os.statvfs(folder.path)
@@ -164,7 +165,8 @@ def _warn_of_data_volume(folder: Folder, observation: Observation) -> None:
     total_bytes = sizes.f_blocks * sizes.f_frsize
     for answer in observation.answers.values():
         for volume in answer.volumes if isinstance(answer, Reading) else ():
-            # The size besides: the same path may be another thing in the broker's container.
+            # Compare the size too, because the path may be a different file system in the
+            # container.
             if volume.total_bytes == total_bytes and _device(volume.log_dir) == device:
                 _log.warning(
                     "the volume history in %s is on the volume of broker %d's log dir %s:"

@@ -1,15 +1,15 @@
-r"""An observation as a line of the volume history.
+r"""A line of the volume history.
 
-Example: broker 1 has 25 of 100 bytes available on /d1 and does not report /d2's sizes, seen by the
-sidecar kafka-0-7070 at 0.5 s of 1970 (one line)::
+Example: the sidecar kafka-0-7070 saw at 0.5 s of 1970 that broker 1 has 25 of 100 bytes available
+on /d1 and reports no sizes of /d2. That is one line::
 
     {"time":"1970-01-01T00:00:00.500Z","origin":"kafka-0-7070","brokers":[1],
      "volumes":[{"broker_id":1,"log_dir":"/d1","total_bytes":100,"available_bytes":25}],
      "offline":[{"broker_id":1,"log_dir":"/d2"}],"cluster_id":"MkU3OEVBNTcwNTJENDM2Qg"}
 
-The time is when the observation was complete: a broker may have answered sooner, by the poll's
-deadline (10 s) at most, or since an earlier poll if it is slow. ``brokers`` are those who answered.
-``cluster_id`` is Kafka's; it is left out while the brokers have not told it.
+``time`` is when the observation was complete. A broker may have answered up to the poll's deadline
+(10 s) earlier, or, if it is slow, in an earlier poll. ``brokers`` are the brokers that answered.
+``cluster_id`` is Kafka's; it is missing while the sidecar does not know it.
 """
 
 import time
@@ -40,7 +40,7 @@ class VolumeLine(msgspec.Struct, gc=False, omit_defaults=True):
 def to_line(
     observation: Observation, origin: str, observed_s: float, cluster_id: str | None = None
 ) -> bytes:
-    """An observation as JSON, with the newline; ``observed_s`` is in epoch seconds."""
+    """Return an observation as a line with its newline; ``observed_s`` is in epoch seconds."""
     readings = [each for each in observation.answers.values() if isinstance(each, Reading)]
     readings.sort(key=lambda reading: reading.broker_id)
     line = VolumeLine(

@@ -1,7 +1,7 @@
-"""The only home of the Kafka client: what a poll sees, read from real brokers.
+"""The Kafka client: the only package that connects to brokers.
 
-aiokafka has the connections and the types that messages are made of; the pool over them, the
-messages it lacks and the meaning of the answers are ours.
+aiokafka provides the connections and the types of message fields. This package adds the pool of
+connections, the messages that aiokafka lacks, and the meaning of the answers.
 """
 
 from sidecar.kafka.source import KafkaVolumeSource

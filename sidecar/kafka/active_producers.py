@@ -1,12 +1,13 @@
-"""The active producers of partitions, as their leaders report them (DescribeProducers, KIP-664).
+"""The active producers of partitions, from the partitions' leaders (DescribeProducers, KIP-664).
 
-It needs READ on the topics. Brokers are read beside each other, ``AT_ONCE`` at a time, and one of
-them piece by piece: so many partitions at a time as ``PIECE_BYTES`` would carry by the piece
-before, so an answer is small however large a cluster is. A partition that can't be reported is a
-failure of its own; a broker that can't be read is one of all partitions that are left there.
+A scan reads ``AT_ONCE`` brokers concurrently, and the partitions of each broker in pieces. A piece
+has as many partitions as fit into ``PIECE_BYTES``, judging by the previous answer, so answers stay
+small in a large cluster. If a partition can't be read, only that partition has a failure. If a
+broker does not answer, all its partitions that are left have its failure. DescribeProducers needs
+READ on the topics.
 
-Example: a broker leads 4,000 partitions with 4,000 producers in all, 148 kB: first 100 are read,
-then 200, 400, and then 500 each time, of which the next scan has eight.
+Example: a broker leads 4,000 partitions with 4,000 producers in all, 148 kB. The first scan reads
+pieces of 100, 200, 400, and then 500 partitions. The next scan reads eight pieces of 500.
 """
 
 import asyncio
@@ -36,22 +37,22 @@ _MOVED: Final = frozenset({3, 6})
 
 
 class OnStates(Protocol):
-    """Gets a leader's report of a partition."""
+    """Receives the producers of a partition."""
 
     def __call__(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
-        """``is_new``: the partition was not there when leaders were first read."""
+        """``is_new``: the partition did not exist when leaders were first read."""
 
 
 @dataclass(slots=True)
 class ScanResult:
-    """What became of a scan.
+    """The result of a scan.
 
     Attributes:
-        partitions: that were reported.
-        producers: how many these have; one that writes to two counts twice.
-        bytes: what these took.
-        failures: of the other partitions.
-        skipped: partitions that there are too many of.
+        partitions: how many partitions were read.
+        producers: how many producers they have. A producer of two partitions counts twice.
+        bytes: the size of the producers in the answers.
+        failures: why the other partitions were not read.
+        skipped: how many partitions were not scanned because there are too many.
     """
 
     partitions: int = 0
@@ -62,11 +63,11 @@ class ScanResult:
 
 
 class ActiveProducers:
-    """Reads leaders again and again, over connections that stay open.
+    """Scans the leaders repeatedly, over connections that stay open.
 
     Args:
         admin: how to reach the brokers.
-        broker_id: whose partitions are scanned; None: those of all brokers.
+        broker_id: the broker whose partitions are scanned; None for all brokers.
         clock: steady seconds.
 
     Raises:
@@ -86,11 +87,11 @@ class ActiveProducers:
 
     @property
     def partitions(self) -> Mapping[int, list[Partition]]:
-        """Those that are scanned, by their leaders."""
+        """Leader's broker id -> the partitions that are scanned there."""
         return self._leaders.partitions
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
-        """As ``Pool.reload``."""
+        """Reads new credentials; see ``Pool.reload``."""
         return self._pool.reload(admin)
 
     async def close(self) -> None:
@@ -101,17 +102,17 @@ class ActiveProducers:
         """Read the leaders once.
 
         Args:
-            on_states: gets each partition as it is reported.
-            timeout_s: for all of it, seconds.
+            on_states: called for each partition that was read.
+            timeout_s: the time for the whole scan, seconds.
 
         Returns:
-            A failure when no leader is known.
+            The result, or a failure if no leader is known.
         """
         deadline = asyncio.get_running_loop().time() + timeout_s
         failure = await self._leaders.refresh(deadline)
         if failure is not None:
             if failure.kind is FailureKind.AUTHORIZATION:
-                return Failure(failure.kind, f"{failure.message}: {self._needs()}")
+                return Failure(failure.kind, f"{failure.message}: {self._read_hint()}")
             return failure
         result = ScanResult(skipped=self._leaders.skipped)
         turns = asyncio.Semaphore(AT_ONCE)
@@ -124,7 +125,7 @@ class ActiveProducers:
         return result
 
     async def _scan_broker(self, broker_id: int, scan: "_Scan") -> None:
-        # What ended an answer before must not prevent the others from being read.
+        # A partition whose answer was too long comes last, so that the others are read before it.
         left = iter(sorted(self._leaders.partitions[broker_id], key=self._too_long.__contains__))
         while piece := list(islice(left, self._pieces.get(broker_id, _FIRST_PIECE))):
             topics: dict[str, list[int]] = {}
@@ -133,23 +134,23 @@ class ActiveProducers:
             until = min(scan.deadline, asyncio.get_running_loop().time() + _ANSWER_S)
             answer = await self._pool.call(broker_id, DescribeProducers(topics), until)
             if isinstance(answer, Failure):
-                self._lost(broker_id, piece, answer)
+                self._shrink_piece(broker_id, piece, answer)
                 scan.result.failures |= dict.fromkeys((*piece, *left), answer)
                 return
             size = await self._read(answer, set(piece), scan)
             fits = len(piece) * PIECE_BYTES // max(size, 1)
             self._pieces[broker_id] = max(1, min(fits, 2 * len(piece), _LARGEST_PIECE))
 
-    def _lost(self, broker_id: int, piece: list[Partition], failure: Failure) -> None:
+    def _shrink_piece(self, broker_id: int, piece: list[Partition], failure: Failure) -> None:
         self._leaders.doubt()
         if failure.kind in {FailureKind.PROTOCOL, FailureKind.TIMEOUT}:
-            # Perhaps there was too much of it.
+            # The answer may have been too long.
             self._pieces[broker_id] = max(1, len(piece) // 8)
             if len(piece) == 1:
                 self._too_long.add(piece[0])
 
     async def _read(self, answer: Response, requested: set[Partition], scan: "_Scan") -> int:
-        """Takes an answer; its size in bytes."""
+        """Reads an answer, and returns the bytes of its producers."""
         result, size = scan.result, 0
         for topic, partitions, *_tags in answer.topics or ():
             for index, error_code, _, packed, *_more in partitions or ():
@@ -167,7 +168,7 @@ class ActiveProducers:
                 scan.on_states(partition, states, is_new=partition in self._leaders.new)
                 self._leaders.new.discard(partition)
                 if states:
-                    # The API's answers come between.
+                    # Let the API answer between two partitions.
                     await asyncio.sleep(0)
         result.bytes += size
         result.failures |= dict.fromkeys(requested, _UNANSWERED)
@@ -177,11 +178,11 @@ class ActiveProducers:
         if code in _MOVED:
             self._leaders.doubt()
         if code == _NOT_AUTHORIZED:
-            text = f"DescribeProducers returned {error_name(code)}: {self._needs()}"
+            text = f"DescribeProducers returned {error_name(code)}: {self._read_hint()}"
             return Failure(FailureKind.AUTHORIZATION, text)
         return Failure(FailureKind.BROKER, f"DescribeProducers returned {error_name(code)}")
 
-    def _needs(self) -> str:
+    def _read_hint(self) -> str:
         return (
             "it needs READ on the topics: kafka-acls.sh --bootstrap-server <host:port> --add "
             f"--allow-principal User:{self._pool.principal} --operation Read --topic '*'"

@@ -1,7 +1,7 @@
-"""The configurations of brokers, as each reports its own; it needs DESCRIBE_CONFIGS on the cluster.
+"""Reads the configurations of brokers; each broker reports its own.
 
-A broker reports what is in force: a dynamic value if there is one, else its properties file's,
-else Kafka's default (KIP-226).
+A broker reports the value that applies: the dynamic value, or the value in its properties file, or
+Kafka's default (KIP-226). Reading needs DESCRIBE_CONFIGS on the cluster.
 
 Example: ``await describe_broker_configs(admin, None, ["num.io.threads"])`` is
 ``{0: {"num.io.threads": "8"}, 1: {"num.io.threads": "16"}}``.
@@ -17,7 +17,7 @@ from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
 Configs = Mapping[str, str | None]
-"""Name -> value as text; None for one that is not set, or that is secret."""
+"""Name -> value as text; None if the value is not set or is secret."""
 
 
 async def describe_broker_configs(
@@ -28,17 +28,17 @@ async def describe_broker_configs(
     *,
     nodes: Nodes = "brokers",
 ) -> dict[int, Configs | Failure] | Failure:
-    """Some configurations of some brokers.
+    """Reads some configurations of some brokers.
 
     Args:
         admin: how to reach the brokers.
-        broker_ids: whom to ask; None asks every active broker.
-        names: those to read; one that a broker does not know is not in its answer.
-        timeout_s: for all of it, seconds.
-        nodes: "controllers" asks these; the admin's addresses are then theirs.
+        broker_ids: the brokers to ask; None asks every active broker.
+        names: the configurations to read. A broker omits those that it does not know.
+        timeout_s: the time for all requests, seconds.
+        nodes: "controllers" asks the controllers; the addresses in ``admin`` are then theirs.
 
     Returns:
-        By broker id, in ascending order; a failure when the brokers can't be listed.
+        Broker id -> result, in ascending order; a failure if the brokers can't be listed.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -51,7 +51,7 @@ async def describe_broker_configs(
 
 
 def describing(resource_type: int, broker_id: int, names: Sequence[str]) -> Query:
-    """The query for configurations of a broker, or for levels of its loggers."""
+    """The query for configurations of a broker, or for the levels of its loggers."""
     request = DescribeConfigs(resource_type, str(broker_id), names)
     return Query(request, "DescribeConfigs", "DescribeConfigs")
 

@@ -1,13 +1,13 @@
-"""The levels of brokers' loggers (KIP-412), read and set while they run.
+"""Reads and sets the levels of brokers' loggers while the brokers run (KIP-412).
 
-A logger is a configuration of the resource BROKER_LOGGER, whose name is the broker's id; only the
-broker itself answers, and since Kafka 3.7 a controller too, on its own listener. Nothing is
-stored: a broker that restarts has the levels of its log4j configuration again. Reading needs
-DESCRIBE_CONFIGS on the cluster, setting ALTER_CONFIGS on a broker and CLUSTER_ACTION on a
-controller.
+A logger is a configuration of the resource BROKER_LOGGER, whose name is the broker's id. Only that
+broker answers for it. Since Kafka 3.7 a controller answers for its own loggers, on its own
+listener. Levels are not stored: after a restart the broker has the levels of its log4j
+configuration. Reading needs DESCRIBE_CONFIGS on the cluster. Setting needs ALTER_CONFIGS on a
+broker, and CLUSTER_ACTION on a controller.
 
-Example: ``await set_levels(admin, {0: "DEBUG", 1: "DEBUG"}, REQUEST_LOGGER)`` turns the request log
-of brokers 0 and 1 on, and is ``{0: "DEBUG", 1: "DEBUG"}``.
+Example: ``await set_levels(admin, {0: "DEBUG", 1: "DEBUG"}, REQUEST_LOGGER)`` turns on the request
+log of brokers 0 and 1, and returns ``{0: "DEBUG", 1: "DEBUG"}``.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,7 +26,7 @@ REQUEST_LOGGER = "kafka.request.logger"
 TIMEOUT_S = 10.0
 
 Levels = dict[int, str | Failure]
-"""By broker id, in ascending order: the level, such as "WARN", or why it is not known."""
+"""Broker id, in ascending order -> the level, such as "WARN", or why it is not known."""
 
 
 async def read_levels(
@@ -37,7 +37,7 @@ async def read_levels(
     *,
     nodes: Nodes = "brokers",
 ) -> Levels | Failure:
-    """The level of one logger on some brokers, its parent's where it has none of its own.
+    """Reads the level of a logger on some brokers; without its own level it has its parent's.
 
     Arguments, results and errors are those of ``describe_broker_configs``.
     """
@@ -50,7 +50,7 @@ async def read_levels(
         if isinstance(configs, Failure):
             return configs
         if (level := configs.get(logger)) is None:
-            # Brokers that log by another library than log4j list no loggers at all.
+            # Brokers that use another library than log4j list no loggers at all.
             text = f"broker {broker_id}: it has no logger {logger} that can be set"
             return Failure(FailureKind.UNSUPPORTED, text)
         return level
@@ -66,10 +66,10 @@ async def set_levels(
     *,
     nodes: Nodes = "brokers",
 ) -> Levels | Failure:
-    """Sets the level of one logger, on each broker to its own.
+    """Sets the level of a logger on each broker.
 
-    ``levels`` are OFF, FATAL, ERROR, WARN, INFO, DEBUG or TRACE; the other arguments, the results
-    and the errors are those of ``describe_broker_configs``.
+    ``levels`` maps broker ids to OFF, FATAL, ERROR, WARN, INFO, DEBUG or TRACE. The other
+    arguments, the results and the errors are those of ``describe_broker_configs``.
     """
 
     def query_of(broker_id: int) -> Query:

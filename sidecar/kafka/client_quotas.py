@@ -1,10 +1,10 @@
-"""Reading and setting client quotas (KIP-546), as kafka-configs.sh does.
+"""Reads and sets client quotas (KIP-546), as kafka-configs.sh does.
 
-Reading needs DESCRIBE_CONFIGS on the cluster, setting ALTER_CONFIGS.
+Reading needs DESCRIBE_CONFIGS on the cluster, and setting ALTER_CONFIGS.
 
 Example: ``await alter_client_quotas(admin, [({"client-id": "etl"}, {"producer_byte_rate": 1e6})])``
-limits every client with that client-id to 1 MB/s on each broker, and ``describe_client_quotas``
-then has ``Entity(client_id="etl"): {"producer_byte_rate": 1e6}``.
+limits every client with that client-id to 1 MB/s on each broker. ``describe_client_quotas`` then
+returns ``Entity(client_id="etl"): {"producer_byte_rate": 1e6}``.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()
 async def describe_client_quotas(
     admin: KafkaAdmin, timeout_s: float = 10.0
 ) -> ClientQuotas | Failure:
-    """All quotas of the cluster, in the broker's order; errors as of ``query_any``.
+    """Reads all quotas of the cluster, in the broker's order; errors as in ``query_any``.
 
-    Entities of kinds that are not in ``Entity``, of a Kafka to come, are left out: no client that
-    is known here is under them.
+    Entities of kinds that ``Entity`` lacks, from a future Kafka, are left out. The clients that
+    the sidecar knows are not such entities.
     """
     return await query_any(
         admin, _DESCRIBE_CLIENT_QUOTAS, read_client_quotas, timeout_s, "the client quotas"
@@ -38,7 +38,7 @@ async def describe_client_quotas(
 
 
 def read_client_quotas(response: Response, endpoint: HostPort) -> ClientQuotas | Failure:
-    """The quotas in a DescribeClientQuotas v1 answer of an address."""
+    """The quotas in a DescribeClientQuotas v1 answer from an address."""
     if response.error_code:
         return refused(
             endpoint,
@@ -67,21 +67,21 @@ async def alter_client_quotas(
     """Sets and removes quotas.
 
     Args:
-        admin: how to reach the brokers; the next address is tried when one can't be reached.
-        alterations: each is done wholly or not at all.
-        timeout_s: for all of it, seconds.
-        validate_only: nothing is changed, but refused alike.
+        admin: how to reach the brokers. If an address can't be reached, the next one is tried.
+        alterations: each is applied completely or not at all.
+        timeout_s: the time for all requests, seconds.
+        validate_only: whether the broker only validates.
 
     Returns:
-        Why it was not done, the first refusal of a broker; None: it was.
+        The first failure; None if all alterations were applied.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    done = await alter_each(admin, alterations, timeout_s, validate_only=validate_only)
-    if isinstance(done, Failure):
-        return done
-    return next((failure for failure in done if failure is not None), None)
+    outcomes = await alter_each(admin, alterations, timeout_s, validate_only=validate_only)
+    if isinstance(outcomes, Failure):
+        return outcomes
+    return next((failure for failure in outcomes if failure is not None), None)
 
 
 async def alter_each(
@@ -91,15 +91,15 @@ async def alter_each(
     *,
     validate_only: bool = False,
 ) -> list[Failure | None] | Failure:
-    """As ``alter_client_quotas``, with what became of each.
+    """Sets and removes quotas like ``alter_client_quotas``, with a result for each alteration.
 
     Returns:
-        For each alteration None, or why it was not done. A failure instead says that there was no
-        answer: nothing was sent if no broker could be reached, else it may have been done.
+        For each alteration None, or why it was not applied. A single failure means that there was
+        no answer. If a broker could be reached, the alterations may have been applied.
     """
     security = load_security(admin, asyncio.get_running_loop().time)
     request = AlterClientQuotas(alterations, validate_only=validate_only)
-    failure = Failure(FailureKind.CONNECT, "there is no address to ask")
+    failure = Failure(FailureKind.CONNECT, "no broker's address is configured")
     try:
         async with asyncio.timeout(timeout_s):
             for endpoint in admin.bootstrap_servers:
@@ -122,7 +122,7 @@ async def alter_each(
 async def _dial(
     admin: KafkaAdmin, endpoint: HostPort, security: Security, timeout_s: float
 ) -> GuardedConnection | Failure:
-    # So that one that hangs leaves time for the others.
+    # An address that hangs must leave time for the others.
     share_s = timeout_s / len(admin.bootstrap_servers)
     try:
         async with asyncio.timeout(share_s):
@@ -134,7 +134,7 @@ async def _dial(
 def _outcomes(
     answer: Response, alterations: Sequence[Alteration], endpoint: HostPort
 ) -> list[Failure | None] | Failure:
-    """What became of each alteration; brokers answer in an order of their own."""
+    """The result of each alteration; brokers answer in another order."""
     reported: dict[frozenset[tuple[str, str | None]], Failure | None] = {}
     for error_code, error_message, parts, *_ in answer.entries or ():
         entity = {kind: name for kind, name, *_ in parts}

@@ -1,10 +1,13 @@
-"""What the brokers' answers mean: decoded messages to memberships and readings.
+"""Turns decoded answers of brokers into memberships and readings.
 
-The rules (docs/how-it-decides.md): a log dir that is offline, or whose sizes are -1, is never read
-as empty or as full; a broker that answers without one log dir has not been seen; an active broker
-is an unfenced one, and brokers that can't list fenced ones (before Kafka 4.0) leave them out.
+Rules (docs/how-it-decides.md):
 
-Example: sizes of 100 and 25 are a volume of 100 bytes with 25 available; -1 and -1 an offline dir.
+- A log dir that is offline, or whose sizes are -1, is neither empty nor full.
+- An answer without any log dir is a failure.
+- An active broker is one that is not fenced. Before Kafka 4.0, answers do not list fenced brokers.
+
+Example: sizes of 100 and 25 are a volume of 100 bytes with 25 available. Sizes of -1 and -1 are an
+offline log dir.
 """
 
 from dataclasses import dataclass
@@ -24,7 +27,7 @@ FENCED_FROM_VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class ClusterList:
-    """Who is in the cluster, and where the active brokers listen."""
+    """The brokers of the cluster, and the addresses of the active ones."""
 
     membership: Membership
     endpoints: dict[int, HostPort]
@@ -34,11 +37,11 @@ def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failur
     """The brokers that a DescribeCluster answer lists.
 
     Args:
-        response: v0 to v2.
-        endpoint: who answered.
+        response: an answer of v0 to v2.
+        endpoint: the address that answered.
 
     Returns:
-        At least one active broker; a failure when there is none or the answer makes no sense.
+        At least one active broker; a failure if there is none or the answer is not valid.
     """
     code = response.error_code
     if code in {MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE}:
@@ -53,7 +56,7 @@ def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failur
     fenced: dict[int, HostPort] = {}
     lists_fenced = response.API_VERSION >= FENCED_FROM_VERSION
     for broker_id, host, port, _rack, *rest in response.brokers or ():
-        # A fenced broker may have no endpoint on this listener; it is not connected to anyway.
+        # A fenced broker may have no address on this listener. The sidecar does not connect to it.
         is_fenced = lists_fenced and rest[0]
         if not is_fenced and not (host and 0 < port < 65536):
             text = f"{endpoint}: DescribeCluster lists broker {broker_id} without an address"
@@ -77,10 +80,10 @@ def read_log_dirs(
     """The volumes in a DescribeLogDirs answer.
 
     Args:
-        response: v4 or v5; topics in it are ignored.
-        broker_id: who answered.
-        read_at: when it was asked, steady seconds.
-        principal: whom to grant what is missing, for the failure's message.
+        response: an answer of v4 or v5; its topics are ignored.
+        broker_id: the broker that answered.
+        read_at: when the broker was asked, steady seconds.
+        principal: the sidecar's principal, for the hint in an authorization failure.
     """
     code = response.error_code
     if code == CLUSTER_AUTHORIZATION_FAILED:
@@ -95,7 +98,7 @@ def read_log_dirs(
         return Failure(FailureKind.BROKER, text)
     volumes: list[Volume] = []
     offline: list[OfflineLogDir] = []
-    # Fields are taken by position: there are 12,000 of these in a poll of a large cluster.
+    # Unpacked by position for speed: a poll of a large cluster has 12,000 log dirs.
     for error_code, log_dir, _topics, total_bytes, usable_bytes, *_rest in response.results or ():
         if log_dir is None:
             text = f"broker {broker_id}: DescribeLogDirs names a log dir without a path"
@@ -109,7 +112,7 @@ def read_log_dirs(
         else:
             volumes.append(Volume(broker_id, log_dir, total_bytes, usable_bytes))
     if not volumes and not offline:
-        # An answer without log dirs shows nothing, so it must not count as sight of this broker.
+        # Without log dirs the answer shows no volume, so it must not count as a reading.
         text = f"broker {broker_id}: DescribeLogDirs lists no log dir"
         return Failure(FailureKind.PROTOCOL, text)
     return Reading(broker_id, read_at, tuple(volumes), tuple(offline))

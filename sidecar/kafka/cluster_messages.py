@@ -1,12 +1,12 @@
-"""The messages that aiokafka lacks and polls need: DescribeCluster and DescribeLogDirs.
+"""The messages that polls need and aiokafka lacks: DescribeCluster and DescribeLogDirs.
 
-- DescribeCluster (key 60): v0 (KIP-700), v1 lists brokers or controllers (KIP-919), v2 includes
-  fenced brokers (KIP-1073, Kafka 4.0).
-- DescribeLogDirs (key 35): v4 has sizes (KIP-827, Kafka 3.3), v5 the cordoned flag (Kafka 4.3). A
-  broker that only knows older versions is unsupported.
+- DescribeCluster (key 60): v0 (KIP-700); v1 can list controllers (KIP-919); v2 can list fenced
+  brokers (KIP-1073, Kafka 4.0).
+- DescribeLogDirs (key 35): v4 contains sizes (KIP-827, Kafka 3.3); v5 contains the cordoned flag
+  (Kafka 4.3). Brokers with older versions only are not supported.
 
-Example: DescribeLogDirs v4 with no topics, which requests volumes only, is the two bytes 01 00: an
-array of length 0, stored as one more, and no tags. A null array, 00, would request every partition.
+Example: DescribeLogDirs v4 with an empty array of topics requests volumes only. It is the two bytes
+01 00: the length 0, encoded as 1, and no tags. A null array, 00, would request every partition.
 """
 
 from typing import Any
@@ -72,25 +72,25 @@ class DescribeCluster(
     AdminRequest,
     versions=(DescribeClusterRequestV0, DescribeClusterRequestV1, DescribeClusterRequestV2),
 ):
-    """Which brokers there are, the fenced ones included where the broker can (v2)."""
+    """Lists the brokers, including the fenced ones if the broker supports it (v2)."""
 
     NEEDED = "v0 (Kafka 2.8)"
     values = (False, ENDPOINT_TYPE_BROKERS, True)
 
 
 class DescribeControllers(AdminRequest, versions=(DescribeClusterRequestV1,)):
-    """Which controllers there are, by a controller's own listener (KIP-919)."""
+    """Lists the controllers; only a controller's own listener answers it (KIP-919)."""
 
     NEEDED = "v1 (Kafka 3.7)"
     values = (False, ENDPOINT_TYPE_CONTROLLERS)
 
 
 LOG_DIRS_TOPICS: Fields = (array("topics", ("topic", STRING), ("partitions", CompactArray(Int32))),)
-"""Nothing but volumes: no topic; everything: null."""
+"""An empty array requests the volumes only; null requests every partition."""
 
 
 def log_dir_fields(partitions: Any) -> Fields:  # noqa: ANN401 - a type of aiokafka's
-    """A log dir as DescribeLogDirs v4 has it; ``partitions`` is the type of a topic's."""
+    """The fields of a log dir in DescribeLogDirs v4; ``partitions`` is the type of that field."""
     return (
         ("error_code", Int16),
         ("log_dir", STRING),
@@ -107,7 +107,7 @@ PARTITION: Fields = (
     ("is_future_key", Boolean),
 )
 CORDONED = ("is_cordoned", Boolean)
-"""What v5 adds to a log dir."""
+"""The field that v5 adds to a log dir."""
 
 _LOG_DIR = log_dir_fields(array("partitions", *PARTITION)[1])
 
@@ -128,7 +128,7 @@ DescribeLogDirsRequestV5, DescribeLogDirsResponseV5 = message(
 
 
 class DescribeLogDirs(AdminRequest, versions=(DescribeLogDirsRequestV4, DescribeLogDirsRequestV5)):
-    """Volumes only: no topic is named, so the answer does not grow with partitions."""
+    """Requests the volumes, without topics, so the answer does not grow with partitions."""
 
     NEEDED = "v4 (Kafka 3.3), the first with the sizes of volumes,"
     values = ((),)

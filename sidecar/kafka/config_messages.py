@@ -1,8 +1,8 @@
-"""Configurations of brokers and levels of their loggers in Kafka's messages.
+"""The messages for configurations of brokers and for levels of their loggers.
 
-DescribeConfigs (key 32) v4, the first flexible version (KIP-482), and IncrementalAlterConfigs (key
-44) v1 (KIP-339). A resource is a type and a name; for a broker and for its loggers the name is the
-broker's id, and the broker itself has to be asked (KIP-412 for the loggers).
+They are DescribeConfigs (key 32) v4, its first flexible version (KIP-482), and
+IncrementalAlterConfigs (key 44) v1 (KIP-339). A resource has a type and a name. For a broker and
+its loggers, the name is the broker's id, and only that broker answers (KIP-412 for loggers).
 
 Example: ``DescribeConfigs(BROKER_LOGGER, "1", ["kafka.request.logger"])`` asks broker 1 for the
 level of its request log, and ``SetConfigs(BROKER_LOGGER, "1", {"kafka.request.logger": "DEBUG"})``
@@ -30,7 +30,7 @@ INCREMENTAL_ALTER_CONFIGS_KEY = 44
 BROKER = 4
 """The resource type of a broker's configuration."""
 BROKER_LOGGER = 8
-"""The resource type of a broker's loggers: name -> level. A restart forgets what was set."""
+"""The resource type of a broker's loggers: name -> level. A restart discards set levels."""
 
 _SET = 0
 
@@ -63,12 +63,12 @@ DescribeConfigsRequestV4, DescribeConfigsResponseV4 = message(
 
 
 class DescribeConfigs(AdminRequest, versions=(DescribeConfigsRequestV4,)):
-    """Some configurations of one resource.
+    """Reads some configurations of one resource.
 
     Args:
         resource_type: BROKER or BROKER_LOGGER.
-        name: of the resource.
-        keys: the configurations to read; those that the resource does not have are not answered.
+        name: the resource's name.
+        keys: the configurations to read. The answer omits those that the resource lacks.
     """
 
     NEEDED = "v4 (Kafka 2.8)"
@@ -94,14 +94,12 @@ IncrementalAlterConfigsRequestV1, IncrementalAlterConfigsResponseV1 = message(
 
 
 class SetConfigs(AdminRequest, versions=(IncrementalAlterConfigsRequestV1,)):
-    """IncrementalAlterConfigs that sets some configurations of one resource.
-
-    All others stay as they are.
+    """Sets some configurations of one resource; its other configurations do not change.
 
     Args:
         resource_type: BROKER or BROKER_LOGGER.
-        name: of the resource.
-        values: to set, by name.
+        name: the resource's name.
+        values: the name and new value of each configuration.
     """
 
     NEEDED = "v1 (Kafka 2.8)"

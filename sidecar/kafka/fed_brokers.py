@@ -1,13 +1,12 @@
-"""Which brokers' volumes a broker feeds: those that have replicas of what it leads.
+"""Which brokers a broker feeds: those with a replica of a partition that it leads.
 
-The broker itself reports what lies in its log dirs (DescribeLogDirs with all topics), and of these
-topics who leads them and where their replicas are (Metadata, key 3, v12). The first needs DESCRIBE
-on the cluster, as polls do, the second DESCRIBE on each of the topics: where that is missing for
-one of them, nothing is known. Both answers grow with the broker's topics, so they come over a
-connection of their own.
+The broker reports the topics in its log dirs (DescribeLogDirs with all topics), and the leaders and
+replicas of these topics (Metadata, key 3, v12). The first request needs DESCRIBE on the cluster,
+like polls. The second needs DESCRIBE on each topic; if it is missing for one topic, the result is a
+failure. Both answers grow with the broker's topics, so they use a connection of their own.
 
-Example: broker 1 leads "orders" 0, which brokers 2 and 3 replicate, and follows "clicks" 0: it
-feeds brokers 1, 2 and 3.
+Example: broker 1 leads "orders" 0, with replicas on brokers 1, 2 and 3, and has a replica of
+"clicks" 0. It feeds brokers 1, 2 and 3.
 """
 
 from collections.abc import Sequence
@@ -42,31 +41,31 @@ from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
 _DELETED: Final = 3
-"""UNKNOWN_TOPIC_OR_PARTITION: since its log dir was read."""
+"""UNKNOWN_TOPIC_OR_PARTITION: the topic was deleted after its log dir was read."""
 
-Led = frozenset[tuple[int, int]]
-"""Of a topic's partitions: leader and a broker that has a replica, each pair once."""
+LeaderReplicas = frozenset[tuple[int, int]]
+"""Pairs of the leader of one of a topic's partitions and a broker with a replica of it."""
 
 
-class _Led:
-    """An array of partitions, of which leaders and replicas are retained."""
+class _LeaderReplicas:
+    """An array of partitions; only the pairs of leaders and replicas are kept."""
 
-    def decode(self, data: BytesIO) -> Led:
-        """Each pair once.
+    def decode(self, data: BytesIO) -> LeaderReplicas:
+        """Decodes the pairs.
 
         Raises:
-            ValueError: it ends too early.
+            ValueError: the bytes end too early.
         """
-        found: set[tuple[int, int]] = set()
+        pairs: set[tuple[int, int]] = set()
         for _ in range(UnsignedVarInt32.decode(data) - 1):
             Int16.decode(data)
             Int32.decode(data)
             leader = Int32.decode(data)
             Int32.decode(data)
             replicas, _in_sync, _offline = (CompactArray(Int32).decode(data) for _ in range(3))
-            found.update((leader, replica) for replica in replicas or ())
+            pairs.update((leader, replica) for replica in replicas or ())
             TaggedFields.decode(data)
-        return frozenset(found)
+        return frozenset(pairs)
 
 
 _Request, _Response = message(
@@ -89,7 +88,7 @@ _Request, _Response = message(
             ("name", STRING),
             ("topic_id", Uuid),
             ("is_internal", Boolean),
-            ("led", _Led()),
+            ("leader_replicas", _LeaderReplicas()),
             ("topic_authorized_operations", Int32),
         ),
     ),
@@ -97,26 +96,26 @@ _Request, _Response = message(
 
 
 class MetadataOfTopics(AdminRequest, versions=(_Request,)):
-    """Metadata of topics by their names."""
+    """Requests the metadata of topics by their names."""
 
     NEEDED = "v12 (Kafka 3.1)"
 
     def __init__(self, topics: Sequence[str]) -> None:
-        # One that was deleted meanwhile is not created again.
+        # False: a topic that was deleted meanwhile is not created again.
         self.values = ([(NO_ID, topic, {}) for topic in topics], False, False)
 
 
 async def fed_brokers(
     admin: KafkaAdmin, broker_id: int, timeout_s: float
 ) -> frozenset[int] | Failure:
-    """The brokers that a broker feeds, by what clients produce to it.
+    """Finds the brokers that a broker feeds with records from clients.
 
-    Internal topics do not count: offset commits are never throttled.
+    Internal topics do not count, because offset commits are never throttled.
 
     Args:
         admin: how to reach the brokers.
-        broker_id: the one that is read.
-        timeout_s: for each of the two requests, seconds.
+        broker_id: the broker to read.
+        timeout_s: the time for each of the two requests, seconds.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -133,10 +132,10 @@ async def fed_brokers(
 
 def _fed(_: Query, response: Response, broker_id: int) -> frozenset[int] | Failure:
     fed: set[int] = set()
-    for error_code, name, _id, is_internal, led, *_more in response.topics or ():
+    for error_code, name, _id, is_internal, pairs, *_more in response.topics or ():
         if error_code not in {0, _DELETED}:
             text = f"broker {broker_id}: Metadata of {name} returned {error_name(error_code)}"
             return Failure(FailureKind.AUTHORIZATION, text)
         if not is_internal:
-            fed.update(replica for leader, replica in led if leader == broker_id)
+            fed.update(replica for leader, replica in pairs if leader == broker_id)
     return frozenset(fed)

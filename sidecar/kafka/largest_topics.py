@@ -1,8 +1,9 @@
-"""Which topics are the largest in each log dir of one broker, as it reports itself.
+"""The topics in each log dir of one broker, and which of them are the largest.
 
-That is DescribeLogDirs with all topics, whose answer grows with the broker's partitions: it comes
-over a connection of its own, so that no poll waits behind it, and is decoded on a thread, so
-that nobody else waits either. It needs DESCRIBE on the cluster, as polls do.
+The broker reports them in DescribeLogDirs with all topics, whose answer grows with the broker's
+partitions. The request uses a connection of its own, so that no poll waits behind it. A thread
+decodes the answer, so that the event loop does not wait. The request needs DESCRIBE on the cluster,
+like polls.
 
 Example: ``await largest_topics(admin, 2, 10.0)`` is ``{"/data": LogDirTopics(...)}``.
 """
@@ -22,7 +23,7 @@ from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
 LARGEST: Final = 10
-"""So many topics of each log dir are reported; a hundred would hide the one that matters."""
+"""The number of topics reported for each log dir; a hundred would hide the important one."""
 
 T = TypeVar("T")
 
@@ -32,13 +33,13 @@ _NONSENSE: Final = (ValueError, struct.error, LookupError, TypeError)
 
 @dataclass(frozen=True, slots=True)
 class TopicSize:
-    """What a topic has in one log dir.
+    """The size of a topic in one log dir.
 
     Attributes:
-        topic: its name.
-        size_bytes: its partitions there together.
-        partitions: these partitions' indexes, the largest first.
-        largest_bytes: the largest of them.
+        topic: the topic's name.
+        size_bytes: the size of all its partitions in the log dir.
+        partitions: the indexes of these partitions, the largest first.
+        largest_bytes: the size of the largest partition.
     """
 
     topic: str
@@ -49,12 +50,12 @@ class TopicSize:
 
 @dataclass(frozen=True, slots=True)
 class LogDirTopics:
-    """What lies in a log dir.
+    """The topics in a log dir.
 
     Attributes:
-        topics: how many there are.
-        size_bytes: what they take together.
-        largest: the ``LARGEST`` of them, the largest first.
+        topics: the number of topics.
+        size_bytes: the size of all topics.
+        largest: at most ``LARGEST`` topics, the largest first.
     """
 
     topics: int
@@ -65,12 +66,12 @@ class LogDirTopics:
 async def largest_topics(
     admin: KafkaAdmin, broker_id: int, timeout_s: float
 ) -> Mapping[str, LogDirTopics] | Failure:
-    """What lies in each log dir of a broker, offline ones left out.
+    """Reads log dir -> its largest topics, without offline log dirs.
 
     Args:
         admin: how to reach the brokers.
-        broker_id: the one that is read.
-        timeout_s: for all of it, seconds.
+        broker_id: the broker to read.
+        timeout_s: the time for all requests, seconds.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -79,14 +80,14 @@ async def largest_topics(
 
 
 async def topics_of(admin: KafkaAdmin, broker_id: int, timeout_s: float) -> set[str] | Failure:
-    """The names of all topics that have something in a broker's log dirs; see above."""
+    """Reads the names of all topics in a broker's log dirs; arguments as in ``largest_topics``."""
     return await _described(admin, broker_id, timeout_s, _names)
 
 
 async def topics_by_log_dir(
     admin: KafkaAdmin, broker_id: int, timeout_s: float
 ) -> Mapping[str, frozenset[str]] | Failure:
-    """Log dir -> the names of all topics that have something in it, offline ones left out."""
+    """Reads log dir -> the names of all topics in it, without offline log dirs."""
     return await _described(admin, broker_id, timeout_s, _names_by_log_dir)
 
 

@@ -1,11 +1,13 @@
-"""Who leads which partition, by Metadata, and which of them are scanned.
+"""The leaders of all partitions, from Metadata, and which partitions are scanned.
 
-The answer has all topics that may be described, without internal ones. It is read again after
-``LEADERS_S``, or after ``DOUBTED_S`` when something failed since; if it can't be, what was known is
-retained. 8 bytes are retained of each partition of the cluster, some hundred of each scanned one.
+The answer contains the topics that the sidecar may describe. Internal topics are left out. The
+leaders are read again after ``LEADERS_S``, or after ``DOUBTED_S`` if a request to a leader failed
+since. If they can't be read, the previous ones stay. Each partition of the cluster takes 8 bytes,
+and each scanned partition about a hundred more.
 
-Example: broker 1's are scanned, and "orders" gets a third partition, led by it: it is new, its
-producers all wrote lately. One that moves to broker 1 is not: the sidecar there scanned it.
+Example: the partitions of broker 1 are scanned, and "orders" gets a third partition, led by broker
+1. This partition is new, so all its producers wrote recently. A partition that moves to broker 1 is
+not new: the sidecar of its previous leader scanned it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +22,10 @@ from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
 
 LEADERS_S: Final = 10.0
-"""So late it is seen that a topic was made or that a leader changed."""
+"""How late a new topic or a new leader can be noticed."""
 DOUBTED_S: Final = 2.0
 MOST_PARTITIONS: Final = 20_000
-"""So many are scanned, those of the first topics by name."""
+"""The most partitions that are scanned; the first topics by name come first."""
 
 _ALL_TOPICS: Final = AllTopics()
 
@@ -32,17 +34,17 @@ Partition = tuple[str, int]
 
 
 class Leaders:
-    """Which partitions are scanned. Initially none.
+    """The partitions that are scanned, by leader; initially none.
 
     Attributes:
-        partitions: broker id -> those that are scanned and led by it, by topic and index.
-        new: those that were not there when leaders were first read and were not reported since:
-            of the scanned ones, and of those that have no leader yet.
-        skipped: how many are not scanned because they are too many.
+        partitions: broker id -> the scanned partitions that it leads, sorted.
+        new: the scanned or leaderless partitions that did not exist when leaders were first read,
+            until a scan has read them.
+        skipped: how many partitions are not scanned because there are too many.
     """
 
     def __init__(self, pool: Pool, broker_id: int | None, clock: Callable[[], float]) -> None:
-        """Nothing is read yet; the pool's list of brokers is set here."""
+        """Starts without reading. Each ``refresh`` also sets the pool's list of brokers."""
         self.partitions: dict[int, list[Partition]] = {}
         self.new: set[Partition] = set()
         self.skipped = 0
@@ -52,42 +54,42 @@ class Leaders:
         self._topics: Mapping[str, Sequence[int]] | None = None
         self._brokers: set[int] = set()
         self._refreshed_at = 0.0
-        self._believed_for_s = LEADERS_S
+        self._valid_for_s = LEADERS_S
 
     def __repr__(self) -> str:
         return f"Leaders({sum(map(len, self.partitions.values()))} partitions)"
 
     def doubt(self) -> None:
-        """What is known may be wrong."""
-        self._believed_for_s = DOUBTED_S
+        """Makes the next ``refresh`` come sooner, because a leader may have changed."""
+        self._valid_for_s = DOUBTED_S
 
     async def refresh(self, deadline: float) -> Failure | None:
-        """Reads them if that is due.
+        """Reads the leaders if they are due.
 
         Args:
             deadline: the loop's time by which this returns.
 
         Returns:
-            Why nothing is known, or nothing can be scanned.
+            Why no leader is known or no partition can be scanned; None if one can.
         """
-        if self._topics is None or self._clock() >= self._refreshed_at + self._believed_for_s:
+        if self._topics is None or self._clock() >= self._refreshed_at + self._valid_for_s:
             answer = await self._pool.call_any(
-                _ALL_TOPICS, deadline, _read, "who leads which partition"
+                _ALL_TOPICS, deadline, _read, "the leaders of partitions"
             )
             if isinstance(answer, Failure):
                 return answer if self._topics is None else None
-            self._take(*answer)
+            self._update(*answer)
         if self._broker_id is not None and self._broker_id not in self._brokers:
-            text = f"broker {self._broker_id}, of SIDECAR_BROKER_ID, is not active"
+            text = f"broker {self._broker_id} (SIDECAR_BROKER_ID) is not active"
             return Failure(FailureKind.CONNECT, text)
         if not self._topics:
             self.doubt()
-            text = "there is no topic, or none may be described"
+            text = "the cluster has no topic that the sidecar may describe"
             return Failure(FailureKind.AUTHORIZATION, text)
         return None
 
-    def _take(self, topics: Mapping[str, Sequence[int]], brokers: Mapping[int, HostPort]) -> None:
-        self._refreshed_at, self._believed_for_s = self._clock(), LEADERS_S
+    def _update(self, topics: Mapping[str, Sequence[int]], brokers: Mapping[int, HostPort]) -> None:
+        self._refreshed_at, self._valid_for_s = self._clock(), LEADERS_S
         self._pool.set_brokers(brokers)
         if topics == self._topics and brokers.keys() == self._brokers:
             return
@@ -96,16 +98,17 @@ class Leaders:
         leaderless = self._choose(topics)
         if before is not None:
             listed = chain(leaderless, *self.partitions.values())
-            self.new = {each for each in listed if each in self.new or not _has(before, each)}
+            self.new = {each for each in listed if each in self.new or not _contains(before, each)}
 
     def _choose(self, topics: Mapping[str, Sequence[int]]) -> list[Partition]:
-        """Chooses those to be scanned, and returns those without an active leader."""
+        """Chooses the partitions to scan, and returns those without an active leader."""
         self.partitions = {}
         leaderless: list[Partition] = []
         count = 0
         for topic in sorted(topics):
-            found = topics[topic]
-            for index, leader in zip(found[::2], found[1::2], strict=True):
+            indexes_and_leaders = topics[topic]
+            pairs = zip(indexes_and_leaders[::2], indexes_and_leaders[1::2], strict=True)
+            for index, leader in pairs:
                 if leader not in self._brokers:
                     leaderless.append((topic, index))
                 elif self._broker_id in {None, leader}:
@@ -116,9 +119,9 @@ class Leaders:
         return leaderless
 
 
-def _has(topics: Mapping[str, Sequence[int]], partition: Partition) -> bool:
+def _contains(topics: Mapping[str, Sequence[int]], partition: Partition) -> bool:
     topic, index = partition
-    # Indexes run from 0 on, without gaps: their number determines them.
+    # Indexes run from 0 without gaps. The sequence has two numbers for each of them.
     return index < len(topics.get(topic, ())) // 2
 
 

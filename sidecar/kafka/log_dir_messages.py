@@ -1,10 +1,10 @@
-"""What lies in each log dir, in Kafka's messages: DescribeLogDirs with all topics.
+"""DescribeLogDirs with all topics: the partitions in each log dir.
 
-The answer names every partition of every topic of its broker. Its bytes are retained, so that
-another thread can decode them: ``log_dirs_in``. Of a topic's partitions the row of entries is
-retained, 22 bytes each, which ``PartitionSizes`` decodes.
+The answer contains every partition of every topic on the broker. Its bytes are kept, so that a
+thread can decode them with ``log_dirs_in``. The entries of a topic's partitions stay bytes, 22 for
+each partition, until ``PartitionSizes`` decodes them.
 
-Example: 4,000 partitions of 1,000 topics are 88 kB besides the topics' names.
+Example: 4,000 partitions of 1,000 topics take 88 kB, plus the topics' names.
 """
 
 import struct
@@ -26,14 +26,14 @@ from sidecar.kafka.cluster_messages import (
 )
 
 _ENTRY = struct.Struct(">iqq?x")
-"""A partition without tags, whose number, 0, is the last byte."""
-_PART = struct.Struct(">iq10x")
-"""Its index and size."""
+"""A partition without tags; the last byte is the number of tags, 0."""
+_INDEX_AND_SIZE = struct.Struct(">iq10x")
+"""The index and size of such an entry."""
 ENTRY_BYTES: Final = _ENTRY.size
 
 
 class PartitionSizes:
-    """The partitions of a topic in one log dir, decoded one by one; ``packed`` as in an answer."""
+    """The partitions of a topic in one log dir, decoded one by one from the answer's bytes."""
 
     __slots__ = ("_packed",)
 
@@ -44,17 +44,17 @@ class PartitionSizes:
         return len(self._packed) // ENTRY_BYTES
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Index and bytes."""
-        return _PART.iter_unpack(self._packed)
+        """Yields the index and the size of each partition."""
+        return _INDEX_AND_SIZE.iter_unpack(self._packed)
 
     @property
     def total_bytes(self) -> int:
-        """The sum of their sizes."""
+        """The size of all partitions."""
         return sum(size for _, size in self)
 
 
 class _PartitionSizes:
-    """An array of partitions."""
+    """The wire type of an array of partitions."""
 
     _ARRAY = PackedArray(_ENTRY, *PARTITION)
 
@@ -63,10 +63,10 @@ class _PartitionSizes:
 
 
 class _Rest:
-    """All that is left of an answer."""
+    """The wire type of the rest of an answer."""
 
     def decode(self, data: BytesIO) -> bytes:
-        """As it came."""
+        """The bytes, not decoded."""
         return data.read()
 
 
@@ -75,18 +75,18 @@ _LOG_DIRS = {4: array("results", *_LOG_DIR)[1], 5: array("results", *_LOG_DIR, C
 
 
 def log_dirs_in(response: Response) -> list[tuple[Any, ...]]:
-    """The log dirs of an answer to ``DescribeTopicsOfLogDirs``.
+    """Decodes the log dirs of an answer to ``DescribeTopicsOfLogDirs``.
 
-    Each is error code, path, topics, total and available bytes; a topic is its name and its
-    ``PartitionSizes``.
+    Each log dir is a tuple of error code, path, topics, total bytes and available bytes. A topic is
+    a tuple of its name and its ``PartitionSizes``.
 
     Raises:
-        ValueError: it makes no sense.
+        ValueError: the bytes are not valid.
     """
-    found: list[tuple[Any, ...]] | None = _LOG_DIRS[response.API_VERSION].decode(
+    log_dirs: list[tuple[Any, ...]] | None = _LOG_DIRS[response.API_VERSION].decode(
         BytesIO(response.packed)
     )
-    return found or []
+    return log_dirs or []
 
 
 _RequestV4, _RequestV5 = (
@@ -103,7 +103,7 @@ _RequestV4, _RequestV5 = (
 
 
 class DescribeTopicsOfLogDirs(AdminRequest, versions=(_RequestV4, _RequestV5)):
-    """Everything that lies in a broker's log dirs: an answer that grows with partitions."""
+    """Requests all partitions in a broker's log dirs; the answer grows with their number."""
 
     NEEDED = "v4 (Kafka 3.3)"
     values = (None,)

@@ -1,11 +1,11 @@
-"""Many mutations in several requests, and what a mutation quota makes of them (KIP-599).
+"""Sends many mutations in several requests, and waits when a mutation quota is used up (KIP-599).
 
-A request has as many as fit into a batch. What is throttled goes first into the next request,
-after the wait that the answer states. What was sent and not answered is not sent again: it may have
-been done.
+Each request contains as many topics as fit into a batch. Throttled topics come first in the next
+request, after the wait that the answer states. Topics that were sent but not answered are not sent
+again, because the controller may have done them.
 
-Example: of a batch of 50 the controller takes 12 and answers throttle_time_ms 1000: the next batch,
-a second later, is the other 38 and 12 new ones.
+Example: of a batch of 50, the controller does 12 and answers throttle_time_ms 1000. A second later,
+the next batch has the other 38 topics and 12 new ones.
 """
 
 import asyncio
@@ -28,18 +28,18 @@ from sidecar.kafka.topic_results import (
 from sidecar.volumes import Failure
 
 BATCH_TOPICS = 50
-"""Topics in a request: what KIP-599 measured with. Answers name every setting of each topic that is
-created, some 3 KB, and a controller does a request in one step."""
+"""The most topics of a request, as in KIP-599's measurements. The answer has about 3 KB for each
+created topic, and the controller handles a request in one step."""
 BATCH_PARTITIONS = 2000
-"""Partitions in a request, unless a topic alone has more; a KRaft controller refuses 10,000."""
+"""The most partitions of a request, unless one topic has more; KRaft controllers refuse 10,000."""
 SHORTEST_WAIT_S = 0.01
-"""After an answer that rejects for the quota and states no wait: Kafka rounds waits to
-milliseconds, so less than half of one is 0."""
+"""The wait if the quota rejected a topic and the answer states 0 ms. Kafka rounds waits to
+milliseconds."""
 MOST_MOVES = 3
-"""How often in a row a broker may answer that it is not the controller."""
+"""How often in a row brokers may answer that they are not the controller."""
 
 ResultCallback = Callable[[TopicResult], None]
-"""Gets each topic's result as soon as it is known."""
+"""Called with each topic's result as soon as it is known."""
 
 T = TypeVar("T")
 
@@ -49,10 +49,10 @@ class Mutation(Generic[T]):
     """One kind of mutation.
 
     Attributes:
-        request: of some topics, with the milliseconds that the controller may take.
-        answers: a response's name, error code and error message of each topic.
-        name: of a topic.
-        partitions: how many a topic counts as, to fill a batch.
+        request: makes the request for some topics, with the controller's time-out in ms.
+        answers: the name, error code and error message of each topic in a response.
+        name: the name of a topic.
+        partitions: the number of partitions that a topic counts as in a batch.
     """
 
     request: Callable[[Sequence[T], int], AdminRequest]
@@ -66,8 +66,8 @@ class CallPolicy:
     """How long a call lasts.
 
     Attributes:
-        timeout_s: for all of it, seconds.
-        retry: whether what is throttled is sent again.
+        timeout_s: the time for all requests and waits, seconds.
+        retry: whether throttled topics are sent again.
     """
 
     timeout_s: float
@@ -78,23 +78,23 @@ class ControllerClient(Protocol):
     """The connection to the controller: see ``Controller``."""
 
     async def call(self, request: AdminRequest, deadline: float) -> Response | Failure | Unanswered:
-        """The answer to a request that is sent at most once."""
+        """Sends a request at most once, and returns the answer."""
 
     async def find(self, deadline: float) -> Failure | None:
-        """Finds the controller that the broker names."""
+        """Finds the controller, as the connected broker reports it."""
 
 
 class MutationBatcher(Generic[T]):
-    """One call: what is left to do of it; its time begins with it, in a running loop.
+    """The state of one call. Its time-out begins when it is created, in a running loop.
 
     Args:
-        mutation: of which kind.
-        topics: each name once.
-        policy: how long it lasts.
-        on_result: gets each result.
+        mutation: the kind of mutation.
+        topics: the topics, each name once.
+        policy: the time-out, and whether to retry.
+        on_result: called with each result.
 
     Raises:
-        ValueError: a name comes twice.
+        ValueError: a topic is named twice.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class MutationBatcher(Generic[T]):
         self._moves = 0
 
     async def run(self, controller: ControllerClient) -> tuple[TopicResult, ...]:
-        """Sends what can be sent, and returns a result for each topic, in their order."""
+        """Sends the topics, and returns a result for each of them, in their order."""
         why = ""
         while self._pending and not why:
             why = await self._send(controller)
@@ -127,10 +127,10 @@ class MutationBatcher(Generic[T]):
         return tuple(self._results[name] for name in self._names)
 
     async def _send(self, controller: ControllerClient) -> str:
-        """One request.
+        """Sends one request.
 
         Returns:
-            Why there is no use in another one; "" if there is.
+            Why no other request should follow; "" if one should.
         """
         batch = self._batch()
         left_ms = int((self._deadline - self._now()) * 1000)
@@ -146,7 +146,7 @@ class MutationBatcher(Generic[T]):
             return ""
         throttled, moved = self._read(batch, answer)
         if moved:
-            return await self._move(controller)
+            return await self._find_controller(controller)
         self._moves = 0
         return await self._pause(throttled, answer.throttle_time_ms)
 
@@ -161,34 +161,34 @@ class MutationBatcher(Generic[T]):
         return batch
 
     def _read(self, batch: dict[str, T], answer: Response) -> tuple[bool, bool]:
-        """Read an answer.
+        """Reads an answer.
 
         Returns:
-            Whether some are throttled, and whether this was not the controller.
+            Whether a topic was throttled, and whether the broker is not the controller.
         """
-        silent = set(batch)
+        unanswered = set(batch)
         moved = False
         throttled: list[str] = []
         for name, error_code, error_message in self._mutation.answers(answer):
-            if name is None or name not in silent:
+            if name is None or name not in unanswered:
                 continue
-            silent.remove(name)
+            unanswered.remove(name)
             if error_code == NOT_CONTROLLER:
                 moved = True
             elif error_code == THROTTLING_QUOTA_EXCEEDED:
                 throttled.append(name)
             else:
                 self._finish(topic_result(name, error_code, error_message))
-        for name in silent:
+        for name in unanswered:
             self._finish(TopicResult(name, Outcome.UNKNOWN, "the answer does not name it"))
         free_at = self._now() + answer.throttle_time_ms / 1000
         self._free_at |= dict.fromkeys(throttled, free_at)
         return bool(throttled), moved
 
-    async def _move(self, controller: ControllerClient) -> str:
+    async def _find_controller(self, controller: ControllerClient) -> str:
         self._moves += 1
         if self._moves > MOST_MOVES:
-            return "the controller was not found: each broker answers that it is another one"
+            return "the controller was not found: each broker names another one"
         failure = await controller.find(self._deadline)
         return failure.message if failure is not None else ""
 

@@ -1,14 +1,13 @@
-"""Which partitions a broker leads, and which producers are active on them, in Kafka's messages.
+"""The messages for the leaders of partitions, and for the producers that are active on them.
 
-Metadata (key 3) v12 and DescribeProducers (key 61) v0 (KIP-664, Kafka 2.8), both flexible
-(KIP-482). Both can be long: what is not needed is skipped while it is read, and what is needed is
-retained in its smallest form, so that an answer of 16 MB does not become ten times as much.
+They are Metadata (key 3) v12 and DescribeProducers (key 61) v0 (KIP-664, Kafka 2.8), both flexible
+(KIP-482). Their answers can have 16 MB, and as Python objects they would take ten times as much.
+Unneeded fields are therefore skipped, and needed ones are kept compactly:
 
-- Of a partition in Metadata its index and its leader are retained: 8 bytes.
-- Of the producers of a partition the bytes are retained: a row of entries of 37 bytes, which
-  ``ProducerStates`` decodes.
+- the index and the leader of each partition in Metadata, 8 bytes;
+- the bytes of a partition's producers, 37 for each, which ``ProducerStates`` decodes.
 
-Example: a partition that two producers wrote to is 74 bytes.
+Example: the producers of a partition with two producers take 74 bytes.
 """
 
 import struct
@@ -46,18 +45,18 @@ METADATA_KEY: Final = 3
 DESCRIBE_PRODUCERS_KEY: Final = 61
 
 _STATE = struct.Struct(">qiiqiqx")
-"""An entry without tags, whose number, 0, is the last byte."""
-_PART = struct.Struct(">qii21x")
-"""Its beginning."""
+"""A producer without tags; the last byte is the number of tags, 0."""
+_ID_EPOCH_SEQUENCE = struct.Struct(">qii21x")
+"""The first three fields of such an entry."""
 STATE_BYTES: Final = _STATE.size
 
 
 State = tuple[int, int, int]
-"""What shows whether a producer wrote: its id, its epoch, and its last batch's sequence."""
+"""A producer's id, epoch, and last sequence number; a change shows that it wrote."""
 
 
 class ProducerStates:
-    """The producers of a partition, decoded one by one; ``packed`` as in an answer."""
+    """The producers of a partition, decoded one by one from the answer's bytes."""
 
     __slots__ = ("_packed",)
 
@@ -68,7 +67,7 @@ class ProducerStates:
         return len(self._packed) // STATE_BYTES
 
     def __iter__(self) -> Iterator[State]:
-        return _PART.iter_unpack(self._packed)
+        return _ID_EPOCH_SEQUENCE.iter_unpack(self._packed)
 
 
 _PRODUCER_STATES = PackedArray(
@@ -82,7 +81,7 @@ _PRODUCER_STATES = PackedArray(
 )
 
 
-# The partitions' ``active_producers`` are for ``ProducerStates``.
+# ``ProducerStates`` decodes the partitions' ``active_producers``.
 DescribeProducersRequestV0, DescribeProducersResponseV0 = message(
     "DescribeProducers",
     DESCRIBE_PRODUCERS_KEY,
@@ -105,10 +104,10 @@ DescribeProducersRequestV0, DescribeProducersResponseV0 = message(
 
 
 class DescribeProducers(AdminRequest, versions=(DescribeProducersRequestV0,)):
-    """The producers of partitions; the leaders of these have to be asked.
+    """Requests the producers of partitions; only the leaders of the partitions know them.
 
     Args:
-        partitions: topic -> indexes.
+        partitions: topic -> the indexes of its partitions.
     """
 
     NEEDED = "v0 (Kafka 2.8)"
@@ -118,25 +117,25 @@ class DescribeProducers(AdminRequest, versions=(DescribeProducersRequestV0,)):
 
 
 class _Leaders:
-    """An array of partitions, of which index and leader are retained, one after the other."""
+    """An array of partitions; only the indexes and leaders are kept."""
 
     def decode(self, data: BytesIO) -> "array[int]":
-        """Index, leader, index, leader ...
+        """Decodes to index, leader, index, leader, and so on.
 
         Raises:
-            ValueError: it ends too early.
+            ValueError: the bytes end too early.
         """
-        found = array("i")
+        leaders = array("i")
         for _ in range(UnsignedVarInt32.decode(data) - 1):
             Int16.decode(data)
-            found.append(Int32.decode(data))
-            found.append(Int32.decode(data))
+            leaders.append(Int32.decode(data))
+            leaders.append(Int32.decode(data))
             Int32.decode(data)
-            # Replicas, those in sync, and those offline.
+            # The replicas, the in-sync replicas, and the offline replicas.
             for _ in range(3):
                 data.seek(4 * max(0, UnsignedVarInt32.decode(data) - 1), 1)
             TaggedFields.decode(data)
-        return found
+        return leaders
 
 
 MetadataRequestV12, MetadataResponseV12 = message(
@@ -167,7 +166,7 @@ MetadataRequestV12, MetadataResponseV12 = message(
 
 
 class AllTopics(AdminRequest, versions=(MetadataRequestV12,)):
-    """Metadata of all topics that may be described, which null requests."""
+    """Requests the metadata of all topics that the sidecar may describe: null in place of names."""
 
     NEEDED = "v12 (Kafka 3.1)"
     values = (None, False, False)

@@ -1,10 +1,10 @@
-"""Client quotas in Kafka's messages, which aiokafka lacks (KIP-546; flexible from Kafka 2.8 on).
+"""The messages for client quotas, which aiokafka lacks (KIP-546; flexible from Kafka 2.8 on).
 
-DescribeClientQuotas (key 48) and AlterClientQuotas (key 49), both v1.
+They are DescribeClientQuotas (key 48) and AlterClientQuotas (key 49), both v1.
 
-Example: ``AlterClientQuotas([({"client-id": "etl"}, {"producer_byte_rate": 1e6})])`` sets one;
-``DescribeClientQuotas()`` requests all: an empty list of components, not strict, is the three bytes
-01 00 00 with the tags.
+Example: ``AlterClientQuotas([({"client-id": "etl"}, {"producer_byte_rate": 1e6})])`` sets a quota.
+``DescribeClientQuotas()`` requests all quotas: an empty array of components, strict false, and no
+tags are the three bytes 01 00 00.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ _ENTITY = array("entity", ("entity_type", STRING), ("entity_name", STRING))
 _VALUE = (("key", STRING), ("value", Float64))
 
 Alteration = tuple[Mapping[str, str | None], Mapping[str, float | None]]
-"""An entity ("user", "client-id" -> name, None for the default) and the quotas to set (None:
-remove), such as producer_byte_rate."""
+"""An entity, as type ("user", "client-id") -> name, where None is the default, and its quotas to
+set, as name -> value, where None removes the quota."""
 
 
 DescribeClientQuotasRequestV1, DescribeClientQuotasResponseV1 = message(
@@ -44,7 +44,7 @@ DescribeClientQuotasRequestV1, DescribeClientQuotasResponseV1 = message(
 
 
 class DescribeClientQuotas(AdminRequest, versions=(DescribeClientQuotasRequestV1,)):
-    """All quotas of all entities: no component, which every entity matches."""
+    """Requests the quotas of all entities: every entity matches an empty list of components."""
 
     NEEDED = "v1 (Kafka 2.8)"
     values = ((), False)
@@ -63,7 +63,7 @@ AlterClientQuotasRequestV1, AlterClientQuotasResponseV1 = message(
 
 
 class AlterClientQuotas(AdminRequest, versions=(AlterClientQuotasRequestV1,)):
-    """Sets and removes quotas, each entity's all together or none."""
+    """Sets and removes quotas. For each entity the broker applies all changes or none."""
 
     NEEDED = "v1 (Kafka 2.8)"
 

@@ -1,19 +1,13 @@
-"""Observations read from the brokers themselves: one poll reads the cluster once.
+"""Reads observations from the brokers: one poll reads the cluster once.
 
-DescribeCluster lists the brokers, then DescribeLogDirs is sent to every active broker at once,
-naming no topic, so that answers do not grow with partitions. One deadline covers all of it: a
-broker that misses it has that as its answer, and the others' answers count.
+A poll lists the brokers with DescribeCluster, and then sends DescribeLogDirs to every active broker
+concurrently. One deadline covers the whole poll. A broker that misses it has a failure of kind
+timeout, and the others have their readings. The request to the slow broker stays open for later
+polls.
 
-A request to a slow broker stays open, and later polls do not wait for it again: so a broker that
-hangs delays one poll and not the next ones. A reading counts from when the broker was asked. The
-first poll after a late answer asks again, and takes the late one if no newer one comes by its
-deadline: so a broker that is always slow is seen all the same. It has ``ANSWER_TIMEOUT_S``, or the
-poll's deadline if that is longer; one that did not answer in that time has
-``SLOW_ANSWER_TIMEOUT_S``, until it is quick again.
-
-Example: of three brokers one takes 2.5 s to answer, and polls with a deadline of 1 s come every
-second. The first ends after 1 s with two readings and one failure of kind timeout, the next two at
-once with the same, the fourth after 1 s with three readings, the slow broker's 3 s old.
+Example: one of three brokers takes 2.5 s to answer. Polls come every second, with a deadline of
+1 s. The first poll ends after 1 s with two readings and a time-out. The next two end at once with
+the same. The fourth ends after 1 s with three readings; that of the slow broker is 3 s old.
 """
 
 import asyncio
@@ -30,12 +24,12 @@ from sidecar.volumes import Failure, FailureKind, Observation, Reading
 ORIGIN = "poll"
 
 ANSWER_TIMEOUT_S = 3.0
-"""How long a broker may take to answer when polls have a shorter deadline; then its connection is
-closed and the request is sent anew. Short, for an answer that was lost."""
+"""How long a request stays open if the poll's deadline is shorter. Then the connection is closed
+and the next poll sends the request again. It is short because the answer may be lost."""
 
 SLOW_ANSWER_TIMEOUT_S = 10.0
-"""The same for a broker that did not answer in that time: two lost answers are rarer than a slow
-broker."""
+"""The same for a broker that has missed ``ANSWER_TIMEOUT_S``, until it answers in time again: a
+slow broker is likelier than two lost answers."""
 
 _DESCRIBE_CLUSTER = DescribeCluster()
 _DESCRIBE_LOG_DIRS = DescribeLogDirs()
@@ -48,7 +42,7 @@ class KafkaVolumeSource:
 
     Args:
         admin: how to reach the brokers.
-        clock: steady seconds, for the times in observations and for the ages of what is retained.
+        clock: steady seconds, for the times in observations and for the age of connections.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -95,11 +89,11 @@ class KafkaVolumeSource:
         return await self._ask(cluster.membership.active, cluster, deadline)
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
-        """As ``Pool.reload``."""
+        """Reads new credentials; see ``Pool.reload``."""
         return self._pool.reload(admin)
 
     async def close(self) -> None:
-        """Close all connections; pending answers are not waited for."""
+        """Closes all connections without waiting for pending answers."""
         pending = list(self._requests.values())
         for task in pending:
             task.cancel()
@@ -113,6 +107,7 @@ class KafkaVolumeSource:
         now = asyncio.get_running_loop().time
         done = [key for key in brokers if key in self._requests and self._requests[key].done()]
         late = {broker_id: self._requests.pop(broker_id).result() for broker_id in done}
+        # Ask again even if a late answer is there, since it is old; see _answer.
         new = [broker_id for broker_id in brokers if broker_id not in self._requests]
         for broker_id in new:
             patience_s = SLOW_ANSWER_TIMEOUT_S if broker_id in self._slow else ANSWER_TIMEOUT_S
@@ -120,6 +115,7 @@ class KafkaVolumeSource:
                 self._read(broker_id, max(deadline, now() + patience_s)),
                 name=f"log dirs of broker {broker_id}",
             )
+        # Wait only for the new requests, so that a broker that hangs delays one poll, not the next.
         if new:
             await asyncio.wait(
                 [self._requests[broker_id] for broker_id in new], timeout=max(0.0, deadline - now())
@@ -139,10 +135,12 @@ class KafkaVolumeSource:
             answer = self._requests.pop(broker_id).result()
         else:
             answer = Failure(FailureKind.TIMEOUT, f"broker {broker_id}: no answer in time yet")
+        # A broker that is slower than every deadline is seen by its late answers.
         return late if isinstance(answer, Failure) and isinstance(late, Reading) else answer
 
     async def _read(self, broker_id: int, deadline: float) -> Reading | Failure:
         now = asyncio.get_running_loop().time
+        # A reading counts from when the broker was asked, so a late one is old.
         asked_at, read_at = now(), self._clock()
         answer = await self._pool.call(broker_id, _DESCRIBE_LOG_DIRS, deadline)
         if isinstance(answer, Failure):

@@ -1,12 +1,14 @@
-"""Creating topics, adding partitions and deleting topics, within a mutation quota (KIP-599).
+"""Creates topics, adds partitions and deletes topics, within a mutation quota (KIP-599).
 
-What is over the quota is sent again after the wait that the controller states, until the time-out,
-as Kafka's admin client does by default; as there that can be switched off. Unlike it, this sends
-many topics in several requests, waits after every throttled answer, since the connection is muted
-anyway, and ends at once when the wait would be longer than the time left.
+If the quota rejects a topic, it is sent again after the wait that the controller states, until the
+time-out. Kafka's admin client does the same by default, and here as there it can be switched off.
+There are three differences. Many topics are sent in several requests. After each throttled answer
+the call waits, because the connection is muted anyway. If the wait would be longer than the time
+left, the call ends at once.
 
-Example: at 1 partition a second with 11 windows of 1 s, of 30 topics of one partition the first 12
-are created at once, since a bucket of 11 takes what brings it below 0, and then 1 each second.
+Example: the quota is 1 partition per second with 11 windows of 1 s, and 30 topics have one
+partition each. The first 12 are created at once, because a bucket of 11 accepts the topic that
+makes it negative. Then one is created each second.
 
 Sources: KIP-599, sections "Changes to Kafka Admin Client" and "Kafka Topic Command".
 """
@@ -27,7 +29,7 @@ from sidecar.kafka.topic_results import TopicResult
 from sidecar.settings import KafkaAdmin
 
 TIMEOUT_S = 60.0
-"""As the admin client's default.api.timeout.ms."""
+"""Like the admin client's default.api.timeout.ms."""
 
 
 async def create_topics(
@@ -39,15 +41,15 @@ async def create_topics(
     validate_only: bool = False,
     on_result: ResultCallback | None = None,
 ) -> tuple[TopicResult, ...]:
-    """Create topics.
+    """Creates topics.
 
     Args:
         admin: how to reach the brokers.
-        topics: each name once.
-        timeout_s: for all of it, seconds.
-        retry_on_quota_violation: whether what is throttled is sent again until the time-out.
-        validate_only: nothing is created; a KRaft controller charges it all the same.
-        on_result: gets each topic's result as soon as it is known.
+        topics: the topics, each name once.
+        timeout_s: the time for all requests and waits, seconds.
+        retry_on_quota_violation: whether throttled topics are sent again until the time-out.
+        validate_only: whether the controller only validates; on KRaft it charges this anyway.
+        on_result: called with each topic's result as soon as it is known.
 
     Returns:
         A result for each topic, in the order of the topics.
@@ -75,12 +77,12 @@ async def create_partitions(
     validate_only: bool = False,
     on_result: ResultCallback | None = None,
 ) -> tuple[TopicResult, ...]:
-    """Adds partitions to topics; arguments, results and errors as of ``create_topics``."""
+    """Adds partitions to topics; arguments, results and errors as in ``create_topics``."""
     mutation: Mutation[Growth] = Mutation(
         partial(CreatePartitions, validate_only=validate_only),
         lambda answer: [(name, code, text) for name, code, text, *_ in answer.results or ()],
         lambda growth: growth.name,
-        # What is added is known to the controller only.
+        # Only the controller knows how many are added, so the new total fills the batch.
         lambda growth: growth.partitions,
     )
     policy = CallPolicy(timeout_s, retry=retry_on_quota_violation)
@@ -95,7 +97,7 @@ async def delete_topics(
     retry_on_quota_violation: bool = True,
     on_result: ResultCallback | None = None,
 ) -> tuple[TopicResult, ...]:
-    """Delete topics; arguments, results and errors as of ``create_topics``."""
+    """Deletes topics; arguments, results and errors as in ``create_topics``."""
     mutation: Mutation[str] = Mutation(
         DeleteTopics,
         lambda answer: [(name, code, text) for name, _, code, text, *_ in answer.responses or ()],

@@ -1,11 +1,12 @@
-"""Topics in Kafka's messages, in the versions in which a controller may say "throttled" (KIP-599).
+"""The messages for changing topics, in versions in which the mutation quota is strict (KIP-599).
 
-CreateTopics (key 19) v7, CreatePartitions (key 37) v3 and DeleteTopics (key 20) v6. From v6, v3 and
-v5 on a mutation quota is strict: what is over it gets error 89, THROTTLING_QUOTA_EXCEEDED. Older
-versions, which would be accepted and throttled afterwards, are not used.
+They are CreateTopics (key 19) v7, CreatePartitions (key 37) v3 and DeleteTopics (key 20) v6. From
+v6, v3 and v5 on, the controller rejects what exceeds the quota with error 89,
+THROTTLING_QUOTA_EXCEEDED. In older versions it would accept the request and throttle the client
+afterwards, so they are not used.
 
-Example: ``DeleteTopics(["t"], 1000)`` is an array of one, the name "t", an id of 16 zeros, for "by
-name", no tags, and 1,000 ms.
+Example: ``DeleteTopics(["t"], 1000)`` is an array with one topic (the name "t", an id of 16 zero
+bytes, no tags), and 1,000 ms.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ DELETE_TOPICS_KEY = 20
 CREATE_PARTITIONS_KEY = 37
 
 BROKERS_CHOICE = -1
-"""For partitions or replicas: as many as the broker's own default says."""
+"""The broker's default for the number of partitions or replicas."""
 
 _TIMEOUT = ("timeout_ms", Int32)
 _TIMEOUT_AND_DRY_RUN = (_TIMEOUT, ("validate_only", Boolean))
@@ -40,12 +41,12 @@ _BROKER_IDS = ("broker_ids", CompactArray(Int32))
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be created.
+    """A topic to create.
 
     Attributes:
-        name: the topic.
-        partitions: how many; -1 takes the brokers' num.partitions.
-        replication: replicas of each; -1 takes the brokers' default.replication.factor.
+        name: the topic's name.
+        partitions: the number of partitions; -1 for the brokers' num.partitions.
+        replication: the replicas of each partition; -1 for default.replication.factor.
         configs: the topic's own configuration.
     """
 
@@ -57,13 +58,13 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A topic to be grown to so many partitions in all."""
+    """A topic to grow to a total number of partitions."""
 
     name: str
     partitions: int
 
 
-# The answer has the configuration for those who may describe it.
+# The answer contains the configuration if the client may describe it.
 CreateTopicsRequestV7, CreateTopicsResponseV7 = message(
     "CreateTopics",
     CREATE_TOPICS_KEY,
@@ -93,12 +94,12 @@ CreateTopicsRequestV7, CreateTopicsResponseV7 = message(
 
 
 class CreateTopics(AdminRequest, versions=(CreateTopicsRequestV7,)):
-    """Creates topics, each by itself.
+    """Creates topics; each succeeds or fails on its own.
 
     Args:
-        topics: each name once.
+        topics: the topics, each name once.
         timeout_ms: how long the controller may take.
-        validate_only: nothing is created, but refused alike, and charged alike on KRaft.
+        validate_only: whether the controller only validates; on KRaft it charges this anyway.
     """
 
     NEEDED = "v7 (Kafka 2.8)"
@@ -133,12 +134,12 @@ CreatePartitionsRequestV3, CreatePartitionsResponseV3 = message(
 
 
 class CreatePartitions(AdminRequest, versions=(CreatePartitionsRequestV3,)):
-    """Adds partitions to topics, to each by itself; the brokers choose where.
+    """Adds partitions to topics; each topic succeeds or fails on its own.
 
     Args:
-        growths: each topic once.
+        growths: the topics, each once.
         timeout_ms: how long the controller may take.
-        validate_only: nothing is changed, but refused alike, and charged alike on KRaft.
+        validate_only: whether the controller only validates; on KRaft it charges this anyway.
     """
 
     NEEDED = "v3 (Kafka 2.7)"
@@ -146,7 +147,7 @@ class CreatePartitions(AdminRequest, versions=(CreatePartitionsRequestV3,)):
     def __init__(
         self, growths: Sequence[Growth], timeout_ms: int, *, validate_only: bool = False
     ) -> None:
-        # Null assignments leave them to the brokers.
+        # With null assignments, the controller chooses the brokers of the new partitions.
         topics: list[tuple[object, ...]] = [
             (growth.name, growth.partitions, None, {}) for growth in growths
         ]
@@ -166,10 +167,10 @@ DeleteTopicsRequestV6, DeleteTopicsResponseV6 = message(
 
 
 class DeleteTopics(AdminRequest, versions=(DeleteTopicsRequestV6,)):
-    """Deletes topics by name, each by itself.
+    """Deletes topics by name; each succeeds or fails on its own.
 
     Args:
-        names: each once.
+        names: the topics' names, each once.
         timeout_ms: how long the controller may take.
     """
 

@@ -1,7 +1,7 @@
-"""What became of each topic that was to be created, grown or deleted.
+"""The result of creating, growing or deleting each topic.
 
-Example: error 89 is THROTTLED, with the wait that is left; error 36, TOPIC_ALREADY_EXISTS, is
-FAILED; an answer that did not come is UNKNOWN, since the controller may have done it.
+Example: error 89 is THROTTLED, with the remaining wait. Error 36, TOPIC_ALREADY_EXISTS, is FAILED.
+Without an answer the result is UNKNOWN, because the controller may have made the change.
 """
 
 from dataclasses import dataclass
@@ -14,43 +14,43 @@ TOPIC_AUTHORIZATION_FAILED = 29
 NOT_CONTROLLER = 41
 THROTTLING_QUOTA_EXCEEDED = 89
 THROTTLED_TEXT = f"error {THROTTLING_QUOTA_EXCEEDED} (THROTTLING_QUOTA_EXCEEDED)"
-"""aiokafka has no name for it."""
+"""aiokafka has no name for this error."""
 
 
 _RIGHTS = (
-    "to create it needs Create on the topic or the cluster, to grow Alter and to delete Delete on "
-    "the topic: kafka-acls.sh --bootstrap-server <host:port> --add --allow-principal User:<name> "
-    "--operation <operation> --topic <topic>"
+    "creating needs Create on the topic or the cluster, adding partitions needs Alter and deleting "
+    "needs Delete on the topic: kafka-acls.sh --bootstrap-server <host:port> --add "
+    "--allow-principal User:<name> --operation <operation> --topic <topic>"
 )
 
 
 class Outcome(StrEnum):
-    """How it ended for one topic."""
+    """The outcome for one topic."""
 
     DONE = "done"
-    """Created, grown or deleted; or validated, when only that was requested."""
+    """The change was made, or was validated if only that was requested."""
     THROTTLED = "throttled"
-    """The last answer rejected it for the quota."""
+    """The last answer rejected the change because of the quota."""
     FAILED = "failed"
-    """The controller refused it for another reason."""
+    """The controller rejected the change for another reason."""
     UNKNOWN = "unknown"
-    """It was sent, and no answer shows whether it was done."""
+    """The change was sent, but no answer shows whether it was made."""
     NOT_SENT = "not sent"
-    """It was not sent: the time-out or a throttled request came first, or no broker answered."""
+    """The time-out ended first, an earlier request was throttled, or no broker answered."""
     INTERRUPTED = "interrupted"
-    """Somebody ended the program before: it may have been done, or not have been sent."""
+    """The program was ended. The change may have been made, or may not have been sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """What became of one topic.
+    """The result for one topic.
 
     Attributes:
-        topic: its name.
-        outcome: how it ended.
-        message: why, for a person; "" when it is done.
-        throttle_time_ms: how long to wait before it is sent again, counted from the end of
-            the call; 0 where nothing was throttled.
+        topic: the topic's name.
+        outcome: the outcome.
+        message: the reason, for a person; "" for DONE.
+        throttle_time_ms: how long to wait after the call before sending it again; 0 if it was not
+            throttled.
     """
 
     topic: str
@@ -60,7 +60,7 @@ class TopicResult:
 
 
 def topic_result(topic: str, error_code: int, error_message: str | None) -> TopicResult:
-    """The result of a controller's answer for a topic that was not throttled."""
+    """The result for a topic that was not throttled, from the controller's answer."""
     if not error_code:
         return TopicResult(topic, Outcome.DONE)
     if error_code == TOPIC_AUTHORIZATION_FAILED:

@@ -1,7 +1,7 @@
-"""Who a cluster knows, in Kafka's messages: SCRAM users and ACLs.
+"""The messages for SCRAM users and ACLs.
 
-DescribeUserScramCredentials (key 50, KIP-554) v0; DescribeAcls (key 29) v2 and v3, the flexible
-ones, of which v3 knows resources of type user (KIP-373).
+They are DescribeUserScramCredentials (key 50, KIP-554) v0, and DescribeAcls (key 29) v2 and v3, its
+flexible versions. v3 adds resources of type user (KIP-373).
 
 Example: ``DescribeUserScramCredentials()`` requests all users: a null array, 00, and no tags.
 """
@@ -22,10 +22,10 @@ DESCRIBE_USER_SCRAM_CREDENTIALS_KEY = 50
 DESCRIBE_ACLS_KEY = 29
 
 ANY = 1
-"""Of resource types, patterns, operations and permissions alike: any."""
+"""The value "any" of resource types, patterns, operations and permissions."""
 
 
-# Users and the mechanisms that they have; no answer has a secret.
+# The answer contains users and their mechanisms, but no secret.
 DescribeUserScramCredentialsRequestV0, DescribeUserScramCredentialsResponseV0 = message(
     "DescribeUserScramCredentials",
     DESCRIBE_USER_SCRAM_CREDENTIALS_KEY,
@@ -45,7 +45,7 @@ DescribeUserScramCredentialsRequestV0, DescribeUserScramCredentialsResponseV0 = 
 
 
 class DescribeUserScramCredentials(AdminRequest, versions=(DescribeUserScramCredentialsRequestV0,)):
-    """Every user with a SCRAM credential; with a name, that one."""
+    """Requests every user with a SCRAM credential, or one user by name."""
 
     NEEDED = "v0 (Kafka 2.7; with KRaft 3.5)"
 
@@ -92,7 +92,7 @@ class DescribeUserScramCredentials(AdminRequest, versions=(DescribeUserScramCred
 
 
 class DescribeAcls(AdminRequest, versions=(DescribeAclsRequestV2, DescribeAclsRequestV3)):
-    """Every ACL: a null filter matches all."""
+    """Requests every ACL: null filters match all."""
 
     NEEDED = "v2 (Kafka 2.5)"
     values = (ANY, None, ANY, None, None, ANY, ANY)

@@ -1,10 +1,10 @@
-"""Which users a cluster knows: those with a SCRAM credential, and those that ACLs allow something.
+"""The users of a cluster: those with a SCRAM credential, and those that an ACL allows something.
 
-Reading either needs DESCRIBE on the cluster. SCRAM users are a full list where everyone logs in
-with SCRAM; ACLs know users of every mechanism, except super users.
+Both requests need DESCRIBE on the cluster. If everyone logs in with SCRAM, the SCRAM users are the
+full list. ACLs contain users of every mechanism, but not super users.
 
-Example: alice may read topics under "User:alice" and has a SCRAM credential: "alice" is in both;
-"User:*" is nobody in particular and "Group:ops" is no user: they are in neither.
+Example: alice has a SCRAM credential, and an ACL allows "User:alice" to read topics. "alice" is in
+both results. "User:*" and "Group:ops" are in neither.
 """
 
 from aiokafka.protocol.api import Response
@@ -20,37 +20,37 @@ EVERYONE = "*"
 
 _USER = "User:"
 _ANYBODY = "anybody"
-"""A user who need not be there."""
+"""The name of a user that need not exist."""
 
 
 async def scram_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[str] | Failure:
-    """The users with a SCRAM credential of any mechanism; errors as of ``query_any``.
+    """The users with a SCRAM credential of any mechanism; errors as in ``query_any``.
 
-    ``timeout_s`` is for each of two requests, seconds.
+    ``timeout_s`` is the time for each of the two requests, seconds.
     """
-    # Without the permission a request for all users makes brokers (4.3.1, for one) fail with a
-    # NullPointerException and never answer; a request for one user is refused.
+    # Without the permission, a request for all users makes brokers (such as 4.3.1) fail with a
+    # NullPointerException and never answer. A request for one user is refused with an error.
     subject = "the SCRAM users"
-    one, every = DescribeUserScramCredentials(_ANYBODY), DescribeUserScramCredentials()
-    reported = await query_any(admin, one, read_scram_users, timeout_s, subject)
-    if isinstance(reported, Failure):
-        return reported
-    return await query_any(admin, every, read_scram_users, timeout_s, subject)
+    one_user, all_users = DescribeUserScramCredentials(_ANYBODY), DescribeUserScramCredentials()
+    permitted = await query_any(admin, one_user, read_scram_users, timeout_s, subject)
+    if isinstance(permitted, Failure):
+        return permitted
+    return await query_any(admin, all_users, read_scram_users, timeout_s, subject)
 
 
 async def acl_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[str] | Failure:
-    """The users that some ACL allows something; ``timeout_s`` and errors as of ``query_any``."""
+    """The users that an ACL allows something; ``timeout_s`` and errors as in ``query_any``."""
     return await query_any(admin, DescribeAcls(), read_acl_users, timeout_s, "the ACLs")
 
 
 def read_scram_users(response: Response, endpoint: HostPort) -> frozenset[str] | Failure:
-    """The users in a DescribeUserScramCredentials v0 answer of an address."""
+    """The users in a DescribeUserScramCredentials v0 answer from an address."""
     name = "DescribeUserScramCredentials"
     if code := response.error_code:
         return refused(endpoint, name, code, response.error_message, "Describe")
     users: set[str] = set()
     for user, error_code, error_message, credentials, *_ in response.results or ():
-        # A user that was deleted while the list was made.
+        # The user was deleted while the broker made the list.
         if error_code == RESOURCE_NOT_FOUND:
             continue
         if error_code:
@@ -61,7 +61,7 @@ def read_scram_users(response: Response, endpoint: HostPort) -> frozenset[str] |
 
 
 def read_acl_users(response: Response, endpoint: HostPort) -> frozenset[str] | Failure:
-    """The users in a DescribeAcls answer, v2 or v3, of an address."""
+    """The users in a DescribeAcls answer, v2 or v3, from an address."""
     if code := response.error_code:
         return refused(endpoint, "DescribeAcls", code, response.error_message, "Describe")
     return frozenset(

@@ -1,4 +1,4 @@
-"""Admission of controller mutations (KIP-599) as a capability: one route, and reading quotas."""
+"""The capability that admits controller mutations (KIP-599): one route, and reading quotas."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,7 +13,7 @@ from sidecar.settings import Settings
 
 
 def prepare(settings: Settings) -> Build:
-    """Returns what builds it; nothing here can prevent a start."""
+    """Return the function that builds the capability; it never prevents a start."""
     section, admin = settings.mutations, settings.kafka_admin
 
     def build(services: Services) -> Capability:
@@ -33,7 +33,7 @@ def prepare(settings: Settings) -> Build:
 
 
 class MutationCapability(Capability):
-    """Judges controller mutations where there are brokers with quotas."""
+    """Judges controller mutations by the brokers' quotas."""
 
     name = "mutations"
 
@@ -41,17 +41,17 @@ class MutationCapability(Capability):
         self._mutations = mutations
 
     def tasks(self) -> Mapping[str, Task]:
-        """Reads the quotas while requests come."""
+        """The task that reads the quotas while requests come."""
         if self._mutations is None:
             return {}
         return {"controller mutation quotas": self._mutations.run}
 
     def add_routes(self, app: FastAPI) -> None:
-        """One, which says so where there are no brokers."""
+        """The route. Without brokers it answers that there are none."""
         add_admissions(app, None if self._mutations is None else self._mutations.admit)
 
     def reload(self, settings: Settings) -> Callable[[], None]:
-        """New addresses and credentials, which the next read uses."""
+        """Use new addresses and credentials from the next read on."""
         mutations, admin = self._mutations, settings.kafka_admin
         if mutations is None or admin is None:
             return super().reload(settings)

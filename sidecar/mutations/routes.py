@@ -1,11 +1,11 @@
 """POST /v1/admissions/controller-mutations: may these topics be created, grown or deleted?
 
-For gateways and portals that check before they send a request to Kafka. The answer is as a
-controller's would be, by the same quotas; the bucket is this sidecar's alone, so a cluster's
-portals share one sidecar. A body of 64 KiB has some 1,000 operations; more need several requests.
+Gateways and portals ask this before they send a request to Kafka. The sidecar answers as a
+controller would, by the same quotas. Each sidecar has its own token buckets, so all portals of a
+cluster must use the same sidecar. A body of 64 KiB has room for about 1,000 operations.
 
-Example: at 5 partitions a second, with all of the burst used and 25 partitions more, a topic is
-rejected with THROTTLING_QUOTA_EXCEEDED and 5,000 ms. Again after 2 s: 429, Retry-After: 3.
+Example: with 5 partitions a second and a bucket at -25 tokens, a topic is rejected with
+THROTTLING_QUOTA_EXCEEDED and 5,000 ms. A request 2 s later gets 429 with Retry-After: 3.
 
 Source: KIP-599, "Handling of new Clients" (where the error is still called QUOTA_VIOLATED).
 """
@@ -35,7 +35,7 @@ REJECTED: Final = "The throttling quota has been exceeded."
 THROTTLED: Final = "Accepted, but the throttling quota has been exceeded: wait before the next one."
 
 RETRY_UNKNOWN_S: Final = 5
-"""Retry-After while the quotas can't be read."""
+"""The Retry-After while the quotas can't be read."""
 
 _LONGEST_TOPIC: Final = 249
 _INT_MAX: Final = 2**31 - 1
@@ -50,25 +50,25 @@ _CHECKED: Final = ConfigDict(
 
 
 def _whole(number: object) -> object:
-    # In JSON 4.0 is as much a whole number as 4.
+    # In JSON, 4.0 is a whole number too.
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 class MutationOperation(BaseModel):
-    """One topic to be created, grown, or deleted."""
+    """A topic to create, grow or delete."""
 
     model_config = _CHECKED
 
     kind: Kind
-    """What is to be done."""
+    """The kind of change."""
     topic: Annotated[str, Field(min_length=1, max_length=_LONGEST_TOPIC)]
-    """The topic; it need not exist."""
+    """The topic. It does not have to exist."""
     partitions: Annotated[int, Field(ge=1, le=_INT_MAX), BeforeValidator(_whole)]
-    """How many mutations this is: the partitions of the new topic, those added, those deleted."""
+    """The number of mutations: the partitions that are created, added or deleted."""
 
 
 class MutationsRequest(BaseModel):
-    """Controller mutations that a client wants to request from Kafka."""
+    """A client's request for controller mutations."""
 
     model_config = _CHECKED
 
@@ -79,17 +79,17 @@ class MutationsRequest(BaseModel):
     ]
     """The principal's name without "User:"."""
     client_id: Annotated[str, Field(max_length=1000)] = ""
-    """The client's; for "" no quota for a client-id counts, defaults neither, as in Kafka."""
+    """The client-id. For "", no quota for client-ids applies, not even the default, as in Kafka."""
     mode: Literal["strict", "permissive"] = "strict"
-    """strict rejects what is over the quota, as for clients since Kafka 2.7; permissive accepts it
-    and throttles afterwards, as for older ones."""
+    """strict rejects what exceeds the quota, as Kafka does for clients of 2.7 and newer. permissive
+    accepts it and throttles the client afterwards, as for older clients."""
     validate_only: bool = False
-    """Nothing will be changed, so nothing is charged."""
+    """Whether the request only validates; then it is not charged."""
     operations: Annotated[list[MutationOperation], Field(min_length=1)]
-    """Judged in this order, each by itself."""
+    """The operations, which are judged one by one in this order."""
 
     def requested(self) -> AdmissionRequest:
-        """What is to be judged."""
+        """Return the request to judge."""
         return AdmissionRequest(
             user=self.user,
             client_id=self.client_id,
@@ -101,39 +101,39 @@ class MutationsRequest(BaseModel):
 
 @described
 class MutationResult:
-    """What became of one operation."""
+    """The result of one operation."""
 
     topic: str
     """As in the request."""
     kind: Kind
     """As in the request."""
     accepted: bool
-    """Whether it may be done; it is then charged."""
+    """Whether the operation is accepted. An accepted operation is charged."""
     error: Literal["THROTTLING_QUOTA_EXCEEDED"] | None
-    """Kafka's error 89 where it is rejected."""
+    """Kafka's error 89 if the operation is rejected."""
     message: str | None
-    """Why, where it is rejected or throttled."""
+    """The reason, if the operation is rejected or throttled."""
     throttle_time_ms: Annotated[int, Field(ge=0)]
-    """How long to wait before it, or after it if it is accepted, milliseconds."""
+    """How long to wait, in milliseconds: before a rejected operation, or after an accepted one."""
 
 
 @described
 class MutationsDocument:
-    """What became of a request for controller mutations."""
+    """The result of a request for controller mutations."""
 
     throttle_time_ms: Annotated[int, Field(ge=0)]
-    """How long this user's client must wait before its next request, milliseconds: the least of the
-    rejected operations'; where none is rejected, what follows the last one."""
+    """How long the client must wait before its next request, in milliseconds: the shortest wait of
+    the rejected operations, or the wait after the last operation if none is rejected."""
     results: list[MutationResult]
-    """One for each operation, in the request's order."""
+    """One result for each operation, in the order of the request."""
 
 
 def add_admissions(app: FastAPI, admit: Admit | None) -> None:
-    """Adds the route.
+    """Add the route.
 
     Args:
-        app: gets it.
-        admit: judges; None: there are no brokers whose quotas could be read.
+        app: the application.
+        admit: judges a request; None if no brokers are configured.
     """
 
     @app.post(
@@ -144,11 +144,11 @@ def add_admissions(app: FastAPI, admit: Admit | None) -> None:
         openapi_extra=documented_body(_schema()),
     )
     async def admissions(request: Request) -> Response:
-        """By the user's and client-id's controller_mutation_rate; what is accepted is charged.
+        """Judge operations by the client's controller_mutation_rate; charge accepted ones.
 
-        429 with Retry-After while the client has to wait, 503 when the quotas can't be read. The
-        bucket is this sidecar's, so all clients of a cluster use one sidecar. Needs no token, as it
-        changes nothing but that bucket.
+        The answer is 429 with Retry-After while the client has to wait, and 503 if the quotas can't
+        be read. The bucket belongs to this sidecar, so all clients of a cluster must use one
+        sidecar. The route needs no token, because it changes only that bucket.
         """
         requested = await json_body(request, MutationsRequest)
         if admit is None:
@@ -188,7 +188,7 @@ def _document(requested: MutationsRequest, judged: Judged) -> MutationsDocument:
 
 def _schema() -> dict[str, Any]:
     schema = MutationsRequest.model_json_schema()
-    # References would be resolved in the whole document, which does not have them.
+    # References would be resolved in the whole document, which does not contain them.
     del schema["$defs"]
     schema["properties"]["operations"]["items"] = MutationOperation.model_json_schema()
     return schema

@@ -1,13 +1,12 @@
-"""Admissions of controller mutations by the cluster's own quotas.
+"""Admits controller mutations by the cluster's own quotas.
 
-The quotas are read from a broker, and read again every 30 s as long as requests come: without any
-request none are read. Nobody is admitted by quotas that are unknown, or older than the validity
-duration because newer reads failed.
+The sidecar reads the quotas from a broker every 30 s, but only while requests come. It admits no
+request if the quotas are unknown, or if newer reads have failed for the validity duration.
 
-Example: the first request in a while waits for the quotas, some 20 ms; with no broker that answers
-it fails after 5 s at most.
+Example: the first request after a pause waits for the quotas, about 20 ms. If no broker answers, it
+fails after at most 5 s.
 
-A quota that is changed is in force on the controller at once, and here 30 s later at most.
+A changed quota applies at once on the controller, and at most 30 s later here.
 
 Source: KIP-599.
 """
@@ -26,22 +25,22 @@ from sidecar.volumes import Failure, FailureKind
 _log = logging.getLogger(__name__)
 
 READ_EVERY_S: Final = 30.0
-"""How late a quota that was changed is in force here; an answer of a broker costs it some ms."""
+"""The interval of reads, and so the delay of a changed quota. A read costs a broker some ms."""
 RETRY_AFTER_S: Final = 1.0
-"""The same after a read that failed."""
+"""The interval after a failed read."""
 FORGOTTEN_AFTER_S: Final = 600.0
-"""So long after the last request the quotas are no longer read, and those known are forgotten."""
+"""How long after the last request the sidecar stops reading, and forgets the quotas."""
 TIMEOUT_S: Final = 5.0
-"""How long a request waits for quotas when none are known."""
+"""How long a request waits for quotas if none are known."""
 
 ReadQuotas = Callable[[KafkaAdmin, float], Awaitable[ClientQuotas | Failure]]
-"""How to reach the brokers and for how long, seconds -> all quotas, or why not."""
+"""(how to reach the brokers, deadline in seconds) -> all quotas, or a failure."""
 
 _NOT_READ: Final = Failure(FailureKind.TIMEOUT, "the quotas were not read in time")
 
 
 class ControllerMutations:
-    """Judges requests. Initially no quota is known and none is read."""
+    """Judges requests. At the start no quota is known and none is read."""
 
     def __init__(
         self,
@@ -52,21 +51,21 @@ class ControllerMutations:
         clock: Callable[[], float],
         validity_s: float,
     ) -> None:
-        """Nothing runs yet.
+        """Start nothing yet.
 
         Args:
-            admissions: judges.
+            admissions: the token buckets.
             admin: how to reach the brokers.
             read: reads the quotas.
-            clock: steady seconds.
-            validity_s: how long quotas may be used while newer reads fail, seconds.
+            clock: returns steady seconds.
+            validity_s: how long quotas apply while newer reads fail, in seconds.
         """
         self._admissions = admissions
         self._admin = admin
         self._read = read
         self._clock = clock
         self._validity_s = validity_s
-        # Read anew well before what is known may no longer be used.
+        # Read again well before the known quotas expire.
         self._every_s = min(READ_EVERY_S, validity_s / 2)
         self._wanted = asyncio.Event()
         self._requested_at = clock()
@@ -79,10 +78,10 @@ class ControllerMutations:
         self._admin = admin
 
     async def admit(self, request: AdmissionRequest) -> Judged | Muted | Failure:
-        """What becomes of a request.
+        """Judge a request.
 
         Returns:
-            A failure: the quotas are not known, so nobody is admitted.
+            The result, or a failure if the quotas are not known.
         """
         self._requested_at = self._clock()
         self._wanted.set()
@@ -97,7 +96,7 @@ class ControllerMutations:
         return self._admissions.admit(request, int(self._clock() * 1000))
 
     async def run(self) -> None:
-        """Keeps the quotas up to date while requests come; ends only when cancelled."""
+        """Keep the quotas up to date while requests come, until cancelled."""
         while True:
             await self._wanted.wait()
             read = await self._read_once()
@@ -106,7 +105,7 @@ class ControllerMutations:
             await asyncio.sleep(self._every_s if read else RETRY_AFTER_S)
             if self._clock() > self._requested_at + FORGOTTEN_AFTER_S:
                 self._wanted.clear()
-                # From now on they age unseen: the next request waits for new ones.
+                # The quotas are not read from now on, so the next request waits for new ones.
                 self._read_at = None
 
     def _known(self) -> bool:
@@ -116,7 +115,7 @@ class ControllerMutations:
         try:
             answer = await self._read(self._admin, TIMEOUT_S)
         except SidecarError as error:
-            # Certificates or credentials that can't be read just now.
+            # Certificates or credentials can't be read now.
             answer = Failure(FailureKind.AUTHENTICATION, str(error))
         if isinstance(answer, Failure):
             if self._failure is None:
@@ -124,7 +123,7 @@ class ControllerMutations:
             self._failure = answer
             return False
         if self._failure is not None:
-            _log.info("controller mutation quotas are read again")
+            _log.info("controller mutation quotas can be read again")
         self._failure = None
         self._read_at = self._clock()
         self._admissions.set_quotas(answer)

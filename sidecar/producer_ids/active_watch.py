@@ -1,18 +1,19 @@
-"""Scans again and again which producer ids write, so that these count and no others (KIP-936).
+"""Scans regularly which producer ids write, so that only these count (KIP-936).
 
-Leaders are asked which producers are active on their partitions; an id that wrote since the last
-scan counts for its owner, as soon as the owner is known, and is reported to the other sidecars.
-What can't be read counts for nobody: that is logged once for each kind of failure, and once when it
-is over. A scan that took long is followed by a pause nine times as long, half a minute at most: a
-tenth of the time is spent in brokers' answers. An address that fails is left alone for up to 10 s.
+The sidecar asks partition leaders for their active producers. An id that wrote since the last scan
+counts for its owner as soon as the owner is known, and is reported to the other sidecars. An id on
+a partition that can't be read does not count. This is logged once for each kind of failure, and
+once when it is over. After a scan, the sidecar pauses nine times as long as the scan took, at most
+half a minute, so that it spends a tenth of the time on brokers' answers. After a failure, it does
+not use that address for up to 10 s.
 
-Where only some sidecars ask all brokers (``SIDECAR_OBSERVERS``) those scan, and report to the
-others, unless each scans its own broker's partitions.
+With observers (``SIDECAR_OBSERVERS``), only these scan, and they report to the other sidecars,
+unless each sidecar scans the partitions of its own broker.
 
-Initially nothing was scanned; the first scan counts nobody.
+At the start nothing is scanned; the first scan counts no id.
 
-Example: bob's producer gets id 7 and writes a second later: he is charged at the next scan, two
-seconds later at most. His producers that are opened and never write charge nobody.
+Example: bob's producer gets id 7 and writes a second later. The id counts for bob at the next scan,
+at most two seconds later. A producer that never writes does not count.
 
 Source: KIP-936, "New Quota Types": the rate at which produce requests come with new ids.
 """
@@ -33,15 +34,15 @@ from sidecar.volumes import Failure, FailureKind
 _log = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 30.0
-"""Of one scan."""
+"""The deadline of one scan."""
 LONGEST_PAUSE_S: Final = 30.0
-"""After one, unless the interval is longer."""
+"""The longest pause after a scan, unless the interval is longer."""
 
 _PAUSE_PER_SCAN: Final = 9
 
 
 class ProducerSource(Protocol):
-    """Reads which producers are active; see ``sidecar.kafka.active_producers``."""
+    """Reads the active producers; see ``sidecar.kafka.active_producers``."""
 
     @property
     def partitions(self) -> Mapping[int, list[Partition]]:
@@ -55,11 +56,12 @@ class ActiveIdWatch:
     """Counts ids that write.
 
     Attributes:
-        ids: owners, and ids that wait for theirs.
-        last_scan: the last one's result; None before the first, and while nobody can be asked.
-        failure: why nobody could be asked; None when somebody could.
+        ids: the known owners, and the ids whose owner is not known yet.
+        last_scan: the result of the last scan; None before the first, and while no broker can be
+            asked.
+        failure: why no broker could be asked; None if one could.
         active: how many ids wrote between the last two scans.
-        is_scanning: whether this sidecar scans; False: others do so for it.
+        is_scanning: whether this sidecar scans; if not, other sidecars scan for it.
     """
 
     def __init__(
@@ -73,17 +75,16 @@ class ActiveIdWatch:
         interval_s: float,
         is_wanted: Callable[[], bool] = always,
     ) -> None:
-        """Nothing is scanned yet.
+        """Scan nothing yet.
 
         Args:
             source: asks the leaders.
-            ids: owners; none are known yet.
+            ids: the owners; none are known yet.
             count: is called with each user and id that counts.
-            report: is called with the owner, if known here, and each id that wrote, for the other
-                sidecars.
-            clock: steady seconds.
-            interval_s: between two scans at least, > 0.
-            is_wanted: whether this sidecar is to scan now.
+            report: is called with each id that wrote, and its owner if known, for other sidecars.
+            clock: returns steady seconds.
+            interval_s: the shortest time between two scans, above 0.
+            is_wanted: returns whether this sidecar must scan now.
         """
         self.ids = ids
         self.last_scan: ScanResult | None = None
@@ -104,19 +105,19 @@ class ActiveIdWatch:
         self._skipped = 0
 
     def allocated(self, user: str, producer_id: int) -> None:
-        """An id is a user's, says a log."""
+        """Record the owner of an id, from a request log."""
         attribution = self.ids.allocated(user, producer_id)
         if attribution is not None:
             self._count(user, producer_id)
 
     def wrote(self, producer_id: int) -> None:
-        """An id wrote, says another sidecar."""
+        """Record that an id wrote, as another sidecar reports."""
         attribution = self.ids.wrote(producer_id, self._now_ms())
         if attribution is not None and attribution.user is not None:
             self._count(attribution.user, producer_id)
 
     async def run(self) -> None:
-        """Scans until cancelled."""
+        """Scan until cancelled."""
         while True:
             begin = self._clock()
             self.is_scanning = self._is_wanted()
@@ -142,7 +143,7 @@ class ActiveIdWatch:
             self._since.retain(chain.from_iterable(self._partitions.values()))
 
     def _forget(self) -> None:
-        # What wrote meanwhile has counted by others' reports: the next scan is a first one.
+        # Other sidecars have reported what wrote in the meantime, so the next scan is a first one.
         self.last_scan, self.failure, self.active = None, None, 0
         self._since = WrittenSince()
         self._resumes = True

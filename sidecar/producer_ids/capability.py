@@ -1,7 +1,8 @@
-"""Quotas on producer ids (KIP-936) as a capability.
+"""The capability for quotas on producer ids (KIP-936).
 
-Ids come from the request log and from other sidecars; who is over the quota is throttled under
-this capability's name. Nothing runs where nobody can be throttled: when the check interval is PT0S.
+Ids come from the request log and from other sidecars. The capability throttles users above their
+quota, under its own name. It does not run if the check interval is PT0S, because nobody can be
+throttled then.
 """
 
 import asyncio
@@ -36,10 +37,10 @@ _log = logging.getLogger(__name__)
 
 
 def prepare(settings: Settings) -> Build:
-    """Reads the file of quotas, and returns what builds the capability.
+    """Read the file of quotas, and return the function that builds the capability.
 
     Raises:
-        SettingsError: the file can't be read, or says what it must not.
+        SettingsError: the file can't be read, or its contents are invalid.
     """
     path = settings.producer_ids.quota_file
     file = None if path is None else IdQuotaFile(path)
@@ -48,11 +49,11 @@ def prepare(settings: Settings) -> Build:
 
 
 class ProducerIdCapability(Capability):
-    """Who opens how many producer ids, and who is throttled for it."""
+    """Counts the producer ids of each user, and throttles users above their quota."""
 
     name = NAME
     leave_s = 1.0
-    """For removing what was set in Kafka."""
+    """The time to remove the quotas that were set in Kafka, at a stop."""
 
     def __init__(
         self,
@@ -61,13 +62,13 @@ class ProducerIdCapability(Capability):
         file: IdQuotaFile | None,
         quotas: ProducerIdQuotas | None,
     ) -> None:
-        """Nothing runs yet.
+        """Start nothing yet.
 
         Args:
-            settings: the daemon's.
-            services: what the daemon provides.
-            file: users' quotas, followed; None: there is none.
-            quotas: what it says now.
+            settings: the daemon's settings.
+            services: the daemon's services.
+            file: the file of users' quotas, which is followed; None if there is none.
+            quotas: the file's current contents.
 
         Raises:
             SettingsError: certificates or credentials can't be read.
@@ -108,7 +109,7 @@ class ProducerIdCapability(Capability):
             )
 
     def tasks(self) -> Mapping[str, Task]:
-        """What counts ids, and what throttles besides the factor."""
+        """The tasks that count ids, and the one that sets request quotas."""
         if not self._parts.is_enabled:
             return {}
         tasks: dict[str, Task] = {"producer ids": self._watch.run}
@@ -123,7 +124,7 @@ class ProducerIdCapability(Capability):
         return tasks
 
     def add_routes(self, app: FastAPI) -> None:
-        """Ids, quotas, and ids for other sidecars."""
+        """The routes for ids and quotas, and for the ids that other sidecars read."""
         services = self._services
         add_producer_ids(
             app,
@@ -135,11 +136,11 @@ class ProducerIdCapability(Capability):
         )
 
     def collectors(self) -> Iterable[Collector]:
-        """Users, ids and peers."""
+        """The metrics of users, ids and other sidecars."""
         return (ProducerIdCollector(self._watch, self._peers, self._active),)
 
     def block(self) -> Block | None:
-        """How many users are throttled, while any is."""
+        """A notice with the number of throttled users, if there are any."""
         count = len(user_throttles_of(self._services.board))
         if not count:
             return None
@@ -148,7 +149,7 @@ class ProducerIdCapability(Capability):
         return Block("Producer ids", (sentence,), "/v1/producer-ids")
 
     def reload(self, settings: Settings) -> Callable[[], None]:
-        """New addresses and credentials."""
+        """Use new addresses and credentials."""
         admin, producers, enforcer = settings.kafka_admin, self._producers, self._enforcer
         redial = producers.reload(admin) if producers is not None and admin is not None else None
 
@@ -161,7 +162,7 @@ class ProducerIdCapability(Capability):
         return apply
 
     async def leave(self, timeout_s: float) -> None:
-        """Removes what was set in Kafka, and closes connections."""
+        """Remove the quotas that were set in Kafka, and close connections."""
         leaving = [] if self._enforcer is None else [self._enforcer.leave(timeout_s)]
         closing = [] if self._producers is None else [self._producers.close()]
         await asyncio.gather(*leaving, *closing)
@@ -214,7 +215,7 @@ class ProducerIdCapability(Capability):
 
 
 def _producers(settings: Settings, board: Board) -> ActiveProducers | None:
-    # Without owners nothing would come of it.
+    # Without known owners, a scan would count nothing.
     has_owners = settings.request_log_file is not None or bool(settings.peers)
     section = settings.producer_ids
     is_asked = section.ids_count == "active" and settings.check_interval_s > 0.0 and has_owners

@@ -1,6 +1,6 @@
-"""The shapes of what the API answers about producer ids (KIP-936).
+"""The documents of the API about producer ids (KIP-936).
 
-Example: a user under no quota has null for ``producer_ids_rate`` and ``tokens``, and is never
+Example: a user without a quota has null for ``producer_ids_rate`` and ``tokens``, and is never
 throttled.
 """
 
@@ -16,18 +16,18 @@ OriginName = Literal["setting", "file", "api"]
 
 @described
 class IdQuotaDocument:
-    """How many new producer ids a user may have, and who said so."""
+    """A user's quota on new producer ids, and its origin."""
 
     user: str | None
-    """The principal's name without "User:"; null: all for whom nothing else is said."""
+    """The principal's name without "User:"; null for the default."""
     producer_ids_rate: float | None
-    """New ids in a window; null: any number."""
+    """New ids per window; null means any number."""
     throttled_request_percentage: float | None
-    """The request_percentage that such a user has in Kafka while they are throttled; null: they are
-    throttled by the factor alone."""
+    """The request_percentage that the sidecar sets in Kafka while the user is throttled; null means
+    that only the factor throttles the user."""
     origin: OriginName
-    """Where it was said: over this API, in the file, or by the setting. The API wins over the file,
-    and that over the setting."""
+    """The origin: this API, the file, or the setting. The API overrides the file, and the file
+    overrides the setting."""
 
 
 @described
@@ -37,110 +37,109 @@ class UserIdsDocument:
     user: str
     """The principal's name without "User:"."""
     rate: float
-    """New ids in a window, averaged over all windows."""
+    """New ids per window, averaged over all windows."""
     producer_ids_rate: float | None
-    """New ids in a window that are allowed; null: any number."""
+    """The quota: new ids per window; null means any number."""
     tokens: float | None
-    """New ids that are left, refilled by a window's worth in a window; below 0 the user is
-    throttled."""
+    """How many new ids the user may still open. Each window adds the ids of one window. The user is
+    throttled while the number is negative."""
     throttle_time_ms: Count
-    """How long the user is throttled from now on if no new id comes."""
+    """How long the user will be throttled if no new id comes."""
     throttled_since: Time | None
-    """Since when the user's produce factor is 0.0; null when it is not."""
+    """Since when the user's produce factor is 0.0; null if it is not."""
     throttled_until: Time | None
-    """Until when, if no new id comes."""
+    """When the throttle ends if no new id comes."""
     reason: str | None
-    """Why, in a sentence."""
+    """The reason in a sentence."""
     throttled_by: str | None
-    """Whose throttle is in force: "producer_ids", or another capability's, which ends later; null
-    when the user is not throttled."""
+    """The capability that throttles the user: "producer_ids", or another one if its throttle ends
+    later; null if the user is not throttled."""
 
 
 @described
 class RequestLogDocument:
-    """What was read of the broker's request log since the start."""
+    """How much of the broker's request log was read since the start."""
 
     file: str
     """Its path."""
     exists: bool
-    """Whether there is a file."""
+    """Whether the file exists."""
     lines: Count
-    """Lines that were read."""
+    """Lines read."""
     behind_bytes: Count
-    """What is not read yet."""
+    """Bytes that are not read yet."""
     dropped_lines: Count
-    """Lines that were too long."""
+    """Lines that were skipped because they were too long."""
     dropped_bytes: Count
-    """Bytes that were skipped to catch up, and those of lines that were too long."""
+    """Bytes that were skipped, to catch up or because a line was too long."""
 
 
 @described
 class PeerDocument:
-    """Another sidecar, whose broker's ids are requested."""
+    """Another sidecar, from which this one requests the ids of its broker."""
 
     url: str
     """Its address."""
     ids: Count
-    """How many it reported."""
+    """How many ids it reported."""
     lost: Count
-    """How many it no longer had when they were requested."""
+    """How many ids it no longer had when this sidecar requested them."""
     failure: str | None
-    """Why the last request to it failed; null when it did not."""
+    """Why the last request to it failed; null if it did not."""
 
 
 @described
 class ActiveIdsDocument:
-    """What brokers report of the producers that write."""
+    """The active producers that brokers report."""
 
     is_scanning: bool
-    """Whether this sidecar scans; false: observers do, and report to it which ids write, and the
+    """Whether this sidecar scans. If not, observers scan and report the ids that write, and the
     numbers of partitions and producers here are 0."""
     is_complete: bool
-    """Whether the last scan read all partitions, if this sidecar scans; what is not read counts for
-    nobody."""
+    """Whether the last scan read all partitions. Ids on unread partitions do not count."""
     failure: str | None
-    """Why one was not read."""
+    """Why a partition was not read."""
     partitions: Count
     """Partitions that the last scan read."""
     partitions_not_read: Count
-    """Partitions that it did not read, or that are too many."""
+    """Partitions that it did not read, because of a failure or because there are too many."""
     producers: Count
-    """Producers that brokers remember on these; one of two partitions counts twice."""
+    """Producers of these partitions; a producer that writes to two partitions counts twice."""
     active: Count
     """Ids that wrote between the last two scans."""
     unknown_owner: Count
-    """Ids that wrote since the start and whose owner nobody reported within 10 s; they throttle
-    nobody."""
+    """Ids that wrote since the start without their owner being reported within 10 s. They throttle
+    no user."""
 
 
 @described
 class ProducerIdsDocument:
-    """Who opens how many producer ids, and where that is known from."""
+    """The producer ids of each user, and the sources of these numbers."""
 
     window_num: int
-    """How many windows' ids may come at once."""
+    """The number of windows whose ids may come at once."""
     window_size_seconds: int
-    """The window that ids are counted in, seconds."""
+    """The length of a window, in seconds."""
     filter_bytes: Count
-    """What remembering ids takes."""
+    """The memory for known ids."""
     dropped: Count
-    """Ids that there was no room to count; nobody is throttled for them."""
+    """Ids that were not counted for lack of room. They throttle no user."""
     counts: Literal["active", "allocated"]
     """When an id counts: when it writes, or when it is allocated."""
     active: ActiveIdsDocument | None
-    """What is known of ids that write; null when ids count when they are allocated, and when
-    neither a request log nor other sidecars report whose they are."""
+    """The ids that write. It is null if ids count when they are allocated, or if neither a request
+    log nor another sidecar reports their owners."""
     request_log: RequestLogDocument | None
-    """The request log of the broker beside this sidecar; null when none is read."""
+    """The request log of the broker beside this sidecar; null if none is read."""
     peers: list[PeerDocument]
     """The other sidecars."""
     users: list[UserIdsDocument]
-    """Every user with new ids in the last windows, and those that are throttled, by name."""
+    """Every user with new ids in the last windows, and every throttled user, sorted by name."""
 
 
 @described
 class IdQuotasDocument:
-    """The producer id quotas in force."""
+    """The current producer id quotas."""
 
     quotas: list[IdQuotaDocument]
     """The default first, then by user."""
@@ -148,45 +147,45 @@ class IdQuotasDocument:
 
 @described
 class IdQuotaSet:
-    """A quota that was put."""
+    """The result of setting a quota."""
 
     quota: IdQuotaDocument
-    """What is in force now."""
+    """The quota that applies now."""
     persisted: bool
-    """Whether a restart will still know it."""
+    """Whether the change outlasts a restart."""
 
 
 @described
 class IdQuotaCleared:
-    """A quota that was taken away."""
+    """The result of removing a quota."""
 
     cleared: bool
-    """Whether there was one that had been put."""
+    """Whether there was a quota that had been set over this API."""
     quota: IdQuotaDocument
-    """What is in force now."""
+    """The quota that applies now."""
     persisted: bool
-    """Whether a restart will still know it."""
+    """Whether the change outlasts a restart."""
 
 
 @described
 class AllocatedIdDocument:
-    """An id that the broker beside this sidecar allocated to a producer, or that wrote to it."""
+    """An id that the broker beside this sidecar allocated, or to which it was written."""
 
     user: str | None
-    """The principal's name without "User:"; null: the id wrote, and its owner is not known here."""
+    """The principal's name without "User:"; null if the id wrote and its owner is unknown."""
     producer_id: Count
     """The id."""
     wrote: bool
-    """Whether it is listed because it wrote, and not because it was allocated."""
+    """True if the id wrote; false if it was allocated."""
 
 
 @described
 class AllocatedIdsDocument:
-    """Some of the ids that the broker beside this sidecar allocated, for the other sidecars."""
+    """Ids that the broker beside this sidecar allocated, for other sidecars."""
 
     next: str
-    """``after`` of the next request."""
+    """The value of ``after`` for the next request."""
     lost: Count
-    """How many were requested too late."""
+    """How many ids were requested too late."""
     ids: list[AllocatedIdDocument]
-    """In the order in which they were allocated."""
+    """The ids, in the order in which they were allocated."""

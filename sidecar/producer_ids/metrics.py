@@ -1,10 +1,10 @@
 """The metrics of producer ids (KIP-936).
 
-Of users those under a quota have metrics, the 1,000 with the fewest tokens at most, so that the
-number of series is bounded.
+Users with a quota have metrics of their own, but at most the 1,000 users with the fewest tokens, so
+that the number of series is bounded.
 
-Example: bob has opened 552 ids where 50 an hour are allowed: his tokens are -2 and his throttle
-time is 144 s.
+Example: bob's quota is 50 ids an hour, and he has opened 552. He has -2 tokens and a throttle time
+of 144 s.
 
 Source: KIP-936, section "New Broker Metrics".
 """
@@ -25,7 +25,7 @@ _PREFIX: Final = "kafka_throttle"
 
 
 class ProducerIdCollector(Collector):
-    """Reads what is known of producer ids at each scrape."""
+    """Reads the state of producer ids at each scrape."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ProducerIdCollector(Collector):
         self._peers = peers
 
     def collect(self) -> Iterable[Metric]:
-        """Every metric is there, whatever is followed."""
+        """Yield all metrics, even if no log or sidecar is read."""
         yield from self._users()
         yield from self._counts()
         yield from self._writing()
@@ -52,13 +52,15 @@ class ProducerIdCollector(Collector):
         limited.sort(key=lambda each: each[0])
         rate = _of_users(
             "producer_ids_rate",
-            "New producer ids of a user in a window, averaged over all windows (KIP-936).",
+            "New producer ids of a user per window, averaged over all windows (KIP-936).",
         )
         tokens = _of_users(
-            "producer_ids_tokens", "What a user has left of them; below 0 the user is throttled."
+            "producer_ids_tokens",
+            "How many new producer ids a user may still open. Below 0 the user is throttled.",
         )
         throttle = _of_users(
-            "producer_ids_throttle_time_seconds", "How long a user is throttled if no new id comes."
+            "producer_ids_throttle_time_seconds",
+            "How long a user will be throttled if no new producer id comes.",
         )
         for left, status in limited[:MOST_USERS]:
             rate.add_metric([status.user], status.rate)
@@ -70,12 +72,12 @@ class ProducerIdCollector(Collector):
         dropped = self._watch.dropped
         yield CounterMetricFamily(
             f"{_PREFIX}_producer_ids_dropped",
-            "Producer ids that there was no room to count; they throttle nobody.",
+            "Producer ids that were not counted for lack of room. They throttle no user.",
             dropped.of_known_users + dropped.of_unknown_users,
         )
         yield GaugeMetricFamily(
             f"{_PREFIX}_producer_ids_filter_bytes",
-            "What remembering producer ids takes.",
+            "Memory for known producer ids.",
             self._watch.filter_bytes,
         )
         peers = self._peers.peers if self._peers is not None else []
@@ -86,7 +88,7 @@ class ProducerIdCollector(Collector):
         )
         yield CounterMetricFamily(
             f"{_PREFIX}_peer_producer_ids_lost",
-            "Producer ids that other sidecars no longer had when they were requested.",
+            "Producer ids that other sidecars no longer had when this one requested them.",
             0 if self._peers is None else self._peers.lost,
         )
 
@@ -106,19 +108,19 @@ class ProducerIdCollector(Collector):
             ),
             (
                 "partitions_not_read",
-                "Partitions whose producers it did not read: what these write counts for nobody.",
+                "Partitions that the last scan did not read. Their producer ids do not count.",
                 last_scan and len(last_scan.failures) + last_scan.skipped,
             ),
             (
                 "scans_failing",
-                "Whether brokers can't be asked which producer ids write (1): none count.",
+                "1 while no broker can be asked for active producers; then no producer id counts.",
                 active and int(active.failure is not None),
             ),
         ):
             yield GaugeMetricFamily(f"{_PREFIX}_producer_{name}", text, value or 0)
         yield CounterMetricFamily(
             f"{_PREFIX}_producer_ids_unknown_owner",
-            "Producer ids that wrote and whose owner no sidecar reported; they throttle nobody.",
+            "Producer ids that wrote and whose owner no sidecar reported. They throttle no user.",
             0 if active is None else active.ids.unknown,
         )
 

@@ -1,7 +1,7 @@
-"""The file with producer id quotas (KIP-936): read at the start, and again whenever it changes.
+"""The file with producer id quotas (KIP-936), which is read at the start and after each change.
 
-A wrong file prevents the start. One that becomes wrong later is logged, and what it said before
-stays in force: a typo at night must neither throttle a user nor release one.
+An invalid file prevents the start. If the file becomes invalid later, the sidecar logs that and
+keeps the previous quotas: a typo must neither throttle a user nor release one.
 
 Example::
 
@@ -78,22 +78,22 @@ _Rate = Annotated[
 
 
 class QuotaForm(BaseModel):
-    """What is said of a user, in the file and over HTTP."""
+    """A user's quota in the file and over HTTP."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
     )
 
     producer_ids_rate: _Rate
-    """New producer ids in a window, or "unlimited"."""
+    """New producer ids per window, or "unlimited"."""
     throttled_request_percentage: (
         Annotated[float, Field(ge=SMALLEST_PERCENTAGE, le=LARGEST_PERCENTAGE)] | None
     ) = None
-    """The request_percentage that the user has in Kafka while they are throttled; without it they
-    are throttled by the factor alone."""
+    """The request_percentage that the sidecar sets in Kafka while the user is throttled. Without
+    it, only the factor throttles the user."""
 
     def quota(self) -> ProducerIdQuota:
-        """As it counts."""
+        """Return the quota."""
         rate = None if self.producer_ids_rate == UNLIMITED else float(self.producer_ids_rate)
         return ProducerIdQuota(rate, self.throttled_request_percentage)
 
@@ -115,10 +115,10 @@ class IdQuotaFile:
         self._problem: str | None = None
 
     def load(self) -> ProducerIdQuotas:
-        """What it says.
+        """Read the file.
 
         Raises:
-            SettingsError: it can't be read, or says what it must not; with the place.
+            SettingsError: the file can't be read or is invalid; it names the place.
         """
         try:
             text, self._read = _contents(self._path)
@@ -126,7 +126,7 @@ class IdQuotaFile:
         except OSError as error:
             raise SettingsError((f"{self._path} can't be read: {error.strerror}",)) from error
         except (ValueError, RecursionError) as error:
-            # tomllib has no error of its own for numbers of thousands of digits and deep nesting.
+            # tomllib raises other errors for numbers of thousands of digits and for deep nesting.
             raise SettingsError((f"{self._path} is not TOML: {error}",)) from error
         try:
             form = _FileForm.model_validate(document)
@@ -139,7 +139,7 @@ class IdQuotaFile:
         return quotas if form.default is None else {**quotas, DEFAULT: form.default.quota()}
 
     async def run(self, changed: Callable[[ProducerIdQuotas], None]) -> None:
-        """Calls ``changed`` whenever the file has changed, until cancelled."""
+        """Call ``changed`` after each change of the file, until cancelled."""
         while True:
             await asyncio.sleep(_CHECK_S)
             quotas = await asyncio.to_thread(self.read_change)
@@ -147,9 +147,9 @@ class IdQuotaFile:
                 changed(quotas)
 
     def read_change(self) -> ProducerIdQuotas | None:
-        """What it says, if it has changed since it was read, but not since the last check.
+        """Return the contents after a change, once two checks in a row see the same file.
 
-        What is wrong is logged once.
+        A problem is logged once.
         """
         try:
             now = _stamp(self._path.stat())
@@ -175,7 +175,7 @@ class IdQuotaFile:
         self._problem = problem
 
     def _describe(self, error: dict[str, Any]) -> str:
-        # A wrong key is at its own place with this behind it.
+        # pydantic appends this to the place of a wrong key.
         where = ".".join(str(each) for each in error["loc"] if each != "[key]")
         return f"{self._path}: {where}: {_problem(error)}"
 
@@ -208,10 +208,10 @@ def _contents(path: Path) -> tuple[bytes, _Stamp]:
         os.close(descriptor)
     if len(contents) > _LARGEST_BYTES:
         raise OSError(0, f"it has more than {_LARGEST_BYTES:,} bytes")
-    # Of before it was read: what is written meanwhile is seen at the next check.
+    # The state before the read, so that the next check sees a later write.
     return contents, _stamp(status)
 
 
 def _stamp(status: os.stat_result) -> _Stamp:
-    # The change of its owner or mode counts too: it may be readable now.
+    # A change of owner or mode counts too, because the file may be readable now.
     return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size

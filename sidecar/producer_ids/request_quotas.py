@@ -1,21 +1,21 @@
-"""A throttle's second part: a request_percentage in Kafka while a user is throttled (KIP-936).
+"""Sets a request_percentage in Kafka while a user is throttled (KIP-936).
 
-A produce factor does not stop a client that opens a connection for every batch: each new connection
-appends one request before it is muted. A request quota does, since it mutes INIT_PRODUCER_ID too.
-It is set for the user by AlterClientQuotas, where the user's quota has one, and removed when
-the throttle ends, and when the sidecar is stopped:
+A produce factor does not stop a client that opens a connection for every batch, because each new
+connection appends one request before it is muted. A request quota stops it, because it mutes
+INIT_PRODUCER_ID too. If the user's producer id quota has a request_percentage, the sidecar sets it
+with AlterClientQuotas. It removes it when the throttle ends and when the sidecar stops.
 
-- one that an operator set is neither replaced nor removed;
-- ours is noted in the state file before it is set, so that a sidecar that was killed finds it
-  again; a sidecar without a state file recognises it by the number, see
+- The sidecar never replaces or removes a quota that an operator set. - It notes its own quota in
+the state file before it sets it, so that it finds the quota again after a
+  kill. A sidecar without a state file recognises it by the number: see
   ``quotas.producer_ids.throttle_signature``.
 
-Other sidecars throttle the same user: what any of them set counts as ours, the stricter stays, and
-the first to release the user removes it for all; who still throttles sets it anew some seconds
-later.
+Several sidecars may throttle the same user. Each treats the others' quotas as its own, and the
+stricter one stays. The first sidecar that releases the user removes the quota for all; a sidecar
+that still throttles the user sets it again some seconds later.
 
-Example: bob is throttled and his quota says 0.01: his request_percentage becomes 0.010000936. Ten
-minutes later he is released, the value is still that, and it is removed.
+Example: bob is throttled, and his quota has 0.01. His request_percentage becomes 0.010000936. Ten
+minutes later he is released, and the sidecar removes it.
 """
 
 import asyncio
@@ -38,13 +38,13 @@ _log = logging.getLogger(__name__)
 
 _DIGITS: Final = 1e-12
 _CHECK_S: Final = 5.0
-"""How often what is set in Kafka is compared with what should be, while anybody is throttled."""
+"""How often the sidecar compares Kafka's quotas with the throttles, while a user is throttled."""
 _SPACING_S: Final = 1.0
-"""Between two such comparisons: a series of short throttles must not load the controller."""
+"""The shortest time between comparisons, so that short throttles do not load the controller."""
 _RETRY_S: Final = 30.0
-"""How often it is tried to find what an earlier run left, while nothing else is to be done."""
+"""How often the sidecar looks for quotas of an earlier run, if there is nothing else to do."""
 _PERSIST_S: Final = 5.0
-"""A disk that hangs must not delay the removal of what was set in Kafka."""
+"""How long a write of the state may take. A disk that hangs must not delay a removal in Kafka."""
 
 _T = TypeVar("_T")
 
@@ -55,15 +55,15 @@ Persist = Callable[[], Awaitable[bool]]
 
 @dataclass(slots=True)
 class RequestQuotaEnforcer:
-    """Sets and removes.
+    """Sets and removes request quotas in Kafka.
 
     Attributes:
-        board: whose throttles they are.
-        retained: where it is noted what was set.
-        quota_of: the producer id quota of a user.
-        describe: all client quotas of the cluster; may raise SidecarError.
-        alter: sets and removes some, and returns the failure of each; may raise SidecarError.
-        persist: writes the state; whether it is on disk.
+        board: has the throttles.
+        retained: notes which quotas were set.
+        quota_of: returns the producer id quota of a user.
+        describe: returns all client quotas of the cluster; may raise SidecarError.
+        alter: sets and removes quotas, and returns each failure; may raise SidecarError.
+        persist: writes the state; returns whether it is on disk.
     """
 
     board: Board
@@ -78,10 +78,10 @@ class RequestQuotaEnforcer:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def run(self) -> None:
-        """Keeps Kafka's quotas as the throttles are, until the board is closed."""
+        """Keep Kafka's quotas in line with the throttles, until the board is closed."""
         while not self.board.closed:
             snapshot = self.board.snapshot
-            # Not cut off when this is cancelled: ``leave`` must know what was done.
+            # Not interrupted by a cancellation, because ``leave`` must know which quotas were set.
             await asyncio.shield(asyncio.create_task(self.settle(), name="request quotas: settle"))
             await asyncio.sleep(_SPACING_S)
             await self._change(snapshot.generation)
@@ -91,7 +91,7 @@ class RequestQuotaEnforcer:
         if user_throttles_of(board) or self.retained.enforced_request_percentages:
             await board.wait_for_change(generation, _CHECK_S)
         elif not self._adopted:
-            # Each search logs in at brokers, so only a throttle is a reason to search sooner.
+            # Each search logs in at a broker, so only a throttle makes the sidecar search sooner.
             now = asyncio.get_running_loop().time
             until = now() + _RETRY_S
             while (left_s := until - now()) > 0.0 and not board.closed:
@@ -99,12 +99,12 @@ class RequestQuotaEnforcer:
                 if user_throttles_of(board):
                     return
         else:
-            # Nobody is throttled: what comes next is a change of the board's.
+            # No user is throttled, so wait for a change of the board.
             while board.snapshot.generation == generation and not board.closed:
                 await board.wait_for_change(generation, 60.0)
 
     async def settle(self) -> None:
-        """Does once what is to be done now."""
+        """Set and remove quotas once."""
         async with self._lock:
             targets = self._targets()
             self._left &= set(targets)
@@ -115,10 +115,10 @@ class RequestQuotaEnforcer:
                 self._log_outcome(failure, logging.WARNING if matters else logging.INFO)
 
     async def leave(self, timeout_s: float) -> None:
-        """Removes all, for a sidecar that stops: nobody would do it later.
+        """Remove all quotas before the sidecar stops.
 
         Args:
-            timeout_s: for all of it, seconds; the next start removes what is left then.
+            timeout_s: the deadline in seconds; the next start removes the remaining quotas.
         """
         try:
             async with asyncio.timeout(timeout_s), self._lock:
@@ -156,14 +156,15 @@ class RequestQuotaEnforcer:
         if not changes:
             return None
         if any(value is not None for value in changes.values()):
-            # Before it is set: a sidecar that is killed in between removes what it may have set.
+            # Note the quota before setting it, so that a sidecar that is killed in between removes
+            # it.
             await self._persist()
         return await self._change_all(changes)
 
     def _changes(
         self, found: ClientQuotas, targets: Mapping[str, float], noted: Mapping[str, float]
     ) -> tuple[dict[str, float | None], dict[str, float]]:
-        """What to set and what to remove (None), by user; and what is noted from then on."""
+        """Return the quotas to set or remove (None) by user, and the quotas to note."""
         changes: dict[str, float | None] = {}
         retained: dict[str, float] = {}
         for user, value in noted.items():
@@ -239,12 +240,12 @@ async def _unraised(answer: Awaitable[_T | Failure]) -> _T | Failure:
     try:
         return await answer
     except SidecarError as error:
-        # Certificates or credentials that can't be read just now: they are being replaced.
+        # Certificates or credentials can't be read now, because they are being replaced.
         return Failure(FailureKind.AUTHENTICATION, "; ".join(str(error).splitlines()))
 
 
 def _left_by_others(found: ClientQuotas, noted: Mapping[str, float]) -> dict[str, float]:
-    """What an earlier run left, which had no state file or lost it: it is signed."""
+    """Find quotas of an earlier run without a state file, by their signature."""
     left = {}
     for entity in found:
         user = entity.user

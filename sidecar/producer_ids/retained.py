@@ -1,6 +1,6 @@
-"""What this capability retains over a restart: the quotas put over HTTP, and what it set in Kafka.
+"""What this capability keeps over a restart: the quotas set over HTTP, and those set in Kafka.
 
-Both are values here, and JSON under the capability's name on the board and in the state file.
+The board and the state file hold both as JSON under the capability's name.
 
 Example: ``{"quotas": [{"user": "bob", "producer_ids_rate": 50.0, "throttled_request_percentage":
 0.01}], "enforced_request_percentages": {"bob": 0.010000936}}``; the default quota's user is null.
@@ -24,7 +24,7 @@ from sidecar.quotas.producer_ids.id_quotas import (
 from sidecar.state.records import Record, restored
 
 NAME: Final = "producer_ids"
-"""The capability's name: it is the enforcer of its throttles, and what it retains is under it."""
+"""The capability's name, used for its throttles and its record."""
 
 
 class _QuotaRecord(Record):
@@ -41,7 +41,7 @@ class _RetainedRecord(Record):
 
 
 class Retained:
-    """Takes over what a board's memory retains, and retains each change."""
+    """Reads the record from the board's memory, and records each change."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -57,26 +57,26 @@ class Retained:
 
     @property
     def quotas(self) -> ProducerIdQuotas:
-        """How many producer ids users may have, as operators said over HTTP."""
+        """The producer id quotas that operators set over HTTP."""
         return self._quotas
 
     @property
     def enforced_request_percentages(self) -> Mapping[str, float]:
-        """User -> what was set in Kafka while they are throttled, and is to be taken back."""
+        """User -> the request_percentage that was set in Kafka and must be removed."""
         return self._percentages
 
     def set_quotas(self, quotas: ProducerIdQuotas) -> None:
-        """Retains other quotas."""
+        """Record new quotas."""
         self._quotas = quotas
         self._retain()
 
     def set_enforced_request_percentages(self, percentages: Mapping[str, float]) -> None:
-        """Retains other percentages."""
+        """Record new percentages."""
         self._percentages = percentages
         self._retain()
 
     def _retain(self) -> None:
-        # Plain dicts: 10,000 records of pydantic take the loop four times as long.
+        # Plain dicts, because 10,000 pydantic records would block the loop four times as long.
         quotas = [
             {
                 "user": None if isinstance(user, Default) else user,

@@ -1,7 +1,7 @@
-"""The routes about producer ids: each user's ids, the quotas in force, and ids for other sidecars.
+"""The routes about producer ids: each user's ids, the quotas, and the ids for other sidecars.
 
 Example: ``PUT /v1/quotas/producer-ids/users/alice`` with ``{"producer_ids_rate": 50}`` allows alice
-50 new ids a window, whatever the file says, until a ``DELETE``.
+50 new ids per window until a ``DELETE``. It overrides the file.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -48,7 +48,7 @@ from sidecar.settings.values import IdsCount
 from sidecar.throttle.user_throttles import UserThrottle
 
 MOST_QUOTAS: Final = 10_000
-"""So many users may have a quota over HTTP: all of them are in the state file."""
+"""How many users may have a quota over HTTP; the state file contains all of them."""
 
 _LONGEST_WAIT_S: Final = 30
 
@@ -65,7 +65,7 @@ _User = Annotated[
 
 
 class _NameConvertor(PathConvertor):
-    """The rest of a path, with the line breaks that Starlette's own would answer with 404."""
+    """The rest of a path, also with line breaks; Starlette's own converter rejects them."""
 
     regex = "(?s:.*)"
 
@@ -75,15 +75,15 @@ register_url_convertor("name", _NameConvertor())
 
 @dataclass(frozen=True, slots=True)
 class IdParts:
-    """What knows of producer ids.
+    """The sources of the routes' answers.
 
     Attributes:
-        watch: counts them.
-        allocated: those of the broker beside this sidecar, for the others.
-        log: where those come from; None when no log is read.
-        peers: the others; None when there are none.
-        is_enabled: whether anybody can be throttled: not when the check interval is PT0S.
-        active: counts ids when they write; None: they count when they are allocated.
+        watch: counts ids.
+        allocated: the ids of the broker beside this sidecar, for other sidecars.
+        log: the request log that contains them; None if no log is read.
+        peers: the other sidecars; None if there are none.
+        is_enabled: whether a user can be throttled; False if the check interval is PT0S.
+        active: counts ids when they write; None if ids count when they are allocated.
         counts: when an id counts.
     """
 
@@ -105,15 +105,15 @@ def add_producer_ids(
     parts: IdParts,
     token: Callable[[], str | None],
 ) -> None:
-    """Adds the routes.
+    """Add the routes.
 
     Args:
-        app: gets them.
-        board: what is read and changed.
-        wall: steady seconds -> epoch seconds of the machine's clock.
+        app: the application.
+        board: the board to read and to change.
+        wall: converts steady seconds to epoch seconds.
         persist: writes the state now; returns whether it is on disk.
-        parts: what knows of producer ids.
-        token: what a change needs, read at each request; None refuses every change.
+        parts: the sources of the answers.
+        token: returns the bearer token for changes; None refuses every change.
     """
     quotas = _Quotas(parts, persist)
     guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
@@ -129,7 +129,7 @@ def add_producer_ids(
         **guarded,
     )
     async def set_default(request: Request) -> Response:
-        """Wins over the file and the setting. 409 when the sidecar is disabled."""
+        """Override the file and the setting. The answer is 409 if the sidecar is disabled."""
         return answer(await quotas.put(DEFAULT, await json_body(request, QuotaForm)))
 
     @app.put(
@@ -140,7 +140,7 @@ def add_producer_ids(
         **guarded,
     )
     async def set_user(request: Request, user: _User) -> Response:
-        """Wins over the file. 409 when the sidecar is disabled, or has too many."""
+        """Override the file. It is 409 if the sidecar is disabled or has too many quotas."""
         return answer(await quotas.put(user, await json_body(request, QuotaForm)))
 
     @app.delete(
@@ -150,7 +150,7 @@ def add_producer_ids(
         **guarded,
     )
     async def clear_default() -> Response:
-        """What the file or the setting says is in force at once. Without one too: 200."""
+        """Return to the default of the file or the setting; 200 even if none was set."""
         return answer(await quotas.delete(DEFAULT))
 
     @app.delete(
@@ -160,7 +160,7 @@ def add_producer_ids(
         **guarded,
     )
     async def clear_user(user: _User) -> Response:
-        """What the file or the default says is in force at once. Without one too: 200."""
+        """Return to the quota of the file or the default; 200 even if none was set."""
         return answer(await quotas.delete(user))
 
 
@@ -173,7 +173,7 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas") -> None:
         responses={200: {"model": ProducerIdsDocument}},
     )
     async def producer_ids() -> Response:
-        """By user: rate, what is left, and the throttle time (KIP-936)."""
+        """Return each user's rate, remaining tokens and throttle time (KIP-936)."""
         return answer_listing(users.before(), "users", users.documents())
 
     @app.get(
@@ -207,9 +207,9 @@ def _add_allocated(app: FastAPI, board: Board, log: AllocatedIdLog) -> None:
             ),
         ] = "",
     ) -> Response:
-        """Without ``after``: none, and where to begin.
+        """Return the ids after a position; without ``after``, only return the position.
 
-        A wait ends with a change of the factor too, and with none while many others wait.
+        A wait also ends when the factor changes. With too many waiting requests it ends at once.
         """
         wait_s = min(preferred_wait_s(prefer) or 0, _LONGEST_WAIT_S)
         if wait_s:
@@ -226,7 +226,7 @@ class _Users:
     parts: IdParts
 
     def before(self) -> dict[str, object]:
-        """All but the users."""
+        """Return everything except the users."""
         watch, log, peers = self.parts.watch, self.parts.log, self.parts.peers
         active = self.parts.active
         settings, dropped = watch.settings, watch.dropped
@@ -245,7 +245,7 @@ class _Users:
         }
 
     def documents(self) -> Iterator[UserIdsDocument]:
-        """Every user that is known or throttled."""
+        """Return every user that is known or throttled."""
         known = {status.user: status for status in self.parts.watch.statuses()}
         throttles = user_throttles_of(self.board)
         for user in sorted({*known, *throttles}):
@@ -309,17 +309,17 @@ class _Quotas:
     persist: Callable[[], Awaitable[bool]]
 
     def documents(self) -> Iterator[IdQuotaDocument]:
-        """All in force."""
+        """Return all current quotas."""
         quotas = self.parts.watch.quotas
         yield _document(DEFAULT, quotas[DEFAULT])
         for user in sorted(name for name in quotas if isinstance(name, str)):
             yield _document(user, quotas[user])
 
     async def put(self, user: str | Default, form: QuotaForm) -> IdQuotaSet:
-        """Puts one.
+        """Set a quota.
 
         Raises:
-            HTTPException: 409 when nobody is ever throttled, or there are too many.
+            HTTPException: 409 if the sidecar is disabled or has too many quotas.
         """
         if not self.parts.is_enabled:
             raise HTTPException(
@@ -332,7 +332,7 @@ class _Quotas:
         return IdQuotaSet(self._in_force(user), await self.persist())
 
     async def delete(self, user: str | Default) -> IdQuotaCleared:
-        """Takes one away."""
+        """Remove a quota."""
         before = self.parts.watch.put_quotas
         if user in before:
             self.parts.watch.put({name: quota for name, quota in before.items() if name != user})

@@ -1,19 +1,18 @@
-"""Throttles users with more new producer ids than their quota (KIP-936), and nobody else.
+"""Throttles users with more new producer ids than their quota (KIP-936).
 
-Ids come in one by one, from the request log of the broker beside this sidecar and from other
-sidecars; a user who is over the quota is throttled by a factor of their own, 0.0, for the KIP's
-throttle time. Throttles are on the board; quotas that operators put are in ``Retained``.
+Ids come one by one, from the request log of the broker beside this sidecar and from other sidecars.
+A user above the quota gets a factor of 0.0 for the KIP's throttle time. The board has the
+throttles, and ``Retained`` the quotas that operators set.
 
-Example: 50 ids an hour: bob's 551st new id throttles him for 72 s. His 552nd, opened meanwhile,
-makes it 144 s from the first. His quota is raised to 100: what is left is halved.
+Example: with 50 ids an hour, bob's new id 551 throttles him for 72 s. Id 552, which he opens during
+that time, extends this to 144 s from the first. If his quota is raised to 100, the rest is halved.
 
-Who is throttled already is throttled for longer within a second, all of them in one publication: a
-decision costs as much as the cluster is large, and a client in a loop opens hundreds of ids a
-second.
+A throttle is extended within a second, and one publication extends all of them. The cost of a
+decision grows with the cluster, and a client in a loop opens hundreds of ids a second.
 
-A restart forgets what was counted, not who is throttled: a throttle of before ends when it said,
-after the longest one at the latest whatever the machine's clock did, or when the quota that made it
-is raised or gone.
+A restart forgets the counts but not the throttles. An earlier throttle ends at its planned time, or
+when the quota that caused it is raised or removed. It never lasts longer than the longest throttle,
+whatever the machine's clock did.
 
 Source: KIP-936, sections "ProducerIdQuotaManager" and "New Quota Types".
 """
@@ -40,22 +39,22 @@ from sidecar.settings.durations import format_duration
 from sidecar.throttle.user_throttles import UserThrottle, throttles_of, unexpired
 
 _CHECK_S: Final = 1.0
-"""How late a throttle becomes longer, or shorter by a quota that was changed in the file."""
+"""The delay with which a throttle is extended, or shortened after a change of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TakenOver:
-    """A throttle of before a restart: when it ends, steady seconds, and the limit that made it."""
+    """A throttle from before a restart: its end in steady seconds, and the limit that caused it."""
 
     ends_at: float
     limit: float | None
 
 
 class ProducerIdWatch:
-    """Counts ids and throttles users. Initially no id was seen.
+    """Counts ids and throttles users. At the start no id is known.
 
     Attributes:
-        settings: how ids are counted.
+        settings: the terms of counting.
     """
 
     def __init__(
@@ -68,15 +67,15 @@ class ProducerIdWatch:
         *,
         file: ProducerIdQuotas | None = None,
     ) -> None:
-        """Nothing runs yet, and nobody is throttled but by the board's memory.
+        """Start nothing yet; only the throttles in the board's memory apply.
 
         Args:
             board: has the throttles.
-            retained: has the quotas that operators put over HTTP.
-            settings: how ids are counted.
-            quota: of users that nobody said anything of.
-            cleanup_s: how often users who are gone are forgotten, seconds, > 0.
-            file: what the file says, if there is one.
+            retained: has the quotas that operators set over HTTP.
+            settings: the terms of counting.
+            quota: the quota of users without any other.
+            cleanup_s: how often inactive users are forgotten, in seconds, above 0.
+            file: the quotas of the file, if there is one.
         """
         self.settings = settings
         self._board = board
@@ -87,7 +86,7 @@ class ProducerIdWatch:
         self._retained = retained
         self._quotas = self._force()
         longest_s = math.inf if settings.most_throttle_s is None else settings.most_throttle_s
-        # Their users' buckets are full again.
+        # The buckets of these users are full again.
         self._taken_over = {
             user: _TakenOver(
                 min(each.ends_at, board.now() + longest_s),
@@ -99,46 +98,46 @@ class ProducerIdWatch:
 
     @property
     def quotas(self) -> Mapping[str | Default, InForce]:
-        """Those in force, by user; DEFAULT is always there."""
+        """The current quotas by user; DEFAULT is always present."""
         return self._quotas
 
     @property
     def dropped(self) -> Dropped:
-        """What there was no room to count."""
+        """The ids that were dropped for lack of room."""
         return self._ids.dropped
 
     @property
     def filter_bytes(self) -> int:
-        """What remembering ids takes."""
+        """The memory of all filters, in bytes."""
         return self._ids.filter_bytes
 
     def quota_of(self, user: str) -> InForce:
-        """The quota that a user is under."""
+        """Return the quota of a user."""
         return quota_of(self.quotas, user)
 
     def statuses(self) -> tuple[ProducerIdStatus, ...]:
-        """Of all users that are known, by name."""
+        """Return the ids of all known users, sorted by name."""
         return self._ids.statuses(self._now_ms())
 
     def set_file(self, quotas: ProducerIdQuotas) -> None:
-        """What the file says now."""
+        """Use the new contents of the file."""
         self._file = quotas
         self._quotas = self._force()
         self.review()
 
     @property
     def put_quotas(self) -> ProducerIdQuotas:
-        """Those that operators put over HTTP."""
+        """The quotas that operators set over HTTP."""
         return self._retained.quotas
 
     def put(self, quotas: ProducerIdQuotas) -> None:
-        """Puts in force, and retains, what operators say over HTTP now."""
+        """Use and record the quotas that operators set over HTTP."""
         self._retained.set_quotas(quotas)
         self._quotas = self._force()
         self.review()
 
     def seen(self, user: str, producer_id: int) -> None:
-        """An id was allocated to a user, or seen again."""
+        """Count an id that was allocated to a user or seen again."""
         noted = self._ids.record(user, producer_id, self._now_ms())
         if noted.throttle_ms > 0 and noted.is_new:
             self._throttled.add(user)
@@ -148,7 +147,7 @@ class ProducerIdWatch:
                 self._publish([user], now)
 
     async def run(self) -> None:
-        """Lets time pass, until cancelled."""
+        """Update throttles and forget inactive users, until cancelled."""
         clean_at = self._board.now() + self._cleanup_s
         while True:
             self.review()
@@ -158,7 +157,7 @@ class ProducerIdWatch:
             await asyncio.sleep(_CHECK_S)
 
     def review(self) -> None:
-        """Makes all throttles as long as what was counted and the present quotas say."""
+        """Set all throttles to the length that the counts and the current quotas require."""
         self._publish(self._throttled, self._board.now())
 
     def _force(self) -> Mapping[str | Default, InForce]:
@@ -194,7 +193,7 @@ class ProducerIdWatch:
     def _reason(self, user: str) -> str:
         status = self._ids.status(user, self._now_ms())
         if status is None or status.limit is None or status.tokens is None or status.tokens >= 0:
-            # Counted before a restart.
+            # The ids were counted before a restart.
             before = self._own_throttle(user)
             return "too many new producer ids" if before is None else before.reason
         window = format_duration(float(self.settings.window_size_s))
@@ -212,12 +211,12 @@ class ProducerIdWatch:
 
 
 def _differs(before: UserThrottle | None, ends_at: float, now: float) -> bool:
-    # A millisecond's difference is how both were rounded.
+    # A difference of a millisecond comes from rounding.
     return before is None or abs(before.ends_at - ends_at) >= 0.002 or before.ends_at <= now
 
 
 def user_throttles_of(board: Board) -> Mapping[str, UserThrottle]:
-    """User -> this capability's throttle that has not ended; another's may be in force."""
+    """Return this capability's current throttles by user; another capability's may end later."""
     snapshot = board.snapshot
     left = unexpired(snapshot.memory.user_throttles, board.now())
     return {

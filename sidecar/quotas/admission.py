@@ -1,11 +1,12 @@
-"""Whether a client's request is accepted, and how long it must wait: what the algorithms share.
+"""The result of a request for quota, and the interface that the quota algorithms share.
 
-Strict is for clients that understand a refusal: what comes while the quota is used up is refused
-and not counted; what is accepted may use up more than is left. Permissive is for older clients: all
-is accepted and counted, and the client waits afterwards.
+Strict mode is for clients that understand a rejection. A request that comes while the quota is used
+up is rejected and not counted. An accepted request may use more than the quota has left. Permissive
+mode is for older clients: every request is accepted and counted, and the client waits afterwards.
 
-Example: a bucket of 10 tokens at 5 per second, and 25 requested twice. Strict: accepted with no
-wait, 15 tokens short; refused, to wait 3 s. Permissive: accepted, to wait 3 s; then 8 s.
+Example: a bucket has 10 tokens and gets 5 a second; a client asks for 25 tokens twice. In strict
+mode the first request is accepted without a wait and leaves -15 tokens; the second is rejected with
+a wait of 3 s. In permissive mode both are accepted, with waits of 3 s and 8 s.
 
 Source: KIP-599, "Handling of new Clients" and "Handling of old Clients".
 """
@@ -17,12 +18,12 @@ from typing import Final, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What became of one request for quota.
+    """The result of one request for quota.
 
     Attributes:
-        accepted: whether it was accepted, and counted.
-        throttle_ms: how long the client must wait, milliseconds; a refusal may have 0, which is a
-            wait of less than half a millisecond.
+        accepted: whether the request was accepted and counted.
+        throttle_ms: how long the client must wait, in milliseconds. A rejection may have 0, which
+            is a wait of less than half a millisecond.
     """
 
     accepted: bool
@@ -33,16 +34,16 @@ AT_ONCE: Final = Admission(accepted=True, throttle_ms=0)
 
 
 class MutationQuota(Protocol):
-    """A quota in use: its limit and what was counted against it."""
+    """A quota in use: its limit, and the amounts counted against it."""
 
     def admit(self, amount: float, now_ms: int, *, strict: bool) -> Admission:
-        """Accepts an amount or not, and counts it if so."""
+        """Accept an amount and count it, or reject it."""
 
     def throttle_ms(self, now_ms: int) -> int:
-        """How long a client must wait now, milliseconds; 0 when it need not."""
+        """Return how long a client must wait now, in milliseconds; 0 means no wait."""
 
     def set_rate(self, rate: float) -> None:
-        """A new limit per second for all that is decided from now on; raises ValueError."""
+        """Set the limit per second for later decisions; raises as ``checked_rate`` does."""
 
 
 def checked_rate(rate: float) -> float:

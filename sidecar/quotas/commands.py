@@ -1,7 +1,7 @@
-"""The kafka-configs.sh commands that set quotas, as a person would type them.
+"""The kafka-configs.sh commands that set quotas, as an operator would type them.
 
-Numbers are written as they are applied: 128, 55.7, 9.2, in full and never in powers of ten. Names
-are quoted for a POSIX shell.
+Numbers are written in full, never as powers of ten: 128, 55.7, 9.2. Names are quoted for a POSIX
+shell.
 
 Example: ``kafka-configs.sh --bootstrap-server localhost:19092 --alter --add-config
 'request_percentage=9.2' --entity-type users --entity-default`` (the article's own line).
@@ -20,12 +20,12 @@ _PROGRAM = "kafka-configs.sh"
 def kafka_configs(
     connection: Sequence[str], entity: Entity, values: Mapping[str, float | None]
 ) -> str:
-    """The command for one entity.
+    """Return the command for one entity.
 
     Args:
-        connection: the options that say how the brokers are reached.
-        entity: whose quotas.
-        values: to set; None: to remove.
+        connection: the options with which kafka-configs.sh reaches the brokers.
+        entity: the entity whose quotas change.
+        values: the quotas to set; a value of None removes the quota.
     """
     added = ",".join(f"{key}={number(v)}" for key, v in values.items() if v is not None)
     removed = ",".join(key for key, v in values.items() if v is None)
@@ -40,7 +40,7 @@ def kafka_configs(
 
 
 def number(value: float) -> str:
-    """A quota in digits.
+    """Return a quota in digits.
 
     Example: 128.0 is "128", 9.2 is "9.2", 1e16 is "10000000000000000".
     """

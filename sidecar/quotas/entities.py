@@ -1,19 +1,20 @@
-"""Who a client quota is for, and which quota a client has: the eight levels (KIP-55, KIP-546).
+"""Entities of client quotas, and the quota of a client: the eight levels (KIP-55, KIP-546).
 
-A quota is for an entity: a user, a client-id or both, each by name or as the default. A client is
-under the first of these that has a quota of that kind:
+A quota belongs to an entity: a user, a client-id or both, each by name or as the default. The first
+of these levels that has a quota of a kind gives a client its quota of that kind:
 
 1. user and client-id, 2. user and default client-id, 3. user,
 4. default user and client-id, 5. default user and default client-id, 6. default user,
 7. client-id, 8. default client-id.
 
-Clients under levels 1, 2, 4 and 5 share it by user and client-id, under 3 and 6 by user, under 7
-and 8 by client-id; the entity says who may use how much, these two tags say who uses it together.
-The limit is then resolved by the tags, and one that is empty takes no part: so no default limits a
-client-id that is empty, nor a user without a name.
+The level also decides which clients share the quota. At levels 1, 2, 4 and 5, clients with the same
+user and client-id share it; at levels 3 and 6, clients with the same user; at levels 7 and 8,
+clients with the same client-id. Kafka expresses this by two tags, (user, client-id), and then finds
+the limit by the tags. An empty tag takes no part in that, so no default limits a client with an
+empty client-id or a user without a name.
 
-Example: with 10 MB/s for user alice and 1 MB/s for client-id etl, alice's etl is under level 3:
-all that alice sends shares 10 MB/s on each broker.
+Example: user alice has 10 MB/s and client-id etl has 1 MB/s. Level 3 applies to alice's client etl,
+so everything that alice sends shares 10 MB/s on each broker.
 
 Source: Kafka's ClientQuotaManager, DefaultQuotaCallback.
 """
@@ -25,7 +26,7 @@ from typing import Final, Self
 
 
 class QuotaKey(StrEnum):
-    """What is limited, by the name that it has in Kafka's configuration."""
+    """The kinds of quotas, by their names in Kafka's configuration."""
 
     PRODUCE = "producer_byte_rate"
     """Bytes per second on each broker."""
@@ -40,7 +41,7 @@ class QuotaKey(StrEnum):
 
 
 class Default(Enum):
-    """Stands for whoever has no entity of their own."""
+    """The default entity: it stands for all users or client-ids without an entity of their own."""
 
     DEFAULT = "<default>"
 
@@ -52,11 +53,11 @@ DEFAULT: Final = Default.DEFAULT
 
 
 def user_name(name: str) -> str:
-    """A user's name as somebody wrote it.
+    """Return a user's name that an operator wrote.
 
     Raises:
-        ValueError: it is a principal, as ACLs have it: nobody is called "User:alice", so a quota
-            for them would be of no effect.
+        ValueError: the name is a principal as in ACLs. No user is called "User:alice", so a quota
+            for that name would have no effect.
     """
     if name.startswith(PRINCIPAL_TYPE):
         raise ValueError(f'is a user\'s name without "{PRINCIPAL_TYPE}"')
@@ -64,14 +65,14 @@ def user_name(name: str) -> str:
 
 
 Name = str | Default | None
-"""A user's or client's name, the default, or None: this part is not in the entity."""
+"""The name of a user or client-id, the default, or None if the entity lacks this part."""
 
 PRINCIPAL_TYPE: Final = "User:"
-"""What ACLs have before a user's name."""
+"""The prefix of a user's name in ACLs."""
 
 LONGEST_USER: Final = 1024
-"""Characters of a principal's name; a certificate's subject has some hundreds. Who has a longer one
-has no quota on producer ids, so that what is remembered of users is bounded."""
+"""The longest principal name that is remembered. A certificate's subject has some 100 characters.
+A user with a longer name has no quota on producer ids. This bounds the memory that users take."""
 
 _USER = "user"
 _CLIENT_ID = "client-id"
@@ -80,15 +81,17 @@ _IP = "ip"
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Who a quota is for; an address has quotas of its own kind, and is never part of another.
+    """The entity that a quota belongs to.
+
+    An IP address has its own kind of quota and is never combined with a user or client-id.
 
     Attributes:
         user: the principal's name without "User:", not sanitised.
-        client_id: as clients send it.
+        client_id: the client-id that clients send.
         ip: an address or host name.
 
     Raises:
-        ValueError: no part at all, or an address with a user or client-id.
+        ValueError: there is no part, or an address with a user or client-id.
     """
 
     user: Name = None
@@ -103,10 +106,13 @@ class Entity:
 
     @classmethod
     def of(cls, parts: Mapping[str, str | None]) -> Self:
-        """From Kafka's parts: "user", "client-id" or "ip" to a name, None for the default.
+        """Make an entity of Kafka's parts.
+
+        Args:
+            parts: "user", "client-id" or "ip" -> a name, or None for the default.
 
         Raises:
-            ValueError: as the class; or a part that is not known.
+            ValueError: as for the class, or a part is unknown.
         """
         if unknown := set(parts) - {_USER, _CLIENT_ID, _IP}:
             raise ValueError(f"unknown kind of entity: {', '.join(sorted(unknown))}")
@@ -114,7 +120,7 @@ class Entity:
         return cls(names.get(_USER), names.get(_CLIENT_ID), names.get(_IP))
 
     def parts(self) -> dict[str, str | None]:
-        """As Kafka's messages have it; the reverse of ``of``."""
+        """Return the parts as in Kafka's messages; the reverse of ``of``."""
         named = {_USER: self.user, _CLIENT_ID: self.client_id, _IP: self.ip}
         return {
             kind: None if isinstance(name, Default) else name
@@ -127,24 +133,24 @@ class Entity:
 
 
 def describe_parts(parts: Mapping[str, str | None]) -> str:
-    """An entity's parts for a person: user 'alice', client-id the default."""
+    """Return the parts in words: user 'alice', client-id the default."""
     return ", ".join(
         f"{kind} {'the default' if name is None else repr(name)}" for kind, name in parts.items()
     )
 
 
 ClientQuotas = Mapping[Entity, Mapping[str, float]]
-"""All quotas of a cluster: for each entity, those it has by their names in ``QuotaKey``."""
+"""All quotas of a cluster: entity -> name of the quota (``QuotaKey``) -> limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The quota that a client is under.
+    """The quota that applies to a client.
 
     Attributes:
-        entity: whose quota it is.
+        entity: the entity that has the quota.
         limit: in the unit of its ``QuotaKey``.
-        tags: (user, client-id) of all who share it; "" for a part that does not count.
+        tags: the (user, client-id) of all clients that share it; "" for a part that is ignored.
     """
 
     entity: Entity
@@ -153,15 +159,15 @@ class Resolved:
 
 
 def resolve(quotas: ClientQuotas, key: str, user: str, client_id: str) -> Resolved | None:
-    """The quota of a client; None: it has none of this kind.
+    """Return the quota of a client, or None if it has none of this kind.
 
     Args:
-        quotas: all of the cluster.
-        key: of ``QuotaKey``, or another name.
+        quotas: all quotas of the cluster.
+        key: a ``QuotaKey`` or another name.
         user: the principal's name, not sanitised.
-        client_id: "" when the client sends none.
+        client_id: "" if the client sends none.
     """
-    # The first level that has a quota determines the tags, and the tags the quota.
+    # The first level with a quota determines the tags, and the tags determine the quota.
     shape = next((each for each in _levels(user, client_id) if key in quotas.get(each, {})), None)
     if shape is None:
         return None
@@ -174,7 +180,7 @@ def resolve(quotas: ClientQuotas, key: str, user: str, client_id: str) -> Resolv
 
 
 def entities_of(user_tag: str, client_tag: str) -> list[Entity]:
-    """The entities whose quotas are shared by these tags, the strictest first."""
+    """Return the entities whose quota has these tags, in the order of the levels."""
     if not user_tag:
         clients = (client_tag, DEFAULT) if client_tag else ()
         return [Entity(client_id=name) for name in clients]

@@ -1,24 +1,26 @@
-"""The throttle times that one node answers, predicted from what its requests were charged with.
+"""Predicts the throttle times of one node from the charges of its requests.
 
-Feed it the charges of one broker or controller in the order of their time: quotas are enforced by
-each node for itself. A charge counts for all who share the quota's tags, as of the time that it was
-made. The throttle time of a request is the greatest of those of its charges.
+The input is the charges of one broker or controller in the order of time, because each node
+enforces quotas by itself. A charge counts against all clients with the same tags. The throttle time
+of a request is the longest one of its charges.
 
-Produce and fetch wait without a bound, request time one window at most. A fetch that is throttled
-is taken back, since its answer is sent empty. Mutations have a token bucket, or the spread rate of
-KIP-599 as first proposed; what a strict one refuses is not counted. The answer to mutations has the
-wait that is left when it is sent.
+The wait for produce and fetch has no bound; the wait for request time is at most one window. If a
+fetch is throttled, its charge is taken back, because the broker sends an empty answer. Mutations
+use a token bucket, or the spread rate of KIP-599 as first proposed. A rejected strict mutation is
+not counted. The answer to a mutation has the wait that remains when it is sent.
 
-Example, 11 samples of 1 s and 100 bytes a second for client-id etl: 1,500 bytes at once are 150 a
-second over 10 s, so 5,000 ms. 500 more a second later are 2,000 in 10 s still, so 10,000 ms.
+Example with 11 samples of 1 s and 100 bytes a second for client-id etl: 1,500 bytes at once are 150
+a second over 10 s, so the throttle time is 5,000 ms. With 500 more bytes a second later there are
+2,000 in the same 10 s, so it is 10,000 ms.
 
-As on a broker, nothing is recorded while nobody has a quota of that kind; once somebody has, all
-who have none are recorded too, by their user, client-id or both while all quotas of the kind are
-for one of these, else by their client-id. So who gets a quota later may find it used up already.
+As on a broker, nothing is recorded while no quota of that kind exists. As soon as one exists,
+clients without a quota are recorded too. They are recorded by user, by client-id or by both if all
+quotas of the kind are for that kind of entity, and by client-id otherwise. A client that gets a
+quota later may therefore find it used up already.
 
-Initially there are no quotas and nothing was recorded. At most ``most`` tags are retained; those
-unused longest make room. Kafka forgets tags that were unused for an hour, which only a bucket that
-takes longer to refill can show.
+At the start there are no quotas and nothing is recorded. At most ``most`` tags are kept; the least
+recently used make room. Kafka forgets tags after an hour without use. The difference is visible
+only with a bucket that takes longer than that to refill.
 
 Source: KIP-13, KIP-124, KIP-599; Kafka's ClientQuotaManager, ClientRequestQuotaManager and
 ControllerMutationQuotaManager.
@@ -36,26 +38,26 @@ from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 from sidecar.quotas.token_bucket import TokenBucket
 
 MOST_TAGS: Final = 10_000
-"""Tags of some 2 kB each, with all samples of a rate."""
+"""How many tags are kept; with all samples of a rate each takes about 2 kB."""
 
 MakeQuota = Callable[[float, int], MutationQuota]
-"""A limit per second and the time, ms -> a mutation quota that nothing was counted against."""
+"""(limit per second, time in ms) -> a new mutation quota without any charge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a request, or one of its operations, is charged with.
+    """The charge of a request or of one of its operations.
 
     Attributes:
-        at_ms: when, milliseconds since any fixed time.
-        key: of which quota.
+        at_ms: the time of the charge, in milliseconds since any fixed time.
+        key: the kind of quota.
         user: the principal's name without "User:", not sanitised.
-        client_id: the client's.
+        client_id: the client's id.
         amount: bytes; percent of a second (``request_time.percent``); partitions.
-        strict: of mutations: refuse what comes while the quota is used up.
-        checked: False only counts it, as a broker does with network threads' time.
-        waited_ms: from the charge of a mutation to its answer, whose wait is so much shorter; a
-            controller answers when the change is committed.
+        strict: for mutations, whether to reject what comes while the quota is used up.
+        checked: False only counts the charge, as a broker does with network threads' time.
+        waited_ms: for mutations, the time from the charge to the answer. The answer's throttle time
+            is shorter by this time, because a controller answers when the change is committed.
     """
 
     at_ms: int
@@ -70,13 +72,13 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What becomes of a charge.
+    """The result of a charge.
 
     Attributes:
-        quota: the quota that its client is under; None when it is under none.
-        accepted: False: a strict mutation that was refused, and not counted.
-        throttle_ms: the answer's throttle time, milliseconds.
-        rate: per second with this charge in it, as it is compared with the limit; None for
+        quota: the quota that applies to the client; None if there is none.
+        accepted: False for a strict mutation that was rejected and not counted.
+        throttle_ms: the answer's throttle time, in milliseconds.
+        rate: the rate per second, including this charge, that is compared with the limit; None for
             mutations, whose bucket has no rate.
     """
 
@@ -93,7 +95,7 @@ _LONGEST_IS_A_WINDOW: Final = {
     QuotaKey.FETCH: False,
     QuotaKey.REQUEST: True,
 }
-"""The kinds that are limited by a rate, and whether their throttle time has a bound."""
+"""The kinds that a rate limits -> whether their throttle time has a bound."""
 
 _Tags = tuple[QuotaKey, str, str]
 
@@ -102,7 +104,7 @@ class Predictor:
     """The quotas of one node.
 
     Attributes:
-        dropped: how many tags made room for others; what they had recorded is forgotten.
+        dropped: how many tags made room for others; their records are forgotten.
     """
 
     def __init__(
@@ -112,12 +114,12 @@ class Predictor:
         mutations: MakeQuota | None = None,
         most: int = MOST_TAGS,
     ) -> None:
-        """Starts without quotas.
+        """Start without quotas.
 
         Args:
             window: Kafka's quota.window.num and quota.window.size.seconds.
-            mutations: how mutations are counted; None: by a token bucket over the same window.
-            most: how many tags are retained, > 0.
+            mutations: makes the quota for mutations; None means a token bucket over ``window``.
+            most: how many tags are kept, above 0.
 
         Raises:
             ValueError: ``most`` is not positive.
@@ -130,22 +132,22 @@ class Predictor:
         self._most = most
         self._quotas: ClientQuotas = {}
         self._shapes: dict[str, frozenset[tuple[bool, bool]]] = {}
-        # By their last use, the longest unused first.
+        # In the order of their last use, the least recently used first.
         self._used: dict[_Tags, Rate | MutationQuota] = {}
 
     def __repr__(self) -> str:
         return f"Predictor({len(self._used)} tags, {self.dropped} dropped)"
 
     def set_quotas(self, quotas: ClientQuotas) -> None:
-        """All quotas of the cluster from the next charge on; what was recorded stays."""
+        """Replace all quotas of the cluster from the next charge on; records stay."""
         self._quotas = {entity: dict(limits) for entity, limits in quotas.items()}
         self._shapes = {key: _shapes(self._quotas, key) for key in QuotaKey}
 
     def charge(self, charge: Charge) -> Prediction:
-        """Counts a charge: not before the last one, unless the node's own clock went backwards.
+        """Count a charge. It is not earlier than the last one, unless the node's clock went back.
 
         Raises:
-            ValueError: there is no rule for quotas of its kind.
+            ValueError: there is no rule for quotas of this kind.
         """
         is_mutation = charge.key is QuotaKey.CONTROLLER_MUTATION
         if not is_mutation and charge.key not in _LONGEST_IS_A_WINDOW:
@@ -154,7 +156,7 @@ class Predictor:
         if not shapes:
             return _FREE
         quota = resolve(self._quotas, charge.key, charge.user, charge.client_id)
-        # Brokers refuse a limit that is not above 0; an infinite one limits nobody.
+        # Brokers reject a limit that is not above 0; an infinite limit has no effect.
         if quota is not None and not 0 < quota.limit < math.inf:
             quota = None
         tags = _shaped(shapes, charge.user, charge.client_id) if quota is None else quota.tags
@@ -184,7 +186,7 @@ class Predictor:
         key = (charge.key, *tags)
         used = self._used.pop(key, None)
         if quota is None:
-            # A bucket without a limit is full at once: it need not be retained.
+            # A bucket without a limit is full at once, so it does not have to be kept.
             return _FREE
         if used is None or isinstance(used, Rate):
             used = self._make(quota.limit, charge.at_ms)
@@ -203,7 +205,7 @@ class Predictor:
 
 
 def _shapes(quotas: ClientQuotas, key: str) -> frozenset[tuple[bool, bool]]:
-    """For what the quotas of a kind are: whether for a user, and whether for a client-id."""
+    """Return which parts the entities of a kind's quotas have: (user, client-id)."""
     return frozenset(
         (entity.user is not None, entity.client_id is not None)
         for entity, limits in quotas.items()
@@ -212,6 +214,6 @@ def _shapes(quotas: ClientQuotas, key: str) -> frozenset[tuple[bool, bool]]:
 
 
 def _shaped(shapes: frozenset[tuple[bool, bool]], user: str, client_id: str) -> tuple[str, str]:
-    """The tags of a client that is under no quota."""
+    """Return the tags of a client without a quota."""
     by_user, by_client = next(iter(shapes)) if len(shapes) == 1 else (False, True)
     return (user if by_user else "", client_id if by_client else "")

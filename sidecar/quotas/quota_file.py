@@ -20,13 +20,12 @@ _F = TypeVar("_F", bound="_QuotaFile")
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """What a file has.
+    """The contents of a file.
 
     Attributes:
         target: the quotas.
-        tenants: how many the default is shared among; 0: it is for whoever is not named.
-        capacity_percent: that they were planned for, where the command line named it and no broker
-            was read.
+        tenants: how many tenants share the default; 0 if the default is for tenants without a name.
+        capacity_percent: the capacity of the plan, if the command line gave it; else None.
     """
 
     target: dict[Entity, dict[str, float]]
@@ -51,29 +50,29 @@ class _PlanDocument(_QuotaFile):
 
 
 def quota_documents(quotas: ClientQuotas) -> list[dict[str, object]]:
-    """The quotas of each entity."""
+    """Return the quotas as JSON documents."""
     return [{"entity": entity.parts(), "quotas": dict(values)} for entity, values in quotas.items()]
 
 
 def read_quota_file(path: Path) -> dict[Entity, dict[str, float]]:
-    """The quotas in a file that ``plan --json`` or ``show --json`` has printed.
+    """Read a file that ``plan --json`` or ``show --json`` has printed.
 
     Raises:
-        SettingsError: it is not such a file.
+        SettingsError: the file can't be read or has another form.
     """
     return _by_entity(path, _read(path, _QuotaFile))
 
 
 def read_plan_file(path: Path) -> PlanFile:
-    """The same, with what the file records of how they were planned.
+    """Read such a file with its records about the plan.
 
     Raises:
-        SettingsError: it is not such a file.
+        SettingsError: the file can't be read or has another form.
     """
     document = _read(path, _PlanDocument)
     return PlanFile(
         _by_entity(path, document),
-        # A plan that has a default for others, and what "show" prints, share it among nobody.
+        # In a plan with --default, and in the output of "show", tenants do not share the default.
         tenants=document.tenants if document.default_percent is None else 0,
         capacity_percent=document.capacity_percent if document.capacity is None else None,
     )

@@ -1,13 +1,14 @@
 """A quota on a sampled rate: how Kafka throttles produce, fetch and request time.
 
-Exceeded is a rate above the limit. The wait is that of ``throttle_time``, over the time that the
-rate was taken over.
+A rate above the limit exceeds the quota. ``throttle_time`` gives the wait, for the time over which
+the rate is taken.
 
-Example: 11 samples of 1 s, a limit of 100 per second: 1,500 recorded at once are 150 over 10 s,
-and the client waits (150 - 100) / 100 x 10 s = 5 s.
+Example: with 11 samples of 1 s and a limit of 100 per second, 1,500 recorded at once are a rate of
+150 over 10 s. The client waits (150 - 100) / 100 x 10 s = 5 s.
 
-A burst stays in its sample until the whole sample is dropped. KIP-599's example, a quota of 5 over
-100 samples of 1 s and a burst of 560 within one second, has to wait 12 s and passes after 101.
+A burst stays in its sample until the whole sample is dropped. In KIP-599's example, a quota of 5
+with 100 samples of 1 s and a burst of 560 within a second, the wait is 12 s, but the rate falls
+below the quota only after 101 s.
 
 Source: Kafka's ClientQuotaManager and Sensor.
 """
@@ -18,12 +19,12 @@ from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 
 
 class RateQuota:
-    """A limit and the rate that is compared with it. Initially nothing was recorded.
+    """A limit, and the rate that is compared with it. At the start nothing is recorded.
 
     Args:
         limit: per second, above 0.
-        window: what the rate is taken over.
-        most_ms: no wait is longer, milliseconds; None: there is no bound.
+        window: the windows over which the rate is taken.
+        most_ms: the longest wait, in milliseconds; None means no bound.
 
     Raises:
         ValueError: the limit is not above 0, or not finite.
@@ -40,16 +41,16 @@ class RateQuota:
         return f"RateQuota({self._limit} per second, {self._rate})"
 
     def set_rate(self, rate: float) -> None:
-        """A new limit; what was recorded stays."""
+        """Set a new limit; recorded values stay."""
         self._limit = checked_rate(rate)
 
     def record(self, value: float, now_ms: int) -> int:
-        """Counts a value, and returns how long its client must wait, milliseconds."""
+        """Record a value; return how long the client must wait, in milliseconds."""
         self._rate.record(value, now_ms)
         return self.throttle_ms(now_ms)
 
     def record_unchecked(self, value: float, now_ms: int) -> None:
-        """Counts a value for the checks to come, as Kafka does with network threads' time."""
+        """Record a value without a check, as Kafka does with network threads' time."""
         self._rate.record(value, now_ms)
 
     def rate(self, now_ms: int) -> float:
@@ -57,14 +58,14 @@ class RateQuota:
         return self._rate.measure(now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
-        """How long a client must wait now, milliseconds; 0 when it need not."""
+        """Return how long a client must wait now, in milliseconds; 0 means no wait."""
         rate, window_ms = self._rate.observe(now_ms)
         if self._most_ms is None:
             return unbounded_ms(rate, self._limit, window_ms)
         return bounded_ms(rate, self._limit, window_ms, self._most_ms)
 
     def admit(self, amount: float, now_ms: int, *, strict: bool) -> Admission:
-        """Accepts an amount or not: strict by the rate before it, permissive by that after it."""
+        """Accept or reject, in strict mode by the rate before the amount, else by the one after."""
         if not strict:
             return Admission(accepted=True, throttle_ms=self.record(amount, now_ms))
         if self._rate.measure(now_ms) > self._limit:

@@ -1,14 +1,14 @@
-"""How long a client must wait once its rate is over the limit.
+"""How long a client must wait when its rate is over the limit.
 
-The wait X makes the observed rate O over the window W the limit T: O x W / (W + X) = T, so
-X = (O - T) / T x W, rounded to the nearest millisecond, a half up. For produce and fetch it has no
-bound. For request time it is one quota window at most, so that no heartbeat is late for long; what
-that lets through is bounded too: a user with C connections and requests of R uses
-max(quota, C x R) in each window at most.
+The wait X lowers the observed rate O over the window W to the limit T: O x W / (W + X) = T. So X =
+(O - T) / T x W, rounded half up to a millisecond. For produce and fetch the wait has no bound. For
+request time it is at most one quota window, so that heartbeats are not late for long. The excess is
+bounded too: a user with C connections and requests of R uses at most max(quota, C x R) in each
+window.
 
-Examples: 15 MB/s at a limit of 10 MB/s over 11 s: 5.5 s. Alice at 1 % of a 1 s window may use
-10 ms; a request of 100 ms in an otherwise idle window of 10 s is 1 %, so it waits 0; ten of them
-are 10 %, and she waits 1 s, not 90.
+Examples: 15 MB/s with a limit of 10 MB/s over 11 s gives 5.5 s. Alice's quota is 1 % of a 1 s
+window, which is 10 ms. One request of 100 ms in an otherwise idle window of 10 s is 1 %, so she
+does not wait. Ten such requests are 10 %, and she waits 1 s instead of 90 s.
 
 Source: Kafka's QuotaUtils; KIP-124, "Throttling".
 """
@@ -17,21 +17,22 @@ import math
 from typing import Final
 
 _LONG_MAX: Final = (1 << 63) - 1
-"""What Java's rounding makes of infinity."""
+"""The result of Java's rounding of infinity."""
 
 
 def unbounded_ms(rate: float, limit: float, window_ms: int) -> int:
-    """The wait for produce and fetch.
+    """Return the wait for produce and fetch.
 
-    Brokers up to 4.3 then cut it to the lower 32 bits, and 4.4 to 24.8 days; this does not.
+    Brokers up to 4.3 cut it to its lower 32 bits, and 4.4 limits it to 24.8 days; this function
+    does neither.
 
     Args:
-        rate: observed, in the limit's unit.
+        rate: the observed rate, in the limit's unit.
         limit: above 0.
-        window_ms: what the rate was taken over, ``Rate.window_ms``.
+        window_ms: the time over which the rate was taken, ``Rate.window_ms``.
 
     Returns:
-        Milliseconds; 0 when the rate is not over the limit.
+        Milliseconds; 0 if the rate is not over the limit.
     """
     if rate <= limit:
         return 0
@@ -39,12 +40,12 @@ def unbounded_ms(rate: float, limit: float, window_ms: int) -> int:
 
 
 def bounded_ms(rate: float, limit: float, window_ms: int, most_ms: int) -> int:
-    """The wait for request time, ``most_ms`` at most; otherwise as ``unbounded_ms``."""
+    """Return the wait for request time: that of ``unbounded_ms``, but at most ``most_ms``."""
     return min(unbounded_ms(rate, limit, window_ms), most_ms)
 
 
 def rounded_ms(wait_ms: float) -> int:
-    """To the nearest millisecond, a half up, as Java's Math.round."""
+    """Round half up to a millisecond, as Java's Math.round does."""
     if math.isinf(wait_ms):
         return _LONG_MAX
     whole = math.floor(wait_ms)

@@ -1,4 +1,4 @@
-"""Request time (KIP-124) as a capability: it says who uses what of the request log."""
+"""The capability for request time (KIP-124): the usage of clients, from the request log."""
 
 from collections.abc import Iterable
 
@@ -13,12 +13,12 @@ from sidecar.settings import Settings
 
 
 def prepare(_settings: Settings) -> Build:
-    """Returns what builds it; nothing here can prevent a start."""
+    """Return the function that builds the capability; it never prevents a start."""
     return lambda services: RequestTimeCapability(services.request_log)
 
 
 class RequestTimeCapability(Capability):
-    """Who uses what of a broker's request handlers."""
+    """Shows how much of a broker's request handlers each client uses."""
 
     name = "request_time"
 
@@ -26,9 +26,9 @@ class RequestTimeCapability(Capability):
         self._log = log
 
     def add_routes(self, app: FastAPI) -> None:
-        """One, which says so where no log is read."""
+        """The route. Without a request log it answers that there is none."""
         add_usage(app, self._log)
 
     def collectors(self) -> Iterable[Collector]:
-        """What was read of the log."""
+        """The metrics of reading the log."""
         return (RequestLogCollector(self._log),)

@@ -1,6 +1,6 @@
-"""What the commands read from the brokers: their capacity, the quotas that are set, the users.
+"""Reads the brokers' capacity, the current quotas and the users, for the commands.
 
-Example: of three brokers one does not answer: ``capacities`` returns two and one problem.
+Example: one of three brokers does not answer. ``capacities`` returns two brokers and one problem.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ _NAMES: Final = (IO_THREADS, NETWORK_THREADS, WINDOW_S)
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """The brokers' thread time.
+    """The capacities of the brokers.
 
     Attributes:
-        brokers: those that answered, by ascending id.
-        problems: one line for each that did not.
+        brokers: the brokers that answered, by ascending id.
+        problems: one line for each broker that did not answer.
     """
 
     brokers: tuple[BrokerCapacity, ...]
@@ -48,7 +48,7 @@ def capacities(admin: "KafkaAdmin") -> Capacities:
 
 
 async def read_capacities(admin: "KafkaAdmin") -> Capacities:
-    """As ``capacities``, in a loop that runs already."""
+    """Do the same as ``capacities``, in a running event loop."""
     from sidecar.kafka.broker_configs import describe_broker_configs  # noqa: PLC0415 - see above
     from sidecar.volumes import Failure  # noqa: PLC0415 - see above
 
@@ -80,10 +80,10 @@ async def read_quotas(admin: "KafkaAdmin") -> ClientQuotas:
 
 
 def must(answer: "T | Failure") -> T:
-    """The answer.
+    """Return the answer.
 
     Raises:
-        BrokersError: there is none; says why.
+        BrokersError: there is no answer; it says why.
     """
     from sidecar.volumes import Failure  # noqa: PLC0415 - see above
 
@@ -97,7 +97,7 @@ def _capacity(broker_id: int, text: Mapping[str, str | None]) -> BrokerCapacity:
     for name in _NAMES:
         value = text.get(name)
         if value is None or not value.isdecimal():
-            raise ValueError(f"broker {broker_id}: {name} is missing, or is no number: {value}")
+            raise ValueError(f"broker {broker_id}: {name} is missing or not a number: {value}")
         values.append(int(value))
     io_threads, network_threads, window_s = values
     return BrokerCapacity(broker_id, io_threads, network_threads, window_s)

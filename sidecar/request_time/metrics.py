@@ -1,6 +1,7 @@
-"""The metrics of the request log that is read.
+"""The metrics of reading the request log.
 
-Example: a log that is 3 MB behind has ``kafka_throttle_request_log_behind_bytes`` at 3,000,000.
+Example: if the sidecar has 3 MB left to read, ``kafka_throttle_request_log_behind_bytes`` is
+3,000,000.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ class RequestLogCollector(Collector):
         self._log = log
 
     def collect(self) -> Iterable[Metric]:
-        """Every metric is there, whether or not a log is read."""
+        """Yield all metrics, even if no log is read."""
         log = self._log
         counts = None if log is None else log.counts
         for name, text, value in (

@@ -1,10 +1,10 @@
-"""Setting many quotas: validated first, then entity by entity, up to the first error.
+"""Sets many quotas: validates all of them first, and stops at the first error.
 
-Brokers take many entities in one request, and set each of them or not. What they did not answer
-for, since the connection broke, is read from the quotas.
+A request has many entities, and the broker accepts or rejects each of them. If the connection
+breaks before the answer, the current quotas show which changes were made.
 
-Example: of 250 entities the 101st is refused. 100 are done and those of its request that were
-accepted with it; the rest is not tried.
+Example: entity 101 of 250 is rejected. The first 100 are set, and so are the accepted entities of
+the same request. The rest is not tried.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from sidecar.settings import KafkaAdmin
 
 CTRL_C: Final = "Ctrl-C"
-"""The problem of an outcome that a person has cut short."""
+"""The problem of an outcome that the operator interrupted."""
 
 _ENTITIES_AT_ONCE: Final = 100
 _SETTLED_AFTER_S: Final = 1.0
-"""A broker may show quotas some records later than the controller has them."""
+"""How long to wait, because brokers show a change of quotas a little later than the controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of changes.
+    """The outcome of changes.
 
     Attributes:
-        done: those in force now.
-        left: those that are not, or that were not tried.
-        unknown: those of which that is not known.
-        problem: why it stopped; None: all is done.
+        done: the changes that were made.
+        left: the changes that were rejected or not tried.
+        unknown: the changes whose result is not known.
+        problem: why the command stopped; None if all changes were made.
     """
 
     done: tuple[Change, ...]
@@ -46,9 +46,9 @@ class Outcome:
 async def validate(
     admin: "KafkaAdmin", changed: Sequence[Change], progress: Callable[[int], None]
 ) -> str | None:
-    """Why the brokers would not set all of it; None: they would.
+    """Validate all changes; return why the brokers reject them, or None.
 
-    ``progress`` is called with how many changes more were validated.
+    ``progress`` is called with the number of further validated changes.
     """
     from sidecar.kafka.client_quotas import alter_client_quotas  # noqa: PLC0415 - see above
 
@@ -63,9 +63,9 @@ async def validate(
 async def set_quotas(
     admin: "KafkaAdmin", changed: Sequence[Change], progress: Callable[[int], None]
 ) -> Outcome:
-    """Sets them in their order, and stops at the first request that was not done wholly.
+    """Make the changes in their order; stop at the first request with an error.
 
-    ``progress`` is called with how many changes more are done.
+    ``progress`` is called with the number of further changes.
     """
     from sidecar.kafka.client_quotas import alter_each  # noqa: PLC0415 - see above
     from sidecar.volumes import Failure  # noqa: PLC0415 - see above
@@ -91,7 +91,7 @@ async def set_quotas(
 def set_or_exit(
     admin: "KafkaAdmin", changed: Sequence[Change], progress: Callable[[int], None]
 ) -> Outcome:
-    """As ``set_quotas``, in a loop of its own; after Ctrl-C what is in force is read."""
+    """Do the same as ``set_quotas`` in a new event loop; after Ctrl-C, read the current quotas."""
     try:
         return asyncio.run(set_quotas(admin, changed, progress))
     except KeyboardInterrupt:
@@ -105,7 +105,7 @@ async def _verified(
     batch: Sequence[Change],
     rest: Sequence[Change],
 ) -> Outcome:
-    """There was no answer: the quotas show whether it was done."""
+    """Find out from the current quotas which changes of an unanswered request were made."""
     from sidecar.kafka.client_quotas import describe_client_quotas  # noqa: PLC0415 - see above
     from sidecar.volumes import Failure  # noqa: PLC0415 - see above
 
@@ -122,7 +122,7 @@ async def _verified(
 
 
 def _batches(changed: Sequence[Change]) -> list[list[Change]]:
-    """So many entities at once; what changes for one of them stays together."""
+    """Split changes into requests; all changes of an entity stay in one request."""
     grouped: dict[object, list[Change]] = {}
     for change in changed:
         grouped.setdefault(change.entity, []).append(change)

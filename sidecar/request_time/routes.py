@@ -1,7 +1,7 @@
-"""The route about who uses what of the broker beside this sidecar, by its request log.
+"""The route about each client's usage of the broker beside this sidecar, from its request log.
 
-Example: alice's etl made 1,000 requests that took request handlers 258 ms: ``request_time_ms`` is
-258.0; she was throttled 3 times for 100 ms each: ``throttle_time_ms`` is 300.
+Example: alice's client etl sent 1,000 requests, for which request handlers took 258 ms, so
+``request_time_ms`` is 258.0. It was throttled 3 times for 100 ms, so ``throttle_time_ms`` is 300.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ Milliseconds = Annotated[float, Field(ge=0)]
 
 @described
 class ClientUsageDocument:
-    """What a client used since the sidecar started."""
+    """The usage of a client since the sidecar started."""
 
     user: str
     """The principal's name without "User:"."""
@@ -31,40 +31,40 @@ class ClientUsageDocument:
     requests: Count
     """Requests that the broker answered."""
     request_time_ms: Milliseconds
-    """The request handlers' time that a request quota is charged with, at least: the network
-    threads' is not in the log (KIP-124)."""
+    """The request handlers' time that counts against a request quota. The network threads' time
+    also counts (KIP-124), but it is not in the log."""
     exempt_time_ms: Milliseconds
-    """The request handlers' time of requests that no quota is charged with."""
+    """The request handlers' time of requests that count against no quota."""
     throttled: Count
-    """Requests that were answered with a throttle time."""
+    """Requests whose answer had a throttle time."""
     throttle_time_ms: Count
-    """The sum of those times."""
+    """The sum of the throttle times."""
     longest_throttle_time_ms: Count
     """The longest."""
     mutations: Count
     """Partitions created and deleted, as charged, on a node that is a controller (KIP-599)."""
     mutations_refused: Count
-    """Partitions that the quota refused."""
+    """Partitions that the quota rejected."""
     mutations_unknown: Count
-    """Topics whose number of partitions is not in the log; in neither sum."""
+    """Topics whose number of partitions is not in the log; they are in neither sum."""
 
 
 @described
 class UsageDocument:
-    """Who uses what."""
+    """The usage of all clients."""
 
     request_log: str | None
-    """The log that this is read from; null when none is read."""
+    """The request log; null if none is read."""
     evicted: ClientUsageDocument
-    """The sums of clients that made room for others."""
+    """The sums of all clients that are no longer listed one by one."""
     unread: Count
-    """Lines that could not be read, and requests about topics that were not understood."""
+    """Lines that could not be read, and requests about topics that could not be parsed."""
     clients: list[ClientUsageDocument]
-    """By request time, the most first."""
+    """The clients, sorted by descending request time."""
 
 
 def add_usage(app: FastAPI, log: LogReader | None) -> None:
-    """Adds the route."""
+    """Add the route."""
 
     @app.get(
         "/v1/request-usage",
@@ -73,7 +73,7 @@ def add_usage(app: FastAPI, log: LogReader | None) -> None:
         responses={200: {"model": UsageDocument}},
     )
     async def request_usage() -> Response:
-        """By user and client-id since the start; nothing while the request log is off."""
+        """Return the usage by user and client-id; it is empty while the request log is off."""
         evicted = ClientUsage() if log is None else log.usage.evicted
         before: dict[str, object] = {
             "request_log": None if log is None else str(log.path),

@@ -1,6 +1,7 @@
-"""Who the tenants are: users with a SCRAM credential, with ACLs or with quotas, or a file's.
+"""The tenants: users with a SCRAM credential, with ACLs or with quotas, or those of a file.
 
-Example: ``--tenants-from scram`` on a cluster with SCRAM users alice and bob is two tenants alike.
+Example: on a cluster with the SCRAM users alice and bob, ``--tenants-from scram`` gives two tenants
+with equal terms.
 """
 
 import asyncio
@@ -23,16 +24,16 @@ SCRAM: Final = "scram"
 ACLS: Final = "acls"
 QUOTAS: Final = "quotas"
 OF_BROKERS: Final = (SCRAM, ACLS, QUOTAS)
-"""The sources that brokers have; any other is a file."""
+"""The sources that are read from brokers; any other source is a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the tenants are read from.
+    """The source of the tenants.
 
     Attributes:
-        name: one of ``OF_BROKERS``, or a file's path.
-        kind: what distinguishes them; SCRAM and ACLs know users only.
+        name: one of ``OF_BROKERS``, or the path of a file.
+        kind: whether tenants are users or client-ids; SCRAM and ACLs have only users.
     """
 
     name: str
@@ -40,14 +41,14 @@ class Source:
 
     @property
     def of_brokers(self) -> bool:
-        """Whether brokers have to be asked."""
+        """Whether the tenants are read from brokers."""
         return self.name in OF_BROKERS
 
     def from_file(self) -> list[Tenant]:
-        """The tenants of a file.
+        """Return the tenants of a file.
 
         Raises:
-            SettingsError: with every problem found.
+            SettingsError: the file can't be used; it lists every problem.
         """
         path = Path(self.name)
         if not path.exists():
@@ -56,15 +57,15 @@ class Source:
         return read_tenants(path)
 
     async def read(self, admin: "KafkaAdmin", quotas: ClientQuotas) -> list[Tenant]:
-        """The tenants, those of brokers by name.
+        """Return the tenants; those from brokers are sorted by name.
 
         Args:
             admin: how to reach the brokers.
-            quotas: of today.
+            quotas: the current quotas.
 
         Raises:
             BrokersError: no broker answered.
-            SettingsError: with every problem in the file.
+            SettingsError: the file can't be used; it lists every problem.
         """
         from sidecar.kafka.users import acl_users, scram_users  # noqa: PLC0415 - see above
 
@@ -80,7 +81,7 @@ class Source:
 
 
 def with_quotas(quotas: ClientQuotas, kind: TenantKind) -> frozenset[str]:
-    """The names that have a quota of any kind, alone or together with others."""
+    """Return the names with a quota of any kind, alone or in combination."""
     named = (entity.user if kind is TenantKind.USERS else entity.client_id for entity in quotas)
     return frozenset(name for name in named if isinstance(name, str))
 
@@ -88,10 +89,10 @@ def with_quotas(quotas: ClientQuotas, kind: TenantKind) -> frozenset[str]:
 async def read_known(
     admin: "KafkaAdmin", quotas: ClientQuotas, kind: TenantKind
 ) -> frozenset[str] | None:
-    """Every name that the cluster knows; None: it can't be read.
+    """Return every name that the cluster knows, or None if that can't be read.
 
-    Client-ids are not known anywhere, nor are users who authenticate without SCRAM where there are
-    no ACLs.
+    A cluster keeps no list of client-ids. Without ACLs, it also does not know users who
+    authenticate without SCRAM.
     """
     from sidecar.kafka.users import acl_users, scram_users  # noqa: PLC0415 - see above
 

@@ -1,7 +1,8 @@
-"""A file of tenants: names line by line, or TOML with what each is to have.
+"""A file of tenants: one name per line, or TOML with the terms of each tenant.
 
-A name a line, with "#" before a remark. In a file whose name ends in .toml each tenant is a table
-under "tenants", with what it needs of weight, minimum and maximum (percent of one thread).
+A plain file has one name per line, and "#" begins a comment. In a file whose name ends in .toml,
+each tenant is a table under "tenants". It may have a weight, a minimum and a maximum (percent of
+one thread).
 
 Example::
 
@@ -26,10 +27,10 @@ _TERMS: Final = {
 
 
 def read_tenants(path: Path) -> list[Tenant]:
-    """The tenants in the order of the file.
+    """Return the tenants in the order of the file.
 
     Raises:
-        SettingsError: with every problem found.
+        SettingsError: the file can't be used; it lists every problem.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -67,7 +68,7 @@ def _tenant(name: str, terms: object) -> Tenant:
         raise ValueError(f"{name}: {', '.join(sorted(unknown))} is none of {known}")
     numbers: dict[str, float] = {}
     for term, value in terms.items():
-        # True is an int to Python, and no weight.
+        # True is an int in Python, but not a weight.
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError(f"{name}: {term} is {value!r}, not a number")
         numbers[_TERMS[term]] = float(value)

@@ -1,10 +1,11 @@
-"""Which producer id was allocated to which user: the events that KIP-936 is enforced by.
+"""Which producer id a broker allocated to which user: KIP-936 is enforced by these events.
 
-Only the answer to INIT_PRODUCER_ID ties an id to a principal, and only in the log of the broker
-that got the request, which is any of them.
+Only the answer to INIT_PRODUCER_ID contains both the id and the principal. A producer can send this
+request to any broker, and only that broker logs it.
 
-Example: alice's producer gets id 1000001 from broker 2: ``ProducerIdAllocated`` of user "alice", id
-1000001 and epoch 0 from broker 2's log. An answer with an error has no id and makes no event.
+Example: alice's producer gets id 1000001 from broker 2. Broker 2's log then yields a
+``ProducerIdAllocated`` with user "alice", id 1000001 and epoch 0. An answer with an error contains
+no id, so it yields no event.
 
 Source: KIP-936, section "ProducerIdQuotaManager"; Kafka's InitProducerIdResponse.
 """
@@ -19,14 +20,14 @@ from sidecar.requestlog.wire import InitProducerIdAnswer
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdAllocated:
-    """An id that a broker allocated to a producer, or returned again with the next epoch.
+    """An id that a broker allocated to a producer, or returned to it again with the next epoch.
 
     Attributes:
-        time: when the broker answered, in its time zone.
+        time: when the broker answered, in the broker's time zone.
         user: the principal's name without its type.
-        client_id: "" when the client has none.
+        client_id: the client's id; "" if it has none.
         producer_id: >= 0.
-        epoch: 0 for an id that is new; transactional producers get theirs again.
+        epoch: 0 for a new id. Transactional producers get the same id again, with a higher epoch.
     """
 
     time: datetime
@@ -37,7 +38,7 @@ class ProducerIdAllocated:
 
 
 def producer_id(line: Line) -> ProducerIdAllocated | None:
-    """The event of a line; None when it has none."""
+    """The event that a line yields; None if it yields none."""
     if line.api_key != INIT_PRODUCER_ID:
         return None
     answer = detail(line)

@@ -1,13 +1,14 @@
-"""When a line's request was charged, and which mutations are refused.
+"""When a line's request was charged, and which mutations the controller refuses.
 
-A line is written at completion; the quotas were charged just before the answer was queued, so at
-the line's time less ``sendTimeMs`` and ``responseQueueTimeMs``. Mutations are charged before that:
-when the controller begins with them, ``remoteTimeMs`` before they are committed.
+A broker writes the line after it has sent the answer. It charged the quotas just before it queued
+the answer, that is at the line's time minus ``sendTimeMs`` and ``responseQueueTimeMs``. Mutations
+are charged earlier: when the controller begins with them, ``remoteTimeMs`` before they are
+committed.
 
-What is charged is ``pipeline.kernels.charging``'s.
+How much is charged is in ``usage_pipeline.kernels.charging``.
 
-Example: a PRODUCE that is logged at 10:00:00.123 with 0.063 ms in the response queue and 0.144 ms
-of sending was charged at 10:00:00.122.
+Example: a PRODUCE is logged at 10:00:00.123, with 0.063 ms in the response queue and 0.144 ms of
+sending. The broker charged it at 10:00:00.122.
 
 Source: KafkaApis, RequestHandlerHelper, ControllerApis (strict from CREATE_TOPICS 6,
 CREATE_PARTITIONS 3 and DELETE_TOPICS 5 on) and RequestChannel.updateRequestMetrics.
@@ -25,17 +26,19 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 
 
-def charged_ms(line: Line) -> int:
-    """When bytes and request time were charged, ms since 1970 by the broker's local time."""
+def charged_at_ms(line: Line) -> int:
+    """When the broker charged bytes and request time, ms since 1970 in its local time."""
     logged_ms = (line.time.replace(tzinfo=UTC) - _EPOCH) / _MS
     return math.floor(logged_ms - line.body.send_time_ms - line.body.response_queue_time_ms)
 
 
 def is_strict(api_key: int, api_version: int) -> bool:
-    """Whether a request about topics is refused while its quota is used up, and not just delayed.
+    """Whether the controller refuses a request about topics while the quota is used up.
+
+    Older versions are only delayed.
 
     Args:
-        api_key: of ``ABOUT_TOPICS``.
-        api_version: that the client speaks.
+        api_key: one of ``ABOUT_TOPICS``.
+        api_version: the version of the client's request.
     """
     return api_version >= _STRICT_SINCE[api_key]

@@ -1,24 +1,25 @@
-"""Who used what, from the lines of one node's request log: a fold with bounded memory.
+"""What each client used, summed from the lines of one node's request log, in bounded memory.
 
-For each user and client-id: requests and the time that they took of request handlers (KIP-124),
-their throttle times, and the partitions that they created and deleted (KIP-599). All are sums since
-the start, which begin at zero.
+For each user and client-id, ``Usage`` sums the requests, the request handlers' time that they took
+(KIP-124), their throttle times, and the partitions that they created and deleted (KIP-599). All
+sums begin at zero when the sidecar starts.
 
-Request time is a lower bound: the network threads' time is not in the log. What a broker passes on
-to the controller is charged by both, so a forwarded line is counted apart: on a node that is both,
-each request has two lines. Mutations are counted from forwarded lines only, which are the
-controller's. CREATE_PARTITIONS has the new total and DELETE_TOPICS no number, so both need the
-size that the topic had: it is known when the log had it before, or the caller did (``learn``).
+Request time is a lower bound, because the network threads' time is not in the log. If a broker
+forwards a request to the controller, both charge it. On a node that is both, such a request has two
+lines. Forwarded lines are therefore counted separately. Mutations are counted from forwarded lines
+only, which the controller writes. A CREATE_PARTITIONS contains the new total and a DELETE_TOPICS no
+number. Both need the previous size of the topic, from an earlier line or from ``learn``.
 
-Example: a broker's lines of alice's etl took 0.258 and 0.312 ms: ``request_ms`` is 0.57 of 2
-requests. The controller's line of her CREATE_TOPICS with 12 partitions makes ``mutations`` 12; her
-CREATE_PARTITIONS to 24 that was refused with error 89 makes ``mutations_refused`` 12.
+Example: a broker's lines of alice's client "etl" took 0.258 and 0.312 ms, so ``request_ms`` is 0.57
+and ``requests`` is 2. The controller's line of her CREATE_TOPICS with 12 partitions makes
+``mutations`` 12. Her CREATE_PARTITIONS to 24, refused with error 89, makes ``mutations_refused``
+12.
 
-Whoever has been seen least recently makes room when there are more than ``most_clients``; their
-sums move to ``evicted``, and no sum is lost. Names are cut for the same reason. Measured: 10,000
-clients take 4 MB (9 MB with names of 256 characters), 20,000 topics 2 MB.
+If there are more than ``most_clients``, the client that was seen least recently is removed, and its
+sums are added to ``evicted``. Long names are cut. Measured: 10,000 clients take 4 MB (9 MB with
+names of 256 characters), and 20,000 topics take 2 MB.
 
-Source: KIP-124 and KIP-599; Kafka's ReplicationControlManager for what is charged.
+Source: KIP-124 and KIP-599; Kafka's ReplicationControlManager for the charges.
 """
 
 from collections.abc import Mapping
@@ -34,16 +35,16 @@ Client = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class UsageSettings:
-    """How much is remembered.
+    """How much ``Usage`` remembers.
 
     Attributes:
-        most_clients: users and client-ids, > 0.
-        most_topics: whose sizes are remembered, > 0.
-        longest_name: characters of a user's, client's or topic's name, > 0; those that are the same
-            up to there are counted together.
+        most_clients: the number of pairs of user and client-id, > 0.
+        most_topics: the number of topics whose sizes are remembered, > 0.
+        longest_name: the characters kept of a user's, client's or topic's name, > 0. Names that
+            have these characters in common are counted together.
 
     Raises:
-        ValueError: one is not positive.
+        ValueError: one of them is not positive.
     """
 
     most_clients: int = 10_000
@@ -52,26 +53,26 @@ class UsageSettings:
 
     def __post_init__(self) -> None:
         if min(self.most_clients, self.most_topics, self.longest_name) <= 0:
-            raise ValueError("how much is remembered must be positive")
+            raise ValueError("most_clients, most_topics and longest_name must be positive")
 
 
 @dataclass(slots=True)
 class ClientUsage:
-    """Sums of one client.
+    """The sums of one client.
 
     Attributes:
-        requests: lines of the broker's own.
-        request_ms: request handlers' time that a request quota is charged with, at least.
+        requests: requests that the broker itself answered.
+        request_ms: request handlers' time charged to the request quota; a lower bound.
         exempt_ms: request handlers' time of exempt requests.
         throttled: requests that got a throttle time.
-        throttle_ms: the sum of those times.
-        longest_throttle_ms: the longest.
-        forwarded: lines of the controller's, of requests that a broker passed on.
-        forwarded_ms: request handlers' time of those.
+        throttle_ms: the sum of these throttle times.
+        longest_throttle_ms: the longest of them.
+        forwarded: requests that a broker forwarded to this controller.
+        forwarded_ms: request handlers' time of forwarded requests.
         mutations: partitions created and deleted, as charged.
         mutations_refused: partitions that the quota refused.
-        mutations_unknown: topics whose number of partitions isn't known; in neither sum.
-        mutations_throttle_ms: the throttle times of the controller's answers to those requests.
+        mutations_unknown: topics whose number of partitions is not known; neither sum has them.
+        mutations_throttle_ms: the throttle times in the controller's answers to mutations.
     """
 
     requests: int = 0
@@ -88,7 +89,7 @@ class ClientUsage:
     mutations_throttle_ms: int = 0
 
     def add(self, other: "ClientUsage") -> None:
-        """Adds another's sums to these."""
+        """Adds another client's sums to these."""
         self.requests += other.requests
         self.request_ms += other.request_ms
         self.exempt_ms += other.exempt_ms
@@ -105,14 +106,14 @@ class ClientUsage:
 
 @dataclass(slots=True)
 class Usage:
-    """The fold.
+    """The sums of all clients.
 
     Attributes:
         settings: how much is remembered.
-        evicted: the sums of clients that made room.
-        clients_evicted: how many times a client made room.
-        rejected: lines that couldn't be read, by kind.
-        unread: requests about topics whose line was read and whose topics were not.
+        evicted: the sums of clients that were removed to make room.
+        clients_evicted: how often a client was removed.
+        rejected: the number of lines that could not be read, by kind.
+        unread: requests about topics whose line could be read, but not the topics in it.
     """
 
     settings: UsageSettings = UsageSettings()
@@ -129,25 +130,25 @@ class Usage:
         self._sizes = TopicSizes(self.settings.most_topics, self.settings.longest_name)
 
     def clients(self) -> Mapping[Client, ClientUsage]:
-        """The sums as they are now; the least recently seen client first."""
+        """A copy of the current sums; the least recently seen client first."""
         return {client: replace(usage) for client, usage in self._clients.items()}
 
     def learn(self, sizes: Mapping[str, int]) -> None:
-        """Sets how many partitions topics have; later lines of the log win."""
+        """Sets how many partitions topics have; later lines of the log override it."""
         self._sizes.learn(sizes)
 
     def record(self, parsed: Line | Rejected) -> None:
-        """Counts what ``parse`` made of a line."""
+        """Counts the result of ``parse``."""
         if isinstance(parsed, Rejected):
             self.rejected[parsed.kind] += 1
             return
-        usage = self._of(parsed)
+        usage = self._usage_of(parsed)
         if parsed.is_forwarded:
             usage.forwarded += 1
             usage.forwarded_ms += parsed.local_ms
             if parsed.api_key in ABOUT_TOPICS:
                 usage.mutations_throttle_ms += parsed.throttle_ms
-                self._mutations(usage, parsed)
+                self._record_mutations(usage, parsed)
             return
         usage.requests += 1
         if is_exempt(parsed):
@@ -160,7 +161,7 @@ class Usage:
             usage.throttle_ms += throttle_ms
             usage.longest_throttle_ms = max(usage.longest_throttle_ms, throttle_ms)
 
-    def _of(self, line: Line) -> ClientUsage:
+    def _usage_of(self, line: Line) -> ClientUsage:
         most = self.settings.longest_name
         client = (line.user[:most], line.client_id[:most])
         usage = self._clients.pop(client, None)
@@ -169,11 +170,11 @@ class Usage:
             if len(self._clients) >= self.settings.most_clients:
                 self.evicted.add(self._clients.pop(next(iter(self._clients))))
                 self.clients_evicted += 1
-        # In a dict's order of insertion the first is the least recently seen.
+        # A dict keeps the order of insertion, so its first client is the least recently seen.
         self._clients[client] = usage
         return usage
 
-    def _mutations(self, usage: ClientUsage, line: Line) -> None:
+    def _record_mutations(self, usage: ClientUsage, line: Line) -> None:
         mutations = self._sizes.mutations(line)
         if mutations is None:
             self.unread += 1

@@ -1,14 +1,14 @@
-"""Which requests no request quota is charged with (KIP-124, section "Exempt requests").
+"""Which requests are exempt from request quotas (KIP-124, section "Exempt requests").
 
-What the cluster itself needs is exempt: followers' fetches, the controllers' own traffic,
-markers of transactions; and PRODUCE with acks=0, which has no answer that could carry a throttle
-time. Kafka counts their time apart, in the metric ``exempt-request-time``.
+Kafka exempts requests that the cluster itself needs: fetches of replicas, traffic of controllers,
+and markers of transactions. It also exempts PRODUCE with acks=0, because there is no answer to
+carry a throttle time. Kafka reports the time of exempt requests in ``exempt-request-time``.
 
-Example: a FETCH of replica 3 is exempt, a consumer's (replica -1) is not; a broker's heartbeat to
-the controller is not exempt.
+Example: a FETCH of replica 3 is exempt. A consumer's FETCH (replica -1) and a broker's heartbeat to
+the controller are not.
 
-A request that is refused for want of CLUSTER_ACTION is charged; the line doesn't show it, and it is
-counted as exempt here.
+Kafka charges a request that it refuses because CLUSTER_ACTION is missing. The line does not show
+the refusal, so this module counts the request as exempt.
 
 Source: KafkaApis and ControllerApis (sendResponseExemptThrottle), Kafka 3.3 to 4.3.
 """
@@ -45,25 +45,25 @@ _ON_CONTROLLER: Final = frozenset(
         81,  # REMOVE_RAFT_VOTER
     }
 )
-"""Charged on the broker, which passes them on, and exempt on the controller."""
+"""The broker charges these before it forwards them; on the controller they are exempt."""
 
-_ACKS_OF: Final = msgspec.json.Decoder(Acks)
-_FETCH_OF: Final = msgspec.json.Decoder(Fetch)
+_ACKS_DECODER: Final = msgspec.json.Decoder(Acks)
+_FETCH_DECODER: Final = msgspec.json.Decoder(Fetch)
 
 
 def is_exempt(line: Line) -> bool:
-    """Whether Kafka charges nobody with it; False for what can't be read."""
+    """Whether Kafka charges no quota for this request; False if its body can't be read."""
     key = line.api_key
     try:
         if key == _PRODUCE:
-            return _ACKS_OF.decode(line.body.request).acks == 0
+            return _ACKS_DECODER.decode(line.body.request).acks == 0
         if key == _FETCH:
-            return _FETCH_OF.decode(line.body.request).replica >= 0
+            return _FETCH_DECODER.decode(line.body.request).replica >= 0
     except msgspec.MsgspecError:
         return False
     return is_exempt_by_api(key, is_forwarded=line.is_forwarded)
 
 
 def is_exempt_by_api(api_key: int, *, is_forwarded: bool) -> bool:
-    """Whether requests of an API are exempt whatever they contain; not for PRODUCE and FETCH."""
+    """Whether all requests of an API are exempt; do not call it for PRODUCE and FETCH."""
     return api_key in _ALWAYS or (is_forwarded and api_key in _ON_CONTROLLER)

@@ -1,15 +1,17 @@
-"""How large a FETCH's answer was, rebuilt from its line: what the fetch quota charges.
+"""The size of a FETCH's answer, computed from its line: Kafka charges it to the fetch quota.
 
-Kafka charges 4 bytes more than the answer's body, as it would be without throttling. The line has
-the answer's parts, ``recordsSizeInBytes`` of each partition among them, so the body can be counted
-by Kafka's encoding of each version: from 12 on lengths are variable and every structure ends with
-its tags; from 13 on topics have ids of 16 bytes, no names.
+Kafka charges the body of the answer plus 4 bytes, as if the client were not throttled. The line
+contains the parts of the answer, including ``recordsSizeInBytes`` of each partition. From them this
+module computes the size in Kafka's encoding of each version. From version 12 on, lengths are
+variable and every structure ends with its tags. From version 13 on, topics have an id of 16 bytes
+in place of a name.
 
-Two things make it differ from what was sent, and are left out there too: where to find new leaders
-(``nodeEndpoints``, from 16 on), and, before Kafka 4.0, records rewritten for old consumers.
+The sent answer can be larger or smaller than that: from version 16 on it can contain the addresses
+of new leaders (``nodeEndpoints``), and before Kafka 4.0 records are converted for old consumers.
+Kafka does not charge either.
 
-A throttled consumer's answer has no records, and Kafka takes the charge back: what it would have
-got is in no line. That is not known, and never nothing.
+If Kafka throttles a consumer, the answer contains no records, and Kafka takes the charge back. No
+line contains the records that the consumer would have got. The size is then unknown, not 0.
 
 Example: version 17, one partition with 59,882 bytes of batches. 4; body 4 + 2 + 4 for the throttle
 time, error and session, 1 for the number of topics; 16 + 1 for the topic's id and number of
@@ -17,7 +19,7 @@ partitions; 4 + 2 + 8 + 8 + 8 + 1 + 4 for the partition, 3 + 59,882 for its reco
 of all three: 59,955 bytes.
 
 Source: Kafka's FetchResponse.json; KIP-482 for the variable lengths; FetchResponse.sizeOf and
-KafkaApis (handleFetchRequest) for what is charged.
+KafkaApis (handleFetchRequest) for the charge.
 """
 
 from typing import Final
@@ -38,15 +40,15 @@ _LENGTH: Final = 4
 _ID: Final = 16
 _ABORTED: Final = 8 + 8
 DIVERGING_EPOCH: Final = 2 + 4 + 8 + 1
-"""Its tag, its length, an epoch, an end offset and its own tags."""
+"""Bytes of the tag, the length, the epoch, the end offset and the structure's own tags."""
 CURRENT_LEADER: Final = 2 + 4 + 4 + 1
 SNAPSHOT_ID: Final = 2 + 8 + 4 + 1
 
 _FETCHED: Final = msgspec.json.Decoder(Fetched)
 
 
-def fetched(line: Line) -> Fetched | None:
-    """A FETCH's answer; None when there is none, or one without records because of throttling."""
+def fetch_answer(line: Line) -> Fetched | None:
+    """A FETCH's answer; None if it is missing, or has no records because of throttling."""
     try:
         answer = _FETCHED.decode(line.body.response)
     except msgspec.MsgspecError:
@@ -55,14 +57,14 @@ def fetched(line: Line) -> Fetched | None:
 
 
 def fetch_bytes(answer: Fetched, version: int) -> int | None:
-    """What the fetch quota was charged with.
+    """The bytes that Kafka charged to the fetch quota.
 
     Args:
-        answer: as the line has it; not one that is empty because of throttling.
-        version: of the request.
+        answer: the answer in the line; not one that is empty because of throttling.
+        version: the version of the request.
 
     Returns:
-        Bytes; None when the version is newer than ``NEWEST_FETCH``.
+        Bytes; None if the version is newer than ``NEWEST_FETCH``.
     """
     if not 0 <= version <= NEWEST_FETCH:
         return None
@@ -81,7 +83,7 @@ def fetch_bytes(answer: Fetched, version: int) -> int | None:
 
 
 def _partition(version: int) -> int:
-    """What every partition takes: index, error, offsets, read replica and the tags' number."""
+    """The bytes of every partition: index, error, offsets, read replica and number of tags."""
     size = 4 + 2 + 8
     if version >= 4:
         size += 8
@@ -96,17 +98,18 @@ def _topic(topic: FetchedTopic, version: int, partition: int) -> int:
     size = _ID if version >= _IDS_SINCE else _string(topic.topic, version)
     size += _count(len(topic.partitions), version) + partition * len(topic.partitions)
     if version < _FLEXIBLE_SINCE:
-        return size + sum(_old_records(one, version) for one in topic.partitions)
+        return size + sum(_old_records(part, version) for part in topic.partitions)
     tags = 1
-    for one in topic.partitions:
-        records = one.records_size_in_bytes
+    for part in topic.partitions:
+        records = part.records_size_in_bytes
+        aborted = part.aborted_transactions
         size += _varint(records + 1) + records
-        size += 1 if one.aborted_transactions is None else _aborted(one.aborted_transactions)
-        if one.diverging_epoch is not None:
+        size += 1 if aborted is None else _aborted(aborted)
+        if part.diverging_epoch is not None:
             size += DIVERGING_EPOCH
-        if one.current_leader is not None:
+        if part.current_leader is not None:
             size += CURRENT_LEADER
-        if one.snapshot_id is not None:
+        if part.snapshot_id is not None:
             size += SNAPSHOT_ID
     return size + tags
 
@@ -121,7 +124,7 @@ def _aborted(transactions: tuple[Present, ...]) -> int:
 
 
 def _string(text: str, version: int) -> int:
-    """A string, or none, which takes as many bytes as an empty one."""
+    """The bytes of a string; a null string takes as many as an empty one."""
     length = len(text.encode("utf-8", "replace"))
     return length + (_varint(length + 1) if version >= _FLEXIBLE_SINCE else 2)
 
@@ -131,5 +134,5 @@ def _count(elements: int, version: int) -> int:
 
 
 def _varint(number: int) -> int:
-    """An unsigned number takes a byte for each 7 bits, and one at least."""
+    """The bytes of an unsigned number: one for each 7 bits, and at least one."""
     return -(-number.bit_length() // 7) or 1

@@ -1,18 +1,19 @@
-"""What one line of a broker's request log contains.
+"""Parses one line of a broker's request log.
 
-With ``kafka.request.logger`` at DEBUG a broker writes a line for each request when its answer is
-sent: ``[time] DEBUG Completed request:{json} (kafka.request.logger)``; INFO for requests of
-deprecated versions. Strimzi's pattern (``time DEBUG [thread] logger:line - Completed ...``) is read
-too. The logger has to be named, at the start or at the end: else a client-id in another logger's
-message could pass for a line. Whatever can't be read is a ``Rejected``, never an exception.
+With ``kafka.request.logger`` at DEBUG, a broker writes a line for each request when it has sent the
+answer: ``[time] DEBUG Completed request:{json} (kafka.request.logger)``. Requests of deprecated
+versions are logged at INFO. Strimzi's pattern (``time DEBUG [thread] logger:line - Completed ...``)
+is supported too. The logger's name must be at the start or the end of the line. Otherwise a
+client-id in a message of another logger could be mistaken for a line. A line that can't be read is
+a ``Rejected``, never an exception.
 
-The first pass reads what every line has and leaves ``request`` and ``response`` as they are:
-``sidecar.requestlog.request_detail`` reads those of the APIs that matter, on demand. Times are
-milliseconds, the time of the line is in the broker's time zone, which the line doesn't name. A line
-is as long as its request: those of 1,000 partitions have 100 kB and more.
+``parse`` reads the fields that every line has and leaves ``request`` and ``response`` as JSON.
+``sidecar.requestlog.request_detail`` decodes these two on demand. Durations are milliseconds. The
+time of the line is in the broker's time zone, which the line does not contain. A line is as long as
+its request: with 1,000 partitions it has 100 kB or more.
 
-Example: a PRODUCE that was throttled by 198 ms and took 0.258 ms of a request handler's time is a
-``Line`` with ``api_key`` 0, ``throttle_ms`` 198, ``local_ms`` 0.258 and ``user`` "alice".
+Example: a PRODUCE of alice was throttled by 198 ms and took 0.258 ms of a request handler's time.
+Its ``Line`` has ``api_key`` 0, ``throttle_ms`` 198, ``local_ms`` 0.258 and ``user`` "alice".
 
 Source: Kafka's RequestChannel.updateRequestMetrics, RequestConvertToJson (3.3 to 4.3).
 """
@@ -25,30 +26,30 @@ from typing import Annotated, Final
 import msgspec
 
 LOGGER: Final = "kafka.request.logger"
-"""The logger whose lines these are."""
+"""The logger of the request log."""
 
 
 class RejectedKind(StrEnum):
-    """Why a line isn't read."""
+    """Why a line can't be read."""
 
     OTHER = "other"
-    """Not a line of this logger."""
+    """The line is of another logger."""
     TORN = "torn"
-    """The line's start or end is missing."""
+    """The start or the end of the line is missing."""
     DAMAGED = "damaged"
-    """What should be JSON isn't."""
+    """The part after "Completed request:" is not JSON."""
     UNEXPECTED = "unexpected"
-    """JSON, but not of a request."""
+    """The JSON is not that of a request."""
     TIME = "time"
-    """The time can't be read."""
+    """The time can't be parsed."""
 
 
 class Rejected(msgspec.Struct, frozen=True, gc=False):
     """A line, or a part of it, that can't be read.
 
     Attributes:
-        kind: why.
-        message: what is wrong with it, for a person; none of the line's own text.
+        kind: why it can't be read.
+        message: the error, for a person; it contains no text of the line.
     """
 
     kind: RejectedKind
@@ -63,8 +64,8 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     Attributes:
         request_api_key: the API's number.
-        request_api_version: the version that the client speaks.
-        client_id: the client's; "" when it has none.
+        request_api_version: the version of the request.
+        client_id: the client's id; None or "" if it has none.
         request_api_key_name: the API's name; "" before Kafka 2.8.
     """
 
@@ -75,7 +76,7 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Body(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The JSON, by Kafka's names; ``request`` and ``response`` are still bytes."""
+    """The JSON of a line, by Kafka's names; ``request`` and ``response`` are not decoded."""
 
     request_header: Header
     principal: str
@@ -99,13 +100,14 @@ class _Throttle(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """One request, as its broker or controller logged it.
+    """One request, as a broker or controller logged it.
 
-    It refers to the bytes that it was read from: retain what you need of it, not the line.
+    It refers to the bytes of its line. To save memory, keep the fields that you need, not the
+    ``Line``.
 
     Attributes:
         time: when the answer was sent, in the broker's time zone.
-        body: the rest.
+        body: all other fields.
     """
 
     time: datetime
@@ -118,44 +120,44 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def api_version(self) -> int:
-        """The version that the client speaks."""
+        """The version of the request."""
         return self.body.request_header.request_api_version
 
     @property
     def api(self) -> str:
-        """The API's name, "PRODUCE"; its number where the line has no name."""
+        """The API's name, such as "PRODUCE"; its number if the line has no name."""
         header = self.body.request_header
         return header.request_api_key_name or str(header.request_api_key)
 
     @property
     def client_id(self) -> str:
-        """The client's; "" when it has none."""
+        """The client's id; "" if it has none."""
         return self.body.request_header.client_id or ""
 
     @property
     def user(self) -> str:
-        """The name in the principal, which is what quotas are for: "alice" of "User:alice"."""
+        """The user that quotas apply to: "alice" for the principal "User:alice"."""
         return self.body.principal.partition(":")[2]
 
     @property
     def is_forwarded(self) -> bool:
-        """Whether this is a controller's line of a request that a broker passed on to it."""
+        """Whether a controller wrote this line, for a request that a broker forwarded to it."""
         return self.body.is_forwarded
 
     @property
     def local_ms(self) -> float:
-        """What a request handler spent on it: a lower bound of what KIP-124 charges.
+        """The request handler's time, a lower bound of the time that KIP-124 charges.
 
-        The network thread's time is charged too, and is not in the log.
+        Kafka also charges the network thread's time, which is not in the log.
         """
         return self.body.local_time_ms
 
     @property
     def throttle_ms(self) -> int:
-        """The client's throttle time: the greater of the line's and the answer's.
+        """The client's throttle time: the line's or the answer's, whichever is longer.
 
-        A controller's line has 0 and the time in its answer; acks=0 and closed connections have
-        no answer.
+        In a controller's line only the answer has it. Without an answer (acks=0, a closed
+        connection) only the line has it.
         """
         own = self.body.throttle_time_ms
         try:
@@ -179,7 +181,7 @@ _START: Final = re.compile(
     rb"\s+(?:DEBUG|INFO)\s+(?:\[[\w.-]+\]\s+)?(?P<logger>(?:kafka\.request\.)?logger(?::\d+)?\s+-\s+)?"
     + _MARK
 )
-"""The start in either pattern: the time, the level, maybe the thread, maybe the logger."""
+"""The start in both patterns: the time, the level, and optionally the thread and the logger."""
 
 
 _NO_START: Final = Rejected(RejectedKind.TORN, "the start is missing, or of an unknown pattern")
@@ -187,7 +189,7 @@ _FOREIGN: Final = Rejected(RejectedKind.OTHER, "not a line of the request log")
 
 
 def parse(line: bytes) -> Line | Rejected:
-    """Reads a line, with or without what ends it."""
+    """Parses a line, with or without its line end."""
     line = line.rstrip(b"\r\n")
     if line.startswith(_REGULAR, _REGULAR_AT) and line.endswith(_END) and line.startswith(b"["):
         return _read(line[1:_REGULAR_AT], line[_REGULAR_BODY : -len(_END)])

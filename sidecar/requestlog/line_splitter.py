@@ -1,24 +1,23 @@
-r"""Whole lines out of the pieces that a file is read in.
+r"""Joins the pieces in which a file is read, and splits them into whole lines.
 
-A line is returned when its end is there. One that is longer than allowed is dropped as a whole, and
-its bytes are not retained while its end is awaited. It begins with no piece, at the start of a
-line.
+A line is returned when its end has been read. A line that is longer than allowed is dropped, and
+its bytes are not kept until its end is read. A new splitter expects the start of a line.
 
-Example: longest line 5: the pieces ``ab``, ``c\nd``, ``efghi``, ``j\nk\n`` are ``abc`` and ``k``;
-``defghij`` is dropped: 1 line, 8 bytes with its end.
+Example: the longest line has 5 bytes. The pieces ``ab``, ``c\nd``, ``efghi``, ``j\nk\n`` give the
+lines ``abc`` and ``k``. The line ``defghij`` is dropped: 1 line, 8 bytes with its end.
 """
 
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Cutter:
-    """Pieces to lines.
+class LineSplitter:
+    """Splits pieces into lines.
 
     Attributes:
-        longest: bytes of a line without its end, > 0.
-        dropped_lines: that were longer.
-        dropped_bytes: of those lines, and of what was skipped.
+        longest: the most bytes of a line, without its end, > 0.
+        dropped_lines: the number of lines that were longer.
+        dropped_bytes: the bytes of these lines, and of parts dropped by ``skip`` or ``restart``.
     """
 
     longest: int
@@ -27,7 +26,7 @@ class Cutter:
     _begun: bytearray = field(default_factory=bytearray, init=False)
     _skipping: bool = field(default=False, init=False)
 
-    def cut(self, piece: bytes) -> list[bytes]:
+    def split_piece(self, piece: bytes) -> list[bytes]:
         """The lines that end in this piece."""
         if self._skipping:
             end = piece.find(b"\n")
@@ -50,26 +49,26 @@ class Cutter:
         return lines
 
     def skip(self) -> None:
-        """What follows is in the middle of a line: drops up to its end, and what was begun."""
+        """The next piece begins within a line: drops its rest, and the line that was begun."""
         self.dropped_bytes += len(self._begun)
         self._begun.clear()
         self._skipping = True
 
     def restart(self) -> None:
-        """What follows is the start of a line, and what was begun has no end."""
+        """The next piece begins a line: drops the line that was begun, which has no end."""
         self.dropped_bytes += len(self._begun)
         self._begun.clear()
         self._skipping = False
 
     def rest(self) -> list[bytes]:
-        """What was begun, as a line: the file ends without the end of its last one."""
+        """The line that was begun: the file ended without a line end."""
         lines = [bytes(self._begun)] if self._begun else []
         self._begun.clear()
         self._skipping = False
         return lines
 
     def _without_long(self, lines: list[bytes]) -> list[bytes]:
-        # Most lines are far shorter: finding the longest is all that it costs.
+        # Most lines are far shorter, so this costs only the search for the longest.
         if max(map(len, lines)) <= self.longest:
             return lines
         whole = [line for line in lines if len(line) <= self.longest]

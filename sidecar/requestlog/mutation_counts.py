@@ -1,14 +1,14 @@
-"""How many partitions a controller's request creates and deletes: what KIP-599 charges.
+"""How many partitions a request creates or deletes: KIP-599 charges this number.
 
-CREATE_TOPICS has the number, or its answer has. CREATE_PARTITIONS has the new total and
-DELETE_TOPICS nothing, so both need the size that the topic had: it is known when the log had it
-before, or the caller did (``learn``). What failed for another reason than the quota is not charged.
+A CREATE_TOPICS or its answer contains the number of partitions. A CREATE_PARTITIONS contains the
+new total, and a DELETE_TOPICS no number. Both need the previous size of the topic, from an earlier
+line or from ``learn``. A request that failed for another reason than the quota is not charged.
 
-Example: a topic is created with 12 partitions, grown to 24 and deleted: 12, 12 and 24 mutations.
-If the growth is refused with error 89, it is 12 refused ones, and 12 for the deletion.
+Example: a topic is created with 12 partitions, grown to 24, and deleted: 12, 12 and 24 mutations.
+If error 89 refuses the growth, 12 mutations are refused, and the deletion is charged with 12.
 
-Initially no size is known. Topics beyond ``most_topics`` make room for others, the one that was
-seen first; names are cut, and those that are the same up to there are one topic.
+Initially no size is known. If there are more than ``most_topics``, the size that was learned first
+is removed. Names are cut to ``longest_name``; topics whose names are then equal count as one topic.
 
 Source: KIP-599; Kafka's ReplicationControlManager.
 """
@@ -36,10 +36,10 @@ ABOUT_TOPICS: Final = frozenset({CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS
 
 @dataclass(frozen=True, slots=True)
 class Mutations:
-    """Those of one topic in a request.
+    """The mutations of one topic in a request.
 
     Attributes:
-        partitions: created or deleted, or that would have been; None when that isn't known.
+        partitions: how many partitions the request creates or deletes; None if not known.
         refused: whether the quota refused them.
     """
 
@@ -48,12 +48,12 @@ class Mutations:
 
 
 def mutations_of(api_key: int, change: TopicChange, size: int | None) -> Mutations | None:
-    """What one topic of a request is charged with; None when it failed for another reason.
+    """The mutations charged for one topic; None if the request failed for another reason.
 
     Args:
-        api_key: of ``ABOUT_TOPICS``.
-        change: of the topic.
-        size: how many partitions it had; None: not known.
+        api_key: one of ``ABOUT_TOPICS``.
+        change: the change of the topic.
+        size: how many partitions the topic had; None if not known.
     """
     if change.error not in (0, None, QUOTA_EXCEEDED):
         return None
@@ -69,12 +69,12 @@ def _partitions(api_key: int, change: TopicChange, size: int | None) -> int | No
 
 
 class TopicSizes:
-    """How many partitions topics have, as far as the log had it."""
+    """How many partitions topics have, as far as the log contains it."""
 
     __slots__ = ("_longest_name", "_most", "_sizes")
 
     def __init__(self, most_topics: int = 20_000, longest_name: int = 256) -> None:
-        """No size is known; both numbers are > 0."""
+        """Starts without any size; both numbers are > 0."""
         self._most = most_topics
         self._longest_name = longest_name
         self._sizes: dict[str, int] = {}
@@ -83,33 +83,33 @@ class TopicSizes:
         return f"TopicSizes({len(self._sizes)} topics)"
 
     def learn(self, sizes: Mapping[str, int]) -> None:
-        """Sets how many partitions topics have; later lines of the log win."""
+        """Sets how many partitions topics have; later lines of the log override it."""
         for topic, partitions in sizes.items():
             self._resize(topic, partitions)
 
     def mutations(self, line: Line) -> tuple[Mutations, ...] | None:
-        """Those that a line's request was charged with or refused, in the request's order.
+        """The mutations that a line's request was charged with or refused, in its order.
 
         Args:
-            line: a controller's, of one of ``ABOUT_TOPICS``; in the log's order, since each line
-                adds sizes for the next.
+            line: a controller's line of one of ``ABOUT_TOPICS``. Pass lines in the log's order,
+                because each line adds sizes for the next.
 
         Returns:
-            None when the request can't be read.
+            None if the request can't be read.
         """
         changes = detail(line)
         if not isinstance(changes, TopicChanges):
             return None
-        found = []
+        charged = []
         for change in changes.changes:
             size = self._sizes.get(change.topic[: self._longest_name])
-            one = mutations_of(line.api_key, change, size)
-            if one is None:
+            mutations = mutations_of(line.api_key, change, size)
+            if mutations is None:
                 continue
-            found.append(one)
-            if not one.refused and not changes.validate_only:
+            charged.append(mutations)
+            if not mutations.refused and not changes.validate_only:
                 self._resize(change.topic, change.partitions)
-        return tuple(found)
+        return tuple(charged)
 
     def _resize(self, topic: str, partitions: int | None) -> None:
         topic = topic[: self._longest_name]

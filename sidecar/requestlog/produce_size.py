@@ -1,9 +1,10 @@
-"""How large a PRODUCE was on the wire, rebuilt from its line: what the produce quota charges.
+"""The size of a PRODUCE on the wire, computed from its line: Kafka charges it to the quota.
 
-The quota is charged with the whole request, header and body, without the 4 bytes of its length.
-The line has its parts: names, numbers of partitions and ``recordsSizeInBytes``; so it can be
-counted by Kafka's encoding of each version. From version 9 on lengths are variable and every
-structure ends with its tags, which are none; from 13 on topics have ids of 16 bytes, no names.
+Kafka charges the header and the body, without the 4 bytes of the length. The line contains the
+names, the numbers of partitions, and ``recordsSizeInBytes``. From them this module computes the
+size in Kafka's encoding of each version. From version 9 on, lengths are variable and every
+structure ends with an empty list of tags. From version 13 on, topics have an id of 16 bytes in
+place of a name.
 
 Example: version 11 of client-id "etl" with 10,000 bytes of batches for one partition of "t1":
 header 11 + 3, body 1 + 2 + 4 + 1 for the transactional id, acks, time-out and number of topics,
@@ -11,7 +12,7 @@ header 11 + 3, body 1 + 2 + 4 + 1 for the transactional id, acks, time-out and n
 all three: 10,035 bytes.
 
 Source: Kafka's RequestHeader.json, ProduceRequest.json; KIP-482 for the variable lengths; KafkaApis
-(handleProduceRequest) for what is charged.
+(handleProduceRequest) for the charge.
 """
 
 from typing import Final
@@ -26,19 +27,19 @@ NEWEST_PRODUCE: Final = 13
 
 _ID: Final = 16
 _TAGS: Final = 1
-"""No tags: their number, which is 0."""
+"""The bytes of an empty list of tags: its length, 0."""
 
 
 def produce_bytes(produce: Produce, version: int, client_id: str) -> int | None:
     """The size of a PRODUCE, header and body.
 
     Args:
-        produce: as the line has it.
-        version: of the request.
-        client_id: the client's; "" for none takes as many bytes.
+        produce: the request in the line.
+        version: the version of the request.
+        client_id: the client's id. No client-id takes as many bytes as "".
 
     Returns:
-        Bytes; None when the version is newer than ``NEWEST_PRODUCE``.
+        Bytes; None if the version is newer than ``NEWEST_PRODUCE``.
     """
     if not 0 <= version <= NEWEST_PRODUCE:
         return None
@@ -72,7 +73,7 @@ def _topic(topic: ProduceTopic, version: int) -> int:
 
 
 def _string(text: str, version: int) -> int:
-    """A string, or none, which takes as many bytes as an empty one."""
+    """The bytes of a string; a null string takes as many as an empty one."""
     length = _utf8(text)
     return length + (_varint(length + 1) if version >= _FLEXIBLE_SINCE else 2)
 
@@ -86,5 +87,5 @@ def _utf8(text: str) -> int:
 
 
 def _varint(number: int) -> int:
-    """An unsigned number takes a byte for each 7 bits, and one at least."""
+    """The bytes of an unsigned number: one for each 7 bits, and at least one."""
     return -(-number.bit_length() // 7) or 1

@@ -1,10 +1,10 @@
-"""Reads the request log of the broker beside this sidecar, for whoever subscribes to its lines.
+"""Reads the request log of the broker beside this sidecar, and passes its lines to subscribers.
 
-The log is empty until ``kafka.request.logger`` is at DEBUG, and a file that is not there is no
-fault. A log that can't be read is reported once, and again when it can.
+The log is empty until ``kafka.request.logger`` is at DEBUG. A missing file is not an error. If the
+file can't be read, the reader logs that once, and logs again when the file can be read.
 
-Example: alice's INIT_PRODUCER_ID is answered with id 1000001: subscribers are called with the line
-a quarter of a second later at most, or as much later as the log is behind.
+Example: a broker answers alice's INIT_PRODUCER_ID with id 1000001. The reader calls its subscribers
+with that line within a quarter of a second, unless it still has older bytes to read.
 """
 
 import asyncio
@@ -23,21 +23,21 @@ from sidecar.requestlog.tail_read import TailCounts, TailRead
 _log = logging.getLogger(__name__)
 
 SILENT_S: Final = 90.0
-"""A log at DEBUG has lines more often than this, since polls of the sidecar are in it too."""
+"""At DEBUG the log gets lines more often than this, because it contains the sidecar's polls."""
 
 
 class LogReader:
-    """Follows one log.
+    """Follows one request log.
 
     Attributes:
         path: the file.
-        usage: who used what since the start.
-        behind: bytes that are not read yet.
-        exists: whether there is a file.
+        usage: what each client used since the start.
+        behind: how many bytes of the file are not read yet.
+        exists: whether the file exists.
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read yet; ``path`` need not be there."""
+        """Starts without reading; the file ``path`` need not exist."""
         self.path = path
         self.usage = Usage()
         self.behind = 0
@@ -54,16 +54,16 @@ class LogReader:
         """Adds a subscriber.
 
         Args:
-            on_line: called with each line whose user's name has at most ``LONGEST_USER``
-                characters; must not raise.
-            is_needed: whether somebody may be throttled by what the log reports.
+            on_line: called with each line whose user name has at most ``LONGEST_USER``
+                characters. It must not raise.
+            is_needed: whether the subscriber may throttle clients because of these lines.
         """
         self._subscribers.append(on_line)
         self._needs.append(is_needed)
 
     @property
     def counts(self) -> TailCounts:
-        """What was read and dropped."""
+        """How much was read and dropped."""
         return self._tail.counts
 
     async def run(self) -> None:
@@ -87,11 +87,11 @@ class LogReader:
                     on_line(line)
 
     def _log_absence(self) -> None:
-        # A rotation is no news: from then on the log is only between two files.
+        # Log only the first absence: later ones are rotations, between two files.
         if self._absent is None and not self.exists:
             _log.info(
-                "the request log %s is not there yet, so nothing of this broker's requests is seen;"
-                ' "throttle-sidecar request-log" turns it on and shows where it is',
+                "the request log %s is not there yet, so the sidecar sees no request of this "
+                'broker; "throttle-sidecar request-log" turns the log on and shows its path',
                 self.path,
             )
         elif self._absent and self.exists:
@@ -99,7 +99,7 @@ class LogReader:
         self._absent = self._absent is not False and not self.exists
 
     def _log_silence(self) -> None:
-        # A broker at DEBUG writes a line for each of our own polls.
+        # At DEBUG, the broker writes a line for each poll of this sidecar.
         is_needed = self.exists and any(needs() for needs in self._needs)
         if self._silence_logged or self.counts.lines or not is_needed:
             self._silent_since = None
@@ -110,9 +110,9 @@ class LogReader:
         elif now >= self._silent_since + SILENT_S:
             self._silence_logged = True
             _log.warning(
-                "the request log %s is there, but nothing was written to it for %g s: while "
-                "kafka.request.logger is not at DEBUG no request is counted, and nobody is "
-                'throttled for any; "throttle-sidecar request-log status" shows its level',
+                "the request log %s is there, but nothing was written to it for %g s; while "
+                "kafka.request.logger is not at DEBUG, the sidecar counts no request and throttles "
+                'no user for requests; "throttle-sidecar request-log status" shows the level',
                 self.path,
                 SILENT_S,
             )

@@ -1,15 +1,16 @@
-"""What a line has beyond what every line has: for the APIs that quotas are about.
+"""Decodes the request and the answer of a line, for the APIs that quotas need.
 
-PRODUCE: bytes and acks. INIT_PRODUCER_ID: the id, which is tied to a user nowhere else (KIP-936).
-CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS: partitions created and deleted (KIP-599).
-ALTER_CLIENT_QUOTAS: who has which quota from then on (KIP-546).
+- PRODUCE: bytes and acks.
+- INIT_PRODUCER_ID: the producer id; no other request contains both id and user (KIP-936).
+- CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS: partitions created and deleted (KIP-599).
+- ALTER_CLIENT_QUOTAS: the quotas that were changed (KIP-546).
 
-An answer may be missing (acks=0, a connection that closed): it is logged as "" or null, and the
-request is whole all the same; what only the answer has is None then.
+An answer can be missing (acks=0, a closed connection). The log then has "" or null in its place,
+and the fields that only the answer contains are None.
 
-Example: CREATE_TOPICS of ``invoices`` with -1 partitions whose answer has 12 is one
-``TopicChange("invoices", partitions=12, error=0)``; the answers of versions before 5 have none, and
-``partitions`` is None.
+Example: a CREATE_TOPICS asks for -1 partitions of ``invoices``, and the answer contains 12. This is
+``TopicChange("invoices", partitions=12, error=0)``. Before version 5 the answer contains no number,
+and ``partitions`` is None.
 
 Source: Kafka's message definitions (clients/src/main/resources/common/message).
 """
@@ -47,11 +48,11 @@ class TopicChange:
     """One topic of a request that creates or deletes partitions.
 
     Attributes:
-        topic: its name; "" when the request and its answer have its id alone.
-        topic_id: base64, as logged; "" when absent.
-        partitions: CREATE_TOPICS: how many, None when the broker's default decides.
-            CREATE_PARTITIONS: how many it is to have after. DELETE_TOPICS: None.
-        error: Kafka's error code, 89 for one over the quota; None without an answer.
+        topic: the topic's name; "" if request and answer contain only its id.
+        topic_id: the topic's id in base64, as logged; "" if absent.
+        partitions: for CREATE_TOPICS the number of partitions, None if the broker's default
+            applies; for CREATE_PARTITIONS the new total; for DELETE_TOPICS None.
+        error: Kafka's error code, 89 if the quota refused it; None without an answer.
     """
 
     topic: str
@@ -65,8 +66,8 @@ class TopicChanges:
     """A CREATE_TOPICS, CREATE_PARTITIONS or DELETE_TOPICS request.
 
     Attributes:
-        changes: one for each topic, in the request's order.
-        validate_only: whether nothing was to be changed; KRaft charges it all the same.
+        changes: one change for each topic, in the request's order.
+        validate_only: whether the request only validates; KRaft charges it anyway.
     """
 
     changes: tuple[TopicChange, ...]
@@ -78,9 +79,9 @@ class QuotaChange:
     """One quota that was set or removed.
 
     Attributes:
-        entity: whose.
+        entity: the entity that the quota applies to.
         key: the quota's name in Kafka's configuration.
-        value: None when it was removed.
+        value: the quota; None if it was removed.
         error: Kafka's error code; None without an answer.
     """
 
@@ -95,8 +96,8 @@ class QuotaChanges:
     """An ALTER_CLIENT_QUOTAS request.
 
     Attributes:
-        changes: in the request's order.
-        validate_only: whether nothing was to be changed.
+        changes: the changes in the request's order.
+        validate_only: whether the request only validates.
     """
 
     changes: tuple[QuotaChange, ...]
@@ -115,16 +116,16 @@ _QUOTAS_ANSWER: Final = msgspec.json.Decoder(QuotasAnswer | str | None)
 
 
 def detail(line: Line) -> Detail | Rejected | None:
-    """What the line has besides; None for APIs that quotas aren't about."""
-    read = _READERS.get(line.api_key)
-    if read is None:
+    """Decodes a line's request and answer; None for APIs that quotas do not need."""
+    decode = _DECODERS.get(line.api_key)
+    if decode is None:
         return None
     try:
-        return read(line)
+        return decode(line)
     except msgspec.MsgspecError as error:
         return Rejected(RejectedKind.UNEXPECTED, str(error))
     except ValueError:
-        return Rejected(RejectedKind.UNEXPECTED, "an unknown kind of entity, or no number")
+        return Rejected(RejectedKind.UNEXPECTED, "an unknown kind of entity, or not a number")
 
 
 def _producer_id(line: Line) -> InitProducerIdAnswer:
@@ -144,14 +145,14 @@ def _topics(line: Line) -> TopicChanges:
 
 
 class _Answers:
-    """What became of each topic: by its name or id, as the request has it."""
+    """The answer for each topic, by the topic's name or id as in the request."""
 
     __slots__ = ("_by_id", "_by_name")
 
     def __init__(self, answer: TopicsAnswer) -> None:
         topics = answer.topics or answer.results or answer.responses
-        self._by_name = {one.name: one for one in topics if one.name is not None}
-        self._by_id = {one.topic_id: one for one in topics}
+        self._by_name = {topic.name: topic for topic in topics if topic.name is not None}
+        self._by_id = {topic.topic_id: topic for topic in topics}
 
     def to(self, topic: Topic) -> TopicAnswer | None:
         if topic.name is None:
@@ -200,7 +201,7 @@ def _entity(parts: tuple[EntityPart, ...]) -> Entity:
     return Entity.of({part.entity_type: part.entity_name for part in parts})
 
 
-_READERS: Final[Mapping[int, Callable[[Line], Detail]]] = {
+_DECODERS: Final[Mapping[int, Callable[[Line], Detail]]] = {
     PRODUCE: lambda line: _PRODUCE.decode(line.body.request),
     INIT_PRODUCER_ID: _producer_id,
     CREATE_TOPICS: _topics,

@@ -1,21 +1,22 @@
-r"""Following a log file that another process writes and rotates: its whole lines, as they come.
+r"""Follows a log file that another process writes and rotates, and returns its whole lines.
 
-``read`` reads once, takes at most ``read_bytes`` and never waits; ``follow`` calls it for ever, in
-a thread, because a disk can make any read wait. A file that is there at the start is followed from
-its end, one that appears later from its beginning.
+``Tail.read`` reads once, at most ``read_bytes``. ``follow`` calls it again and again, in a thread,
+because a disk can delay any read. If the file exists at the start, it is followed from its end. A
+file that appears later is read from its beginning.
 
-Rotation by rename: the old file stays open until it is read to its end, and so do ``most_files``
-when they are rotated faster than read. Truncation: read again from the beginning. A line is
-returned when its end is there; a line longer than ``longest_line`` is dropped as a whole. What has
-to be dropped is counted, in bytes and lines.
+After a rotation by rename, the old file stays open until it has been read to its end. Up to
+``most_files`` stay open if files are rotated faster than they are read. After a truncation, the
+file is read from its beginning. A line is returned when its end has been read. A line longer than
+``longest_line`` is dropped. Dropped bytes and lines are counted.
 
-Memory is bounded: ``read_bytes`` and the lines made of them, and one line that is not whole yet.
+Memory is bounded: the bytes of one read, their lines, and one line that has no end yet.
 
-Example: of a file ``a\nb`` the first line is ``a``; when ``c\n`` is appended, ``bc`` is next.
+Example: a file contains ``a\nb``. The first line is ``a``. After ``c\n`` is appended, the next line
+is ``bc``.
 
-What can't be seen: a file that came and went between two reads (250 ms apart when there is nothing
-to read), and a file that was truncated and has grown beyond where it was; the latter's first line
-is torn, and ``parse`` reports it.
+Two cases go unnoticed: a file that appears and disappears between two reads (250 ms apart if there
+is nothing to read), and a file that is truncated and then grows beyond the old position. In the
+second case the first line is incomplete, and ``parse`` reports it.
 """
 
 import asyncio
@@ -27,13 +28,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sidecar.requestlog.line_splitter import Cutter
+from sidecar.requestlog.line_splitter import LineSplitter
 from sidecar.requestlog.tail_read import TailCounts, TailRead, TailSettings
 
 
 @dataclass(slots=True)
 class _File:
-    """An open file and where it was read to."""
+    """An open file, and the position up to which it has been read."""
 
     descriptor: int
     identity: tuple[int, int]
@@ -47,23 +48,23 @@ class _File:
 
 
 class Tail:
-    """Reads what a path's file gets; one reader at a time.
+    """Reads the lines that are appended to a file; one reader at a time.
 
     Args:
-        path: of the log file; it need not be there yet.
-        settings: how much is read and retained.
-        from_start: whether a file that is there already is read from its beginning.
+        path: the log file; it need not exist yet.
+        settings: how much is read and kept.
+        from_start: whether a file that already exists is read from its beginning.
     """
 
     __slots__ = (
         "_closed",
         "_counts",
-        "_cutter",
         "_files",
         "_from_start",
         "_lock",
         "_path",
         "_settings",
+        "_splitter",
     )
 
     def __init__(
@@ -72,7 +73,7 @@ class Tail:
         self._path = path
         self._settings = settings or TailSettings()
         self._from_start = from_start
-        self._cutter = Cutter(self._settings.longest_line)
+        self._splitter = LineSplitter(self._settings.longest_line)
         self._files: deque[_File] = deque()
         self._counts = TailCounts()
         self._lock = threading.Lock()
@@ -83,21 +84,21 @@ class Tail:
 
     @property
     def counts(self) -> TailCounts:
-        """As of now."""
-        skipped = self._counts.dropped_bytes
+        """The current counts."""
+        skipped_bytes = self._counts.dropped_bytes
         return replace(
             self._counts,
-            dropped_lines=self._cutter.dropped_lines,
-            dropped_bytes=skipped + self._cutter.dropped_bytes,
+            dropped_lines=self._splitter.dropped_lines,
+            dropped_bytes=skipped_bytes + self._splitter.dropped_bytes,
         )
 
     @property
     def idle_s(self) -> float:
-        """Seconds until the next read when there is nothing new."""
+        """Seconds until the next read if there is nothing new."""
         return self._settings.idle_s
 
     def read(self) -> TailRead:
-        """Reads once; a file that can't be read is a failure in the answer."""
+        """Reads once. If the file can't be read, the result contains the failure."""
         try:
             with self._lock:
                 return self._read()
@@ -105,12 +106,13 @@ class Tail:
             self._release()
 
     def close(self) -> None:
-        """Closes the files; a read that is under way closes them when it ends."""
+        """Closes the files, now or at the end of a read that another thread has begun."""
         self._closed = True
         self._release()
 
     def _release(self) -> None:
-        # Whoever comes last closes: a descriptor must not be closed under a thread that reads it.
+        # The last of read() and close() closes the files: a descriptor must not be closed while a
+        # thread reads it.
         if self._closed and self._lock.acquire(blocking=False):
             try:
                 while self._files:
@@ -121,17 +123,17 @@ class Tail:
     def _read(self) -> TailRead:
         if self._closed:
             return TailRead(there=False)
-        missed = self._trying(self._notice)
+        missed = self._failure_of(self._open_new_file)
         lines: list[bytes] = []
-        # What is open is read to its end, even if the path can't be opened any more.
-        stuck = self._trying(lambda: lines.extend(self._take()))
+        # Open files are read to their end, even if the path can no longer be opened.
+        stuck = self._failure_of(lambda: lines.extend(self._read_piece()))
         self._counts.lines += len(lines)
         behind = self._behind()
-        # A file that can't be read now is tried again after a while, not at once.
+        # A file that can't be read is tried again after idle_s, not at once.
         more = stuck is None and (behind > 0 or len(self._files) > 1)
         return TailRead(tuple(lines), more, behind, stuck or missed, bool(self._files))
 
-    def _trying(self, step: Callable[[], None]) -> str | None:
+    def _failure_of(self, step: Callable[[], None]) -> str | None:
         try:
             step()
         except OSError as error:
@@ -139,28 +141,28 @@ class Tail:
             return error.strerror or str(error)
         return None
 
-    def _notice(self) -> None:
-        """Opens the path's file if it is another than the newest that is open."""
+    def _open_new_file(self) -> None:
+        """Opens the file at the path, unless it is the newest open file."""
         newest = self._files[-1] if self._files else None
         try:
-            found = self._path.stat()
-            if newest is not None and newest.identity == (found.st_dev, found.st_ino):
+            status = self._path.stat()
+            if newest is not None and newest.identity == (status.st_dev, status.st_ino):
                 return
             opened = _open(self._path)
         except FileNotFoundError:
-            # It was not there: what comes is new from its first byte on.
+            # There is no file now, so all of a later file is new.
             self._from_start = True
             return
         if newest is None and not self._from_start:
             opened.position = opened.size()
             if opened.position and os.pread(opened.descriptor, 1, opened.position - 1) != b"\n":
-                self._cutter.skip()
+                self._splitter.skip()
         elif newest is not None:
             self._counts.rotations += 1
         self._files.append(opened)
 
     def _catch_up(self) -> None:
-        """Drops the oldest when too much is not read yet."""
+        """Drops the oldest bytes if too many are not read yet."""
         while len(self._files) > 1 and (
             len(self._files) > self._settings.most_files
             or self._behind() > self._settings.most_behind
@@ -168,17 +170,17 @@ class Tail:
             oldest = self._files.popleft()
             self._counts.dropped_files += 1
             self._counts.dropped_bytes += max(0, oldest.size() - oldest.position)
-            self._cutter.restart()
+            self._splitter.restart()
             oldest.close()
         behind = self._behind()
         if behind > self._settings.most_behind:
-            # Half of it, so that this does not come again at once.
+            # Keep half of the maximum, so that the next read does not have to drop again.
             skipped = behind - self._settings.most_behind // 2
             self._files[0].position += skipped
             self._counts.dropped_bytes += skipped
-            self._cutter.skip()
+            self._splitter.skip()
 
-    def _take(self) -> list[bytes]:
+    def _read_piece(self) -> list[bytes]:
         self._catch_up()
         if not self._files:
             return []
@@ -187,15 +189,15 @@ class Tail:
         if piece:
             file.position += len(piece)
             self._counts.bytes += len(piece)
-            return self._cutter.cut(piece)
+            return self._splitter.split_piece(piece)
         if file.size() < file.position:
             self._counts.truncations += 1
-            self._cutter.restart()
+            self._splitter.restart()
             file.position = 0
         elif len(self._files) > 1:
-            # The writer opened the next one, so it is done with this one.
+            # The writer has opened the next file, so it writes no more to this one.
             self._files.popleft().close()
-            return self._cutter.rest()
+            return self._splitter.rest()
         return []
 
     def _behind(self) -> int:
@@ -203,7 +205,7 @@ class Tail:
 
 
 def _open(path: Path) -> _File:
-    # Without O_NONBLOCK, opening a named pipe would wait for its writer.
+    # Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -213,13 +215,14 @@ def _open(path: Path) -> _File:
 
 
 Run = Callable[[Callable[[], TailRead]], Awaitable[TailRead]]
-"""Runs what may wait for a disk, away from the loop."""
+"""Runs a function that may wait for a disk, outside the event loop."""
 
 
 async def follow(tail: Tail, run: Run = asyncio.to_thread) -> AsyncGenerator[TailRead, None]:
-    """Every read, for ever; closes the tail at its end (use ``contextlib.aclosing``).
+    """Yields the results of ``tail.read`` until cancelled, and then closes the tail.
 
-    Whoever iterates sets the pace: nothing is read ahead. Nobody else may read the tail.
+    It reads when the caller asks for the next result, and not ahead. Use ``contextlib.aclosing``,
+    and read the tail nowhere else.
     """
     try:
         while True:

@@ -1,7 +1,7 @@
-"""A tail's settings and its result.
+"""The settings, counts and results of a ``Tail``.
 
-Example: 64 MiB behind with the default settings are read in 256 steps; 300 MiB behind are cut to
-128 MiB, and 172 MiB are counted as dropped.
+Example: with the default settings, 64 unread MiB take 256 reads. Of 300 unread MiB, 172 MiB are
+dropped and counted, and 128 MiB are read.
 """
 
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TailSettings:
-    """How much is read and retained, and how often.
+    """How much is read and kept, and how often.
 
     Attributes:
-        read_bytes: at most in one read, > 0; a quarter of a MiB takes a millisecond to parse.
-        longest_line: bytes, > 0; longer ones are dropped.
-        most_files: that are open at once, > 0; a file that was rotated away and deleted takes its
-            space on the disk until it is closed.
-        most_behind: bytes, > 0; of what is not read yet, the older is dropped beyond this.
-        idle_s: seconds until the next read when there is nothing new, > 0.
+        read_bytes: the most bytes of one read, > 0. Parsing 256 KiB takes a millisecond.
+        longest_line: the most bytes of a line, > 0; longer lines are dropped.
+        most_files: the most files open at once, > 0. A rotated and deleted file uses disk space
+            until it is closed.
+        most_behind: the most unread bytes, > 0; older ones beyond that are dropped.
+        idle_s: seconds until the next read if there is nothing new, > 0.
 
     Raises:
-        ValueError: one is not positive.
+        ValueError: one of them is not positive.
     """
 
     read_bytes: int = 1 << 18
@@ -32,21 +32,21 @@ class TailSettings:
     def __post_init__(self) -> None:
         numbers = (self.read_bytes, self.longest_line, self.most_files, self.most_behind)
         if min(*numbers, self.idle_s) <= 0:
-            raise ValueError("what a tail reads and retains must be positive")
+            raise ValueError("every setting of a tail must be positive")
 
 
 @dataclass(slots=True)
 class TailCounts:
-    """What happened since the start; all begin at zero.
+    """Counts since the start; all begin at zero.
 
     Attributes:
-        bytes: read.
-        lines: whole ones.
-        rotations: another file had taken the path.
-        truncations: the file had become shorter.
-        dropped_lines: longer than the longest.
-        dropped_bytes: of those lines, and of what was skipped or had no end.
-        dropped_files: closed before they were read to their end, to catch up.
+        bytes: bytes read.
+        lines: whole lines read.
+        rotations: how often another file was at the path.
+        truncations: how often the file had become shorter.
+        dropped_lines: lines that were too long.
+        dropped_bytes: bytes of these lines, of skipped parts, and of lines without an end.
+        dropped_files: files closed before their end, because too many bytes were unread.
         failures: reads that failed.
     """
 
@@ -65,11 +65,11 @@ class TailRead:
     """The result of one read.
 
     Attributes:
-        lines: without their ends, in the file's order.
+        lines: the lines without their ends, in the file's order.
         more: whether to read again at once.
-        behind: bytes that are not read yet.
-        failure: why the file can't be read; None when it can, or isn't there.
-        there: whether there is a file.
+        behind: how many bytes are not read yet.
+        failure: why the file can't be read; None if it can be read or does not exist.
+        there: whether the file exists.
     """
 
     lines: tuple[bytes, ...] = ()

@@ -1,10 +1,10 @@
-"""Requests and answers as Kafka writes them as JSON: the fields that are read, all versions.
+"""The fields of requests and answers that this package reads from Kafka's JSON, in all versions.
 
-A field that some versions lack has the default that it has on the wire. Fields that are not named
-here are skipped, whatever they contain, so that new versions of Kafka are read too.
+If a version lacks a field, the field has the default of the wire format. Other fields are ignored,
+so that newer versions of Kafka can be read.
 
-Example: a FETCH names its replica in ``replicaId`` up to version 14 and in ``replicaState`` from 15
-on; a consumer's is -1.
+Example: a FETCH contains its replica in ``replicaId`` up to version 14, and in ``replicaState``
+from version 15 on. A consumer's replica is -1.
 
 Source: Kafka's message definitions (clients/src/main/resources/common/message).
 """
@@ -13,15 +13,15 @@ import msgspec
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Part of a request or of an answer, by Kafka's names."""
+    """Part of a request or answer, with Kafka's names."""
 
 
 class ProducePartition(Wire, frozen=True):
-    """What was written to a partition.
+    """The records for one partition.
 
     Attributes:
         index: the partition.
-        records_size_in_bytes: of its batches; the quota is charged with the whole request.
+        records_size_in_bytes: the size of the batches; the quota is charged for the whole request.
     """
 
     index: int
@@ -29,12 +29,12 @@ class ProducePartition(Wire, frozen=True):
 
 
 class ProduceTopic(Wire, frozen=True):
-    """What was written to a topic.
+    """The records for one topic.
 
     Attributes:
-        partition_data: its partitions.
-        name: "" from version 13 on, where the topic is named by its id.
-        topic_id: base64, as logged; "" before version 13.
+        partition_data: the topic's partitions.
+        name: the topic's name; "" from version 13 on, which use the id.
+        topic_id: the topic's id in base64, as logged; "" before version 13.
     """
 
     partition_data: tuple[ProducePartition, ...]
@@ -47,8 +47,8 @@ class Produce(Wire, frozen=True):
 
     Attributes:
         acks: -1, 0 or 1.
-        topics: what was written.
-        transactional_id: None outside transactions.
+        topics: the records for each topic.
+        transactional_id: the transactional id; None outside transactions.
     """
 
     acks: int
@@ -57,7 +57,7 @@ class Produce(Wire, frozen=True):
 
     @property
     def records_bytes(self) -> int:
-        """Of all batches."""
+        """The size of all batches."""
         return sum(
             partition.records_size_in_bytes
             for topic in self.topics
@@ -69,8 +69,8 @@ class InitProducerIdAnswer(Wire, frozen=True):
     """The answer to INIT_PRODUCER_ID.
 
     Attributes:
-        producer_id: -1 when none was sent.
-        producer_epoch: how often it was returned again.
+        producer_id: the id; -1 if the answer contains none.
+        producer_epoch: how often the broker has returned this id again.
         error: Kafka's error code; None without an answer.
     """
 
@@ -80,13 +80,13 @@ class InitProducerIdAnswer(Wire, frozen=True):
 
 
 class Acks(Wire, frozen=True):
-    """How a PRODUCE is to be acknowledged; 0: not at all."""
+    """The acks of a PRODUCE; 0 means that there is no answer."""
 
     acks: int
 
 
 class ReplicaState(Wire, frozen=True):
-    """Who fetches, from version 15 on."""
+    """The replica that fetches, from version 15 on."""
 
     replica_id: int = -1
 
@@ -99,22 +99,22 @@ class Fetch(Wire, frozen=True):
 
     @property
     def replica(self) -> int:
-        """Who fetches, whatever the version; negative for consumers."""
+        """The replica that fetches, in any version; negative for consumers."""
         return self.replica_id if self.replica_id != -1 else self.replica_state.replica_id
 
 
 class Present(Wire, frozen=True):
-    """Something whose size on the wire is fixed: only whether it is there matters."""
+    """A structure of fixed size on the wire; only its presence matters."""
 
 
 class FetchedPartition(Wire, frozen=True):
-    """What a FETCH's answer has of a partition.
+    """A partition in a FETCH's answer.
 
     Attributes:
-        records_size_in_bytes: of its batches.
-        aborted_transactions: an element of fixed size for each; None: absent.
+        records_size_in_bytes: the size of the batches.
+        aborted_transactions: one element of fixed size for each aborted transaction; or None.
         diverging_epoch: a tagged field from version 12 on, like the next two.
-        current_leader: where to fetch instead.
+        current_leader: the leader to fetch from instead.
         snapshot_id: the snapshot to fetch instead.
     """
 
@@ -126,7 +126,7 @@ class FetchedPartition(Wire, frozen=True):
 
 
 class FetchedTopic(Wire, frozen=True):
-    """What a FETCH's answer has of a topic; its name is "" from version 13 on."""
+    """A topic in a FETCH's answer; its name is "" from version 13 on."""
 
     topic: str = ""
     partitions: tuple[FetchedPartition, ...] = ()
@@ -139,7 +139,7 @@ class Fetched(Wire, frozen=True):
 
     @property
     def records_bytes(self) -> int:
-        """Of all batches."""
+        """The size of all batches."""
         return sum(
             partition.records_size_in_bytes
             for topic in self.responses
@@ -148,7 +148,7 @@ class Fetched(Wire, frozen=True):
 
 
 class Topic(Wire, frozen=True):
-    """A topic of any of the three requests about topics."""
+    """A topic in one of the three requests about topics."""
 
     name: str | None = None
     topic_id: str = ""
@@ -158,7 +158,7 @@ class Topic(Wire, frozen=True):
 
 
 class TopicsRequest(Wire, frozen=True):
-    """CREATE_TOPICS, CREATE_PARTITIONS or DELETE_TOPICS; names alone before DELETE_TOPICS 6."""
+    """CREATE_TOPICS, CREATE_PARTITIONS or DELETE_TOPICS; ``topic_names`` before DELETE_TOPICS 6."""
 
     topics: tuple[Topic, ...] = ()
     topic_names: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ class TopicsRequest(Wire, frozen=True):
 
 
 class TopicAnswer(Wire, frozen=True):
-    """What became of a topic."""
+    """The result for one topic."""
 
     error_code: int
     name: str | None = None
@@ -175,7 +175,7 @@ class TopicAnswer(Wire, frozen=True):
 
 
 class TopicsAnswer(Wire, frozen=True):
-    """The answer, by the name that its list has in each of the three."""
+    """The answer to one of the three requests; each uses another name for its list."""
 
     topics: tuple[TopicAnswer, ...] = ()
     results: tuple[TopicAnswer, ...] = ()
@@ -183,7 +183,7 @@ class TopicsAnswer(Wire, frozen=True):
 
 
 class EntityPart(Wire, frozen=True):
-    """A user, client-id or address; None is the default."""
+    """A user, client-id or address; the name None stands for the default."""
 
     entity_type: str
     entity_name: str | None
@@ -212,7 +212,7 @@ class QuotasRequest(Wire, frozen=True):
 
 
 class QuotaAnswer(Wire, frozen=True):
-    """What became of an entity."""
+    """The result for one entity."""
 
     error_code: int
     entity: tuple[EntityPart, ...]

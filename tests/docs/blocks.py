@@ -10,6 +10,8 @@ of the reader's. WHERE is
   daemon's settings are in the environment;
 - ``secured``: a real broker with an authorizer, at b1:9094 with SCRAM over TLS and at b1:9095 with
   mutual TLS, and Kafka's own tools; what is in /etc/throttle-sidecar is in a folder of the test's;
+- ``demo``: a demo's cluster that is left running, with $BROKERS and $SIDECAR
+  (tests/kafka_lab/cli/test_demo.py);
 - ``spark``: a local Spark.
 
 Options: ``exit N`` of the last command, else 0; ``as shown``: each line that is shown is printed,

@@ -10,7 +10,7 @@ from tests.docs.blocks import BLOCKS, Block, is_shown, pages_with, run
 from tests.sidecar.api.build import FakeSidecar
 from tests.support.daemon import started
 
-WHERE = ("alone", "sidecar", "cluster", "secured", "spark")
+WHERE = ("alone", "sidecar", "cluster", "secured", "demo", "spark")
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)

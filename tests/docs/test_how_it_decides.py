@@ -145,9 +145,9 @@ SEEN: dict[str, Callable[[str], Memory]] = {
     r"one reading, so no rate": lambda _: FACTORS.fold(
         Memory(), whole(10.0, [reading(1, 10.0, {"/d1": 50})])
     ),
-    r"nothing fills": lambda _: still(),
+    r"no volume fills": lambda _: still(),
     r"(\d+) s to the limit": lambda number: filling(float(number)),
-    r"the (\d)\w\w (?:poll|in a row) failed": lambda number: failed(int(number)),
+    r"the (\d)\w\w poll(?: in a row)? failed": lambda number: failed(int(number)),
 }
 
 

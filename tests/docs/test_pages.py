@@ -1,5 +1,7 @@
 """The tables of docs/ that are made of the code are current (``make docs``)."""
 
+import re
+
 import pytest
 
 from tests.sidecar.api.build import FakeSidecar
@@ -13,6 +15,19 @@ def test_a_page_is_current(name: str) -> None:
     """Writing it again changes nothing; if it does, run make docs."""
     text = PAGES[name].read_text(encoding="utf-8")
     assert written(text) == text
+
+
+def test_the_index_lists_every_page_once() -> None:
+    """docs/README.md has each page under one of the four kinds."""
+    kinds = re.split(r"^## ", PAGES["README.md"].read_text(encoding="utf-8"), flags=re.MULTILINE)[
+        1:
+    ]
+    titles = [kind.partition("\n")[0] for kind in kinds]
+    assert ["Tutorial", "How-to guides", "Reference", "Explanation"] == titles
+    listed = [
+        name for kind in kinds for name in re.findall(r"^- \[[^]]*\]\((.*?)\)", kind, re.MULTILINE)
+    ]
+    assert sorted(PAGES.keys() - {"README.md"}) == sorted(listed)
 
 
 def test_every_table_is_on_a_page() -> None:

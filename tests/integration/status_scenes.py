@@ -16,7 +16,7 @@ FACTORS = VolumeLimit(MinAvailableBytes(10 * GB), 300.0, 1.0)
 DIRS = ("/var/lib/kafka/data-0", "/var/lib/kafka/data-1")
 UNSEEN = Failure(
     FailureKind.CONNECT,
-    "no broker reported which brokers there are: broker-0:9092: connection refused, connecting",
+    "no broker reported the list of brokers: broker-0:9092: connection refused, connecting",
 )
 
 

@@ -141,7 +141,7 @@ def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
             assert "process_resident_memory_bytes " in metrics
             assert 1.0 == httpx.get(f"http://{address}/v1/throttle-factor").json()["factor"]
             well = image.start_and_wait(health, environ)
-            assert (0, f"http://{address} lives\n") == (well.returncode, well.stdout)
+            assert (0, f"http://{address} is alive\n") == (well.returncode, well.stdout)
             os.kill(first_in(process), signal.SIGTERM)
             assert 0 == process.wait(SEEN_S), log.read_text()
         finally:

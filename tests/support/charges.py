@@ -13,7 +13,7 @@ from typing import Final
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.prediction import Charge
 from sidecar.quotas.request_time.request_percentage import percent
-from sidecar.requestlog.charges import charged_ms, is_strict
+from sidecar.requestlog.charges import charged_at_ms, is_strict
 from sidecar.requestlog.exempt import is_exempt
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
@@ -56,13 +56,13 @@ def charges(line: Line, sizes: TopicSizes) -> Charged:
 
 
 def _charge(line: Line, key: QuotaKey, amount: float) -> Charge:
-    return Charge(charged_ms(line), key, line.user, line.client_id, amount)
+    return Charge(charged_at_ms(line), key, line.user, line.client_id, amount)
 
 
 def _mutation(line: Line, partitions: float) -> Charge:
     waited_ms = round(line.body.remote_time_ms)
     return Charge(
-        charged_ms(line) - waited_ms,
+        charged_at_ms(line) - waited_ms,
         QuotaKey.CONTROLLER_MUTATION,
         line.user,
         line.client_id,

@@ -258,5 +258,5 @@ async def rates_of(cluster: Cluster, kind: str, name: str) -> dict[tuple[str, st
 
 
 def local_ms() -> int:
-    """Now as brokers log it: local time, counted as ``charged_ms`` does."""
+    """Now as brokers log it: local time, counted as ``charged_at_ms`` does."""
     return int(datetime.now(UTC).astimezone().replace(tzinfo=UTC).timestamp() * 1000)

@@ -2,9 +2,10 @@
 
 import itertools
 import json
+import re
 from typing import Any
 
-from tests.deploy.prometheus.rules import METRIC, documented
+from tests.deploy.prometheus.rules import METRIC, alerts, documented
 from tools.dashboard.document import FILE, document
 from tools.dashboard.rows import ROWS
 
@@ -56,6 +57,13 @@ def test_every_query_is_of_the_chosen_clusters_and_prometheus() -> None:
         assert selectors == target["expr"].count('cluster=~"$cluster"'), target["expr"]
         assert set() == set(METRIC.findall(target["expr"])) - documented()
     assert sum(len(shown.queries) for row in ROWS for shown in row.panels) == len(targets)
+
+
+def test_the_panel_of_alerts_leaves_none_out() -> None:
+    """Its pattern matches the name of each rule."""
+    (pattern,) = set(re.findall(r'alertname=~\\?"(.*?)\\?"', document()))
+    names = {rule["alert"] for rule in alerts()}
+    assert [] == [name for name in names if not re.fullmatch(pattern, name)]
 
 
 def test_no_query_is_left_out() -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 from sidecar.quotas.entities import QuotaKey
 from sidecar.requestlog.allocated_ids import producer_id
-from sidecar.requestlog.charges import charged_ms
+from sidecar.requestlog.charges import charged_at_ms
 from sidecar.requestlog.exempt import is_exempt
-from sidecar.requestlog.fetch_size import FETCH, fetch_bytes, fetched
+from sidecar.requestlog.fetch_size import FETCH, fetch_answer, fetch_bytes
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
 from sidecar.requestlog.request_detail import PRODUCE
@@ -42,7 +42,7 @@ def used_of(line: Line, sizes: TopicSizes | None = None) -> Iterator[Used]:
         size = charged.get(QuotaKey.PRODUCE)
         yield "produce", int(size or 0), size is None
     if line.api_key == FETCH and not is_exempt(line):
-        answer = fetched(line)
+        answer = fetch_answer(line)
         size = None if answer is None else fetch_bytes(answer, line.api_version)
         yield "fetch", size or 0, size is None
     if QuotaKey.REQUEST in charged:
@@ -79,7 +79,7 @@ def usage_of(logs: RequestLogs, sizes: TopicSizes | None = None) -> list[dict[st
     """Returns the rows of gold_usage_1s, in an order, of logs whose clock is UTC's."""
     sums: dict[tuple[Any, ...], list[int]] = {}
     for broker, _, _, line in lines_of(logs):
-        second = charged_ms(line) // 1000
+        second = charged_at_ms(line) // 1000
         for quota_type, amount, is_short in used_of(line, sizes):
             key = (broker, line.user, line.client_id, quota_type, second)
             own = (amount, 1, line.throttle_ms > 0, line.throttle_ms, is_short)

@@ -1,1 +1,1 @@
-"""Request logs: found, opened, and read into columns."""
+"""Finds request logs, opens them, and reads them into columns."""

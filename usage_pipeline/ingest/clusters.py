@@ -1,10 +1,11 @@
-r"""Which cluster a file is of: by a folder of its path, or as the caller says.
+r"""Finds the cluster of a file, from a folder of its path or from the caller's pattern.
 
-A path names its cluster in a folder as Hive writes it, ``cluster_id=eu`` or ``cluster=eu``, or in
-the group ``cluster`` of the caller's broker pattern. What nothing names is ``default``'s.
+A path names its cluster with a folder in Hive's style, ``cluster_id=eu`` or ``cluster=eu``, or by
+the group ``cluster`` of the caller's broker pattern. Otherwise the cluster is ``default``.
 
-Example: ``/logs/cluster_id=eu/broker-3/kafka-request.log`` is of broker 3 of eu; with the pattern
-``(?P<cluster>\w+)/kafka-(?P<broker>\d+)/`` so is ``/logs/eu/kafka-3/kafka-request.log``.
+Example: ``/logs/cluster_id=eu/broker-3/kafka-request.log`` belongs to broker 3 of eu. With the
+pattern ``(?P<cluster>\w+)/kafka-(?P<broker>\d+)/``, ``/logs/eu/kafka-3/kafka-request.log`` does
+too.
 """
 
 import re
@@ -18,28 +19,28 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 class ClusterError(SidecarError):
-    """It is not known, or not to be told apart, which cluster something is of."""
+    """The cluster of a file is unknown or ambiguous."""
 
 
 def cluster_name(text: str) -> str:
-    """The name of a cluster, as the folders of tables have it.
+    """Return a cluster's name as it is in the tables' folders.
 
     Raises:
-        ClusterError: it can't be one.
+        ClusterError: the text can't be a cluster's name.
     """
     if not _NAME.fullmatch(text) or text.strip(".") == "":
         raise ClusterError(
-            f"{text!r} is no name of a cluster: it has up to 100 letters, digits, dots, dashes and"
-            " underscores, as Kafka's own ids have"
+            f"{text!r} can't be the name of a cluster: use up to 100 letters, digits, dots, dashes"
+            " and underscores, as in Kafka's own ids"
         )
     return text
 
 
 def cluster_of(path: str, patterns: Iterable[re.Pattern[str]] = ()) -> str | None:
-    """The cluster that a path names: the last place that a pattern finds; None: it names none.
+    """Return the cluster that a path names, by the pattern's last match, or None.
 
     Raises:
-        ClusterError: what it names is no name of a cluster.
+        ClusterError: the match can't be a cluster's name.
     """
     for pattern in (*patterns, _FOLDER):
         if "cluster" in pattern.groupindex:

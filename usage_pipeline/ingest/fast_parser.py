@@ -1,10 +1,10 @@
-"""The usual lines of a block as columns, quickly: nearly all of what brokers log.
+"""Parses the usual lines of a block into columns, quickly. Nearly all lines are usual.
 
-``kernels.log_lines`` reads them in one walk over the block's bytes; columns are made of its
-numbers. Whatever is unusual about a line leaves it to ``rows``, so this needs to be right only
-about lines that it takes; ``rows`` says what right is.
+``kernels.log_lines`` reads them in one pass over the block's bytes, and this module makes columns
+of its numbers. A line with anything unusual is left to ``rows``. This parser must therefore only be
+correct for the lines that it accepts; ``rows`` defines what is correct.
 
-Example: of 1,000 lines of a busy broker 998 are usual; a CREATE_TOPICS and half a line are not.
+Example: 998 of 1,000 lines of a busy broker are usual. A CREATE_TOPICS and half a line are not.
 Measured, CPU time of one busy core at 1,100 bytes a line: 380 MB/s, and 30 MB/s through ``rows``.
 """
 
@@ -26,7 +26,7 @@ from usage_pipeline.kernels.log_lines import SHORTEST, lines_of, read_lines
 from usage_pipeline.kernels.values import Doubles, Flags, Longs
 
 Buffer = bytes | memoryview
-"""Bytes that are not written to."""
+"""Read-only bytes."""
 _STRINGS: Final = {
     "user": Slot.USER,
     "client_id": Slot.CLIENT_ID,
@@ -54,9 +54,9 @@ class FastLines:
     """The usual lines of a block.
 
     Attributes:
-        block: that they are of.
-        rows: what is read of each, by ``Slot``.
-        left: where the others begin and end, ascending.
+        block: the block that contains them.
+        rows: the numbers of each line, by ``Slot``.
+        left: where the other lines begin and end, ascending.
     """
 
     block: Buffer
@@ -65,23 +65,23 @@ class FastLines:
 
     @property
     def starts(self) -> Longs:
-        """Where they begin in the block, ascending."""
+        """Where the lines begin in the block, ascending."""
         return self.rows[:, Slot.START]
 
     @property
     def seconds(self) -> Longs:
-        """What the broker's clock showed, since 1970 as if it were UTC's."""
+        """The broker's local time of each line, counted since 1970 as if it were UTC."""
         return self.rows[:, Slot.SECOND]
 
     def columns(
         self, names: Collection[str], zone: tzinfo, is_second: Flags | None = None
     ) -> dict[str, pa.Array]:
-        """Those of ``rows.Row`` that such lines have; others are null.
+        """Return columns of ``rows.Row``; those that usual lines lack are null.
 
         Args:
-            names: of the requested columns, and maybe of others.
-            zone: of the clock that the lines' times are of.
-            is_second: which lines are of the second pass of a doubled hour; None: none.
+            names: the requested columns; other names are ignored.
+            zone: the time zone of the broker's clock.
+            is_second: which lines belong to the second pass of a repeated hour; None means none.
         """
         rows, times = self.rows, self.rows.view(np.float64)
         ahead = ahead_ms(self.seconds, zone)
@@ -104,10 +104,10 @@ class FastLines:
 
 
 def fast_lines(block: Buffer) -> FastLines:
-    """Reads the usual ones.
+    """Read the usual lines.
 
     Args:
-        block: whole lines; the last one may lack its end.
+        block: complete lines; the last one may lack its newline.
     """
     view = np.frombuffer(block, np.uint8)
     lines = lines_of(view)
@@ -146,7 +146,7 @@ def _local_ms(rows: Longs) -> Longs:
 
 
 def _charged_ms(rows: Longs) -> Longs:
-    """By the broker's clock; in this order, as ``requestlog.charges`` has it."""
+    """The times of charges by the broker's clock, in the order of ``requestlog.charges``."""
     times = rows.view(np.float64)
     charged = _local_ms(rows).astype(np.float64) - times[:, Slot.SENDING] - times[:, Slot.QUEUED]
     return np.floor(charged).astype(np.int64)

@@ -1,12 +1,11 @@
-r"""Whole lines out of a part of a file: who reads which part, and where each line begins.
+r"""Splits a file into parts, and reads the complete lines of a part.
 
-A large file is read in parts by several workers. A part has the lines that begin in it, the last of
-which may end beyond it; so every line is in one part, wherever files are cut. A packed file is one
-part, and places in it are those of its unpacked bytes. A line that doesn't end is left
-out, and reported.
+Several workers read a large file in parts. A part contains the lines that begin in it, and its last
+line may end beyond it. Every line is therefore in exactly one part. A compressed file is one part,
+and offsets refer to its uncompressed bytes. A line without an end is skipped and reported.
 
-Example: ``ab\ncd\nef\n`` in parts of 4 bytes: 0-3 has ``ab`` and ``cd``, 4-7 has ``ef``, 8-8 has
-nothing.
+Example: with parts of 4 bytes, ``ab\ncd\nef\n`` has three parts: 0-3 with ``ab`` and ``cd``, 4-7
+with ``ef``, and 8-8 without a line.
 """
 
 import gzip
@@ -20,18 +19,18 @@ from sidecar.requestlog.line import RejectedKind
 
 BLOCK_BYTES: Final = 1 << 23
 LONGEST_LINE: Final = 1 << 26
-"""Bytes. A request of 10,000 partitions has a line of 2 MB."""
+"""The longest line in bytes. A request with 10,000 partitions has a line of 2 MB."""
 _LITTLE: Final = 1 << 16
-"""Bytes that are read where an end of a line is expected soon."""
+"""How many bytes are read at once if a line's end is expected soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole lines that follow each other; the file's last one may lack its end.
+    """Consecutive complete lines; the file's last line may lack its newline.
 
     Attributes:
-        offset: of its first byte in the file, unpacked.
-        data: the lines; never written to.
+        offset: the position of the first byte in the uncompressed file.
+        data: the lines; read-only.
     """
 
     offset: int
@@ -40,13 +39,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A place without lines.
+    """A range without readable lines.
 
     Attributes:
-        offset: of its first byte in the file, unpacked.
-        bytes: how long it is, as far as that is known.
-        kind: why; "long" for a line that is too long.
-        reason: for a person.
+        offset: the position of the first byte in the uncompressed file.
+        bytes: the length, as far as it is known.
+        kind: the cause; "long" for a line that is too long.
+        reason: the cause in words.
     """
 
     offset: int
@@ -60,9 +59,9 @@ class Sizes:
     """How much is read at once.
 
     Attributes:
-        block: bytes, > 0.
-        longest_line: bytes, > 0; a line that has no end after that much, and at most a block
-            more, is left out.
+        block: bytes, above 0.
+        longest_line: bytes, above 0; a line without an end after this length, plus at most a block,
+            is skipped.
     """
 
     block: int = BLOCK_BYTES
@@ -70,11 +69,11 @@ class Sizes:
 
 
 def parts(size: int, most: int) -> list[tuple[int, int]]:
-    """Where the parts of a file begin and end.
+    """Return where the parts of a file begin and end.
 
     Args:
-        size: of the file, bytes.
-        most: bytes of a part, > 0.
+        size: the size of the file in bytes.
+        most: the largest size of a part in bytes, above 0.
     """
     return [(start, min(start + most, size)) for start in range(0, size, most)]
 
@@ -82,13 +81,13 @@ def parts(size: int, most: int) -> list[tuple[int, int]]:
 def blocks(
     file: BufferedIOBase, start: int, end: int, sizes: Sizes = Sizes()
 ) -> Iterator[Block | Unread]:
-    """The lines that begin in a part of a plain file.
+    """Yield the lines that begin in a part of a plain file.
 
     Args:
-        file: to be read; its position is moved.
-        start: of the part, bytes.
-        end: of the part; its first byte is not in it.
-        sizes: how much is read at once.
+        file: the file; its position is moved.
+        start: the first byte of the part.
+        end: the first byte after the part.
+        sizes: how much to read at once.
     """
     position = start
     if start > 0:
@@ -100,7 +99,7 @@ def blocks(
 
 
 def unpacked_blocks(file: BufferedIOBase, sizes: Sizes = Sizes()) -> Iterator[Block | Unread]:
-    """All lines of a gzip file; one that ends early or is damaged is read as far as it goes."""
+    """Yield all lines of a gzip file; a damaged or cut file is read up to the damage."""
     reader = _Unpacked(file)
     yield from _cut(reader, 0, None, sizes)
     if reader.damage is not None:
@@ -108,15 +107,15 @@ def unpacked_blocks(file: BufferedIOBase, sizes: Sizes = Sizes()) -> Iterator[Bl
 
 
 class _Readable(Protocol):
-    """What gives the next bytes."""
+    """A source of bytes."""
 
     def readinto(self, buffer: memoryview, /) -> int:
-        """Fills a buffer as far as it can: how much; 0 at the end."""
+        """Fill a buffer; return the number of bytes, 0 at the end."""
         ...
 
 
 class _Unpacked:
-    """A gzip file as plain bytes, up to where it is damaged."""
+    """The uncompressed bytes of a gzip file, up to any damage."""
 
     def __init__(self, file: BufferedIOBase) -> None:
         self._file = gzip.GzipFile(fileobj=file)
@@ -132,7 +131,7 @@ class _Unpacked:
         return filled
 
     def _piece(self, most: int) -> bytes:
-        # What a call that fails had unpacked is lost: pieces are small, so little is.
+        # A failed call loses what it had uncompressed. Pieces are small, so little is lost.
         if self.damage is None:
             try:
                 return self._file.read1(most)
@@ -144,7 +143,7 @@ class _Unpacked:
 
 
 def _next_line(file: BufferedIOBase, start: int, step: int) -> int:
-    """Where the first line begins that begins at ``start`` or later."""
+    """Return where the first line at or after ``start`` begins."""
     position = start - 1
     file.seek(position)
     while piece := file.read(min(step, _LITTLE)):
@@ -156,11 +155,11 @@ def _next_line(file: BufferedIOBase, start: int, step: int) -> int:
 
 
 def _cut(file: _Readable, position: int, end: int | None, sizes: Sizes) -> Iterator[Block | Unread]:
-    """Blocks from where the file stands, which is the start of a line, up to ``end``."""
+    """Yield blocks from the current position, which is the start of a line, up to ``end``."""
     begun, searched = memoryview(b""), 0
     while end is None or position < end:
         left = None if end is None else end - position
-        # Each block has bytes of its own, which nobody copies.
+        # Each block has its own bytes, so that they are never copied.
         data = bytearray(len(begun) + _step(left, len(begun), sizes.block))
         data[: len(begun)] = begun
         read = file.readinto(memoryview(data)[len(begun) :])
@@ -183,21 +182,21 @@ def _cut(file: _Readable, position: int, end: int | None, sizes: Sizes) -> Itera
 
 
 def _step(left: int | None, begun: int, block: int) -> int:
-    """How much to read: not much of what is the next part's, but of a long line ever more."""
+    """Return how much to read: little beyond the part's end, but more and more of a long line."""
     return block if left is None else min(block, max(left - begun, begun, _LITTLE))
 
 
 def _cut_at(data: bytearray, size: int, searched: int, left: int | None) -> int:
-    """How much of what was read are whole lines of the part.
+    """Return how many of the bytes read are complete lines of the part.
 
     Args:
-        data: read, from the start of a line on.
-        size: how much of it was.
-        searched: how much of it is known to have no end of a line.
-        left: bytes of the part from there on; None: all.
+        data: the buffer; it begins at the start of a line.
+        size: how many bytes of it were read.
+        searched: how many of these are known to contain no end of a line.
+        left: how many bytes from there belong to the part; None means all.
     """
     if left is not None and left <= size:
-        # The line that begins last in the part ends here; what follows is the next part's.
+        # The part's last line ends here; the rest belongs to the next part.
         last = data.find(b"\n", max(searched, left - 1), size)
         if last >= 0:
             return last + 1
@@ -205,7 +204,7 @@ def _cut_at(data: bytearray, size: int, searched: int, left: int | None) -> int:
 
 
 def _skip(file: _Readable, begun: int, step: int) -> tuple[int, memoryview]:
-    """Drops the rest of a line: how long it is without its end, and what was read beyond it."""
+    """Skip the rest of a line; return its length without newline, and the bytes read beyond it."""
     data = bytearray(step)
     while size := file.readinto(memoryview(data)):
         found = data.find(b"\n", 0, size)

@@ -1,14 +1,15 @@
-"""When lines were logged: how far the broker's clock is ahead of UTC at each of its seconds.
+"""Converts a broker's local times to UTC: the offset of its clock at each second.
 
-Lines of the same hour share what is costly about it, the calendar and the time zone: a clock that
-is as far ahead at the end of an hour as at its start was so all the time.
+The calendar and the time zone are costly to compute, so lines of the same hour share the result. If
+the offset is the same at the start and at the end of an hour, it applies to the whole hour.
 
-A clock that is put back shows some times twice, which are called doubled here; ``second_pass`` says
-of which of the two a line is.
+A clock that is put back shows some times twice. These are called repeated times here.
+``second_pass`` finds out to which of the two passes a line belongs.
 
-Example: Berlin's clock is 3,600,000 ms ahead at 2026-11-20 23:05:20, and in all of that hour. On
-2026-03-29 it shows 02:30 at no time; that hour of its clock is reckoned by the second. On
-2026-10-25 it shows 02:30 first when it is 7,200,000 ms ahead, and an hour later 3,600,000.
+Example: Berlin's clock is 3,600,000 ms ahead of UTC at 2026-11-20 23:05:20 and in that whole hour.
+On 2026-03-29 it never shows 02:30, so the offset in that hour is computed for each second. On
+2026-10-25 it shows 02:30 twice, first 7,200,000 ms ahead of UTC and an hour later 3,600,000 ms
+ahead.
 """
 
 from dataclasses import dataclass
@@ -23,17 +24,17 @@ from usage_pipeline.kernels.values import Flags, Longs
 
 _HOUR_S: Final = 3600
 _LOOKED_AT_S: Final = 900
-"""Zones are put back at a quarter of an hour, and for as much at least."""
+"""Clocks are put back at full quarters of an hour, by at least a quarter of an hour."""
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local times are reckoned as if they were UTC
 
 
 @dataclass(frozen=True, slots=True)
 class Doubled:
-    """What a clock shows twice: seconds since 1970 as if it were UTC's.
+    """A range of repeated times: local seconds since 1970, as if they were UTC.
 
     Attributes:
-        start: the first one.
-        end: the first one after it.
+        start: the first repeated second.
+        end: the first second after the range.
     """
 
     start: int
@@ -41,12 +42,12 @@ class Doubled:
 
 
 def ahead_ms(seconds: Longs, zone: tzinfo, fold: int = 0) -> Longs:
-    """How many milliseconds a clock shows more than UTC.
+    """Return by how many milliseconds a clock is ahead of UTC.
 
     Args:
-        seconds: that it shows, since 1970 as if that were UTC; of the years 1971 to 9998.
-        zone: of the clock.
-        fold: of doubled times the first pass, 0, or the second, 1.
+        seconds: local seconds since 1970, as if they were UTC; in the years 1971 to 9998.
+        zone: the clock's time zone.
+        fold: for repeated times, the first pass (0) or the second (1).
     """
     hours, which = np.unique(seconds // _HOUR_S, return_inverse=True)
     firsts = (hours * _HOUR_S).tolist()
@@ -59,16 +60,16 @@ def ahead_ms(seconds: Longs, zone: tzinfo, fold: int = 0) -> Longs:
 
 
 def is_doubled(seconds: Longs, zone: tzinfo) -> Flags | None:
-    """Which of some times a clock shows twice; None: none of them.
+    """Return the range of repeated times among some times, or None.
 
     Args:
-        seconds: as of ``ahead_ms``.
-        zone: of the clock.
+        seconds: as for ``ahead_ms``.
+        zone: the clock's time zone.
     """
     if not len(seconds):
         return None
     first, last = int(seconds.min()) // _HOUR_S, int(seconds.max()) // _HOUR_S
-    # Lines of a block are of an hour or two, so this is quicker than to look at each of them.
+    # A block covers an hour or two, so this is quicker than checking each line.
     hours = range(first, last + 1) if last - first < len(seconds) else np.unique(seconds // _HOUR_S)
     if not any(_has_doubled(int(hour), zone) for hour in hours):
         return None
@@ -76,7 +77,7 @@ def is_doubled(seconds: Longs, zone: tzinfo) -> Flags | None:
 
 
 def doubled(second: int, zone: tzinfo) -> Doubled:
-    """What a clock shows twice together with a time that it shows twice."""
+    """Return the range of repeated times that contains a repeated time."""
     longest_s = (_ahead_ms(second, zone, 0) - _ahead_ms(second, zone, 1)) // 1000
     around = np.arange(second - longest_s, second + longest_s + 1, dtype=np.int64)
     found = around[ahead_ms(around, zone, 0) > ahead_ms(around, zone, 1)]
@@ -96,5 +97,5 @@ def _ahead_ms(second: int, zone: tzinfo, fold: int) -> int:
     us = since_1970_us(local, zone)
     if us is None:
         raise ValueError("not of the years 1971 to 9998")
-    # Offsets of less than a millisecond are no zone's.
+    # No time zone has an offset with a fraction of a millisecond.
     return (local_us(local) - us) // 1000

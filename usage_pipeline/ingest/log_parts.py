@@ -1,7 +1,7 @@
-"""Parts of request logs: which there are, which of them one task reads, and what is in one.
+"""Divides request logs into parts and tasks, and reads a part.
 
-Example: a file of 150 MB is 3 parts of at most 64 MiB; 96 files of 26 MB are read on two cores by
-8 tasks of 12 files.
+Example: a file of 150 MB has 3 parts of at most 64 MiB. With two cores, 96 files of 26 MB are read
+by 8 tasks of 12 files each.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,11 +23,10 @@ from usage_pipeline.kernels.values import Flags, Longs
 
 SPLIT_BYTES: Final = 1 << 26
 TASK_BYTES: Final = 1 << 30
-"""Of lines, that one task reads at most, and half a part: they become files of some 80 MB where
-they are of one hour."""
+"""The most bytes that a task reads, plus half a part. Lines of one hour become files of 80 MB."""
 _TASKS_OF_A_CORE: Final = 4
 _UNPACKED_TIMES: Final = 16
-"""How much longer a gzip file is unpacked."""
+"""How much larger a gzip file is when uncompressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,9 @@ class Part:
     """The lines that begin in a part of a file.
 
     Attributes:
-        file: whose they are.
-        start: bytes.
-        end: bytes; its first byte is not in it.
+        file: the file.
+        start: the first byte of the part.
+        end: the first byte after the part.
     """
 
     file: LogFile
@@ -46,12 +45,12 @@ class Part:
 
     @property
     def text_bytes(self) -> int:
-        """Of its lines; about, where they are packed."""
+        """The size of its lines; an estimate for a compressed file."""
         return (self.end - self.start) * (_UNPACKED_TIMES if self.file.packed else 1)
 
 
 def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
-    """All of some files; a gzip file is one."""
+    """Return all parts of some files. A gzip file is one part."""
     return [
         Part(file, start, end)
         for file in files
@@ -60,7 +59,7 @@ def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
 
 
 def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
-    """Its rows, and its lines that can't be read, block after block.
+    """Yield the rows and the unreadable lines of a part, block by block.
 
     Raises:
         OSError: the file can't be read.
@@ -72,7 +71,7 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
         found = np.zeros(len(seconds), np.bool_)
         left = np.ones(len(seconds), np.bool_)
         while left.any():
-            # Of one autumn nearly always: a file has lines of a day or so.
+            # A file covers about a day, so it has repeated times of at most one autumn.
             hour = doubled(int(seconds[left][0]), zone)
             of_hour = (seconds >= hour.start) & (seconds < hour.end)
             found[of_hour] = _second_pass(file, hour).has(offsets[of_hour], seconds[of_hour])
@@ -99,7 +98,7 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
 
 @lru_cache(maxsize=16)
 def _second_pass(file: LogFile, hour: Doubled) -> SecondPass:
-    """Which lines of a file are of the second pass; parts of it ask one after the other."""
+    """Return which lines of a file belong to the second pass; the parts ask one after the other."""
     ahead_s = int(ahead_ms(np.array([hour.start]), ZoneInfo(file.zone), 1)[0]) / 1000
     changed = None if file.changed_at is None else file.changed_at + ahead_s
     with open_log(file) as opened:
@@ -110,12 +109,12 @@ def _second_pass(file: LogFile, hour: Doubled) -> SecondPass:
 
 
 def in_tasks(parts: Sequence[Part], cores: int) -> list[list[Part]]:
-    """Parts that follow each other, as many as are read by one task.
+    """Group consecutive parts into tasks.
 
-    A task costs Spark tens of milliseconds, and a file of an hour that has a few rows costs whoever
-    reads it as much; so there are only as many tasks as the cores need to end at the same time. One
-    task more would be read by one core while the others wait, so a part goes to the task that has
-    room for half of it.
+    A task costs Spark tens of milliseconds, and so does each small file that a task writes to those
+    who read it. There are therefore only as many tasks as the cores need to finish at the same
+    time. One more task would keep one core busy while the others wait, so a part goes to a task
+    that has room for at least half of it.
     """
     left = sum(part.text_bytes for part in parts)
     number = max(_TASKS_OF_A_CORE * cores, left // TASK_BYTES)

@@ -1,14 +1,15 @@
-r"""What a path of the request log means: whose a file is, its time zone, and globs.
+r"""Interprets the paths of request logs: broker, time zone, and globs.
 
-A path is a file, a folder (all files below it but hidden ones) or a glob (``*``, ``?``, ``[ab]``,
-``**`` for any number of folders), on this machine or in object storage (``s3://bucket/logs``,
-``gs://``, ``hdfs://``; a ``?`` there begins options, as in ``s3://bucket/logs?region=eu-west-1``,
-which are no part of a file's name); ``stored_logs`` finds them. A file's broker is in its path:
-``broker-3``, ``kafka-3``, ``broker=3`` or a folder ``3``, the last one of them; or a pattern of the
-caller's, with a group named ``broker``. ``clusters`` finds its cluster.
+A path is a file, a folder (all files below it that are not hidden) or a glob (``*``, ``?``,
+``[ab]``, ``**`` for any number of folders), on this machine or in object storage
+(``s3://bucket/logs``, ``gs://``, ``hdfs://``). In object storage, ``?`` begins options, as in
+``s3://bucket/logs?region=eu-west-1``; they are not part of a file's name. ``stored_logs`` finds the
+files. The path names the file's broker: the last ``broker-3``, ``kafka-3``, ``broker=3`` or folder
+``3``, or the group ``broker`` of the caller's pattern. ``clusters`` finds the cluster.
 
-Example: ``/logs/my-cluster-kafka-3/kafka-request.log.2026-11-20-10.gz`` is broker 3's, packed; with
-the zones ``Europe/Berlin`` and ``3=UTC`` its clock is UTC's and all others' Berlin's.
+Example: ``/logs/my-cluster-kafka-3/kafka-request.log.2026-11-20-10.gz`` is a compressed log of
+broker 3. With the zones ``Europe/Berlin`` and ``3=UTC``, this broker's clock shows UTC, and the
+clocks of all other brokers show Berlin's time.
 """
 
 import re
@@ -22,35 +23,35 @@ from usage_pipeline.ingest.file_head import Head
 from usage_pipeline.tables.schemas import UNNAMED
 
 NAMED: Final = r"(?:broker|kafka|node|controller)(?:[-_]?|(?:_id)?=)"
-"""What is before a broker's id in a name: ``broker-``, ``kafka_``, Hive's ``broker=``."""
+"""The prefixes of a broker's id in a name: ``broker-``, ``kafka_``, Hive's ``broker=``."""
 
 DEFAULT_PATTERNS: Final = (
-    # Not the version in kafka_2.13-4.3.1 or kafka-3.9.1.
+    # This does not match the version in kafka_2.13-4.3.1 or kafka-3.9.1.
     re.compile(NAMED + r"(?P<broker>\d+)(?!\d|\.\d{1,2}(?!\d))"),
     re.compile(r"(?:^|/)(?P<broker>\d+)/"),
 )
 WILDCARDS: Final = re.compile(r"[*?\[]")
-"""What begins a part of a path that is a glob."""
+"""The characters that make a part of a path a glob."""
 _LARGEST_ID: Final = (1 << 31) - 1
 
 
 class RequestLogsError(SidecarError):
-    """The request logs can't be read as they were named."""
+    """The request logs can't be found or read by the given path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """The time zones of the brokers' clocks: ``named`` by broker, ``default`` of all others."""
+    """The time zones of the brokers' clocks: ``named`` by broker, ``default`` for all others."""
 
     default: str = "UTC"
     named: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "Zones":
-        """From "Europe/Berlin" and "3=UTC", in any order; UTC when there is none.
+        """Parse "Europe/Berlin" and "3=UTC", in any order; the default is UTC.
 
         Raises:
-            RequestLogsError: there is no such zone, or no broker of that name.
+            RequestLogsError: a zone does not exist, or a broker's id is not a number.
         """
         default, named = "UTC", {}
         for one in texts:
@@ -65,11 +66,11 @@ class Zones:
         return cls(default, named)
 
     def name_of(self, broker: int) -> str:
-        """The name of a broker's zone."""
+        """Return the name of a broker's zone."""
         return self.named.get(broker, self.default)
 
     def __str__(self) -> str:
-        """As ``of`` takes it, separated by commas."""
+        """Return the text for ``of``, separated by commas."""
         return ",".join((self.default, *(f"{id_}={zone}" for id_, zone in self.named.items())))
 
 
@@ -81,15 +82,15 @@ class LogFile:
     """A file of a request log.
 
     Attributes:
-        path: with its scheme, unless it is on this machine; without options.
-        broker: whose it is.
-        zone: the name of its clock's time zone.
-        size: bytes, as it is stored.
-        options: of the store that it is in, as in the path.
-        changed_at: when it was changed last, seconds since 1970; None: it is not known.
-        head: its beginning, which it is known by when it is opened; None in object storage, where
-            nothing is appended or renamed.
-        cluster: whose broker it is.
+        path: the path without options; in object storage it has its scheme.
+        broker: the id of its broker.
+        zone: the name of the broker's time zone.
+        size: the stored size in bytes.
+        options: the options of the store, as in the path.
+        changed_at: the time of the last change, in seconds since 1970; None if unknown.
+        head: the file's beginning, which identifies it when it is opened; None in object storage,
+            where files are not appended to or renamed.
+        cluster: the broker's cluster.
     """
 
     path: str
@@ -103,15 +104,15 @@ class LogFile:
 
     @property
     def packed(self) -> bool:
-        """Whether it is gzip, by its name."""
+        """Whether its name is that of a gzip file."""
         return self.path.endswith(".gz")
 
 
 def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS) -> int:
-    """Whose file it is: the last place that a pattern finds; the first pattern that finds one.
+    """Return the broker of a file, by the last match of the first pattern that matches.
 
     Raises:
-        RequestLogsError: none does.
+        RequestLogsError: no pattern matches.
     """
     return broker_and_place(path, patterns)[0]
 
@@ -119,22 +120,22 @@ def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS)
 def broker_and_place(
     path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS
 ) -> tuple[int, int]:
-    """Whose file it is, and where in the path its id ends; raises as ``broker_of``."""
+    """Return the broker, and where in the path its id ends; raises as ``broker_of`` does."""
     for pattern in patterns:
         found = list(pattern.finditer(path))
         if found and int(found[-1]["broker"]) <= _LARGEST_ID:
             return int(found[-1]["broker"]), found[-1].end("broker")
     raise RequestLogsError(
-        f"{path}: its path does not name its broker; give a pattern with a group"
+        f"{path}: the path does not name the broker; give a pattern with a group"
         r" named broker: --broker-pattern '/node-(?P<broker>\d+)/'"
     )
 
 
 def patterns_of(text: str | None) -> tuple[re.Pattern[str], ...]:
-    """What finds a file's broker: a pattern of the caller's, or the usual ones.
+    """Return the patterns that find a file's broker: the caller's, or the usual ones.
 
     Raises:
-        RequestLogsError: it is none, or has no group named ``broker``.
+        RequestLogsError: the pattern is not valid, or has no group named ``broker``.
     """
     if text is None:
         return DEFAULT_PATTERNS
@@ -152,12 +153,12 @@ def _known_zone(zone: str) -> None:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:
         raise RequestLogsError(
-            f"{zone!r} is no time zone; name one as Europe/Berlin, or UTC"
+            f"{zone!r} is not a time zone; write one such as Europe/Berlin or UTC"
         ) from error
 
 
 def glob(path: str) -> re.Pattern[str]:
-    """What matches the whole paths that a glob means."""
+    """Return the pattern that matches the complete paths of a glob."""
     parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]/]+\])", path)
     return re.compile(

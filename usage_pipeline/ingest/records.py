@@ -1,7 +1,7 @@
-"""A block of whole lines as columns: rows of silver_request, and of quarantine.
+"""Reads a block of complete lines into columns: rows of silver_request and of quarantine.
 
-Example: the 8 lines by hand of every API that matters are 8 rows and none rejected; with half a
-line after them, 8 rows and one rejected as torn, at the byte where that line begins.
+Example: 8 lines give 8 rows. With half a line after them there are 8 rows, and one rejected as
+torn, at the byte where the half line begins.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,12 +22,12 @@ from usage_pipeline.tables.arrow import arrow_schema
 from usage_pipeline.tables.schemas import QUARANTINE, SILVER_CHANGE
 
 ROWS: Final = arrow_schema(SILVER_CHANGE.columns)
-"""SILVER_REQUEST without its day, which follows from log_ts."""
+"""SILVER_REQUEST without its day, which is derived from log_ts."""
 REJECTED: Final = arrow_schema(QUARANTINE.columns)
 
 IsSecond = Callable[[Longs, Longs], Flags]
-"""Bytes where lines begin, and their times, seconds that the clock showed since 1970 as if it were
-UTC's; all of them it shows twice -> which lines are of the second pass."""
+"""(where lines begin, their local seconds since 1970) -> which lines belong to the second pass. All
+of the times are repeated times."""
 
 
 def _in_first_pass(offsets: Longs, _seconds: Longs) -> Flags:
@@ -36,7 +36,7 @@ def _in_first_pass(offsets: Longs, _seconds: Longs) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a block's lines say, in their order: ``ROWS`` and ``REJECTED``."""
+    """The rows and the rejected lines of a block, in order: ``ROWS`` and ``REJECTED``."""
 
     rows: pa.RecordBatch
     rejected: pa.RecordBatch
@@ -52,16 +52,16 @@ def parse_block(
     schema: pa.Schema = ROWS,
     is_second: IsSecond = _in_first_pass,
 ) -> Parsed:
-    """Reads a block.
+    """Read a block.
 
     Args:
-        block: whole lines; the last one may lack its end.
-        broker: whose log it is.
-        zone: of that broker's clock.
-        src_file: the file that it is of.
-        offset: bytes of that file before it.
-        schema: of ``ROWS``, the columns that rows are to have; the others are not made.
-        is_second: is called with lines whose time the clock showed twice.
+        block: complete lines; the last one may lack its newline.
+        broker: the id of the log's broker.
+        zone: the time zone of the broker's clock.
+        src_file: the file that contains the block.
+        offset: the position of the block in that file.
+        schema: the columns of ``ROWS`` to make.
+        is_second: is called with the lines that have repeated times.
     """
 
     def passes(starts: Longs, seconds: Longs) -> Flags | None:
@@ -143,10 +143,10 @@ def _fast_rows(  # noqa: PLR0917  as parse_block's
 def _merged(
     batch: pa.RecordBatch, starts: Longs, usual_batch: pa.RecordBatch, usual_starts: Longs
 ) -> pa.RecordBatch:
-    """Both, in the lines' order; each is in it."""
+    """Merge both in the order of the lines."""
     if not batch.num_rows or not usual_batch.num_rows:
         return batch if batch.num_rows else usual_batch
-    # The few go between runs of the many, which are copied whole: to take row after row is slower.
+    # Copy runs of usual rows as a whole, with the few others in between. Row by row is slower.
     before = np.searchsorted(usual_starts, starts)
     places, firsts = np.unique(before, return_index=True)
     pieces = []

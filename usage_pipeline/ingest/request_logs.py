@@ -1,4 +1,4 @@
-"""Which request logs a run reads."""
+"""The request logs that a run reads."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,14 @@ from usage_pipeline.ingest.stored_logs import identified, log_files
 
 @dataclass(frozen=True, slots=True)
 class RequestLogs:
-    """Which request logs.
+    """The request logs that a run reads.
 
     Attributes:
-        path: of a file, a folder or a glob; on this machine or in object storage.
-        zones: of the brokers' clocks.
-        broker_pattern: a regular expression with a group named ``broker``; None: the usual ones.
-        split_bytes: of a part of a plain file, > 0.
+        path: a file, a folder or a glob; on this machine or in object storage.
+        zones: the time zones of the brokers' clocks.
+        broker_pattern: a regular expression with a group named ``broker``; None means the usual
+            patterns.
+        split_bytes: the size of a part of a plain file, above 0.
     """
 
     path: str
@@ -24,10 +25,10 @@ class RequestLogs:
     split_bytes: int = SPLIT_BYTES
 
     def files(self, cluster: str | None = None) -> tuple[LogFile, ...]:
-        """The files there are now, of a cluster or of all, whatever their names are later.
+        """Return the current files, of one cluster or of all. They stay readable after a rename.
 
         Raises:
-            SidecarError: as ``stored_logs.log_files``.
+            SidecarError: as ``stored_logs.log_files`` does.
         """
         found = log_files(self.path, self.zones, self.broker_pattern, cluster)
         return tuple(map(identified, found))

@@ -1,16 +1,16 @@
-"""One line as a row of silver_request: what ``requestlog`` says of it, in the table's columns.
+"""Turns a line into a row of silver_request, with the values that ``requestlog`` reads.
 
-This is what a row means; ``fast_parser`` gives the same rows faster. A line with what no column can
-hold, a time before 1970 or a number beyond 64 bits, is not read.
+This module defines the meaning of a row; ``fast_parser`` makes the same rows faster. A line with a
+value that does not fit a column (a time before 1970, a number beyond 64 bits) is not read.
 
-The log's times are of the broker's clock, in a zone that the line doesn't name. Of which pass a
-line is in the hour that a clock goes through twice, ``second_pass`` says.
+The log's times are local times of the broker, in a zone that the line does not name. For the
+repeated hour in autumn, ``second_pass`` finds out to which pass a line belongs.
 
-Example: a PRODUCE by hand of 25,532 bytes in two partitions, logged at 10:00:00.123 in Berlin after
-0.207 ms in the queue and of sending: log_ts 09:00:00.123 UTC, quota_ts 09:00:00.122, records_bytes
-25,532, quota_bytes 25,591.
+Example: a PRODUCE of 25,532 bytes in two partitions is logged at 10:00:00.123 in Berlin, after
+0.207 ms in the queue and of sending. Its log_ts is 09:00:00.123 UTC, its quota_ts 09:00:00.122, its
+records_bytes 25,532, and its quota_bytes 25,591.
 
-Source: KafkaApis and ControllerApis for what is charged when; KIP-124 for exempt.
+Source: KafkaApis and ControllerApis for the charges and their times; KIP-124 for exempt requests.
 """
 
 import math
@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 
 from sidecar.quotas.entities import Default, Name
 from sidecar.requestlog.allocated_ids import producer_id
-from sidecar.requestlog.charges import charged_ms
+from sidecar.requestlog.charges import charged_at_ms
 from sidecar.requestlog.exempt import is_exempt
-from sidecar.requestlog.fetch_size import FETCH, fetch_bytes, fetched
+from sidecar.requestlog.fetch_size import FETCH, fetch_answer, fetch_bytes
 from sidecar.requestlog.line import Line, Rejected, RejectedKind
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, mutations_of
 from sidecar.requestlog.produce_size import produce_bytes
@@ -39,13 +39,13 @@ from usage_pipeline.kernels.log_lines import LONGEST_QUEUED_MS
 from usage_pipeline.tables.schemas import SILVER_REQUEST
 
 TopicValue = tuple[str, str, int | None, int | None]
-"""A change of topic_changes: topic, topic_id, partitions, error."""
+"""An entry of topic_changes: topic, topic_id, partitions, error."""
 QuotaValue = tuple[str | None, str | None, str | None, str, float | None, int | None]
-"""A change of quota_changes: user, client_id, ip, key, value, error."""
+"""An entry of quota_changes: user, client_id, ip, key, value, error."""
 
 
 class Row(NamedTuple):
-    """A line's columns, without its place; times are microseconds since 1970, UTC."""
+    """The columns of a line, without its position; times are microseconds since 1970, UTC."""
 
     log_ts: int
     quota_ts: int
@@ -73,7 +73,7 @@ class Row(NamedTuple):
 
 
 class _Details(NamedTuple):
-    """What only some APIs have."""
+    """The columns that only some APIs have."""
 
     is_follower: bool = False
     acks: int | None = None
@@ -97,17 +97,17 @@ _BELOW: Final = {
     for column in SILVER_REQUEST.columns
     if column.type in ("int", "bigint") and column.name in Row._fields
 }
-"""What each column of a row that is an integer is below."""
+"""The upper bound (exclusive) of each integer column."""
 _INTS: Final = attrgetter(*_BELOW)
 
 
 def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
-    """A line's row.
+    """Return the row of a line.
 
     Args:
-        line: as it was logged.
-        zone: of the clock that its time is of.
-        fold: of a time that the clock showed twice, the first pass, 0, or the second, 1.
+        line: the line as it was logged.
+        zone: the time zone of the broker's clock.
+        fold: for a repeated time, the first pass (0) or the second (1).
     """
     logged_us = since_1970_us(line.time.replace(fold=fold), zone)
     queued_ms = line.body.send_time_ms + line.body.response_queue_time_ms
@@ -119,7 +119,7 @@ def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
     details = _details(line)
     made = Row(
         log_ts=logged_us,
-        quota_ts=charged_ms(line) * 1000 - ahead_us,
+        quota_ts=charged_at_ms(line) * 1000 - ahead_us,
         user=line.user,
         client_id=line.client_id,
         listener=line.body.listener,
@@ -136,7 +136,7 @@ def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
 
 
 def since_1970_us(local: datetime, zone: tzinfo) -> int | None:
-    """Microseconds since 1970, UTC; None outside of the years 1970 to 9999."""
+    """Return microseconds since 1970, UTC, or None outside of the years 1970 to 9999."""
     try:
         utc = local.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
     except OverflowError:
@@ -145,7 +145,7 @@ def since_1970_us(local: datetime, zone: tzinfo) -> int | None:
 
 
 def local_us(local: datetime) -> int:
-    """Microseconds since 1970, as if a local time were UTC."""
+    """Return microseconds since 1970, as if a local time were UTC."""
     return (local - _EPOCH) // _US
 
 
@@ -180,9 +180,9 @@ def _details(line: Line) -> _Details:
 
 
 def _fetch(line: Line) -> _Details:
-    answer = fetched(line)
+    answer = fetch_answer(line)
     records = None if answer is None else answer.records_bytes
-    # Of fetches the followers' are exempt, and no others.
+    # Only fetches by replicas are exempt.
     if is_exempt(line):
         return _Details(is_follower=True, records_bytes=records)
     size = None if answer is None else fetch_bytes(answer, line.api_version)
@@ -213,7 +213,7 @@ def _topics(line: Line, said: TopicChanges) -> _Details:
 
 
 def _mutations(api_key: int, changes: Iterable[TopicChange]) -> int | None:
-    """Those that were accepted, if the line has all of them: the sizes of topics are in others."""
+    """Return the accepted mutations if the line has all; topics' sizes may be in other lines."""
     total = 0
     for change in changes:
         found = mutations_of(api_key, change, size=None)

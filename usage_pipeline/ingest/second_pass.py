@@ -1,18 +1,18 @@
-"""Of which pass a line is whose time a broker's clock showed twice.
+"""Finds out to which pass a line with a repeated time belongs.
 
-Each autumn clocks of many zones are put back by an hour. A line of 02:30 is then of one of two
-hours, and says not of which; the order of the lines does. Between the passes a log steps back:
-02:59:59 is followed by 02:00:00. Where a file has no such step, but has lines of before, it went on
-into the first pass; where it only has lines of after, it came out of the second. A file that has
-neither was all written in one of them: in the second, if it was changed last when its last line
-would have been logged then, or not much later; else in the first.
+Each autumn, the clocks of many zones are put back by an hour. A line of 02:30 then belongs to one
+of two hours. The line itself does not say to which one, but the order of the lines does. Between
+the passes the times in a log step back: 02:00:00 follows 02:59:59. If a file has no such step but
+has earlier lines, its lines belong to the first pass. If it only has later lines, they belong to
+the second pass. A file with neither was written within one pass. It was the second one if the
+file's last change fits the last line's time in that pass; otherwise it was the first.
 
-Lines that are logged at the same time by several threads may be out of order by some milliseconds,
-so beside the step a line of the last second before it is of the first pass all the same, and one of
-the first second after it is of the second.
+Lines that several threads log at the same time may be out of order by some milliseconds. Next to
+the step, a line of the last second before it belongs to the first pass, and a line of the first
+second after it belongs to the second pass, wherever they are.
 
-Example: a file of a whole day in Berlin, 1 GB: a hundred of its lines are looked at to find the
-step, and each line of 02:00 to 03:00 from that byte on is an hour later than it seems.
+Example: for a file of a whole day in Berlin (1 GB), a hundred lines are read to find the step. From
+that byte on, each line of 02:00 to 03:00 is an hour later than its time seems to say.
 """
 
 import gzip
@@ -32,31 +32,31 @@ from usage_pipeline.ingest.log_clock import Doubled
 from usage_pipeline.kernels.values import Flags, Longs
 
 TimeAt = Callable[[int], int | None]
-"""A byte of a file -> what the clock showed, seconds since 1970 as if it were UTC's, when the first
-line from there on was logged; None: there is none."""
+"""A position in a file -> the local time of the first line from there on, or None. The time is in
+seconds since 1970, as if it were UTC."""
 
 _NEAR_BYTES: Final = 1 << 14
 _NEAR_S: Final = 1
 _FEWEST: Final = 64
 _MOST: Final = 1024
 _EVERY: Final = 1 << 20
-"""A line in a mebibyte is looked at, but not so few or so many."""
+"""One line per mebibyte is read, within these bounds."""
 _CLOCKS_DIFFER_S: Final = 60
 _PIECE: Final = 1 << 14
 _LOOKED_FOR_TIME: Final = 1 << 22
-"""Bytes in which a line with a time is searched."""
+"""How many bytes are searched for a line with a time."""
 _LONGEST_TIME: Final = 40
 _TIME: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
 class SecondPass:
-    """Which lines of a file are of the second pass.
+    """Which lines of a file belong to the second pass.
 
     Attributes:
-        doubled: what the clock shows twice.
-        since: they begin at this byte, or later.
-        is_step: whether the log steps back there; else it is the file's start or end.
+        doubled: the range of repeated times.
+        since: lines of the second pass begin at this byte or later.
+        is_step: whether the times step back there; if not, it is the file's start or end.
     """
 
     doubled: Doubled
@@ -64,11 +64,11 @@ class SecondPass:
     is_step: bool
 
     def has(self, offsets: Longs, seconds: Longs) -> Flags:
-        """Which of some lines are of the second pass; their times are in ``doubled``.
+        """Return which of some lines, all with repeated times, belong to the second pass.
 
         Args:
-            offsets: where they begin, bytes of the unpacked file.
-            seconds: what the clock showed.
+            offsets: where the lines begin in the uncompressed file.
+            seconds: their local times.
         """
         after = offsets >= self.since
         if not self.is_step:
@@ -80,14 +80,14 @@ class SecondPass:
 
 
 def second_pass(time_at: TimeAt, size: int, doubled: Doubled, changed: float | None) -> SecondPass:
-    """Finds where a file's second pass begins.
+    """Find where a file's second pass begins.
 
     Args:
-        time_at: of the file.
-        size: of the file, unpacked, bytes.
-        doubled: what the clock shows twice; the file has such lines.
-        changed: when the file was changed last, seconds since 1970 as if what the clock showed in
-            the second pass were UTC's; None: it is not known.
+        time_at: returns the time at a position in the file.
+        size: the size of the uncompressed file in bytes.
+        doubled: the range of repeated times; the file has such lines.
+        changed: the local time of the file's last change in the second pass, in seconds since 1970
+            as if it were UTC; None if unknown.
     """
 
     def reaches(second: int) -> Callable[[int], bool]:
@@ -102,7 +102,7 @@ def second_pass(time_at: TimeAt, size: int, doubled: Doubled, changed: float | N
     first = time_at(0)
     goes_in = first is not None and first < doubled.start
     comes_out = end < size and time_at(end) is not None
-    # The line before that which reaches the end begins at the byte before.
+    # The line before the one that reaches the end begins at an earlier byte.
     last = time_at(max(begin, end - 1))
     if not goes_in and (comes_out or _is_by_change(last, changed, back_s)):
         return SecondPass(doubled, 0, is_step=False)
@@ -110,10 +110,10 @@ def second_pass(time_at: TimeAt, size: int, doubled: Doubled, changed: float | N
 
 
 def times_of(file: BufferedIOBase, size: int) -> TimeAt:
-    """The times of a plain file; its position is moved.
+    """Return the function that reads times of a plain file; it moves the file's position.
 
     Raises:
-        OSError: later, when it can't be read.
+        OSError: raised later, by that function, if the file can't be read.
     """
 
     def time_at(at: int) -> int | None:
@@ -131,20 +131,20 @@ def times_of(file: BufferedIOBase, size: int) -> TimeAt:
 
 
 def times_of_packed(file: BufferedIOBase) -> tuple[TimeAt, int]:
-    """The times of a gzip file, and its size, as far as it can be unpacked; all of it is read."""
+    """Read a gzip file; return a function for its times, and its size, up to any damage."""
     places: list[int] = []
     times: list[int] = []
     size = 0
     try:
         for line in gzip.GzipFile(fileobj=file):
             time = _time_of(line[:_LONGEST_TIME])
-            # Of lines of the same second that follow each other the first is noted.
+            # Of consecutive lines with the same second, only the first is noted.
             if time is not None and times[-1:] != [time]:
                 places.append(size)
                 times.append(time)
             size += len(line)
     except (OSError, EOFError, zlib.error):
-        # Its damage is reported by who reads its lines.
+        # The reader of the lines reports the damage.
         pass
 
     def time_at(at: int) -> int | None:
@@ -154,7 +154,7 @@ def times_of_packed(file: BufferedIOBase) -> tuple[TimeAt, int]:
 
 
 def _step(time_at: TimeAt, begin: int, end: int, back_s: int) -> int | None:
-    """Where time steps back by so much between two places; None where it doesn't."""
+    """Return where the times step back by at least an amount between two positions, or None."""
     pieces = max(_FEWEST, min(_MOST, (end - begin) // _EVERY))
     places = sorted(
         {begin + (end - begin) * number // pieces for number in range(pieces)}
@@ -163,7 +163,7 @@ def _step(time_at: TimeAt, begin: int, end: int, back_s: int) -> int | None:
     seen = [(place, time) for place in places if (time := time_at(place)) is not None]
     for (before, earlier), (after, later) in pairwise(seen):
         if later < earlier - back_s:
-            # Each time before the step is later than each after it, down to here.
+            # Down to here, each time before the step is later than each time after it.
             return before + bisect_left(
                 range(before, after),
                 True,
@@ -179,7 +179,7 @@ def _is_by_change(last: int | None, changed: float | None, most_s: int) -> bool:
 
 
 def _next_line(file: BufferedIOBase, at: int, size: int) -> int:
-    """Where a line begins after the first end of a line from a byte on."""
+    """Return where the line after the first newline from a byte on begins."""
     while at < size:
         file.seek(at)
         piece = file.read(_PIECE)
@@ -193,7 +193,7 @@ def _next_line(file: BufferedIOBase, at: int, size: int) -> int:
 
 
 def _time_of(line: bytes) -> int | None:
-    """What the clock showed when a line was logged; None where it doesn't begin with a time."""
+    """Return the local time of a line, or None if it does not begin with a time."""
     found = _TIME.match(line)
     if found is None:
         return None

@@ -1,10 +1,10 @@
-"""The request log's files, found and opened: on this machine, or in object storage, by Arrow.
+"""Finds and opens the files of request logs, on this machine or in object storage (with Arrow).
 
-Logs are rotated while they are read. A file of this machine is known by its beginning, as it was
-when it was ``identified`` (``file_head.Head``); one that has another name by then is read there.
+Logs are rotated while they are read. A file on this machine is identified by its beginning
+(``file_head.Head``), as it was when the file was listed. It is found again after a rename.
 
-Example: ``s3://logs/*/kafka-request.log*`` lists what is below ``s3://logs`` and takes those files
-that the glob means; ``paths`` finds the broker of each.
+Example: ``s3://logs/*/kafka-request.log*`` lists all files below ``s3://logs`` and selects those
+that match the glob. ``paths`` finds the broker of each file.
 """
 
 import errno
@@ -37,27 +37,27 @@ from usage_pipeline.runtime.object_storage import storage_failures
 from usage_pipeline.tables.schemas import UNNAMED
 
 _SIZE_BYTES: Final = 4
-"""At the end of a gzip file: how much is packed in it (RFC 1952)."""
+"""The end of a gzip file, which has the uncompressed size (RFC 1952)."""
 
 
 def log_files(
     path: str, zones: Zones, broker_pattern: str | None = None, cluster: str | None = None
 ) -> tuple[LogFile, ...]:
-    """The files of a path, by path; of a log beside its own gzip the log alone.
+    """Return the files of a path, sorted by path. If a log also exists as gzip, take only the log.
 
     Args:
-        path: of a file, a folder or a glob.
-        zones: of the brokers' clocks.
-        broker_pattern: a regular expression with a group named ``broker``, to find in the path.
-        cluster: whose files they are; those whose paths name another are left out; None: as the
-            paths say, else UNNAMED.
+        path: a file, a folder or a glob.
+        zones: the time zones of the brokers' clocks.
+        broker_pattern: a regular expression with a group named ``broker``.
+        cluster: the cluster of the files; files whose paths name another cluster are ignored. None
+            takes the names from the paths, or UNNAMED.
 
     Raises:
-        RequestLogsError: there are none, or the broker of one is unknown.
-        ClusterError: there are none of the cluster, or nothing says whether the logs of two
-            brokers with one id are of one cluster.
-        ObjectStorageError: the store can't be reached, or refuses.
-        SecretInPathError: the path holds credentials.
+        RequestLogsError: there are no files, or the broker of a file is unknown.
+        ClusterError: the cluster has no files, or two folders have logs of a broker with the same
+            id and it is unclear whether they belong to one cluster.
+        ObjectStorageError: the store can't be reached or refuses.
+        SecretInPathError: the path contains credentials.
     """
     patterns = patterns_of(broker_pattern)
     address = address_of(path)
@@ -98,13 +98,13 @@ def log_files(
 
 
 def _refuse_alike(files: Iterable[LogFile], below: Iterable[str]) -> None:
-    """Refuses what may well be two brokers of two clusters: a/broker-3/x.log and b/broker-3/x.log.
+    """Refuse paths that may be of two clusters, such as a/broker-3/x.log and b/broker-3/x.log.
 
-    Folders of days look like it too; there ``--cluster-id`` says that it is one cluster.
+    Folders for days look the same; then ``--cluster-id`` says that there is only one cluster.
 
     Args:
-        files: of all brokers.
-        below: what follows the broker's id in the path of each.
+        files: the files of all brokers.
+        below: for each file, the rest of the path after the broker's id.
     """
     seen: dict[tuple[int, str], str] = {}
     for file, rest in zip(files, below, strict=True):
@@ -112,31 +112,31 @@ def _refuse_alike(files: Iterable[LogFile], below: Iterable[str]) -> None:
             before = seen.setdefault((file.broker, rest), file.path)
             if before != file.path:
                 raise ClusterError(
-                    f"{before} and {file.path} are both of a broker {file.broker}: of one cluster,"
-                    " then name it with --cluster-id; or of two, then name them in the paths,"
-                    " cluster_id=eu/broker-3, or by a group in --broker-pattern,"
+                    f"{before} and {file.path} are both logs of a broker {file.broker}. If there is"
+                    " one cluster, name it with --cluster-id. If there are two, name them in the"
+                    " paths, cluster_id=eu/broker-3, or by a group in --broker-pattern,"
                     r" '/(?P<cluster>\w+)/broker-(?P<broker>\d+)/'"
                 )
 
 
 def files_of(path: str) -> dict[str, fs.FileInfo]:
-    """The files of a path, by their paths, but those whose names begin with a dot or a line.
+    """Return the files of a path, sorted, without names that begin with a dot or an underscore.
 
     Args:
-        path: of a file, a folder or a glob.
+        path: a file, a folder or a glob.
 
     Raises:
-        RequestLogsError: they can't be listed.
-        SidecarError: the store can't be reached, or the path holds credentials.
+        RequestLogsError: the files can't be listed.
+        SidecarError: the store can't be reached, or the path contains credentials.
     """
     return dict(_found(address_of(path)))
 
 
 def identified(file: LogFile) -> LogFile:
-    """A log that is to be read later, known from here on by how it begins.
+    """Identify a log by its beginning, to read it later.
 
     Raises:
-        RequestLogsError: since it was listed, its name has become another's.
+        RequestLogsError: since the listing, its name has been given to another file.
     """
     if "://" in file.path:
         return file
@@ -147,10 +147,10 @@ def identified(file: LogFile) -> LogFile:
 
 
 def open_log(file: LogFile) -> BufferedIOBase:
-    """Opens a log that was identified, whatever its name is now; to be closed by the caller.
+    """Open an identified log under its current name. The caller closes it.
 
     Raises:
-        OSError: it can't be opened, or is not there any more.
+        OSError: it can't be opened, or no longer exists.
     """
     if file.head is None:
         opened = open_input(file.path, file.options)
@@ -158,23 +158,25 @@ def open_log(file: LogFile) -> BufferedIOBase:
             opened.seek(0)
             return opened
         opened.close()
-        raise OSError(errno.ESTALE, "it was written anew while it was read: run again", file.path)
+        raise OSError(errno.ESTALE, "it was rewritten while it was read: run again", file.path)
     path = Path(file.path)
     for one in _where(path):
         beginning = _beginning(one, file.head.length)
         if beginning is not None and beginning[1] == file.head and beginning[0] >= file.size:
             return open_input(str(one))
-    raise OSError(errno.ESTALE, "it was packed or removed while it was read: run again", file.path)
+    raise OSError(
+        errno.ESTALE, "it was compressed or removed while it was read: run again", file.path
+    )
 
 
 def text_of(file: LogFile) -> tuple[Head, int] | None:
-    """How a log's text begins and how long it is, packed or not; None where it can't be read.
+    """Return the beginning and the length of a log's text, compressed or not, or None.
 
-    The length is modulo 2**32, as gzip has it; of a gzip file that was appended to, it is that of
-    what was appended.
+    The length is modulo 2**32, as in gzip. If data was appended to a gzip file, it is the length of
+    the appended data.
 
     Raises:
-        OSError: it can't be opened.
+        OSError: the file can't be opened.
     """
     with open_log(file) as opened:
         size = file.size
@@ -190,17 +192,17 @@ def text_of(file: LogFile) -> tuple[Head, int] | None:
 
 
 def _where(path: Path) -> Iterator[Path]:
-    """Where a log may be: where it was, then beside it.
+    """Yield where a log may be: under its old name, then in the same folder.
 
-    A folder may have tens of thousands of logs, and hardly any is renamed meanwhile: to list it for
-    each of them would take hours.
+    A folder may have tens of thousands of logs, and hardly any is renamed in the meantime. Listing
+    the folder for each log would take hours.
     """
     yield path
     yield from sorted(path.parent.iterdir())
 
 
 def _beginning(path: Path, length: int = HEAD) -> tuple[int, Head] | None:
-    """A file's size and its first bytes, packed or not; None where it can't be read."""
+    """Return a file's size and its first bytes, compressed or not, or None."""
     try:
         with path.open("rb") as file:
             first = file.read(length)
@@ -210,7 +212,7 @@ def _beginning(path: Path, length: int = HEAD) -> tuple[int, Head] | None:
 
 
 def _found(path: Address) -> Iterable[tuple[str, fs.FileInfo]]:
-    """Files by their paths."""
+    """Return files by their paths."""
     if path.store:
         path = replace(path, path=path.path.rstrip("/"))
     else:
@@ -233,7 +235,7 @@ def _found(path: Address) -> Iterable[tuple[str, fs.FileInfo]]:
 
 
 def _once(found: Mapping[str, fs.FileInfo]) -> dict[str, fs.FileInfo]:
-    """Without those that are being packed: of a log beside its own gzip the former is whole."""
+    """Leave out gzip files that are being written: if the log still exists, it is complete."""
     return {
         path: info
         for path, info in found.items()

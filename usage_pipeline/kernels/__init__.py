@@ -1,8 +1,9 @@
 """The arithmetic of ``sidecar.quotas`` over arrays, compiled: millions of charges a second.
 
-Each kernel equals a class there, event by event and bit by bit; the tests hold it to that. They
-take the charges of those who share a quota, in their order. A limit that holds nobody is NaN.
+Each kernel gives the same results as a class there, bit by bit for each event; tests compare the
+two. A kernel takes the charges of all clients that share a quota, in the order of time. A limit of
+NaN means no limit.
 
-Example: ``rate.rates`` of 1,000 bytes at 0 ms over 11 samples of 1 s is a rate of 100 over
-10,000 ms, as ``quotas.rate.Rate`` has it.
+Example: with 11 samples of 1 s, 1,000 bytes at 0 ms give a rate of 100 over 10,000 ms, both in
+``rate.rates`` and in ``quotas.rate.Rate``.
 """

@@ -1,10 +1,10 @@
 """KIP-599's token bucket, strict and permissive: ``quotas.token_bucket`` for arrays.
 
-A charge without a limit empties the place: the next that has one finds a bucket that is full, as in
-``quotas.prediction``. One that does not count leaves it as it is.
+After a charge without a limit, the next charge with a limit finds a full bucket, as in
+``quotas.prediction``. A charge that does not count leaves the bucket unchanged.
 
-``used`` is how much of the bucket is gone, as a rate that fills it: at a quota of 5 over 100 s,
-560 of 500 tokens used are 5.6 a second, and the wait is 12 s.
+``used`` is the used part of the bucket, expressed as a rate: with a quota of 5 over 100 s, 560 used
+tokens of 500 are 5.6 a second, and the wait is 12 s.
 
 Source: Kafka's TokenBucket and ControllerMutationQuotaManager.
 """
@@ -20,26 +20,26 @@ from usage_pipeline.kernels.wait import is_limit, rounded_ms
 
 
 class Bucket(NamedTuple):
-    """How many tokens there are, NaN before any limit, and when that was: an element each."""
+    """The number of tokens (NaN before any limit), and its time: one element each."""
 
     tokens: Doubles
     updated_ms: Longs
 
     @classmethod
     def full(cls) -> "Bucket":
-        """Nothing was taken yet."""
+        """Make a bucket without any charge."""
         return cls(np.full(1, math.nan), np.zeros(1, np.int64))
 
 
 @compiled
 def filled(tokens: float, rate: float, burst: float, since_ms: int) -> float:
-    """How many tokens there are so much later."""
+    """Return the number of tokens at a later time."""
     return min(burst, tokens + rate * (since_ms / 1000.0))
 
 
 @compiled
 def wait_for(tokens: float, rate: float) -> int:
-    """How long until there are none too few, milliseconds."""
+    """Return the milliseconds until the number of tokens is 0 again."""
     return rounded_ms(-tokens / rate * 1000) if tokens < 0 else 0
 
 
@@ -47,14 +47,14 @@ def wait_for(tokens: float, rate: float) -> int:
 def bucket_waits(
     charges: Charges, limit: Doubles, burst_s: float, bucket: Bucket, results: ChargeResults
 ) -> None:
-    """What becomes of each charge.
+    """Compute the result of each charge.
 
     Args:
-        charges: in their order.
-        limit: tokens per second; NaN: none.
-        burst_s: how long a bucket takes to fill, seconds.
-        bucket: before these, and then after them.
-        results: filled, its rate aside; ``used`` is what is gone of the bucket, per second.
+        charges: the charges, in the order of time.
+        limit: tokens per second; NaN means no limit.
+        burst_s: how long an empty bucket takes to fill, in seconds.
+        bucket: the state before the charges; it is updated.
+        results: filled, except for the rate; ``used`` is the used part of the bucket, per second.
     """
     at_ms, amount, strict, counts = charges
     wait_ms, refused, used, _ = results

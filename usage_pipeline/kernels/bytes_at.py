@@ -1,7 +1,7 @@
 # ruff: noqa: ANN401  numba and llvmlite have no types
-"""Several bytes of a block at once, which numba has no word for: so in LLVM's.
+"""Reads several bytes of a block at once. Numba has no operation for that, so this is LLVM code.
 
-Nothing is checked: the caller knows that as many bytes follow.
+Bounds are not checked: the caller makes sure that enough bytes follow.
 
 Example: ``to_newline`` of ``ab`` and a newline is 2, and 16 if there is none in 16 bytes.
 """
@@ -35,7 +35,7 @@ def _splat(value: int) -> ir.Constant:
 
 
 def _first(builder: Any, found: ir.Instruction) -> ir.Instruction:
-    """The number of the first of 16 that was found; 16 for none."""
+    """Return the number of the first match among 16 bytes; 16 if there is none."""
     bits = builder.zext(builder.bitcast(found, ir.IntType(LOOKED_AT)), ir.IntType(64))
     marked = builder.or_(bits, ir.Constant(ir.IntType(64), 1 << LOOKED_AT))
     return builder.cttz(marked, ir.Constant(ir.IntType(1), 1))
@@ -43,14 +43,14 @@ def _first(builder: Any, found: ir.Instruction) -> ir.Instruction:
 
 @intrinsic
 def _to_special(_typing: Any, block: Any, _at: Any) -> Any:
-    """How many bytes before a quote, a backslash, a control or what isn't ASCII; at most 16."""
+    """Return the bytes before a quote, backslash, control or non-ASCII byte; at most 16."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = ir.VectorType(ir.IntType(8), LOOKED_AT)
         read = _bytes_at(context, builder, signature, arguments, vector)
         quotes = builder.icmp_unsigned("==", read, _splat(QUOTE))
         escapes = builder.icmp_unsigned("==", read, _splat(BACKSLASH))
-        # Signed: so what isn't ASCII is below the space too.
+        # The comparison is signed, so non-ASCII bytes are below the space too.
         others = builder.icmp_signed("<", read, _splat(0x20))
         return _first(builder, builder.or_(builder.or_(quotes, escapes), others))
 
@@ -59,7 +59,7 @@ def _to_special(_typing: Any, block: Any, _at: Any) -> Any:
 
 @intrinsic
 def _to_newline(_typing: Any, block: Any, _at: Any) -> Any:
-    """How many bytes before the end of a line; at most 16."""
+    """Return the number of bytes before the end of the line; at most 16."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = ir.VectorType(ir.IntType(8), LOOKED_AT)
@@ -71,7 +71,7 @@ def _to_newline(_typing: Any, block: Any, _at: Any) -> Any:
 
 @intrinsic
 def _word(_typing: Any, block: Any, _at: Any) -> Any:
-    """The 8 bytes at a place as a number."""
+    """Return the 8 bytes at a position as a number."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _bytes_at(context, builder, signature, arguments, ir.IntType(64))

@@ -1,22 +1,23 @@
-"""What requests are charged with, for many at once: usage, replays, batch and stream have it here.
+"""Computes the charges of many requests at once, for usage and replays, in batches and streams.
 
-PRODUCE and FETCH are charged with their size on the wire, every request that is not exempt with its
-handlers' time, a controller's line of a request about topics with partitions, and a line that shows
-a producer id with that. Sizes, who follows and what is exempt are in the rows (``ingest.rows``), as
-``requestlog`` has them for the daemon too; when it was, ``requestlog.charges`` says. Tests charge
-line by line beside it (``tests/support/charges.py``).
+PRODUCE and FETCH are charged for their size on the wire. Every request that is not exempt is
+charged for its handlers' time, a controller's line about topics for partitions, and a line that
+shows a producer id for that id. The rows (``ingest.rows``) contain the sizes and say which requests
+are from replicas or exempt, as ``requestlog`` reads them for the daemon too. ``requestlog.charges``
+defines the time of a charge. Tests compare the result with charging line by line
+(``tests/support/charges.py``).
 
-Request time is a lower bound: the network threads' time is charged too and is not in the log. So a
-throttle time that is predicted from it is too short by N / T, and at most by the window that bounds
-it: N is what the network threads spent on the requests of the last windows, T the quota. Measured
-on 4.3.1 without TLS: N is 0.1 to 0.8 times the handlers' time for requests of 100 bytes, and next
-to nothing where the handlers compress anew.
+Request time is a lower bound, because brokers also charge the network threads' time, which is not
+in the log. A predicted throttle time is too short by N / T, and at most by the window that bounds
+it. N is the network threads' time for the requests of the last windows, and T is the quota.
+Measured on 4.3.1 without TLS, N is 0.1 to 0.8 times the handlers' time for requests of 100 bytes,
+and close to nothing if the handlers compress records again.
 
-Requests about topics are charged with mutations too; those are few. Where the sizes of topics are
-known, ``usage.mutations`` has them; else their lines' own numbers are what there is.
+Requests about topics are also charged for mutations. If the sizes of topics are known,
+``usage.mutations`` provides the numbers; otherwise they come from the request's own line.
 
-Example: a PRODUCE of 10,035 bytes and a METADATA, handled in 0.258 ms each, are three charges:
-produce 10035.0, and twice request 0.0258.
+Example: a PRODUCE of 10,035 bytes and a METADATA, each handled in 0.258 ms, have three charges:
+produce 10035.0, and request 0.0258 twice.
 
 Source: KIP-124, KIP-936; KafkaApis, RequestHandlerHelper.
 """
@@ -38,7 +39,7 @@ NEEDED: Final = (
     *("broker", "user", "client_id", "quota_ts", "api", "is_follower", "exempt", "quota_bytes"),
     *("bytes_known", "local_ms", "throttle_ms", "producer_id"),
 )
-"""The columns of SILVER_REQUEST that charges are made of."""
+"""The columns of SILVER_REQUEST that are needed for charges."""
 _OF_MUTATIONS: Final = ("mutations", "mutations_known", "topic_changes")
 NEEDED_WITH_MUTATIONS: Final = (*NEEDED, "is_forwarded", *_OF_MUTATIONS)
 _PRODUCE, _FETCH, _REQUEST, _MUTATION, _IDS = range(len(QUOTA_TYPES))
@@ -46,17 +47,17 @@ _NONE: Final = -1
 _APIS: Final = {"PRODUCE": _PRODUCE, "0": _PRODUCE, "FETCH": _FETCH, "1": _FETCH}
 _NS_PER_MS: Final = 1_000_000
 _MOST: Final = float(1 << 52)
-"""Nanoseconds that no request takes: what a damaged line says still has sums."""
+"""The longest request time, in nanoseconds, so that damaged lines do not overflow the sums."""
 
 
 class Charged(NamedTuple):
-    """Charges of a batch: one for what its API is charged with, one for its handlers' time.
+    """The charges of a batch: those by API, and those for handlers' time.
 
     Attributes:
-        row: of the batch, for each charge.
-        kind: of the quota, a place in QUOTA_TYPES.
-        amount: bytes, nanoseconds, ids; whole numbers; 0 where that is unknown.
-        known: whether the line has it.
+        row: for each charge, its row in the batch.
+        kind: the kind of quota, as an index of QUOTA_TYPES.
+        amount: bytes, nanoseconds or ids, as whole numbers; 0 if unknown.
+        known: whether the line has the amount.
     """
 
     row: Longs
@@ -66,10 +67,10 @@ class Charged(NamedTuple):
 
 
 def charged(batch: pa.RecordBatch) -> Charged:
-    """What the requests are charged with, but mutations.
+    """Return the charges of requests, without mutations.
 
     Args:
-        batch: of NEEDED.
+        batch: rows with the columns NEEDED.
     """
     kind = _kinds(batch)
     by_api = np.flatnonzero(kind != _NONE)
@@ -87,10 +88,10 @@ def charged(batch: pa.RecordBatch) -> Charged:
 
 
 def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
-    """The same and mutations, as far as a request's own line has their number.
+    """Return all charges; the number of mutations is the one in the request's own line.
 
     Args:
-        batch: of NEEDED_WITH_MUTATIONS.
+        batch: rows with the columns NEEDED_WITH_MUTATIONS.
     """
     found = charged(batch)
     forwarded = np.flatnonzero(flags(batch, "is_forwarded", missing=False))
@@ -106,23 +107,23 @@ def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
 
 
 def longs(batch: pa.RecordBatch, name: str) -> Longs:
-    """A column of whole numbers; 0 for null."""
+    """Return a column of integers, with 0 for null."""
     return np.asarray(pc.fill_null(batch[name], 0).to_numpy(zero_copy_only=False), np.int64)
 
 
 def doubles(batch: pa.RecordBatch, name: str) -> Doubles:
-    """A column of numbers; 0 for null."""
+    """Return a column of numbers, with 0 for null."""
     return np.asarray(pc.fill_null(batch[name], 0).to_numpy(zero_copy_only=False), np.float64)
 
 
 def flags(batch: pa.RecordBatch, name: str, *, missing: bool) -> Flags:
-    """A column of truths."""
+    """Return a column of booleans."""
     return np.asarray(pc.fill_null(batch[name], missing).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def micros(batch: pa.RecordBatch, name: str) -> Longs:
-    """A column of times, microseconds since 1970."""
-    # What Spark wrote as INT96 is of nanoseconds.
+    """Return a column of times, in microseconds since 1970."""
+    # Spark writes INT96, which has nanoseconds.
     times = batch[name].cast(pa.timestamp("us", batch[name].type.tz))
     return np.asarray(times.cast(pa.int64()).to_numpy(), np.int64)
 
@@ -136,13 +137,13 @@ def _mutations(line: Mapping[str, Any]) -> int:
 
 
 def _is_complete(line: Mapping[str, Any]) -> bool:
-    """Whether a line has all of its mutations: refused ones were requested too."""
+    """Return whether a line has all of its mutations; rejected ones count too."""
     refused = any(change["error"] == QUOTA_EXCEEDED for change in line["topic_changes"] or ())
     return bool(line["mutations_known"]) and not refused
 
 
 def _kinds(batch: pa.RecordBatch) -> Longs:
-    """What each request's API is charged with."""
+    """Return the charges by API."""
     names, api = coded(batch["api"])
     kind = np.array([_APIS.get(name, _NONE) for name in names], np.int64)[api]
     kind[(kind == _FETCH) & flags(batch, "is_follower", missing=True)] = _NONE

@@ -1,11 +1,10 @@
-"""The decayed percentile of a tenant's rates on a broker, of what was used in each step of time.
+"""The decayed percentile of a tenant's rates on a broker, over steps of time.
 
-Each rate has a weight, a whole number that halves with every half-life before the end: a percentile
-is that of as many equal rates as the weight says. Between two of them it is on the line from one
-to the other.
+Each rate has an integer weight, which halves with every half-life before the end. A rate with
+weight n counts like n equal rates. Between two rates, the percentile is interpolated.
 
-Example: rates of 10 with a weight of 1 and of 20 with a weight of 3: the median is 20, and the
-tenth percentile, at 0.3 of the way from the first to the second of the four, 13.
+Example: a rate of 10 has weight 1 and a rate of 20 has weight 3. The median is 20. The tenth
+percentile is at 0.3 of the way from the first to the second of the four rates, which is 13.
 
 Source: Spark's ``percentile(rate, share, frequency)``, with the same result.
 """
@@ -49,10 +48,10 @@ class Decayed:
     """Rates of tenants.
 
     Attributes:
-        step_s: what a rate is taken over, seconds.
-        hours_of_ids: likewise, of producer ids, whose rate is per hour.
+        step_s: the time over which a rate is taken, in seconds.
+        hours_of_ids: the same for producer ids, in hours, because their rate is per hour.
         share: the percentile, 0 to 1.
-        half_life_s: after so long a rate counts half.
+        half_life_s: the age at which a rate counts half.
     """
 
     step_s: int
@@ -61,11 +60,11 @@ class Decayed:
     half_life_s: float
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """The rows of ``RATES``: one for each quota type, name and broker.
+        """Return rows of ``RATES``: one for each quota type, name and broker.
 
         Args:
-            table: what ``packed.unpacked`` takes, and of all the same ``end``, the second that ages
-                are distinguished by, and ``coverage``, which is handed on.
+            table: the input of ``packed.unpacked``, with two more columns that are the same in all
+                rows: ``end``, the second from which ages are counted, and ``coverage``.
         """
         end = int(table.column("end")[0].as_py())
         coverage = table.column("coverage")[0].as_py()
@@ -98,11 +97,11 @@ class Decayed:
 
 
 def percentile(values: Doubles, weights: Longs, share: float) -> float:
-    """The value at a share of the way from the least to the greatest.
+    """Return the value at a share of the way from the lowest to the highest.
 
     Args:
-        values: at least one.
-        weights: how often each counts, above 0.
+        values: at least one value.
+        weights: how often each value counts, above 0.
         share: 0 to 1.
     """
     order = np.argsort(values, kind="stable")

@@ -1,6 +1,6 @@
-"""Strings of a block by number, so that each is made once however many lines have it.
+"""Numbers the strings of a block, so that each string is made only once.
 
-Example: of 3,700 lines of 40 clients, 40 client-ids are made.
+Example: for 3,700 lines of 40 clients, 40 client-ids are made.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ _FACTOR: Final = 0x2545F4914F6CDD1D
 
 @merged
 def _part(block: Bytes, at: int, length: int) -> int:
-    """The next 8 bytes of a string of which ``length`` > 0 are left, or those that it has."""
+    """Return the next 8 bytes of a string with ``length`` > 0 remaining bytes, or all of them."""
     part = word(block, at)
     if length < 8:
         part &= (1 << (8 * length)) - 1
@@ -47,18 +47,18 @@ def _same(block: Bytes, one: int, other: int, length: int) -> bool:
 def number_strings(  # noqa: PLR0917  kernels are called by position
     block: Bytes, rows: Longs, slot: int, seen: Longs, numbers: Longs, first: Longs
 ) -> int:
-    """Numbers the strings of a column, in the order in which they come.
+    """Number the strings of a column in the order of their first occurrence.
 
     Args:
-        block: the bytes; 8 follow each string.
-        rows: of ``log_lines``.
-        slot: of the strings' first bytes; their ends are in the next.
-        seen: to work with, -1 everywhere: a power of two of them, more than there are rows.
-        numbers: filled: each row's.
-        first: filled: the row that has it first, for each number.
+        block: the bytes; at least 8 more follow each string.
+        rows: the rows of ``log_lines``.
+        slot: the slot of the strings' first bytes; the next slot has their ends.
+        seen: working memory, -1 everywhere; its length is a power of two above the number of rows.
+        numbers: filled with the number of each row's string.
+        first: filled with the first row of each number.
 
     Returns:
-        How many strings there are.
+        The number of different strings.
     """
     found = 0
     mask = seen.size - 1

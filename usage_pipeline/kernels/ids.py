@@ -1,9 +1,9 @@
-"""KIP-936's producer ids: which are new in a window, and the bucket that new ones take from.
+"""KIP-936's producer ids: which ids are new in a window, and the token bucket for new ids.
 
-Equal to ``quotas.producer_ids`` with filters that are never wrong: an id is remembered from when it
-was new until the filter that it is in is over, half a window at least and a whole one at most.
+The result equals that of ``quotas.producer_ids`` with filters without errors. An id is remembered
+until its filter expires, at least half a window and at most a whole one.
 
-Example: 50 ids an hour, 11 windows. The first 550 ids pass at once, the 551st waits 72 s.
+Example: with 50 ids an hour and 11 windows, the first 550 ids pass at once, and id 551 waits 72 s.
 
 Source: KIP-936, section "ProducerIdQuotaManager".
 """
@@ -17,15 +17,15 @@ from usage_pipeline.kernels.values import ChargeResults, Doubles, Flags, Longs, 
 from usage_pipeline.kernels.wait import is_limit
 
 NEVER: Final = -(1 << 61)
-"""Milliseconds since 1970: long before any window."""
+"""A time long before any window."""
 
 
 class Remembered(NamedTuple):
-    """Ids that were seen so far.
+    """The ids so far.
 
     Attributes:
-        noted_ms: when the filter opened that an id was put into, by its number; NEVER for none.
-        clock: when the newest filter opened, and the latest time that was seen; NEVER for none.
+        noted_ms: by an id's number, when the filter that contains it opened; NEVER if none does.
+        clock: when the newest filter opened, and the latest time so far; NEVER at the start.
     """
 
     noted_ms: Longs
@@ -36,13 +36,13 @@ class Remembered(NamedTuple):
 def new_ids(
     at_ms: Longs, number: Longs, window_ms: int, remembered: Remembered, is_new: Flags
 ) -> None:
-    """Which ids are new.
+    """Find the new ids.
 
     Args:
-        at_ms: when each was allocated; time that runs backwards stands still.
-        number: of each id: the same for the same id.
-        window_ms: how long one is remembered at most.
-        remembered: before these, and then with them.
+        at_ms: when each id was allocated; if time goes backwards, it stands still.
+        number: the number of each id, the same for equal ids.
+        window_ms: the longest time that an id is remembered.
+        remembered: the state before these ids; it is updated.
         is_new: filled.
     """
     noted_ms, clock = remembered
@@ -62,15 +62,16 @@ def new_ids(
 def id_waits(  # noqa: PLR0917  kernels are called by position
     at_ms: Longs, is_new: Flags, limit: Doubles, span: Span, bucket: Bucket, results: ChargeResults
 ) -> None:
-    """How long the user must wait after each id.
+    """Compute how long the user must wait after each id.
 
     Args:
-        at_ms: when each was allocated.
-        is_new: which take a token.
-        limit: ids per window; NaN: none.
-        span: the bucket holds so many windows' worth.
-        bucket: before these, and then after them.
-        results: filled, its rate aside; ``used`` is what is gone of the bucket, as ids per window.
+        at_ms: when each id was allocated.
+        is_new: which ids take a token.
+        limit: ids per window; NaN means no limit.
+        span: the windows whose tokens the bucket holds.
+        bucket: the state before these ids; it is updated.
+        results: filled, except for the rate; ``used`` is the used part of the bucket, as ids per
+            window.
     """
     wait_ms, _, used, _ = results
     window_s = span.window_ms / 1000

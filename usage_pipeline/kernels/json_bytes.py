@@ -1,13 +1,13 @@
-"""The smallest parts of JSON in a block of bytes: strings, numbers, literals and names of fields.
+"""The smallest parts of JSON in a block of bytes: strings, numbers, literals and field names.
 
-Only JSON as Kafka writes it is read, without white space; a place that isn't is -1, and another
-reader has to say what it is. A string is read as such, whatever it holds: nothing within one, not
-even ``","acks":0``, can pass for a field.
+Only JSON in Kafka's form, without white space, is read. Anything else gives -1 and is left to
+another reader. A string is read as a whole, so its content can never be taken for a field, not even
+``","acks":0``.
 
-At least 16 bytes have to follow the reported end, which is 23 before a line's last byte: bytes
-are read by 16.
+At least 16 bytes must follow the passed end, because bytes are read 16 at a time. That end is 23
+bytes before a line's last byte.
 
-Example: of ``"clientId":"etl","x`` the name ends before the colon, and the string that begins at 12
+Example: in ``"clientId":"etl","x`` the name ends before the colon, and the string that begins at 12
 ends at 15.
 
 Source: RFC 8259, which is stricter than most readers.
@@ -31,12 +31,12 @@ OPEN_OBJECT: Final = 0x7B
 CLOSE_OBJECT: Final = 0x7D
 
 DIGITS: Final = 18
-"""A number of more is not read, only passed by."""
+"""The most digits that are read; a longer number is skipped."""
 
 
 @merged
 def _character(block: Bytes, at: int) -> int:
-    """How many bytes a character beyond ASCII takes in UTF-8; 0 for what is none."""
+    """Return the length of a non-ASCII character in UTF-8; 0 if it is not valid."""
     byte = block[at]
     if not 0xC2 <= byte <= 0xF4:
         return 0
@@ -45,7 +45,7 @@ def _character(block: Bytes, at: int) -> int:
         if block[at + one] & 0xC0 != 0x80:
             return 0
     after = block[at + 1]
-    # Longer than need be, halves of a pair, and beyond what there is.
+    # Overlong forms, surrogates, and code points beyond Unicode's range.
     wrong = (
         (byte == 0xE0 and after < 0xA0)
         or (byte == 0xED and after > 0x9F)
@@ -57,15 +57,15 @@ def _character(block: Bytes, at: int) -> int:
 
 @merged
 def string_end(block: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Where a string ends.
+    """Find the end of a string.
 
     Args:
         block: the bytes.
         at: the string's first byte, after its quote.
-        end: of the line.
+        end: the end of the line.
 
     Returns:
-        Where its last quote is, and how many escapes it has, each of which is 2 bytes for 1.
+        The position of its closing quote, and the number of escapes, which take 2 bytes for 1.
     """
     escapes = 0
     while at < end:
@@ -79,7 +79,7 @@ def string_end(block: Bytes, at: int, end: int) -> tuple[int, int]:
         if byte == QUOTE:
             return at, escapes
         if byte == BACKSLASH:
-            # " \ / b f n r t; an escape by number is left.
+            # " \ / b f n r t; an escape by number is left to the other reader.
             mark = block[at + 1]
             if not (mark in (QUOTE, BACKSLASH) or mark in (0x2F, 0x62, 0x66, 0x6E, 0x72, 0x74)):
                 break
@@ -95,11 +95,11 @@ def string_end(block: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @merged
 def number(block: Bytes, at: int) -> tuple[int, int, int]:
-    """A number without an exponent.
+    """Read a number without an exponent.
 
     Returns:
-        Where it ends; its digits as a whole number; how many of them are after the point, -1 for a
-        whole number and -2 for one of more than ``DIGITS`` digits.
+        Its end; its digits as an integer; how many digits follow the point, or -1 for an integer
+        and -2 for a number with more than ``DIGITS`` digits.
     """
     negative = block[at] == MINUS
     if negative:
@@ -132,7 +132,7 @@ def number(block: Bytes, at: int) -> tuple[int, int, int]:
 
 @merged
 def literal_end(block: Bytes, at: int) -> int:
-    """Where ``true``, ``false`` or ``null`` ends."""
+    """Return the end of ``true``, ``false`` or ``null``."""
     mask = 0xFFFFFFFF
     read = word(block, at)
     if read & mask == 0x65757274 or read & mask == 0x6C6C756E:

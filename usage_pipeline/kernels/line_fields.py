@@ -1,13 +1,13 @@
-"""What is read of a request log's line, as tables for the kernel that reads it (``log_lines``).
+"""The fields that are read from a request log's line, as tables for the kernel ``log_lines``.
 
-A line's JSON is a tree; an inner object or list that something is read of is a *shape*, and its
-rules say which kind of value each of its fields has and where that is stored. A field without a
-rule is passed by, whatever it holds. What ``requestlog.wire`` and ``requestlog.line`` have as types
-is here as rules; the tests hold one to the other.
+A line's JSON is a tree. A *shape* is an inner object or list from which something is read. Its
+rules say which kind of value each field has and where the value is stored. A field without a rule
+is skipped, whatever its value. The rules correspond to the types of ``requestlog.wire`` and
+``requestlog.line``; tests compare the two.
 
-Sizes of requests and answers are sums whose parts depend on the version: so what is stored of them
-are sums that don't (``line_sizes``). "Lengths" are the bytes that variable lengths
-take: 1 for each that is missing, corrected where one is.
+The sizes of requests and answers are sums whose parts depend on the version, so the sums stored
+here do not depend on it (``line_sizes``). "Lengths" are the bytes of variable-length integers: 1
+for each missing one, and the real number of bytes for the others.
 
 Example: ``recordsSizeInBytes`` of 300 in a partition adds 300 to RECORDS and 1 to RECORDS_LENGTHS,
 which has 1 for the partition already: a length of 301 takes 2 bytes.
@@ -24,47 +24,47 @@ from sidecar.requestlog.mutation_counts import ABOUT_TOPICS
 from sidecar.requestlog.request_detail import ALTER_CLIENT_QUOTAS, INIT_PRODUCER_ID, PRODUCE
 
 NONE: Final = -(1 << 62)
-"""No number: beyond any that is read."""
+"""Stands for "no number"; it is beyond any number that is read."""
 
 
 class Kind(IntEnum):
-    """What a field may hold."""
+    """The kinds of values of a field."""
 
     ANY = 0
     INT = auto()
     TIME = auto()
-    """A number of milliseconds, 0 at least."""
+    """A number of milliseconds, at least 0."""
     FLAG = auto()
     TEXT = auto()
-    """A string of which nothing is kept."""
+    """A string that is not stored."""
     STRING = auto()
     STRING_OR_NULL = auto()
     NAME = auto()
-    """A string of which lengths are kept."""
+    """A string whose length is stored."""
     SIZE = auto()
     OBJECT = auto()
     LIST = auto()
     LIST_OR_NULL = auto()
-    """A list of which lengths are kept, as of others of partitions."""
+    """A list whose length is stored with those of other lists of partitions."""
     TAG = auto()
-    """An object, or null, of which only its presence is stored."""
+    """An object or null; only whether it is present is stored."""
     ANSWER = auto()
     """An object, a string or null."""
     OF_API = auto()
-    """What the API says that it is."""
+    """Depends on the API."""
 
 
 class Slot(IntEnum):
-    """Where in a line's row it is stored."""
+    """The indexes of a line's row."""
 
     START = 0
     SECOND = auto()
-    """Of the broker's clock, since 1970 as if that were UTC."""
+    """The broker's local time since 1970, as if it were UTC."""
     MS = auto()
     API_KEY = auto()
     VERSION = auto()
     FORWARDED = auto()
-    # Each string: its first byte, its end, its escapes. In this order: see ``STRINGS``.
+    # Each string has its first byte, its end and its escapes, in this order: see ``STRINGS``.
     USER = auto()
     USER_END = auto()
     USER_ESCAPES = auto()
@@ -100,13 +100,13 @@ class Slot(IntEnum):
     ABORTED = auto()
     ABORTED_LENGTHS = auto()
     TAGS = auto()
-    # Times, which are numbers with a point, as the bits of doubles.
+    # Times are numbers with a decimal point, stored as the bits of doubles.
     LOCAL_TIME = auto()
     REMOTE_TIME = auto()
     SENDING = auto()
     QUEUED = auto()
     OTHER_TIME = auto()
-    # What follows from the above, when all of it is read.
+    # These are derived from the above after the whole line is read.
     IS_FOLLOWER = auto()
     EXEMPT = auto()
     RECORDS_BYTES = auto()
@@ -115,11 +115,11 @@ class Slot(IntEnum):
 
 
 STRINGS: Final = (Slot.USER, Slot.CLIENT_ID, Slot.LISTENER, Slot.API)
-"""Those that are strings."""
+"""The indexes of strings."""
 
 
 class Shape(IntEnum):
-    """Objects whose fields are distinguished."""
+    """The objects with rules for their fields."""
 
     SKIPPED = 0
     LINE = auto()
@@ -218,9 +218,9 @@ _OF_API: Final[dict[int, tuple[Rule, Rule]]] = {
 
 KIND_BITS: Final = 4
 ARGUMENT: Final = 1 << KIND_BITS
-"""A rule is its kind and so many times its argument."""
+"""A rule is its kind plus this number times its argument."""
 APIS: Final = 128
-"""Those of higher numbers are as others."""
+"""APIs with higher numbers are treated like any other API."""
 
 
 def _number(rule: Rule) -> int:
@@ -270,7 +270,7 @@ def _of_api() -> np.ndarray:
 
 
 def _names() -> np.ndarray:
-    """Three words and a number for each place of ``place_of``; the number is 0 where none is."""
+    """Three words and a number for each index of ``place_of``; 0 for an empty entry."""
     table = np.zeros((PLACES, 4), np.int64)
     for number, name in enumerate(_KNOWN, 1):
         text = name.encode()
@@ -288,7 +288,7 @@ PLACES: Final = 256
 
 
 def place_of(first: int, length: int) -> int:
-    """Where in ``NAMES`` to look for a name first, by its first 8 bytes and its length."""
+    """Return the first index of ``NAMES`` to try, by a name's first 8 bytes and its length."""
     return (first ^ (first >> 13) ^ (first >> 37) ^ (length * 29)) & (PLACES - 1)
 
 
@@ -297,7 +297,7 @@ NAMES: Final = _names()
 RULES: Final = _rules()
 REQUIRED: Final = _required()
 EXEMPT: Final = _exempt()
-"""For each API whether it is exempt on a broker, and on a controller."""
+"""For each API, whether it is exempt on a broker, and on a controller."""
 OF_API: Final = _of_api()
 """For each API the rules of its request and answer; -1: it is left to others."""
 
@@ -312,4 +312,4 @@ def _unset() -> np.ndarray:
 
 
 UNSET: Final = _unset()
-"""A line's row before it is read."""
+"""The initial row of a line."""

@@ -1,12 +1,12 @@
 # ruff: noqa: PLR0917  kernels are called by position
-"""A line's JSON as a row of numbers, by the rules of ``line_fields``.
+"""Reads a line's JSON into a row of numbers, by the rules of ``line_fields``.
 
-One loop reads values, which nest, and what follows them; where it is, is a list of at most
-``DEEPEST`` places. Each is: its shape, whether it is a list, the list's kind, and which fields it
-had or how many elements.
+One loop reads nested values. A stack of at most ``DEEPEST`` entries has the current position. Each
+entry has the shape, whether it is a list, the list's kind, and the fields or the number of elements
+so far.
 
-Example: of ``{"acks":1,"timeoutMs":30000,"topicData":[]}`` in a PRODUCE, ACKS becomes 1, the
-time-out is passed by, and TOPICS_LENGTHS is 1.
+Example: in a PRODUCE with ``{"acks":1,"timeoutMs":30000,"topicData":[]}``, ACKS becomes 1, the
+timeout is skipped, and TOPICS_LENGTHS is 1.
 """
 
 from typing import Final
@@ -52,11 +52,11 @@ _place_of: Final = merged(place_of)
 
 @merged
 def _key(block: Bytes, at: int, end: int, shape: int) -> tuple[int, int]:
-    """A field's name: where its value begins, -1 for none, and its number; 0 for one without."""
+    """Read a field's name; return where its value begins (-1: no field) and its number or 0."""
     if block[at] != QUOTE:
         return -1, 0
     begun = at + 1
-    # None of these has an escape, nor needs one.
+    # None of these names has an escape.
     at, escapes = string_end(block, begun, end)
     if at < 0 or escapes > 0 or block[at + 1] != COLON:
         return -1, 0
@@ -81,7 +81,7 @@ def _key(block: Bytes, at: int, end: int, shape: int) -> tuple[int, int]:
 
 @merged
 def _field(block: Bytes, at: int, end: int, row: Longs, inside: Longs) -> tuple[int, int]:
-    """A field's name: where its value begins, -1 for what isn't expected, and its rule."""
+    """Read a field's name; return where its value begins (-1: not expected) and its rule."""
     shape = inside[0]
     at, name = _key(block, at, end, shape)
     if at < 0 or name == 0:
@@ -129,7 +129,7 @@ def _closed(inside: Longs, row: Longs) -> None:
 
 @merged
 def _name_at(block: Bytes, at: int, end: int) -> int:
-    """Where a principal's name begins, after its type; its end when it has no type."""
+    """Return where a principal's name begins, after its type; the end if it has no type."""
     while at < end:
         at += 1
         if block[at - 1] == COLON:
@@ -161,7 +161,7 @@ def _number(kind: int, argument: int, value: int, scale: int, row: Longs, times:
     if kind == Kind.TIME:
         if value < 0 or value >= _MOST_EXACT or scale == -2:
             return False
-        # Correctly rounded: both are exact.
+        # The quotient is correctly rounded, because both numbers are exact.
         times[argument] = value / _POWERS[max(scale, 0)]
         return True
     if scale != -1:
@@ -180,7 +180,7 @@ def _number(kind: int, argument: int, value: int, scale: int, row: Longs, times:
 def read_json(  # noqa: C901, PLR0911, PLR0912, PLR0915  one loop and no calls: values nest
     block: Bytes, at: int, end: int, row: Longs, times: Doubles, inside: Longs
 ) -> bool:
-    """Reads a line's JSON into its row; whether it is as expected."""
+    """Read a line's JSON into its row; return whether it has the expected form."""
     depth = 0
     rule = Kind.OBJECT + ARGUMENT * Shape.LINE
     while True:

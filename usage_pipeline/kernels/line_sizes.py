@@ -1,8 +1,8 @@
-"""What a line says of its bytes, as ``requestlog.produce_size`` and ``fetch_size`` compute it.
+"""Computes the bytes of a line's request, as ``requestlog.produce_size`` and ``fetch_size`` do.
 
-Both sum parts whose sizes depend on the version, so that sums of them that don't are enough.
+Both add up parts whose sizes depend on the version, so sums that do not depend on it are enough.
 
-Example: a PRODUCE of version 11 by client-id "etl" with 10,000 bytes for one partition of "t1":
+Example: client-id "etl" sends a PRODUCE of version 11 with 10,000 bytes for one partition of "t1":
 10 + 3 + 1 for its header, 6 + 1 + 1 + 1 for its body, 2 + 1 + 1 for the topic, 10,000 + 5 + 2 for
 the partition, 1 for the topic's tags: 10,035 bytes.
 
@@ -26,7 +26,7 @@ _ID: Final = 16
 
 @merged
 def length_bytes(length: int) -> int:
-    """How many bytes an unsigned variable length takes."""
+    """Return the number of bytes of an unsigned variable-length integer."""
     taken = 1
     while length > 127:
         length >>= 7
@@ -36,7 +36,7 @@ def length_bytes(length: int) -> int:
 
 @merged
 def fill_sizes(row: Longs) -> None:
-    """Fills what follows from the rest of a line's row; no number where there is none."""
+    """Fill the derived values of a line's row."""
     key = row[Slot.API_KEY]
     row[Slot.THROTTLE] = max(row[Slot.THROTTLE], row[Slot.ANSWER_THROTTLE])
     allocated = row[Slot.ERROR] == 0 and row[Slot.PRODUCER_ID] >= 0
@@ -103,7 +103,7 @@ def _fetch_bytes(row: Longs, version: int) -> int:
 
 @merged
 def _topics(row: Longs, version: int, is_flexible: bool) -> int:
-    """Names or ids, numbers of topics and partitions, and the topics' tags."""
+    """Return the bytes of names or ids, of counts of topics and partitions, and of topics' tags."""
     topics = row[Slot.TOPICS]
     size: int = row[Slot.TOPICS_LENGTHS] if is_flexible else 4
     size += topics + row[Slot.PARTITIONS_LENGTHS] if is_flexible else 4 * topics
@@ -116,6 +116,6 @@ def _topics(row: Longs, version: int, is_flexible: bool) -> int:
 
 @merged
 def _length(row: Longs, string: int) -> int:
-    """Bytes of a string on the wire: an escape is one."""
+    """Return the bytes of a string on the wire; an escape is one byte."""
     length: int = row[string + 1] - row[string] - row[string + 2]
     return length

@@ -1,15 +1,15 @@
-"""The lines of a block as rows of numbers: one walk over its bytes, with no value made of them.
+"""Reads the lines of a block into rows of numbers, in one pass and without making Python values.
 
-Each line's JSON is read byte by byte and as a whole, by the rules of ``line_fields``; a line that
-is written otherwise than Kafka does, or that has anything that isn't expected, is left to another
-reader, which says what it is. So nothing is guessed: what is read here is what that would read.
+Each line's JSON is read completely, by the rules of ``line_fields``. A line in a form that Kafka
+does not write, or with anything unexpected, is left to another reader. Nothing is guessed: the
+result for a line is the same as that of the other reader.
 
-Left are, among others: lines of another pattern, of APIs that change topics or quotas, with a field
-written twice, a number with an exponent, a string with an escape by number, white space, nesting
-beyond ``line_json.DEEPEST``, and bytes that aren't UTF-8.
+These lines, among others, are left: lines of another pattern, of APIs that change topics or quotas,
+with a repeated field, a number with an exponent, a string with an escape by number, white space,
+nesting beyond ``line_json.DEEPEST``, or bytes that are not UTF-8.
 
-Example: of 4 MB of a busy broker's log 3,700 lines are rows in 6 ms; the one in a thousand that
-creates a topic is left.
+Example: 3,700 lines (4 MB) of a busy broker's log become rows in 6 ms. One line in a thousand,
+which creates a topic, is left.
 """
 
 from datetime import date
@@ -33,19 +33,19 @@ _AFTER: Final = len(_END)
 SHORTEST: Final = (
     len(_START) + len(_END) + len('{"requestHeader":{},"principal":"","localTimeMs":0}')
 )
-"""Bytes of a line that is read, at least."""
+"""The shortest line that is read, in bytes."""
 LONGEST_QUEUED_MS: Final = 1e12
-"""In the queue of answers and of sending: with more, a time of charge is not to be had."""
+"""The longest time in the response queue and of sending for which a charge's time is known."""
 _LARGEST_INT: Final = 1 << 31
 _DAYS_TO_MONTH: Final = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal() - 1
 YEARS: Final = (1971, 9998)
-"""The first and the last whose times every zone can have."""
+"""The first and the last year whose times are valid in every zone."""
 
 
 @walking
 def lines_of(block: Bytes) -> int:
-    """How many lines a block has, at most."""
+    """Return the largest possible number of lines of a block."""
     lines = 1
     for at in range(block.size):
         lines += block[at] == NEWLINE
@@ -71,11 +71,11 @@ def _line_end(block: Bytes, at: int) -> int:
 
 @merged
 def _is_plain(block: Bytes, start: int, end: int) -> bool:
-    """Whether it begins and ends as Kafka's lines do."""
+    """Whether the line begins and ends like Kafka's lines."""
     if end - start < SHORTEST:
         return False
     for at in range(_BODY_AT):
-        # In the place of a 0 is a digit.
+        # A digit must be in the place of each 0.
         byte = block[start + at]
         if byte != _MARK[at] and not (_MARK[at] == 0x30 and 0x30 <= byte <= 0x39):
             return False
@@ -84,7 +84,7 @@ def _is_plain(block: Bytes, start: int, end: int) -> bool:
 
 @merged
 def _ends(block: Bytes, at: int) -> bool:
-    """Whether a line's end is there."""
+    """Whether the line has its end."""
     for one in range(_AFTER):  # noqa: SIM110  a kernel has no all()
         if block[at + one] != _MARK_END[one]:
             return False
@@ -99,7 +99,7 @@ def _two(block: Bytes, at: int) -> int:
 
 @merged
 def _second(block: Bytes, start: int, row: Longs) -> bool:
-    """A line's time, whose digits are known to be digits; whether there is such a time."""
+    """Return a line's time, whose digits were checked, and whether that time exists."""
     year = _two(block, start + 1) * 100 + _two(block, start + 3)
     month = _two(block, start + 6)
     day = _two(block, start + 9)
@@ -122,18 +122,18 @@ def _second(block: Bytes, start: int, row: Longs) -> bool:
 def read_lines(
     block: Bytes, rows: Longs, times: Doubles, left: Longs, inside: Longs
 ) -> tuple[int, int]:
-    """Reads the lines of a block.
+    """Read the lines of a block.
 
     Args:
-        block: whole lines; the last one may lack its end.
-        rows: filled, by ``Slot``; a row for each line that is read, and one more.
+        block: complete lines; the last one may lack its newline.
+        rows: filled, by ``Slot``; it has a row for each line that is read, and one more.
         times: the same memory, as doubles.
-        left: filled: where each line begins and ends that is left.
-        inside: to work with: for each place that a value is in, its shape, whether it is a list,
-            that one's kind, and which fields it had or how many elements.
+        left: filled with the beginning and the end of each line that is left.
+        inside: working memory, a stack with an entry for each open object or list: its shape,
+            whether it is a list, the list's kind, and its fields or number of elements so far.
 
     Returns:
-        How many are read, and how many are left.
+        How many lines were read, and how many were left.
     """
     found = 0
     others = 0

@@ -1,10 +1,10 @@
-"""Usage by who shares it, as few rows: what costs Spark a row for each second is an array here.
+"""Packs usage by tenant into few rows: arrays of seconds instead of a row for each second.
 
-A row has what those who share a quota used of a broker, as far as one worker has read it; Spark
-then brings together rows by the hundred instead of by the million.
+A row has the usage of a broker by all clients that share a quota, as far as one worker has read it.
+Spark then shuffles hundreds of rows instead of millions.
 
-Example: 7 bytes of broker 1 by alice's one client in the second 10 and 5 by another in 12 are one
-row with the seconds 10 and 12 and the amounts 7 and 5.
+Example: one client of alice's uses 7 bytes of broker 1 in second 10, and another one 5 bytes in
+second 12. They are one row with the seconds 10 and 12 and the amounts 7 and 5.
 """
 
 from collections import defaultdict
@@ -30,19 +30,19 @@ PACKED: Final = (
 )
 """The rows of ``packed``; int64, float64 and int64 are in the arrays."""
 EVER_S: Final = 1 << 60
-"""Seconds since 1970 that no log reaches."""
+"""A second after any log."""
 
 NamesOf = Callable[[str, str, str], Sequence[tuple[int, str]]]
-"""Of a quota type, a user and a client-id: from which second on, and who shares; the first one from
-``-EVER_S`` on, in order."""
+"""(quota type, user, client-id) -> the tenants over time: from which second on, and the name. They
+are in order, and the first one begins at ``-EVER_S``."""
 
 _WHOLE: Final = {"request": 10_000_000.0}
-"""Nanoseconds of a percent of a second: what is whole of a quota type whose amounts are not."""
+"""Nanoseconds in a percent of a second, to make whole numbers of request time."""
 _CHUNK_ROWS: Final = 1 << 19
 _MOST_SUMS: Final = _CHUNK_ROWS // 2
-"""Sums: where adding up has made rows no fewer, it won't."""
+"""From this many sums on, adding up is expected not to reduce the rows any more."""
 _MOST_CLIENTS: Final = 1 << 18
-"""Quota types, users and client-ids whose names a worker remembers: some 100 MB."""
+"""How many (quota type, user, client-id) a worker remembers: about 100 MB."""
 _SCHEMA: Final = pa.schema(
     [
         ("quota_type", pa.string()),
@@ -58,16 +58,16 @@ _SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What was used of a broker by those who share a quota.
+    """The usage of a broker by all clients that share a quota.
 
     Attributes:
-        quota_type: of which quota.
-        name: who shares it.
-        broker: whose.
-        second: since 1970, each once, ascending.
-        amount: in each, in the quota's unit.
-        events: charges in each.
-        throttled: those whose clients had to wait.
+        quota_type: the type of the quota.
+        name: the tenant, that is, the clients that share the quota.
+        broker: the broker.
+        second: seconds since 1970, each once, ascending.
+        amount: the amount of each second, in the quota's unit.
+        events: the number of charges in each second.
+        throttled: the number of charges in each second whose clients had to wait.
     """
 
     quota_type: str
@@ -79,18 +79,18 @@ class Used:
     throttled: Longs
 
     def steps(self, step_s: int) -> tuple[Longs, Doubles]:
-        """The first second of each step of so many, and its amount."""
+        """Return the first second of each step of a length, and the step's amount."""
         step = self.second // step_s * step_s
         at = _starts(step)
         return step[at], _sums(self.amount, at, _whole(self.quota_type))
 
 
 def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED; a name and a broker may come several times.
+    """Yield rows of PACKED; the same name and broker may occur several times.
 
-    A name that many clients share is as few seconds as it was used in, however they are stored.
+    A name that many clients share has one entry for each second with usage.
     """
-    # Most clients of a chunk are in the next one too, and to look up one costs 15 us.
+    # Most clients of a chunk are in the next one too, and a lookup costs 15 us.
     known = lru_cache(_MOST_CLIENTS)(names_of)
     sums = _Sums()
     for table in _chunks(batches):
@@ -103,10 +103,10 @@ def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.
 
 
 def unpacked(table: pa.Table) -> Iterator[Used]:
-    """What was used, by quota type, name and broker, in their order.
+    """Yield the usage by quota type, name and broker, in this order.
 
     Args:
-        table: of PACKED.
+        table: rows of PACKED.
     """
     found: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     keys = (table.column(name).to_pylist() for name in ("quota_type", "name", "broker"))
@@ -135,7 +135,7 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Not all at once: a worker may read more than its memory holds."""
+    """Yield chunks, because a worker may read more than its memory holds."""
     pending: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -149,7 +149,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 class _Sums:
-    """A worker's sums by name, broker and second."""
+    """The sums of a worker by name, broker and second."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], int] = {}
@@ -159,11 +159,11 @@ class _Sums:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of sums."""
         return self._second.size
 
     def add(self, table: pa.Table, names_of: NamesOf) -> None:
-        """Adds rows of READ."""
+        """Add rows of READ."""
         clients, client = _clients(table)
         of_rows = seconds(table)
         names, number = _names(clients, client, of_rows, names_of)
@@ -188,7 +188,7 @@ class _Sums:
         self._events, self._throttled = np.add.reduceat(events, at), np.add.reduceat(throttled, at)
 
     def rows(self) -> pa.Table:
-        """A row for each name and broker, of PACKED."""
+        """Return the sums as rows of PACKED, one for each name and broker."""
         starts = _starts(self._name, self._broker)
         spans = list(zip(starts.tolist(), [*starts[1:].tolist(), self.size], strict=True))
         arrays = (self._second, self._amount, self._events, self._throttled)
@@ -205,13 +205,13 @@ class _Sums:
 
 
 def seconds(rows: pa.Table | pa.RecordBatch) -> Longs:
-    """Of ``window_start``, since 1970."""
+    """Return the seconds since 1970 of ``window_start``."""
     at = rows.column("window_start").cast(pa.timestamp("s", "UTC"), safe=False)
     return np.asarray(at.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _clients(table: pa.Table) -> tuple[list[tuple[str, str, str]], Longs]:
-    """Each (quota type, user, client-id) once, and which of them each row is of."""
+    """Return each (quota type, user, client-id) once, and the index of each row's entry."""
     coded = [_coded(table.column(name)) for name in ("quota_type", "user", "client_id")]
     texts = [each.dictionary.to_pylist() for each in coded]
     shape = tuple(map(len, texts))
@@ -225,14 +225,14 @@ def _clients(table: pa.Table) -> tuple[list[tuple[str, str, str]], Longs]:
 def _coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     is_coded = pa.types.is_dictionary(column.type)
     coded = column if is_coded else column.dictionary_encode()
-    # Chunks that each number their names for themselves get the same numbers.
+    # Chunks number their names separately, so make the numbers the same.
     return coded.unify_dictionaries().combine_chunks()
 
 
 def _names(
     clients: Sequence[tuple[str, str, str]], client: Longs, second: Longs, names_of: NamesOf
 ) -> tuple[list[tuple[str, str]], Longs]:
-    """Each quota type and name once, and which of them each row is of."""
+    """Return each quota type and name once, and the index of each row's entry."""
     spans = [names_of(*each) for each in clients]
     numbers: dict[tuple[str, str], int] = {}
     number_of = [
@@ -249,7 +249,7 @@ def _names(
 
 
 def _starts(*keys: Longs) -> Longs:
-    """Where rows differ from those before them; of at least one row."""
+    """Return where rows differ from the previous row; there is at least one row."""
     differs = np.zeros(keys[0].size - 1, np.bool_)
     for key in keys:
         differs |= key[1:] != key[:-1]
@@ -257,12 +257,12 @@ def _starts(*keys: Longs) -> Longs:
 
 
 def _whole(quota_type: str) -> float:
-    """What amounts of a quota type are multiplied by to be whole numbers."""
+    """Return the factor that makes the amounts of a quota type whole numbers."""
     return _WHOLE.get(quota_type, 1.0)
 
 
 def _sums(amount: Doubles, at: Longs, whole: Doubles | float) -> Doubles:
-    """Of whole numbers, so that their order, which is any, does not matter."""
+    """Add whole numbers, so that the order of the sum does not matter."""
     of_each = np.broadcast_to(whole, amount.shape)
     sums: Doubles = np.add.reduceat(np.rint(amount * of_each), at) / of_each[at]
     return sums

@@ -1,6 +1,6 @@
-"""The highest rate on a broker of those who share a quota, of what they used in each second.
+"""The highest rate of a tenant on a broker, from the usage of each second.
 
-Example: 3,000 bytes in each of two seconds that follow each other, and a window of 10 s: 600.
+Example: with 3,000 bytes in each of two consecutive seconds and a window of 10 s, the peak is 600.
 """
 
 from typing import Final
@@ -22,10 +22,10 @@ _SCHEMA: Final = pa.schema(
 
 
 def peaks_of(table: pa.Table) -> pa.Table:
-    """The peak of each on each broker; those above 0.
+    """Return the peak of each tenant on each broker, if it is above 0.
 
     Args:
-        table: of what ``packed.unpacked`` takes.
+        table: the input of ``packed.unpacked``.
     """
     peaks = ((each.quota_type, each.name, peak(each)) for each in unpacked(table))
     rows = [each for each in peaks if each[2] > 0]
@@ -33,7 +33,7 @@ def peaks_of(table: pa.Table) -> pa.Table:
 
 
 def peak(used: Used) -> float:
-    """The most that was used in a window's time before a second and in it, in the quota's unit."""
+    """Return the highest usage of a window that ends with a second, in the quota's unit."""
     is_ids = used.quota_type == "producer_ids"
     window_s = _HOURS_OF_IDS * _HOUR_S if is_ids else _WINDOW_S
     until = np.concatenate(([0.0], np.cumsum(used.amount)))

@@ -1,4 +1,4 @@
-"""A day and a broker in one number, and a file and a place in it in another.
+"""Encodes a day and a broker in one number, and a file and a position in another.
 
 Example: day 20,000 since 1970 of broker 7 is (20,000 << 31) | 7.
 """
@@ -7,22 +7,22 @@ from datetime import date, timedelta
 from typing import Final
 
 BROKER_BITS: Final = 31
-"""Of a place; above them is the day."""
+"""The bits of the broker; the day is above them."""
 LINE_BITS: Final = 44
-"""Of a line: 16 TB; above them is the file's number."""
+"""The bits of a position in a file (16 TB); the file's number is above them."""
 _EPOCH: Final = date(1970, 1, 1)
 
 
 def place_of(day: date, broker: int) -> int:
-    """A day and a broker."""
+    """Encode a day and a broker."""
     return ((day - _EPOCH).days << BROKER_BITS) | broker
 
 
 def broker_of(place: int) -> int:
-    """Whose charges they are."""
+    """Return the broker."""
     return place & ((1 << BROKER_BITS) - 1)
 
 
 def day_of(place: int) -> date:
-    """On which day."""
+    """Return the day."""
     return _EPOCH + timedelta(days=place >> BROKER_BITS)

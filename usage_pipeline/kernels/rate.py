@@ -1,10 +1,11 @@
-"""The sampled rate after each charge: ``quotas.rate.Rate`` and a throttled fetch taken back.
+"""The sampled rate after each charge: ``quotas.rate.Rate``, with throttled fetches taken back.
 
-What is recorded does not depend on the limit, except for fetches: so one pass serves all limits of
-produce and request time, and fetches need one for each.
+Except for fetches, the recorded amounts do not depend on the limit. One pass is therefore enough
+for all limits of produce and request time, but fetches need a pass for each limit.
 
-Example, 11 samples of 1 s: fetches of 900, 200 and 50 bytes at once at a limit of 100. 90 a second
-pass, 110 wait and are taken back, and so 95 pass again.
+Example with 11 samples of 1 s and a limit of 100: fetches of 900, 200 and 50 bytes come at once.
+The first gives a rate of 90 and passes. The second gives 110, waits, and is taken back. The third
+gives 95 and passes.
 
 Source: Kafka's Rate, SampledStat and WindowedSum; ClientQuotaManager.unrecordQuotaSensor.
 """
@@ -20,21 +21,23 @@ from usage_pipeline.kernels.wait import is_limit
 _EVER: Final = 1 << 62
 _INT_MAX: Final = (1 << 31) - 1
 
-# What is kept: the samples' totals, and an array of times and numbers. It has for each sample when
-# it opened and when it was last used, and then the four below. (Two arrays and no tuple of many:
-# taking a tuple apart costs ten times the arithmetic.)
+# The state consists of the samples' totals and an array of times and numbers. The array has for
+# each sample when it opened and when it was last used, followed by the four elements below. (There
+# are two arrays instead of a tuple, because unpacking a tuple costs ten times as much as the
+# arithmetic.)
 _COUNT: Final = -4
-"""How many samples there are."""
+"""The number of samples."""
 _USED: Final = -3
-"""The one that is used."""
+"""The current sample."""
 _OLDEST_MS: Final = -2
-"""When the first of them opened."""
+"""When the oldest sample opened."""
 _UNUSED_MS: Final = -1
-"""When the one that is unused longest was used, the used one aside: most looks ask only this."""
+"""When the least recently used sample was used last, except the current one; most checks need only
+this."""
 
 
 class Samples(NamedTuple):
-    """What was recorded so far, so that charges may come in parts."""
+    """The state so far, so that charges may come in parts."""
 
     total: Doubles
     marks: Longs
@@ -54,7 +57,7 @@ def _open(marks: Longs, total: Doubles, at: int, now_ms: int) -> None:
 
 @compiled
 def _note(marks: Longs, total: Doubles) -> None:
-    """After samples opened: which is the oldest, and which is unused longest."""
+    """Find the oldest and the least recently used sample after samples opened."""
     marks[_OLDEST_MS] = marks[0]
     marks[_UNUSED_MS] = _EVER
     for at in range(marks[_COUNT]):
@@ -65,7 +68,7 @@ def _note(marks: Longs, total: Doubles) -> None:
 
 @inlined
 def record(marks: Longs, total: Doubles, window_ms: int, amount: float, now_ms: int) -> None:
-    """Counts an amount; a negative one takes back what was counted before."""
+    """Record an amount. A negative amount takes back an earlier one."""
     at = marks[_USED]
     if marks[_COUNT] == 0:
         marks[_COUNT] = 1
@@ -85,14 +88,14 @@ def record(marks: Longs, total: Doubles, window_ms: int, amount: float, now_ms: 
 def observe(
     marks: Longs, total: Doubles, window_ms: int, now_ms: int, drops: bool
 ) -> tuple[float, int]:
-    """The rate, per second, and what it is taken over, milliseconds.
+    """Return the rate per second, and the milliseconds over which it is taken.
 
     Args:
-        marks: of the samples.
-        total: of each.
-        window_ms: of one sample.
-        now_ms: when.
-        drops: whether what is too old is dropped, as by Kafka's own look; else nothing changes.
+        marks: the times of the samples.
+        total: the total of each sample.
+        window_ms: the window of a sample.
+        now_ms: the time.
+        drops: whether to drop old samples, as Kafka does when it checks; if not, nothing changes.
     """
     samples = total.size - 1
     if marks[_COUNT] == 0:
@@ -104,7 +107,7 @@ def observe(
     too_old_ms = now_ms - samples * window_ms
     if marks[_UNUSED_MS] <= too_old_ms or marks[total.size + marks[_USED]] <= too_old_ms:
         return _observe_each(marks, total, window_ms, now_ms, drops)
-    # One by one in the order of the ring, to round as Kafka does.
+    # Add the samples in the order of the ring, to round as Kafka does.
     found = 0.0
     for at in range(marks[_COUNT]):
         found += total[at]
@@ -116,7 +119,7 @@ def observe(
 def _observe_each(
     marks: Longs, total: Doubles, window_ms: int, now_ms: int, drops: bool
 ) -> tuple[float, int]:
-    """``observe`` where some sample is too old."""
+    """Do the work of ``observe`` if a sample is too old."""
     samples = total.size - 1
     too_old_ms = now_ms - samples * window_ms
     found = 0.0
@@ -138,23 +141,23 @@ def _observe_each(
 
 @inlined
 def _over_ms(elapsed_ms: int, samples: int, window_ms: int) -> int:
-    # Towards zero, also below it, as Java divides.
+    # Divide towards zero, also for negative numbers, as Java does.
     whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)
     missing = max(samples - 1 - whole, 0)
     if missing > _INT_MAX:
-        return 1  # Java's overflows, and the time stays below 0.
+        return 1  # The number overflows in Java, and the time stays negative.
     return max(elapsed_ms + missing * window_ms, 1)
 
 
 @compiled
 def rates(charges: Charges, drops: Flags, span: Span, samples: Samples, seen: Rates) -> None:
-    """The rate after each charge.
+    """Compute the rate after each charge.
 
     Args:
-        charges: in their order, after those that were recorded.
-        drops: whether its rate is compared with a limit; else reading it leaves no trace.
+        charges: the charges, in the order of time.
+        drops: for each charge, whether its rate is compared with a limit, which drops old samples.
         span: the quota window.
-        samples: what was recorded before, and then with these.
+        samples: the state before the charges; it is updated.
         seen: filled.
     """
     at_ms, amount, _, counts = charges
@@ -171,7 +174,7 @@ def rates(charges: Charges, drops: Flags, span: Span, samples: Samples, seen: Ra
 def fetch_rates(
     charges: Charges, limit: Doubles, span: Span, samples: Samples, seen: Rates
 ) -> None:
-    """As ``rates``, with what is over its limit taken back after it was read."""
+    """Do the same as ``rates``, but take a charge back if it exceeds its limit."""
     at_ms, amount, _, counts = charges
     rate, over_ms = seen
     _, window_ms = span

@@ -1,10 +1,10 @@
-"""What clients used in each second, summed by workers.
+"""The usage of clients in each second, added up by workers.
 
-Sums are of whole numbers, so that their order does not matter. A worker numbers the clients that it
-meets for itself, and packs their names beside their records: nobody has to know them beforehand.
+The sums are of whole numbers, so their order does not matter. Each worker numbers the clients that
+it finds, and packs their names with its records, so the clients do not have to be known in advance.
 
-Example: three PRODUCEs of alice's in one second are two records: of bytes and of handlers' time,
-with ``events`` 3 each.
+Example: three PRODUCE requests of alice in one second are two records, one for bytes and one for
+handlers' time, both with ``events`` 3.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,9 +36,9 @@ SECOND: Final = np.dtype(
     ],
     align=True,
 )
-"""Day and broker, client, quota and second since 1970; sums; ``short`` counts requests that used or
-requested more than their amount states. Fields that are not aligned are summed in five times the
-time."""
+"""Day and broker, client, quota and second since 1970, and sums. ``short`` counts requests that
+used or requested more than their amount. The fields are aligned, because sums of unaligned fields
+take five times as long."""
 NEEDED: Final = charging.NEEDED
 """The columns of SILVER_REQUEST that are needed."""
 USED: Final = (
@@ -47,7 +47,7 @@ USED: Final = (
 )
 """Of GOLD_USAGE_1S."""
 PACKED: Final = "shard int, clients binary, records binary"
-"""Of Spark's rows: the clients' names as JSON, and records of SECOND that have their places."""
+"""Rows with the clients' names as JSON, and records of SECOND that refer to them."""
 Client = tuple[str, str]
 """User and client-id."""
 _SUMS: Final = ("amount", "events", "throttled", "throttle_ms", "short")
@@ -66,13 +66,13 @@ def packed(
     of_batch: Callable[[pa.RecordBatch], Charged] = charged,
     gathered: int = GATHERED,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED: what was used of a broker in an hour by a client is in one shard.
+    """Yield rows of PACKED. The usage of a broker by a client in an hour is in one shard.
 
     Args:
-        batches: of what ``of_batch`` needs.
-        shards: how many there are.
-        of_batch: what requests are charged with.
-        gathered: records of a worker at which they are packed.
+        batches: rows with the columns that ``of_batch`` needs.
+        shards: the number of shards.
+        of_batch: returns the charges of requests.
+        gathered: how many records a worker collects before it packs them.
     """
     numbers: dict[Client, int] = {}
     pending: list[Records] = []
@@ -86,17 +86,17 @@ def packed(
 
 
 def used(table: pa.Table) -> pa.Table:
-    """Rows of USED.
+    """Return rows of USED.
 
     Args:
-        table: of PACKED, all rows of a shard.
+        table: all rows of PACKED of a shard.
     """
-    # Only the sums are in memory beside the columns that are made of them.
+    # Only the sums, and the columns made of them, are in memory.
     return _used(*_summed(table))
 
 
 def _summed(table: pa.Table) -> tuple[Records, Sequence[Client]]:
-    """Sums of all records, and the clients that they have the numbers of."""
+    """Return the sums of all records, and the clients to which their numbers refer."""
     known = [_CLIENTS.decode(clients) for clients in table.column("clients").to_pylist()]
     pieces = [np.frombuffer(each.as_buffer(), SECOND) for each in table.column("records")]
     names = sorted({client for clients in known for client in clients})
@@ -110,13 +110,13 @@ def _summed(table: pa.Table) -> tuple[Records, Sequence[Client]]:
 
 
 def summed(records: Records) -> Records:
-    """A record for each place, client, quota and second; in this order."""
+    """Return a record for each place, client, quota and second, in this order."""
     if records.size == 0:
         return records
     key = records["client"].astype(np.int64) * len(QUOTA_TYPES) + records["kind"]
     key = (key << _SECOND_BITS) | records["second"]
     place = records["place"]
-    # Mostly of one broker and day, and then in the clock's order.
+    # Records are mostly of one broker and day, and then in the order of time.
     is_one = place.min() == place.max()
     order = np.argsort(key, kind="stable") if is_one else np.lexsort((key, place))
     key, place = key[order], place[order]
@@ -130,7 +130,7 @@ def summed(records: Records) -> Records:
 
 
 def _records(batch: pa.RecordBatch, charged: Charged, numbers: dict[Client, int]) -> Records:
-    """A record for each charge; clients that have no number yet get one."""
+    """Return a record for each charge; number new clients."""
     row = charged.row
     second = micros(batch, "quota_ts") // _US
     throttle_ms = longs(batch, "throttle_ms")[row]
@@ -145,16 +145,16 @@ def _records(batch: pa.RecordBatch, charged: Charged, numbers: dict[Client, int]
     records["events"] = 1
     records["throttled"] = throttle_ms > 0
     records["throttle_ms"] = throttle_ms
-    # The network threads' time is charged too and is in no line.
+    # The network threads' time is charged too, but it is not in the log.
     records["short"] = ~charged.known | (charged.kind == _REQUEST)
     return records
 
 
 def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.RecordBatch:
-    """Rows of PACKED, each with the names that it needs."""
-    # The same on every machine, other than hash().
+    """Yield rows of PACKED, each with its clients' names."""
+    # This hash is the same on every machine, unlike hash().
     hashes = np.array([crc32("\0".join(client).encode()) for client in clients], np.int64)
-    # By the hour too: a client that uses most of a broker is not one worker's alone.
+    # Include the hour, so that a client with most of the usage is not left to one worker.
     hour = records["second"] // _S_PER_HOUR
     shard = shard_of((records["place"], hashes[records["client"]], hour), shards)
     filled, names, values = [], [], []
@@ -170,7 +170,7 @@ def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.Record
 
 
 def _used(found: Records, clients: Sequence[Client]) -> pa.Table:
-    """Rows of USED, one for each record."""
+    """Return rows of USED, one for each record."""
     kind, client = found["kind"].astype(np.int64), found["client"]
     per_unit = np.where(kind == _REQUEST, _NS_PER_PERCENT, 1.0)
     users, ids = (pa.array(names, pa.string()) for names in zip(*clients, strict=True))

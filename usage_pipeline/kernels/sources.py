@@ -1,8 +1,8 @@
-"""The kernels' sources, which say whether what was compiled of them is still theirs.
+"""The state of the kernels' sources, which shows whether compiled code is still valid.
 
-Needs no numba, which takes a second to import.
+This module does not import numba, which takes a second.
 
-Example: a file that was saved again has another time, and all is compiled once more.
+Example: a file that was saved again has another time, so all kernels are compiled again.
 """
 
 from pathlib import Path

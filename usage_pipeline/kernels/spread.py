@@ -1,7 +1,7 @@
 """KIP-599's rate as first proposed, with bursts spread evenly: ``quotas.burst_rate`` for arrays.
 
-Example: a quota of 5 per second over 100 samples of 1 s, a burst of 560: a rate of 5.6, to wait
-12 s; then 88 parts of 5.6 are left, a rate of 4.928.
+Example: with a quota of 5 per second over 100 samples of 1 s, a burst of 560 gives a rate of 5.6
+and a wait of 12 s. Then 88 parts of 5.6 remain, a rate of 4.928.
 
 Source: KIP-599, version 15 of its page, "Throttling Algorithm".
 """
@@ -15,19 +15,19 @@ from usage_pipeline.kernels.values import ChargeResults, Charges, Doubles, Longs
 from usage_pipeline.kernels.wait import is_limit, rounded_ms
 
 Bursts = tuple[Longs, Doubles, Longs]
-"""The windows' numbers, what came in them, and (the first that is kept, how many are, newest,
+"""The windows' numbers, their amounts, and (first kept window, number of windows, newest window,
 whether there was a limit)."""
 
 
 def no_bursts(span: Span) -> Bursts:
-    """Nothing came yet."""
+    """Make the state without any charge."""
     samples = span.samples + 1
     return np.zeros(samples, np.int64), np.zeros(samples), np.zeros(4, np.int64)
 
 
 @compiled
 def _window_at(bursts: Bursts, now_ms: int, window_ms: int, is_new: bool) -> int:
-    """The number of the window that it is now; what has no part left in it is dropped."""
+    """Drop bursts without a remaining part; return the number of the current window."""
     number, _, place = bursts
     samples = number.size - 1
     current = now_ms // window_ms
@@ -44,7 +44,7 @@ def _window_at(bursts: Bursts, now_ms: int, window_ms: int, is_new: bool) -> int
 
 @compiled
 def _rate_in(bursts: Bursts, at: int, window_ms: int) -> float:
-    """In a window, if nothing more comes until then."""
+    """Return the rate in a later window if nothing more is recorded."""
     number, amount, place = bursts
     samples = number.size - 1
     gone = at - samples
@@ -61,7 +61,7 @@ def _add(bursts: Bursts, amount: float, current: int) -> None:
     number, amounts, place = bursts
     last = (place[0] + place[1] - 1) % number.size
     if place[1] > 0 and number[last] == current:
-        # The newer one first, as the sum is made there.
+        # Begin with the newer one, in the same order as that sum.
         amounts[last] = amount + amounts[last]
         return
     slot = (place[0] + place[1]) % number.size
@@ -91,7 +91,7 @@ def _wait_for(bursts: Bursts, current: int, limit: float, now_ms: int, window_ms
 def spread_waits(
     charges: Charges, limit: Doubles, span: Span, bursts: Bursts, results: ChargeResults
 ) -> None:
-    """What becomes of each charge; as ``bucket.bucket_waits``, ``used`` is the spread rate."""
+    """Do the same as ``bucket.bucket_waits``; ``used`` is the spread rate."""
     at_ms, amount, strict, counts = charges
     wait_ms, refused, used, _ = results
     window_ms = span.window_ms

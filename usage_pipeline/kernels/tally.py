@@ -1,8 +1,9 @@
-"""What a quota does to its charges, summed: how many wait, how long, how near it they come.
+"""Adds up the effect of a quota: how many charges wait, how long, and how near the quota they come.
 
-Near is 80 % of the quota or more; over is above it, or where the quota is already used up at it.
+A charge is near the quota at 80 % or more. It is over the quota above it, or at it for quotas that
+are used up then.
 
-Example: charges that leave rates of 70, 80, 100 and 150 at a quota of 100: 3 are near, 1 is over.
+Example: with a quota of 100, charges give rates of 70, 80, 100 and 150. 3 are near, and 1 is over.
 """
 
 import math
@@ -21,13 +22,13 @@ MAX_MS: Final = 3
 NEAR: Final = 4
 OVER: Final = 5
 COUNTS: Final = 6
-"""How many counts there are; those above are their places."""
+"""The number of counts; the names above are their indexes."""
 
 _NEAR: Final = 0.8
 
 
 class Sums(NamedTuple):
-    """A row for each entity: counts, the highest rate, and the last limit, NaN for none."""
+    """A row for each entity: counts, the highest rate, and the last limit (NaN for none)."""
 
     counts: Longs
     peaks: Doubles
@@ -43,7 +44,7 @@ class Sums(NamedTuple):
         )
 
     def grown(self, entities: int) -> "Sums":
-        """With room for more of them."""
+        """Return sums with room for more entities."""
         more = entities - self.peaks.size
         if not more:
             return self
@@ -56,14 +57,14 @@ class Sums(NamedTuple):
 
 @compiled
 def tally(entity: Longs, results: ChargeResults, limit: Doubles, over_at: bool, sums: Sums) -> None:
-    """Adds charges to the sums of their entities.
+    """Add charges to the sums of their entities.
 
     Args:
-        entity: of each charge, a row of the sums.
-        results: what became of it.
-        limit: of each charge; NaN: none.
-        over_at: whether a quota is used up at it already, not only above it.
-        sums: added to.
+        entity: for each charge, the row of its entity in the sums.
+        results: the result of each charge.
+        limit: the limit of each charge; NaN means no limit.
+        over_at: whether a charge at the limit is over it.
+        sums: the sums; they are updated.
     """
     wait_ms, refused, used, rate = results
     counts, peaks, last = sums
@@ -77,7 +78,7 @@ def tally(entity: Longs, results: ChargeResults, limit: Doubles, over_at: bool, 
         last[entity[at]] = limit[at]
         if wait_ms[at] > 0 or refused[at]:
             row[THROTTLED] += 1
-        # Waits without an end may come together, and must not become a negative sum.
+        # Several unbounded waits must not overflow to a negative sum.
         row[TOTAL_MS] += min(wait_ms[at], LONG_MAX - row[TOTAL_MS])
         row[MAX_MS] = max(row[MAX_MS], wait_ms[at])
         if used[at] >= _NEAR * limit[at]:

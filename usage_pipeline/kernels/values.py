@@ -1,6 +1,6 @@
-"""What kernels take and fill: arrays of the charges of those who share a quota, in their order.
+"""The arrays that kernels read and fill: charges against a shared quota, in the order of time.
 
-Example: two fetches at 0 and 5 ms are ``Charges`` whose arrays have two elements each.
+Example: two fetches at 0 and 5 ms are ``Charges`` with two elements in each array.
 """
 
 from typing import NamedTuple
@@ -15,20 +15,20 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Span(NamedTuple):
-    """``quotas.rate.QuotaWindow``: so many samples of one window each."""
+    """The same as ``quotas.rate.QuotaWindow``: the number of samples, and the window of each."""
 
     samples: int
     window_ms: int
 
 
 class Charges(NamedTuple):
-    """What is charged.
+    """Charges.
 
     Attributes:
-        at_ms: when.
-        amount: how much.
-        strict: of mutations: refused while the quota is used up.
-        counts: whether anybody has a quota of this kind, so that it is recorded.
+        at_ms: the time of each charge.
+        amount: the amount of each charge.
+        strict: for mutations, whether the charge is rejected while the quota is used up.
+        counts: whether any quota of this kind exists, so that the charge is recorded.
     """
 
     at_ms: Longs
@@ -38,7 +38,7 @@ class Charges(NamedTuple):
 
     @classmethod
     def none(cls, size: int) -> "Charges":
-        """Of nothing, to be filled."""
+        """Return empty arrays to fill."""
         return cls(
             np.zeros(size, np.int64),
             np.zeros(size),
@@ -48,14 +48,14 @@ class Charges(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """A rate per second after each charge, and over how many milliseconds it is taken."""
+    """The rate per second after each charge, and the milliseconds over which it is taken."""
 
     rate: Doubles
     over_ms: Longs
 
     @classmethod
     def none(cls, size: int) -> "Rates":
-        """To be filled."""
+        """Return arrays to fill."""
         return cls(np.zeros(size), np.zeros(size, np.int64))
 
 
@@ -76,7 +76,7 @@ class ChargeResults(NamedTuple):
 
     @classmethod
     def none(cls, size: int) -> "ChargeResults":
-        """To be filled."""
+        """Return arrays to fill."""
         return cls(
             np.zeros(size, np.int64), np.zeros(size, np.bool_), np.zeros(size), np.zeros(size)
         )

@@ -1,6 +1,6 @@
 """How long a client must wait: ``quotas.throttle_time`` for arrays.
 
-Example: 150 a second over 10,000 ms at a limit of 100: 5,000 ms.
+Example: 150 a second over 10,000 ms with a limit of 100 gives 5,000 ms.
 """
 
 import math
@@ -10,13 +10,13 @@ from usage_pipeline.kernels.compiled import compiled
 from usage_pipeline.kernels.values import Doubles, Longs, Rates
 
 LONG_MAX: Final = (1 << 63) - 1
-"""What Java's rounding makes of infinity; as a wait, it has no end."""
+"""The result of Java's rounding of infinity; as a wait, it has no end."""
 _TOO_LONG: Final = 2.0**63
 
 
 @compiled
 def rounded_ms(wait_ms: float) -> int:
-    """To the nearest millisecond, a half up, as Java's Math.round."""
+    """Round half up to a millisecond, as Java's Math.round does."""
     if not wait_ms < _TOO_LONG:
         return LONG_MAX
     whole = math.floor(wait_ms)
@@ -27,19 +27,19 @@ def rounded_ms(wait_ms: float) -> int:
 
 @compiled
 def is_limit(limit: float) -> bool:
-    """Whether it holds anybody: above 0 and finite."""
+    """Whether a limit has an effect: it is above 0 and finite."""
     return 0.0 < limit < math.inf
 
 
 @compiled
 def waits(seen: Rates, limit: Doubles, most_ms: int, wait_ms: Longs) -> None:
-    """The waits of charges whose rates are known.
+    """Compute the waits of charges from their rates.
 
     Args:
-        seen: the rate with each charge in it.
-        limit: that it is compared with; NaN: none.
-        most_ms: no wait is longer.
-        wait_ms: filled with the waits, milliseconds.
+        seen: the rate that includes each charge.
+        limit: the limit of each charge; NaN means no limit.
+        most_ms: the longest wait.
+        wait_ms: filled with the waits, in milliseconds.
     """
     rate, over_ms = seen
     for at in range(limit.size):

@@ -1,6 +1,6 @@
-"""``throttle-sidecar callback``: the quota callback's jar, which came with this program.
+"""``throttle-sidecar callback``: the quota callback's jar, which is part of this program.
 
-Each subcommand is in a file of its own and imported when it is called, as the commands are.
+Each subcommand has its own file, which is imported when the subcommand is called.
 """
 
 import click
@@ -10,7 +10,7 @@ from sidecar.cli import LazyGroup
 SUBCOMMANDS = {
     "copy": "Copy the jar into a broker's folder.",
 }
-"""Every subcommand and its help in short."""
+"""Each subcommand and its short help."""
 
 
 @click.group(
@@ -24,7 +24,7 @@ Examples:
 """,
 )
 def command() -> None:
-    """Put the jar by which brokers obey the throttle factor where they find it.
+    """Copy the jar that makes brokers apply the throttle factor.
 
-    docs/quota-callback.md has the two lines that a broker's configuration needs besides.
+    A broker's configuration also needs two lines, which are in docs/quota-callback.md.
     """

@@ -20,10 +20,10 @@ Examples:
 )
 @click.argument("folder", metavar="DIR", type=click.Path(readable=False, path_type=Path))
 def command(folder: Path) -> None:
-    """Copy the quota callback's jar into DIR, which must be there.
+    """Copy the quota callback's jar into DIR, which must exist.
 
-    An older one is replaced; a broker finds the new one whole or not at all, and takes it when it
-    starts again. The exit code is 2 when the jar is not here or DIR can't be written.
+    The command replaces an older jar atomically. A broker loads the new jar when it restarts. The
+    exit code is 2 if this program has no jar or DIR can't be written.
     """
     source = callback_jar()
     version = jar_version(source)

@@ -1,10 +1,10 @@
-"""The quota callback's jar: where it is, its version, and copying it into a broker's folder.
+"""The quota callback's jar: its place, its version, and copying it into a broker's folder.
 
-It lies in the package's folder in a wheel and in the container's image, which ``make dist`` and the
-``Dockerfile`` build with it; in a checkout it lies where ``make jar`` builds it.
+In a wheel and in the container image, the jar is in the package's folder; ``make dist`` and the
+``Dockerfile`` put it there. In a checkout it is where ``make jar`` builds it.
 
-Its name has no version, so that a newer one takes an older one's place: of two on a class path the
-broker would load either. A copy appears whole or not at all, and a running broker still uses the
+The file name has no version, so that a newer jar replaces an older one. With two jars on the class
+path, the broker could load either. The copy is atomic, and a running broker continues to use the
 file that it has opened.
 
 Example: ``copy_jar(callback_jar(), Path("/opt/kafka/libs"))``.
@@ -24,18 +24,18 @@ _PACKED: Final = Path(__file__).parents[2] / NAME
 _BUILT: Final = Path(__file__).parents[3] / "deploy/quota-callback/target" / NAME
 _POM: Final = "META-INF/maven/throttlesidecar/throttle-sidecar-quota-callback/pom.properties"
 _FOR_ALL: Final = 0o644
-"""The broker is another user."""
+"""Readable by all, because the broker runs as another user."""
 
 
 def callback_jar(path: Path | None = None, places: tuple[Path, ...] = (_PACKED, _BUILT)) -> Path:
-    """The jar.
+    """Return the path of the jar.
 
     Args:
-        path: where it is; None: with this program.
-        places: where it may be then, the likelier one first.
+        path: where the jar is; None means the jar of this program.
+        places: the paths to try if ``path`` is None.
 
     Raises:
-        CallbackError: it is not there.
+        CallbackError: there is no jar.
     """
     if path is not None:
         if not path.is_file():
@@ -52,10 +52,10 @@ def callback_jar(path: Path | None = None, places: tuple[Path, ...] = (_PACKED, 
 
 
 def jar_version(jar: Path) -> str:
-    """The version that Maven gave it.
+    """Return the jar's version, as Maven wrote it.
 
     Raises:
-        CallbackError: it is not the quota callback's jar.
+        CallbackError: the file is not the quota callback's jar.
     """
     try:
         with zipfile.ZipFile(jar) as archive:
@@ -70,15 +70,15 @@ def jar_version(jar: Path) -> str:
 
 
 def copy_jar(jar: Path, folder: Path) -> Path:
-    """Copies it into a folder; the copy, readable by all.
+    """Copy the jar into a folder and return the copy's path. The copy is readable by all.
 
     Raises:
-        CallbackError: there is no such folder, or it can't be written.
+        CallbackError: the folder does not exist or can't be written.
     """
     target = folder / NAME
     try:
         content = jar.read_bytes()
-        # Hidden and not *.jar: neither libs/* nor a class path's wildcard takes half a jar.
+        # A hidden file without .jar: no wildcard of a class path matches an incomplete copy.
         descriptor, name = tempfile.mkstemp(prefix=".throttle-sidecar-", dir=folder)
         partial = Path(name)
         try:

@@ -1,6 +1,6 @@
-"""``throttle-sidecar quotas``: what brokers have to give, who gets how much, in one command each.
+"""``throttle-sidecar quotas``: the brokers' capacity, its distribution among tenants, and quotas.
 
-Each subcommand is in a file of its own and imported when it is called, as the commands are.
+Each subcommand has its own file, which is imported when the subcommand is called.
 
 Example: ``throttle-sidecar quotas apply`` imports ``sidecar.cli.quotas.apply`` and calls its
 ``command``.
@@ -11,14 +11,14 @@ import click
 from sidecar.cli import LazyGroup
 
 SUBCOMMANDS = {
-    "capacity": "Print how much thread time each broker has to give.",
-    "plan": "Share it out, and print what changes and the commands that do it.",
+    "capacity": "Print each broker's capacity: the time of its threads.",
+    "plan": "Share the capacity among tenants; print the changes and the commands for them.",
     "apply": "Set the planned quotas.",
     "show": "Print the quotas that are set.",
     "diff": "Compare the plan with the quotas that are set.",
-    "watch": "Renew the plan as tenants come and go.",
+    "watch": "Update the quotas as tenants come and go.",
 }
-"""Every subcommand and its help in short."""
+"""Each subcommand and its short help."""
 
 
 @click.group(
@@ -36,9 +36,9 @@ Examples:
 """,
 )
 def command() -> None:
-    """Plan request_percentage (KIP-124): who may use how much of the brokers' threads.
+    """Plan request_percentage (KIP-124): how much of the brokers' threads each tenant may use.
 
-    A percentage is of one thread: 200 % is two threads' whole time on each broker. Brokers are
-    reached as by Kafka's tools, with --bootstrap-server and --command-config, or by the daemon's
-    settings.
+    100 % is the whole time of one thread, so 200 % is the whole time of two threads on each broker.
+    The commands reach brokers with --bootstrap-server and --command-config, as Kafka's tools do, or
+    with the daemon's settings.
     """

@@ -1,7 +1,8 @@
 """``throttle-sidecar quotas apply``: set the planned quotas.
 
-Example: 3,000 tenants' shares change: all are validated, one confirmation is requested, a bar shows
-the progress, and at the first error it stops and prints what was done.
+Example: the shares of 3,000 tenants change. The brokers validate all changes, and the command asks
+for one confirmation. A bar shows the progress. At the first error the command stops and prints
+which quotas are set.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from sidecar.quotas.request_time.quota_plan import Change
 from sidecar.request_time.quota_changes import CTRL_C, Outcome, set_or_exit, validate
 
 _EXIT_CODES: Final = {None: 0, CTRL_C: 130}
-"""By the problem; 1 for any other."""
+"""The exit code for each problem; any other problem has 1."""
 
 
 @click.command(
@@ -37,7 +38,7 @@ Examples:
 )
 @kafka_options
 @target_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.pass_context
 def command(
@@ -50,11 +51,11 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Set the quotas of a plan, made now or from a file; those it does not mention stay.
+    """Set the quotas of a plan, made now or from a file. Other quotas stay as they are.
 
-    Everything is validated by the brokers first, and nothing is set if they refuse anything. It
-    stops at the first error, or by Ctrl-C, and prints what was done; the exit code is then 1, or
-    130.
+    The brokers first validate all changes. If they reject any change, nothing is set. The command
+    stops at the first error (exit code 1) or at Ctrl-C (exit code 130), and prints which quotas
+    are set.
     """
     admin = load_kafka_admin(kafka)
     aim = read_planned_changes(options, plan_file, exact, admin)
@@ -78,16 +79,16 @@ def command(
 
 
 def _no(changed: Sequence[Change]) -> str | None:
-    """Why nothing may be set, from the person at the terminal; None: it may."""
+    """Ask the operator; return why nothing may be set, or None after a yes."""
     try:
         options = f"{to_do(changed)}?"
         return None if click.confirm(options, err=True) else "the answer was no"
     except click.Abort as aborted:
-        # Else it was Ctrl-C.
+        # Any other end is Ctrl-C.
         if not isinstance(aborted.__context__, EOFError):
             raise
         click.echo(err=True)
-        return "nobody answered; --yes needs no answer"
+        return "nobody answered the question; --yes skips it"
 
 
 def _report(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:
@@ -118,7 +119,7 @@ def _report(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:
 
 @contextmanager
 def _bar(what: str, length: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, where that is a terminal; yields what moves it."""
+    """Show a bar on standard error if that is a terminal; yield the function that moves it."""
     from rich.console import Console  # noqa: PLC0415 - slow to import
     from rich.progress import Progress  # noqa: PLC0415 - slow to import
 

@@ -1,6 +1,6 @@
-"""``throttle-sidecar quotas capacity``: how much thread time each broker has to give.
+"""``throttle-sidecar quotas capacity``: the capacity of each broker's threads.
 
-Example: a broker with 8 I/O threads and 3 network threads has 1,100 % to give.
+Example: a broker with 8 I/O threads and 3 network threads has a capacity of 1,100 %.
 """
 
 import json
@@ -28,10 +28,10 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(context: click.Context, kafka: KafkaOptions, as_json: bool) -> None:
-    """Print how much thread time each broker has to give, in percent of one thread.
+    """Print the capacity of each broker's threads, in percent of one thread.
 
-    It is (num.io.threads + num.network.threads) x 100. A quota is one number for all brokers, so
-    the smallest broker is the one to plan for. The exit code is 1 when a broker did not answer.
+    The capacity is (num.io.threads + num.network.threads) x 100. A quota is the same number on all
+    brokers, so plan for the smallest broker. The exit code is 1 if a broker did not answer.
     """
     found = capacities(load_kafka_admin(kafka))
     if as_json:
@@ -44,7 +44,7 @@ def command(context: click.Context, kafka: KafkaOptions, as_json: bool) -> None:
 
 
 def warnings(found: Capacities) -> tuple[str, ...]:
-    """What a person should know: how brokers differ, and which did not answer."""
+    """Return the warnings: how brokers differ, and which did not answer."""
     different = [f"brokers are not alike: {each}" for each in differs(found.brokers)]
     if different:
         least = smallest(found.brokers)
@@ -53,7 +53,7 @@ def warnings(found: Capacities) -> tuple[str, ...]:
 
 
 def document(found: Capacities) -> dict[str, object]:
-    """As JSON has it."""
+    """Return the JSON document."""
     least = smallest(found.brokers)
     return {
         "brokers": [
@@ -71,12 +71,12 @@ def document(found: Capacities) -> dict[str, object]:
 
 
 def label(name: str, value: object) -> str:
-    """A line with dots between its name and its value."""
+    """Return a line with dots between a name and its value."""
     return f"{name:.<{_DOTTED}}: {value}"
 
 
 def block(broker: BrokerCapacity) -> str:
-    """A broker as the article's script prints it."""
+    """Return a broker's lines in the form of the article's script."""
     lines = [("broker.id", broker.broker_id), *broker.settings().items()]
     return "\n".join(
         label(name, value) for name, value in [*lines, ("total capacity", broker.percent)]

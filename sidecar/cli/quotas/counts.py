@@ -1,7 +1,7 @@
-"""How many quotas are set and how many are removed, in words.
+"""Says in words how many quotas are set and how many are removed.
 
-Example: 300 changes that set a limit and 2 that remove one are "300 quotas are set and 2 are
-removed"; one that removes it is "1 quota is removed".
+Example: with 300 changes that set a limit and 2 that remove one, the text is "300 quotas are set
+and 2 are removed". With one change that removes a limit it is "1 quota is removed".
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from sidecar.quotas.request_time.quota_plan import Change
 
 
 def quota_counts(count: int) -> str:
-    """So many quotas."""
+    """Return a number of quotas in words."""
     return f"{count:,} quota" if count == 1 else f"{count:,} quotas"
 
 
 def to_do(changed: Sequence[Change]) -> str:
-    """What is to be done, such as "Set 300 quotas and remove 2"."""
+    """Return the planned changes in words, such as "Set 300 quotas and remove 2"."""
     setting, removing = _counts(changed)
     if not removing:
         return f"Set {quota_counts(setting)}"
@@ -25,11 +25,11 @@ def to_do(changed: Sequence[Change]) -> str:
 
 
 def are_done(changed: Sequence[Change], negation: str = "") -> str:
-    """What is done, such as "300 quotas are set and 2 are removed"; empty when nothing is.
+    """Return changes in words, such as "300 quotas are set and 2 are removed"; empty without any.
 
     Args:
-        changed: all that is done.
-        negation: "not " for changes that are not done.
+        changed: the changes.
+        negation: "not " if the changes were not made.
     """
     texts: list[str] = []
     for count, done in zip(_counts(changed), ("set", "removed"), strict=True):

@@ -1,6 +1,7 @@
-"""``throttle-sidecar quotas diff``: how the quotas of today differ from a plan.
+"""``throttle-sidecar quotas diff``: how the current quotas differ from a plan.
 
-Example: exit code 1 and a row for each quota that would change; 0 when the plan is in force.
+Example: the command prints a row for each quota that would change and exits with 1. It exits with 0
+if all quotas are as planned.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ from sidecar.cli.quotas.target_quotas import read_planned_changes, target_option
     epilog="""\b
 Examples:
   throttle-sidecar quotas diff --tenants 50 --bootstrap-server localhost:9092
-  throttle-sidecar quotas diff --tenants-from tenants.toml || echo "not in force"
+  throttle-sidecar quotas diff --tenants-from tenants.toml || echo "not as planned"
   throttle-sidecar quotas diff --plan before.json --exact
 """,
 )
@@ -37,7 +38,7 @@ def command(
 ) -> None:
     """Compare a plan, made now or from a file, with the quotas that are set.
 
-    The exit code is 0 when the plan is in force, 1 when it is not, and 2 when that is unknown.
+    The exit code is 0 if the quotas are as planned, 1 if they differ, and 2 if that is unknown.
     """
     aim = read_planned_changes(options, plan_file, exact, load_kafka_admin(kafka))
     if as_json:

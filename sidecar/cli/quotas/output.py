@@ -14,7 +14,7 @@ _SHOWN_WARNINGS: Final = 20
 
 
 def in_order(quotas: ClientQuotas) -> ClientQuotas:
-    """Users, then client-ids, then addresses, by name, the default of each first."""
+    """Sort quotas: users, then client-ids, then addresses, each by name after the default."""
 
     def rank(entity: Entity) -> tuple[bool, bool, str, bool, str, str]:
         user, client_id, ip = (
@@ -41,7 +41,7 @@ def change_documents(changed: Iterable[Change]) -> list[dict[str, object]]:
 
 
 def print_changes(changed: Sequence[Change]) -> None:
-    """A table of them, or that there is none."""
+    """Print a table of changes, or that there is none."""
     if not changed:
         click.echo("Nothing changes.")
         return
@@ -55,7 +55,7 @@ def print_changes(changed: Sequence[Change]) -> None:
 
 
 def print_quotas(quotas: ClientQuotas, keys: Sequence[str] = ()) -> None:
-    """A table of them, or that there is none: of these keys, if there are any."""
+    """Print a table of quotas, of these keys if any are given, or that there is none."""
     if not quotas:
         click.echo(f"No {' or '.join(keys) or 'quota'} is set.")
         return
@@ -70,18 +70,18 @@ def print_quotas(quotas: ClientQuotas, keys: Sequence[str] = ()) -> None:
 
 
 def print_warnings(warnings: Sequence[object]) -> None:
-    """The first of them on standard error, and how many more there are."""
+    """Print the first warnings on standard error, and the number of the others."""
     from sidecar.logs import printable  # noqa: PLC0415 - slow to import
 
     for warning in warnings[:_SHOWN_WARNINGS]:
         click.echo(f"Warning: {printable(str(warning))}", err=True)
     more = len(warnings) - _SHOWN_WARNINGS
     if more > 0:
-        click.echo(f"Warning: and {more:,} more; --json has them all", err=True)
+        click.echo(f"Warning: and {more:,} more; --json prints them all", err=True)
 
 
 def quota_text(value: float | None) -> str:
-    """A limit in digits, or that there is none."""
+    """Return a limit in digits, or "none"."""
     return "none" if value is None else number(value)
 
 

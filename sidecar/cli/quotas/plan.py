@@ -1,6 +1,6 @@
-"""``throttle-sidecar quotas plan``: share out the brokers' threads, and print how it is done.
+"""``throttle-sidecar quotas plan``: share the brokers' threads among tenants.
 
-Example: 120 tenants on 8 I/O and 3 network threads have 9.2 % each, as the article's script
+Example: 120 tenants on 8 I/O and 3 network threads get 9.2 % each, as the article's script
 computes.
 """
 
@@ -42,11 +42,11 @@ Examples:
 @plan_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(kafka: KafkaOptions, options: PlanOptions, as_json: bool) -> None:
-    """Share the brokers' threads among tenants, and print what changes and how to do it.
+    """Share the brokers' threads among tenants, and print the changes and the commands for them.
 
-    Equal shares; or, with weights, minimums and maximums in a file, max-min fair ones. Nothing is
-    set: see "quotas apply". With --capacity no broker's capacity is read; if no broker is named
-    either, none is contacted.
+    Shares are equal; with weights, minimums and maximums in a file they are max-min fair. This
+    command sets nothing: see "quotas apply". With --capacity it reads no broker's capacity, and
+    without a broker's address it contacts no broker.
     """
     found = planned(options, kafka)
     kinds = list(TenantKind) if options.kind is None else [options.kind]

@@ -1,6 +1,6 @@
-"""The options for what is shared among whom, of every command that plans.
+"""The options of every command that plans: the capacity to share, and the tenants.
 
-Example: ``--tenants 50 --capacity 6400`` is one share of 128 for whoever has no quota by name.
+Example: ``--tenants 50 --capacity 6400`` gives each tenant without a quota of its own 128 %.
 """
 
 import functools
@@ -23,17 +23,17 @@ _PERCENT: Final = click.FloatRange(min=0.0, min_open=True)
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """The options as the command line has them.
+    """The options as they are on the command line.
 
     Attributes:
-        tenants: how many; None: they are read from a source.
-        tenants_from: a source's name, or a file; None: only their number is known.
-        as_default: one share for the default, not one for each by name.
-        capacity_percent: instead of what the brokers report.
-        reserve_percent: reserved for internal users.
-        internal: who shares the reserve.
-        default_percent: for whoever is not named.
-        kind: None: not stated; users are meant where it matters.
+        tenants: the number of tenants; None if they are read from a source.
+        tenants_from: a source's name, or a file; None if only the number is known.
+        as_default: whether to plan one share for the default entity instead of one for each name.
+        capacity_percent: the capacity to share, instead of what the brokers report.
+        reserve_percent: the part of the capacity that is reserved for internal users.
+        internal: the users that share the reserve.
+        default_percent: the quota of tenants that are not named.
+        kind: whether tenants are users or client-ids; None means users where it matters.
     """
 
     tenants: int | None = None
@@ -47,23 +47,23 @@ class PlanOptions:
 
     @property
     def tenant_kind(self) -> TenantKind:
-        """As what the tenants get their shares."""
+        """Whether tenants are users or client-ids."""
         return self.kind or TenantKind.USERS
 
     @property
     def source(self) -> Source | None:
-        """Where the tenants are read from; None: only their number is known."""
+        """The source of the tenants; None if only their number is known."""
         return None if self.tenants_from is None else Source(self.tenants_from, self.tenant_kind)
 
     def plan(self, capacity_percent: float, tenants: list[Tenant] | None) -> Plan:
-        """Who gets how much.
+        """Return the plan: the share of each tenant.
 
         Args:
-            capacity_percent: what there is.
-            tenants: None: only their number is known.
+            capacity_percent: the capacity to share.
+            tenants: the tenants; None if only their number is known.
 
         Raises:
-            PlanError: nothing to share, or nobody.
+            PlanError: there is no capacity to share, or no tenant.
         """
         try:
             return self._plan(capacity_percent, tenants)
@@ -121,7 +121,7 @@ def plan_options(function: Callable[..., _R]) -> Callable[..., _R]:
 def _finite(
     _context: click.Context, _parameter: click.Parameter, value: float | None
 ) -> float | None:
-    # By click's comparison NaN and infinity are in the range.
+    # Click accepts NaN and infinity in this range.
     if value is not None and not math.isfinite(value):
         raise click.BadParameter(f"{value} is not a number of percent")
     return value
@@ -131,7 +131,10 @@ def _check(options: PlanOptions) -> None:
     if options.tenants is not None and options.tenants_from is not None:
         raise click.UsageError("give --tenants or --tenants-from, not both")
     if options.as_default and options.default_percent is not None:
-        raise click.UsageError("--default is for whoever is not named; here the default is shared")
+        raise click.UsageError(
+            "--default is the quota of tenants that are not named; with --as-default the default"
+            " entity already has the share"
+        )
     if options.internal and not options.reserve_percent:
         raise click.UsageError("--internal users share a --reserve")
 

@@ -1,7 +1,7 @@
-"""A plan beside what there is: the brokers' capacity, who is there, the quotas of today.
+"""A plan, compared with the brokers' capacity, the tenants and the current quotas.
 
-Example: with ``--tenants 50 --capacity 6400`` and no brokers' address none is contacted, and there
-is no "today" to compare with.
+Example: with ``--tenants 50 --capacity 6400`` and no broker's address, no broker is contacted, and
+there are no current quotas to compare with.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan beside what there is.
+    """A plan, and what the brokers have now.
 
     Attributes:
-        plan: who gets how much.
-        kind: as what.
-        found: the brokers' capacities; None: they were not read.
-        quotas: of today; None: they were not read.
-        warnings: what to know before it is applied.
+        plan: the share of each tenant.
+        kind: whether tenants are users or client-ids.
+        found: the brokers' capacities; None if they were not read.
+        quotas: the current quotas; None if they were not read.
+        warnings: what to know before the plan is applied.
     """
 
     plan: Plan
@@ -46,15 +46,15 @@ class Planned:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Against today's quotas; all of it when these are not known."""
+        """The changes to the current quotas; the whole plan if these are not known."""
         return changes(self.quotas or {}, self.plan.target(self.kind))
 
 
 def planned(options: PlanOptions, kafka: KafkaOptions) -> Planned:
-    """The plan by the options; brokers are read if their address is known.
+    """Return the plan of the options; read the brokers if their address is known.
 
     Raises:
-        BrokersError: no broker reported what is needed.
+        BrokersError: no broker reported its capacity.
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
     """
@@ -69,10 +69,10 @@ def planned(options: PlanOptions, kafka: KafkaOptions) -> Planned:
 
 
 def planned_beside(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
-    """The same, beside a cluster.
+    """Return the plan and the cluster's state.
 
     Raises:
-        BrokersError: no broker reported what is needed.
+        BrokersError: no broker reported its capacity.
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
     """
@@ -83,10 +83,10 @@ def planned_beside(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
 async def read_capacity(
     options: PlanOptions, admin: "KafkaAdmin"
 ) -> tuple[float, Capacities | None]:
-    """What there is to share, and the brokers that reported it.
+    """Return the capacity to share, and the brokers that reported it.
 
     Raises:
-        BrokersError: no broker reported it.
+        BrokersError: no broker reported its capacity.
     """
     if options.capacity_percent is not None:
         return options.capacity_percent, None
@@ -106,9 +106,9 @@ async def _planned(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
 
 def _check(options: PlanOptions) -> None:
     if options.tenants is None and options.tenants_from is None:
-        raise click.UsageError("who shares it? give --tenants or --tenants-from")
+        raise click.UsageError("no tenants to share the capacity: give --tenants or --tenants-from")
 
 
 def _reachable(kafka: KafkaOptions) -> bool:
-    """Whether a setting or an option has the brokers' address."""
+    """Whether an option or a setting names the brokers' address."""
     return kafka != KafkaOptions() or bool(os.environ.get(SERVERS))

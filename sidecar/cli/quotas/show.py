@@ -1,6 +1,7 @@
 """``throttle-sidecar quotas show``: the quotas that are set.
 
-Example: ``throttle-sidecar quotas show --json > before.json`` can be compared with and applied.
+Example: ``throttle-sidecar quotas show --json > before.json`` writes a file for ``quotas diff``
+and ``quotas apply``.
 """
 
 import asyncio
@@ -23,7 +24,9 @@ Examples:
 """,
 )
 @kafka_options
-@click.option("--key", multiple=True, metavar="QUOTA", help="Only this one; may be repeated.")
+@click.option(
+    "--key", multiple=True, metavar="QUOTA", help="Print only quotas of this key; may be repeated."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(kafka: KafkaOptions, key: tuple[str, ...], as_json: bool) -> None:
     """Print the quotas of every user, client-id and address."""

@@ -1,7 +1,7 @@
-"""What ``apply`` and ``diff`` aim at: a plan made now, or the quotas in a file.
+"""The target of ``apply`` and ``diff``: a plan made now, or the quotas in a file.
 
-Example: ``--plan before.json --exact``, with what ``quotas show --json`` printed yesterday, is
-yesterday's quotas: those set since are removed.
+Example: yesterday ``quotas show --json`` wrote before.json. ``--plan before.json --exact`` restores
+these quotas and removes any that were set since then.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class PlannedChanges:
-    """What is to change, and what to know of it."""
+    """The changes, and the warnings about them."""
 
     changes: tuple[Change, ...]
     warnings: tuple[object, ...]
@@ -52,7 +52,7 @@ def target_options(function: Callable[..., _R]) -> Callable[..., _R]:
     exact = click.option(
         "--exact",
         is_flag=True,
-        help="With --plan: quotas that the file does not have are removed.",
+        help="With --plan: remove quotas that are not in the file.",
     )
     decorated: Callable[..., Any] = plan_options(plan_file(exact(function)))
     return decorated
@@ -61,10 +61,10 @@ def target_options(function: Callable[..., _R]) -> Callable[..., _R]:
 def read_planned_changes(
     options: PlanOptions, plan_file: Path | None, exact: bool, admin: "KafkaAdmin"
 ) -> PlannedChanges:
-    """What is to change.
+    """Return the changes.
 
     Raises:
-        BrokersError: no broker reported what is needed.
+        BrokersError: no broker reported its capacity.
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
         UsageError: options that exclude each other.
@@ -73,12 +73,16 @@ def read_planned_changes(
         if exact:
             raise click.UsageError("--exact needs --plan")
         if options.tenants is None and options.tenants_from is None:
-            raise click.UsageError("who shares it? give --tenants, --tenants-from or --plan")
+            raise click.UsageError(
+                "no tenants to share the capacity: give --tenants, --tenants-from or --plan"
+            )
         found = planned_beside(options, admin)
         of_brokers = () if found.found is None else capacity_warnings(found.found)
         return PlannedChanges(found.changes, (*of_brokers, *found.warnings))
     if options != PlanOptions():
-        raise click.UsageError("--plan has the quotas already: nothing else is planned with it")
+        raise click.UsageError(
+            "--plan already contains the quotas: leave out the options that plan"
+        )
     return asyncio.run(_from_file(read_plan_file(plan_file), exact, admin))
 
 
@@ -98,7 +102,7 @@ async def _from_file(file: PlanFile, exact: bool, admin: "KafkaAdmin") -> Planne
 
 
 async def _capacity(admin: "KafkaAdmin") -> tuple[float | None, tuple[str, ...]]:
-    """The smallest broker's, and what to know of the brokers; quotas are set without it too."""
+    """Return the smallest broker's capacity, and warnings; quotas can be set without a capacity."""
     try:
         found = await read_capacities(admin)
     except BrokersError as error:

@@ -1,7 +1,7 @@
-"""``throttle-sidecar quotas watch``: renew the plan as tenants come and go.
+"""``throttle-sidecar quotas watch``: update the quotas as tenants come and go.
 
-Example: 100 tenants have 64 % of 6,400 %; 15 more come, and once they have been there for the
-stabilization time all 115 have 55.7 %, in steps no larger than --largest-change.
+Example: 100 tenants share 6,400 %, 64 % each. 15 tenants come. After the stabilization time all 115
+get 55.7 %, in steps no larger than --largest-change.
 """
 
 import asyncio
@@ -89,16 +89,16 @@ def command(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Renew the planned shares while tenants come and go, until Ctrl-C.
+    """Update the planned shares while tenants come and go, until Ctrl-C.
 
-    A quota that someone else changes is planned again in the next step. When the tenants can't
-    be read, nothing is changed. A tenant that has left loses the quota that was set here.
+    If somebody else changes a quota, the next step restores the planned one. If the tenants can't
+    be read, nothing is changed. A tenant that has left loses the quota that this command set.
     """
     source = options.source
     if source is None:
-        raise click.UsageError("which tenants? name them with --tenants-from")
+        raise click.UsageError("no tenants to watch: name their source with --tenants-from")
     if interval <= 0:
-        raise click.UsageError("--interval must be more than nothing")
+        raise click.UsageError("--interval must be longer than 0 s")
     watcher = Watcher(
         load_kafka_admin(kafka),
         options,
@@ -113,7 +113,7 @@ def command(
 
 @dataclass(slots=True)
 class Watcher:
-    """Reads, plans and sets, again and again."""
+    """Reads the tenants, plans and sets quotas, in a loop."""
 
     admin: "KafkaAdmin"
     options: PlanOptions
@@ -125,10 +125,10 @@ class Watcher:
     _warned: list[str] = field(default_factory=list, init=False)
 
     async def run(self, interval_s: float, *, once: bool) -> bool:
-        """Step by step, every interval.
+        """Run a step in each interval.
 
         Returns:
-            Whether the last step did what it should.
+            Whether the last step succeeded.
         """
         while True:
             good = await self.observe(time.monotonic_ns() // 1_000_000)
@@ -137,10 +137,10 @@ class Watcher:
             await asyncio.sleep(interval_s)
 
     async def observe(self, now_ms: int) -> bool:
-        """One poll, and the step that follows from it.
+        """Run one poll and the step that follows from it.
 
         Returns:
-            Whether it did what it should.
+            Whether the step succeeded.
         """
         try:
             tenants, changed, warnings = await self._next(now_ms)
@@ -161,7 +161,7 @@ class Watcher:
         counted = self.watch.count(there, now_ms)
         plan = self.options.plan(capacity_percent, counted)
         kind = self.options.tenant_kind
-        # Known users are not read at each step: "plan" and "diff" report them.
+        # A step does not read the known users; "plan" and "diff" report unknown ones.
         warnings = review_plan(plan, kind, quotas, None)
         return plan.tenants, self.watch.step(quotas, plan.target(kind)), warnings
 
@@ -180,7 +180,7 @@ class Watcher:
             for change in outcome.done
         ]
         text = "\n".join(lines)
-        # While nothing changes nothing is printed again.
+        # A step without changes prints nothing.
         if text != self._reported:
             click.echo(f"{_now()} {text}")
         self._reported = text

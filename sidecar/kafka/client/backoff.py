@@ -1,10 +1,11 @@
-"""How long a broker that failed is left alone.
+"""How long the sidecar does not call a broker that failed.
 
-The pause doubles with each failure in a row, from 0.1 s to 10 s, and ends with a success. During
-it the failure stands for the next ones, so that a dead broker costs nothing and has one message.
-Without jitter: a sidecar asks each broker once a poll, so there is no herd to spread.
+The pause doubles with each consecutive failure, from 0.1 s to 10 s, and a success resets it. During
+the pause, calls get the last failure without a request, so a dead broker costs nothing. There is no
+jitter: a sidecar asks each broker once in a poll, so there is no herd of requests to spread.
 
-Example: a failure at 0 s refuses calls until 0.1 s, the next one, at 1 s, until 1.2 s.
+Example: after a failure at 0 s, calls fail until 0.1 s. After a second one at 1 s, they fail until
+1.2 s.
 """
 
 from sidecar.volumes import Failure
@@ -14,7 +15,7 @@ LONGEST_PAUSE_S = 10.0
 
 
 class Backoff:
-    """The failures in a row of one address; none at first."""
+    """The consecutive failures of one address; none at first."""
 
     __slots__ = ("_failure", "_pause_s", "_until")
 
@@ -27,16 +28,16 @@ class Backoff:
         return f"Backoff(pause_s={self._pause_s}, failure={self._failure})"
 
     def failed(self, failure: Failure, now: float) -> None:
-        """Count one more failure, seen at ``now`` seconds."""
+        """Counts a failure at ``now``, steady seconds."""
         self._failure = failure
         self._pause_s = min(self._pause_s * 2 or INITIAL_PAUSE_S, LONGEST_PAUSE_S)
         self._until = now + self._pause_s
 
     def succeeded(self) -> None:
-        """Forget all failures."""
+        """Resets the failures."""
         self._failure = None
         self._pause_s = 0.0
 
     def refusal(self, now: float) -> Failure | None:
-        """The failure that stands for a call at ``now`` seconds; None when it may be made."""
+        """The failure of a call at ``now``, steady seconds; None if the call may be made."""
         return self._failure if now <= self._until else None

@@ -1,16 +1,15 @@
 # aiokafka ships no type information, so its base classes are Any to mypy.
 # mypy: allow-subclassing-any
-"""One connection to one broker, guarded.
+"""One connection to one broker: aiokafka's, with additional checks.
 
-aiokafka's connection, with what it lacks: a frame's length is checked before it is believed (an
-absurd one would be buffered), an answer that can't be decoded fails the call without a traceback in
-the log, the end of a SASL session is known (KIP-368), credentials are hidden from debug logs, and
-closing never waits for the peer. A call that misses its deadline closes the connection, but not
-while another call waits, whose answer may come behind the late one. A call that is cancelled leaves
-it open: somebody else's answer was sooner, and to dial and log in anew costs more than to drop an
-answer when it comes. A peer that hangs is found by the next call's deadline.
+- The length of a frame is checked first; aiokafka would buffer any length.
+- An answer that can't be decoded fails the call, without a traceback in the log.
+- The connection knows when its SASL session ends (KIP-368).
+- Credentials do not appear in debug logs.
+- Closing never waits for the peer.
 
-Example: a TLS alert read as a frame's length is 352,518,912 bytes; it is refused at once.
+Example: a TLS alert, read as the length of a frame, is 352,518,912 bytes. The connection is closed
+at once.
 """
 
 import asyncio
@@ -37,19 +36,19 @@ from sidecar.kafka.client.security import Security
 from sidecar.settings import HostPort
 
 LONGEST_FRAME_BYTES = 16 * 1024 * 1024
-"""Brokers before 3.7.1 name every topic in each log dir (KAFKA-16807): 20,000 names of 60 bytes in
-12 log dirs are 14 MB. The volumes alone are some hundred bytes."""
+"""Brokers before 3.7.1 list every topic in each log dir (KAFKA-16807): 20,000 names of 60 bytes in
+12 log dirs take 14 MB. Volumes without topics take a few hundred bytes."""
 SHORTEST_FRAME_BYTES = 4
 """Each answer begins with its correlation id."""
 SESSION_SHARE = 0.85
 """The part of a SASL session after which it is renewed; the Java client takes 0.85 to 0.95."""
 
-# What decoding bytes that make no sense raises: aiokafka checks some of them with assert.
+# The errors of decoding invalid bytes. aiokafka checks some of them with assert.
 _NONSENSE = (ValueError, struct.error, LookupError, AssertionError, TypeError)
 
 
 class GuardedConnection(AIOKafkaConnection):
-    """A connection that may be called; made by ``dial``."""
+    """A connection for requests; ``dial`` makes it."""
 
     def __init__(
         self, endpoint: HostPort, security: Security, client_id: str, clock: Callable[[], float]
@@ -65,54 +64,58 @@ class GuardedConnection(AIOKafkaConnection):
             sasl_plain_password=security.password.get_secret_value() if security.password else None,
             sasl_oauth_token_provider=security.tokens,
         )
-        # Every wait is within a deadline of ours, so aiokafka needs no timers of its own.
+        # Every wait has a deadline here, so aiokafka needs no timers of its own.
         self._request_timeout = None
         self._names = security.names
         self._clock = clock
         self.session_ends_at: float | None = None
-        """When the SASL session should be renewed, clock seconds; None for never."""
+        """When to renew the SASL session, in seconds of the clock; None for never."""
         self._answered = False
 
     @property
     def owed(self) -> int:
-        """How many answers are to come, also those that nobody waits for any more."""
+        """How many answers are outstanding, including those of cancelled calls."""
         return len(self._requests)
 
     async def call(self, request: AdminRequest, deadline: float | None = None) -> Response:
-        """The decoded answer to one request.
+        """Sends a request and returns the decoded answer.
 
         Args:
-            request: of a version that is negotiated.
-            deadline: the loop's time by which this returns; None: the caller cancels it.
+            request: the request; its version is negotiated.
+            deadline: the loop's time by which this returns; None if the caller cancels it.
 
         Raises:
             TimeoutError: there was no answer by the deadline.
-            UnsupportedError: the broker knows no version of it that we do; the connection is good.
-            ProtocolError: the answer makes no sense.
-            KafkaError: the connection broke; it is closed, the cause has the reason.
-            ClosedUnansweredError: it was closed at the first request, without a login; so a
-                listener with SASL does after it has reported its versions to anybody.
+            UnsupportedError: the broker supports no version of the request that the sidecar does.
+                The connection stays usable.
+            ProtocolError: the answer is not valid.
+            KafkaError: the connection broke and is closed; the cause has the reason.
+            ClosedUnansweredError: the broker closed the connection at the first request, without a
+                login. A listener with SASL does this after it has sent its versions.
         """
         try:
             answer = self.send(request)
         except (NotImplementedError, IncompatibleBrokerVersion) as error:
             raise UnsupportedError(self._unsupported(request)) from error
         try:
+            # Cancelling the call leaves the connection open: to connect and log in again costs more
+            # than to drop one answer, and if the peer hangs, the next call's deadline closes it.
             async with asyncio.timeout_at(deadline):
-                answered = await answer
+                decoded = await answer
         except Exception as error:
-            awaited = any(not future.done() for _, _, future in self._requests)
-            if awaited and isinstance(error, TimeoutError):
+            # Another call's answer may follow the late one.
+            others_wait = any(not future.done() for _, _, future in self._requests)
+            if others_wait and isinstance(error, TimeoutError):
                 raise
             self.close(CloseReason.CONNECTION_TIMEOUT)
             if not self._answered and self._closed_by_peer(error):
                 raise ClosedUnansweredError from error
             raise
         self._answered = True
-        return answered
+        return decoded
 
     def send(self, request: Request[Any], expect_response: bool = True) -> Awaitable[Any]:
-        """As aiokafka's, but SASL's messages are hidden and their answers are read."""
+        """Sends a request as aiokafka does, but hides SASL's messages and reads their answers."""
         if isinstance(request, SaslAuthenticateRequest):
             return self._authenticate(request)
         answer: Awaitable[Any] = super().send(request, expect_response)
@@ -121,7 +124,7 @@ class GuardedConnection(AIOKafkaConnection):
     async def _authenticate(self, request: SaslAuthenticateRequest) -> Response:
         asked_at = self._clock()
         response = await super().send(HiddenSaslAuthenticate(request))
-        # 0 is no limit, and so is v0, which has no such field.
+        # 0 means no limit. v0 has no such field, and no limit.
         lifetime_ms = getattr(response, "session_lifetime_ms", 0)
         if lifetime_ms > 0:
             self.session_ends_at = asked_at + SESSION_SHARE * lifetime_ms / 1000
@@ -130,22 +133,26 @@ class GuardedConnection(AIOKafkaConnection):
     def close(
         self, reason: CloseReason | None = None, exc: BaseException | None = None
     ) -> asyncio.Future[None]:
-        """Closes at once, without unsent bytes or a frozen TLS peer; done when the socket is."""
+        """Closes at once, without waiting for unsent bytes or for the peer's TLS.
+
+        Returns:
+            A future that is done when the socket is closed.
+        """
         if self._writer is not None:
             self._writer.transport.abort()
         closed: asyncio.Future[None] = super().close(reason=reason, exc=exc)
         return closed
 
     async def _read(self, _self_ref: "ref[GuardedConnection]") -> None:
-        # As aiokafka's, with a check of the length. (Theirs refers to itself weakly, for owners
-        # that forget to close; a link never does.)
+        # Like aiokafka's, plus a check of the length. aiokafka's uses a weak reference, for owners
+        # that forget to close; Link always closes.
         reader = self._reader
         while True:
             length = int.from_bytes(await reader.readexactly(4), "big", signed=True)
             if not SHORTEST_FRAME_BYTES <= length <= LONGEST_FRAME_BYTES:
                 raise ProtocolError(
-                    f"announced a frame of {length} bytes, which is no answer of Kafka's; is it "
-                    "another protocol, or a TLS listener spoken to without TLS? "
+                    f"announced a frame of {length} bytes, which is not an answer of Kafka; does "
+                    "the port use another protocol, or does this listener need TLS? "
                     f"({self._names['security_protocol']})"
                 )
             frame = await reader.readexactly(length)
@@ -155,14 +162,14 @@ class GuardedConnection(AIOKafkaConnection):
         try:
             super()._handle_frame(frame)
         except _NONSENSE as error:
-            # An answer without a request is a LookupError.
+            # For an answer without a request, aiokafka raises a LookupError.
             raise ProtocolError("sent an answer that can't be decoded") from error
 
     @classmethod
     def _on_read_task_error(
         cls, self_ref: "ref[GuardedConnection]", read_task: asyncio.Task[None]
     ) -> None:
-        # As aiokafka's, without the traceback: the calls that fail have the reason.
+        # Like aiokafka's, without the traceback: the failed calls have the reason.
         if read_task.cancelled() or (error := read_task.exception()) is None:
             return
         if (connection := self_ref()) is not None:
@@ -176,42 +183,42 @@ class GuardedConnection(AIOKafkaConnection):
     def _unsupported(self, request: AdminRequest) -> str:
         name = type(request).__name__
         oldest, newest = self._versions.get(request.API_KEY, (None, None))
-        known = f"{name} v{oldest} to v{newest}" if newest is not None else f"no {name}"
-        return f"the broker knows {known}; {request.NEEDED} is needed"
+        supported = f"{name} v{oldest} to v{newest}" if newest is not None else f"no {name}"
+        return f"the broker supports {supported}; {request.NEEDED} is needed"
 
 
 @dataclass(frozen=True, slots=True)
 class Dialler:
-    """Makes connections to any address of a cluster with the same arguments for all."""
+    """Connects to any address of a cluster, with the same settings."""
 
     security: Security
     client_id: str
     clock: Callable[[], float]
 
     async def __call__(self, endpoint: HostPort) -> GuardedConnection:
-        """As ``dial``."""
+        """Connects to an address; see ``dial``."""
         return await dial(endpoint, self.security, self.client_id, self.clock)
 
 
 async def dial(
     endpoint: HostPort, security: Security, client_id: str, clock: Callable[[], float]
 ) -> GuardedConnection:
-    """Connect, secure, negotiate versions and log in.
+    """Connects, starts TLS, negotiates versions and logs in.
 
-    Cancelling it at any moment leaves no socket open.
+    Cancelling it leaves no socket open.
 
     Raises:
-        OSError: of the network or of TLS.
+        OSError: the network or TLS failed.
         KafkaError: the login was refused, or the connection broke.
-        ProtocolError: the other side does not speak Kafka.
-        TokenError: there is no OAUTHBEARER token.
+        ProtocolError: the peer does not speak Kafka's protocol.
+        TokenError: the token endpoint returned no OAUTHBEARER token.
     """
     connection = GuardedConnection(endpoint, security, client_id, clock)
     try:
         await connection.connect()
     except EXPECTED_ERRORS:
-        # First, since an untrusted certificate is a ValueError too.
+        # This comes first, because an untrusted certificate is a ValueError too.
         raise
     except _NONSENSE as error:
-        raise ProtocolError("what it answered while connecting makes no sense") from error
+        raise ProtocolError("sent an answer while connecting that can't be decoded") from error
     return connection

@@ -1,10 +1,10 @@
-"""A connection for requests to the controller, which change something and are never sent twice.
+"""A connection for requests that change the cluster; each is sent at most once.
 
-On KRaft any broker forwards them; on ZooKeeper only the controller takes them, and the others
-answer error 41, NOT_CONTROLLER. So the first that answers is used, and the controller after that
-error.
+With KRaft, any broker forwards these requests to the controller. With ZooKeeper, only the
+controller accepts them, and other brokers answer error 41, NOT_CONTROLLER. So the first address
+that can be reached is used, and ``find`` switches to the controller after that error.
 
-Example: of three addresses the first does not answer: after 5 s the second is tried.
+Example: the first of three addresses does not answer. After 5 s the second is tried.
 """
 
 import asyncio
@@ -24,22 +24,22 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
 DIAL_TIMEOUT_S = 5.0
-"""How long one address may take to connect while there are others."""
+"""How long connecting to an address may take if there are other addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A request that went out and has no answer: it may have been done.
+    """A request that was sent but not answered: the controller may have executed it.
 
     Attributes:
-        failure: why.
+        failure: why there is no answer.
     """
 
     failure: Failure
 
 
 class Controller:
-    """A cluster's controller; an async context manager, which closes the connection.
+    """A connection to the controller; an async context manager that closes it.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -63,14 +63,15 @@ class Controller:
         await self._close()
 
     async def call(self, request: AdminRequest, deadline: float) -> Response | Failure | Unanswered:
-        """The answer to a request.
+        """Sends a request at most once, and returns its answer.
 
         Args:
-            request: sent at most once.
+            request: the request.
             deadline: the loop's time by which this returns.
 
         Returns:
-            A failure: it was not sent, or the broker does not know it.
+            The answer; a failure if the request was not sent or is not supported; ``Unanswered``
+            if it was sent without an answer.
         """
         connection = await self._connected(deadline)
         if isinstance(connection, Failure):
@@ -86,7 +87,7 @@ class Controller:
             return Unanswered(to_failure(error, address, doing, names))
 
     async def find(self, deadline: float) -> Failure | None:
-        """Finds the controller that the broker names; why not, or None: the next call is for it."""
+        """Asks the broker for the controller, which the next call then uses; or returns why not."""
         answer = await self.call(DescribeCluster(), deadline)
         if isinstance(answer, Unanswered):
             return answer.failure
@@ -108,7 +109,7 @@ class Controller:
             return known
         await self._close()
         failures: list[Failure] = []
-        # The controller that was found may have left: then it is searched anew.
+        # If the controller that was found has left, the configured addresses are tried again.
         addresses = dict.fromkeys((*self._addresses, *self._admin.bootstrap_servers))
         for address in addresses:
             dialled = await self._dial(address, deadline, alone=len(addresses) == 1)

@@ -1,11 +1,11 @@
-"""A request to each of several brokers, from a command that ends after it.
+"""Sends a request to each of several brokers concurrently, over new connections.
 
-What only a broker itself can answer (its own configuration, its loggers) is read from all of them
-at once: the brokers are listed first, and one deadline covers everything. A broker that fails
-has its failure as its answer, and the others' answers count.
+Some requests only the broker itself can answer, such as those for its configuration and loggers.
+The brokers are listed first. One deadline covers everything. A broker that fails has its failure as
+its result, and the others have their answers.
 
-Example: of brokers 0, 1 and 2 the last one hangs: {0: answer, 1: answer, 2: Failure(TIMEOUT)} after
-the time-out.
+Example: of brokers 0, 1 and 2 the last one hangs. After the time-out the result is {0: answer, 1:
+answer, 2: Failure(TIMEOUT)}.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ _LISTINGS: Mapping[Nodes, AdminRequest] = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A request to one broker, and what it is called in a failure.
+    """A request to one broker, and its names for the message of a failure.
 
     Attributes:
-        request: one that may be repeated.
+        request: a request that may be repeated.
         name: Kafka's name of the request.
         needs: the operation on the cluster that it needs, such as "DescribeConfigs".
     """
@@ -48,7 +48,7 @@ class Query:
     needs: str
 
     def refused(self, broker_id: int, code: int, message: str | None) -> Failure:
-        """A broker's error as a failure; see ``one_call.refused``."""
+        """Turns a broker's error into a failure; see ``one_call.refused``."""
         return refused(f"broker {broker_id}", self.name, code, message, self.needs)
 
 
@@ -61,18 +61,18 @@ async def query_each(
     *,
     nodes: Nodes = "brokers",
 ) -> dict[int, T | Failure] | Failure:
-    """Each broker's answer.
+    """Sends a query to each broker, and returns their results.
 
     Args:
         admin: how to reach the brokers.
-        broker_ids: whom to ask; None asks every active broker.
-        query_of: the query of a broker, by its id.
-        read: makes the result of a broker's answer, or a failure.
-        timeout_s: for all of it, seconds.
-        nodes: with "controllers" the admin's addresses are controllers', and these are read.
+        broker_ids: the brokers to ask; None asks every active broker.
+        query_of: makes the query for a broker id.
+        read: turns a broker's answer into a result or a failure.
+        timeout_s: the time for all requests, seconds.
+        nodes: "controllers" asks the controllers; the addresses in ``admin`` are then theirs.
 
     Returns:
-        By broker id, in ascending order; a failure when the brokers can't be listed.
+        Broker id -> result, in ascending order; a failure if the brokers can't be listed.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -87,7 +87,7 @@ async def query_each(
 
     try:
         listing = _LISTINGS[nodes]
-        cluster = await pool.call_any(listing, deadline, read_cluster, f"which {nodes} there are")
+        cluster = await pool.call_any(listing, deadline, read_cluster, f"the list of {nodes}")
         if isinstance(cluster, Failure):
             return cluster
         pool.set_brokers(cluster.endpoints)

@@ -1,8 +1,8 @@
-"""The one place where foreign errors become failures that a person can act on.
+"""Turns exceptions of sockets, TLS, aiokafka and decoding into failures that a person can act on.
 
-Everything below this line (sockets, TLS, aiokafka, decoding) raises; everything above it gets a
-``Failure`` with a kind from a closed list. The rule: the kind names whose turn it is (network,
-certificates, credentials, broker), the message names the address first, and has no secret.
+The layers below raise exceptions. The layers above get a ``Failure`` with a kind from a closed
+list. The kind says what to check: the network, certificates, credentials or the broker. The message
+begins with the address, and contains no secret.
 """
 
 import errno
@@ -32,15 +32,15 @@ from sidecar.volumes import Failure, FailureKind
 
 
 class ProtocolError(Exception):
-    """What came back is not Kafka's, or makes no sense."""
+    """The peer's bytes are not Kafka's protocol, or not valid."""
 
 
 class ClosedUnansweredError(ConnectionError):
-    """The connection was closed at the first request on it, and nobody had logged in."""
+    """The broker closed the connection at the first request, before any login."""
 
 
 class UnsupportedError(Exception):
-    """The broker knows no version of the request that we can use."""
+    """The broker supports no version of the request that the sidecar supports."""
 
 
 class TokenError(Exception):
@@ -48,7 +48,7 @@ class TokenError(Exception):
 
 
 EXPECTED_ERRORS = (OSError, EOFError, KafkaError, ProtocolError, UnsupportedError, TokenError)
-"""What a call to a broker may raise; any other exception is a bug and stays one."""
+"""The exceptions that a call to a broker may raise. Any other exception is a bug."""
 
 _AUTHENTICATION_ERRORS = (
     AuthenticationFailedError,
@@ -60,31 +60,31 @@ _MESSAGE_LIMIT = 400
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the settings are called that a message names to be checked.
+    """The names of settings in messages, as the reader of the message writes them.
 
     Attributes:
-        place: where the reader of the message sets them.
-        login: the names of the settings of user and password; empty when they are not known.
+        place: where the reader sets them.
+        login: the names of the settings of user and password; empty if not known.
     """
 
     place: Place = "environment"
     login: tuple[str, ...] = ()
 
     def __getitem__(self, setting: str) -> str:
-        """One of ``kafka.admin.*``, by its name after that with underscores."""
+        """The name of a ``kafka.admin.*`` setting; ``setting`` is the rest, with underscores."""
         return name_in(self.place, f"kafka_admin_{setting}")
 
 
 def to_failure(error: BaseException, address: str, doing: str, names: Names) -> Failure:
-    """What a foreign error means.
+    """Turns an exception into a failure.
 
     Args:
         error: one of ``EXPECTED_ERRORS``.
-        address: whom the call was to, "host:port".
-        doing: what did not end, for a deadline: "connecting" or the request's name.
-        names: what to call the settings to check.
+        address: the address that was called, "host:port".
+        doing: the step that failed: "connecting" or "waiting for" and the request's name.
+        names: the names of the settings to check.
     """
-    # aiokafka fails the calls in flight with an error of its own; the reason is that one's cause.
+    # aiokafka fails calls in flight with an error of its own, whose cause is the reason.
     if isinstance(error, KafkaError) and isinstance(error.__cause__, EXPECTED_ERRORS):
         error = error.__cause__
     kind, text = _classify(error, doing, names)
@@ -92,13 +92,13 @@ def to_failure(error: BaseException, address: str, doing: str, names: Names) -> 
 
 
 def error_name(code: int) -> str:
-    """A broker's error code for a person: 31 is "error 31 (CLUSTER_AUTHORIZATION_FAILED)"."""
+    """Describes a broker's error code: "error 31 (CLUSTER_AUTHORIZATION_FAILED)"."""
     known = for_code(code)
     return f"error {code} ({known.message})" if known.errno == code else f"error {code}"
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, at most 400 characters of it."""
+    """The text without line breaks, cut to 400 characters."""
     line = " ".join(text.split())
     return line if len(line) <= _MESSAGE_LIMIT else line[: _MESSAGE_LIMIT - 1] + "…"
 
@@ -110,17 +110,17 @@ class _Rule:
     text: Callable[[Any, str, Names], str]
 
 
-def _itself(error: BaseException, _doing: str, _names: Names) -> str:
+def _own_text(error: BaseException, _doing: str, _names: Names) -> str:
     return str(error)
 
 
-def _distrusted(error: ssl.SSLCertVerificationError, _doing: str, names: Names) -> str:
+def _untrusted(error: ssl.SSLCertVerificationError, _doing: str, names: Names) -> str:
     why = getattr(error, "verify_message", error)
     code = getattr(error, "verify_code", None)
     if code in _OTHER_NAME:
         return (
-            f"its certificate is for another name: {why}; dial and advertise a name that it has; "
-            f"empty {names['ssl_endpoint_identification_algorithm']} accepts any name"
+            f"its certificate is for another name: {why}; connect to and advertise a name in the "
+            f"certificate; empty {names['ssl_endpoint_identification_algorithm']} accepts any name"
         )
     hint = (
         f"; {names['ssl_truststore_location']} must name a PEM file with the certificate of the CA"
@@ -132,23 +132,23 @@ def _distrusted(error: ssl.SSLCertVerificationError, _doing: str, names: Names) 
 
 
 def _tls(error: ssl.SSLError, _doing: str, names: Names) -> str:
-    # Errors that OpenSSL did not make have no reason.
+    # Errors that do not come from OpenSSL have no reason.
     reason = getattr(error, "reason", None)
     hint = ""
     if reason in _NOT_TLS:
         hint = f"; {_speaks_tls(names)}"
-    elif reason in _WANTS_OURS:
+    elif reason in _NEEDS_CLIENT_CERTIFICATE:
         hint = (
-            "; the broker requires a certificate of ours that it trusts: "
+            "; the broker requires a client certificate that it trusts: set "
             f"{names['ssl_keystore_location']}"
         )
     return f"TLS failed: {reason or error}{hint}"
 
 
 def _unconnected(error: OSError) -> str:
-    """Why no address of a name could be connected to, by the loop's errors; "" if it was another.
+    """Why no address of a host could be connected to; "" for other errors.
 
-    The loop's text has the number alone, and it makes one error of those of several addresses.
+    asyncio's message contains only the error numbers, and combines those of several addresses.
     """
     if _CALL_FAILED not in str(error):
         return ""
@@ -157,7 +157,7 @@ def _unconnected(error: OSError) -> str:
 
 
 def _system(error: OSError, doing: str, names: Names) -> str:
-    # The loop raises some without a text, such as a reset during the TLS handshake.
+    # asyncio raises some errors without a text, such as a reset during the TLS handshake.
     unconnected = _unconnected(error)
     if unconnected == os.strerror(errno.ECONNREFUSED).lower():
         return (
@@ -170,7 +170,7 @@ def _system(error: OSError, doing: str, names: Names) -> str:
 
 
 def _dropped(how: str, doing: str, names: Names) -> str:
-    # What a broker does with a client that speaks TLS where it does not, or the reverse.
+    # A broker does this if only one of the two sides uses TLS.
     hint = f"; {_speaks_tls(names)}" if doing == "connecting" else ""
     return f"the connection {how} while {doing}{hint}"
 
@@ -181,7 +181,7 @@ def _speaks_tls(names: Names) -> str:
 
 def _unanswered(_error: BaseException, doing: str, names: Names) -> str:
     message = f"the connection was closed while {doing}"
-    # Quotas are set after others were read: a login was not what was missing.
+    # When quotas are set, an earlier request has already shown that no login is missing.
     if not doing.startswith("waiting for"):
         return message
     return (
@@ -204,32 +204,32 @@ def _refused(error: KafkaError, _doing: str, names: Names) -> str:
 
 
 _CALL_FAILED = "Connect call failed"
-"""What asyncio says in place of the system's text."""
+"""asyncio's text in place of the system's."""
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING")
-"""OpenSSL's reasons where another protocol's bytes, or an end, came instead of a handshake."""
-_WANTS_OURS = (
+"""OpenSSL's reasons if the peer sends another protocol, or nothing, instead of a handshake."""
+_NEEDS_CLIENT_CERTIFICATE = (
     "TLSV13_ALERT_CERTIFICATE_REQUIRED",
     "TLSV1_ALERT_UNKNOWN_CA",
     "SSLV3_ALERT_BAD_CERTIFICATE",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
 )
-"""A broker's answer to a client without a certificate, or with one of a CA that it doesn't trust;
-the last two are Java's up to TLS 1.2."""
+"""A broker's answers to a client without a certificate, or with a certificate that it does not
+trust. The last two are Java's up to TLS 1.2."""
 _UNKNOWN_CA = (18, 19, 20, 21)
-"""OpenSSL's X509_V_ERR: self-signed, alone or in its chain, and an issuer that is not known."""
+"""OpenSSL's X509_V_ERR: a self-signed certificate, alone or in the chain, or an unknown issuer."""
 _OTHER_NAME = (62, 64)
-"""OpenSSL's X509_V_ERR: neither this name nor this IP address is in it."""
+"""OpenSSL's X509_V_ERR: the certificate lacks the host name, or the IP address."""
 _WRONG_PASSWORD = ("invalid credentials", "invalid username or password")
-"""Kafka's texts, with SCRAM and with PLAIN."""
+"""Kafka's texts for SCRAM and for PLAIN."""
 
-# The first that fits counts: time-outs and TLS errors are OSErrors too.
+# The first matching rule applies, because time-outs and TLS errors are OSErrors too.
 _RULES = (
     _Rule(
         TimeoutError,
         FailureKind.TIMEOUT,
         lambda _, doing, _names: f"no answer in time while {doing}",
     ),
-    _Rule(ssl.SSLCertVerificationError, FailureKind.TLS, _distrusted),
+    _Rule(ssl.SSLCertVerificationError, FailureKind.TLS, _untrusted),
     _Rule(ssl.SSLError, FailureKind.TLS, _tls),
     _Rule(
         UnsupportedSaslMechanismError,
@@ -244,15 +244,15 @@ _RULES = (
         FailureKind.AUTHENTICATION,
         # aiokafka's text is the connection's repr.
         lambda _error, _doing, names: (
-            "the login was refused: this listener has none; set PLAINTEXT or SSL as "
-            f"{names['security_protocol']}"
+            "the login was refused: this listener has no login; set "
+            f"{names['security_protocol']} to PLAINTEXT or SSL"
         ),
     ),
     _Rule(_AUTHENTICATION_ERRORS, FailureKind.AUTHENTICATION, _refused),
-    _Rule(TokenError, FailureKind.AUTHENTICATION, _itself),
-    _Rule((ProtocolError, KafkaProtocolError), FailureKind.PROTOCOL, _itself),
-    _Rule(UnsupportedError, FailureKind.UNSUPPORTED, _itself),
-    _Rule(BrokerResponseError, FailureKind.BROKER, _itself),
+    _Rule(TokenError, FailureKind.AUTHENTICATION, _own_text),
+    _Rule((ProtocolError, KafkaProtocolError), FailureKind.PROTOCOL, _own_text),
+    _Rule(UnsupportedError, FailureKind.UNSUPPORTED, _own_text),
+    _Rule(BrokerResponseError, FailureKind.BROKER, _own_text),
     _Rule(
         socket.gaierror,
         FailureKind.CONNECT,
@@ -273,4 +273,4 @@ def _classify(error: BaseException, doing: str, names: Names) -> tuple[FailureKi
     for rule in _RULES:
         if isinstance(error, rule.errors):
             return rule.kind, rule.text(error, doing, names)
-    raise TypeError(f"not an error that is expected: {error!r}")
+    raise TypeError(f"not an expected error: {error!r}")

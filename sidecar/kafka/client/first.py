@@ -1,10 +1,10 @@
-"""The first of several attempts that succeeds.
+"""Runs several attempts until the first one succeeds.
 
-They start one after another: the next when the one before has failed, or has been silent for a
-while; what was started continues. So a hung broker costs one pause, not the whole deadline.
+The next attempt starts when the previous one has failed, or after a pause (the stagger). Started
+attempts continue. So a broker that hangs costs one pause, and not the whole deadline.
 
-Example: with a stagger of 0.25 s, a hung first attempt and a second that takes 0.01 s, the answer
-is there after 0.26 s, and the first attempt is cancelled.
+Example: the stagger is 0.25 s, the first attempt hangs, and the second takes 0.01 s. The result is
+there after 0.26 s, and the first attempt is cancelled.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ async def first_success(
     """Runs attempts until one succeeds, and cancels the others.
 
     Args:
-        attempts: started in this order, each bounded by a deadline of its own.
-        stagger_s: how long the newest attempt may be silent before the next one is started too.
+        attempts: the attempts in their order, each with its own deadline.
+        stagger_s: how long to wait for the newest attempt before the next one starts too.
 
     Returns:
-        The first success; else all failures, in the order in which they came.
+        The first success, or all failures in the order in which they happened.
     """
     waiting = iter(attempts)
     running: set[asyncio.Task[T | Failure]] = set()

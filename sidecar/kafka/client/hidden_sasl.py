@@ -1,9 +1,9 @@
 # aiokafka ships no type information, so its base classes are Any to mypy.
 # mypy: allow-subclassing-any
-"""SaslAuthenticate with its bytes left out of its text.
+"""SaslAuthenticate requests whose text does not contain their bytes.
 
-aiokafka logs each request and answer at DEBUG, and with PLAIN the request's bytes are the password.
-On the wire these are aiokafka's own messages.
+aiokafka logs each request and answer at DEBUG, and with PLAIN the bytes of the request contain the
+password. On the wire, the messages are the same as aiokafka's.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from aiokafka.protocol.api import Request
 
 
 def _hidden(shown: Any, **attributes: object) -> Any:  # noqa: ANN401 - aiokafka has no types
-    """A message of aiokafka's without its values in its text."""
+    """A subclass of one of aiokafka's messages, whose text does not contain the values."""
     text = f"{shown.__name__}(hidden)"
     return type(shown.__name__, (shown,), {**attributes, "__repr__": lambda _self: text})
 
@@ -29,7 +29,7 @@ _V0, _V1 = (
 
 
 class HiddenSaslAuthenticate(Request[_V0 | _V1]):
-    """The same request as one of aiokafka's, hidden."""
+    """One of aiokafka's requests, with a text that hides its bytes."""
 
     API_KEY = SaslAuthenticateRequest.API_KEY
 
@@ -37,5 +37,5 @@ class HiddenSaslAuthenticate(Request[_V0 | _V1]):
         self._shown = shown
 
     def build(self, request_struct_class: type[Any]) -> Any:  # noqa: ANN401 - as above
-        """The request in the newest version that both sides know."""
+        """Builds the request in the newest version that both sides support."""
         return self._shown.build(request_struct_class)

@@ -1,9 +1,9 @@
-"""One broker's slot in the pool: its address, its connection if any, and what failed last.
+"""One address in the pool: its connection, if there is one, and its last failure.
 
-A call takes the connection that is there or dials one, within the caller's deadline. A connection
-that dropped during a call is dialled anew once, since all our calls are reads that may be repeated.
-A link that was closed connects no more, whatever was begun before. A failure starts a pause in
-which calls fail at once; an answer that has an error does not.
+A call uses the open connection or makes one, within the caller's deadline. If the connection breaks
+during a call, the call is repeated once over a new connection; all calls are reads that may be
+repeated. After ``close``, the link makes no connection. A failure starts a pause in which calls
+fail at once. An answer with an error is not such a failure.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ class Link:
     """The connection to one address.
 
     Args:
-        endpoint: where the broker listens.
-        dial: makes a connection to it.
+        endpoint: the broker's address.
+        dial: makes a connection to the address.
         clock: steady seconds.
     """
 
@@ -44,7 +44,7 @@ class Link:
 
     @property
     def usable(self) -> bool:
-        """Whether there is a connection that a call may take without dialling."""
+        """Whether a call can use the open connection without making a new one."""
         connection = self._connection
         return (
             connection is not None
@@ -54,15 +54,15 @@ class Link:
         )
 
     @property
-    def owes(self) -> bool:
-        """Whether an answer is to come over it: Kafka answers in order, so the next one waits."""
+    def awaits_answer(self) -> bool:
+        """Whether an answer is outstanding: Kafka answers in order, so the next answer waits."""
         return self._connection is not None and self._connection.owed > 0
 
     async def call(self, request: AdminRequest, deadline: float) -> Response | Failure:
-        """The answer to a request, or why there is none.
+        """Sends a request, and returns the answer or why there is none.
 
         Args:
-            request: one that may be repeated.
+            request: a request that may be repeated.
             deadline: the loop's time by which this returns.
         """
         if not self.usable and (refusal := self._backoff.refusal(self._clock())) is not None:
@@ -78,7 +78,7 @@ class Link:
                 try:
                     answer = await connection.call(request, deadline)
                 except EXPECTED_ERRORS as error:
-                    if not (may_repeat and self._dropped(error)):
+                    if not (may_repeat and self._is_dropped(error)):
                         raise
                 else:
                     self._backoff.succeeded()
@@ -91,12 +91,16 @@ class Link:
         raise AssertionError("the second call has either returned or raised")
 
     def redial_with(self, dial: Dialler) -> None:
-        """Replace the connection, at the next call, by one that is made anew; try it at once."""
+        """Makes the next call use a new connection, without waiting for the pause to end."""
         self._dial = dial
         self._backoff.succeeded()
 
     def close(self) -> asyncio.Future[None] | None:
-        """Closes the link for good; done when its socket is closed, None when there is none."""
+        """Closes the link for good.
+
+        Returns:
+            A future that is done when the socket is closed; None if there is no socket.
+        """
         self._closed = True
         return self._disconnect()
 
@@ -104,19 +108,19 @@ class Link:
         connection, self._connection = self._connection, None
         return connection.close() if connection is not None else None
 
-    def _dropped(self, error: BaseException) -> bool:
+    def _is_dropped(self, error: BaseException) -> bool:
         return to_failure(error, "", "", Names()).kind is FailureKind.CONNECT
 
     async def _connected(self) -> GuardedConnection:
         if self.usable and self._connection is not None:
             return self._connection
         async with self._dialling:
-            # Another call may have dialled while this one waited.
+            # Another call may have connected while this one waited for the lock.
             if self.usable and self._connection is not None:
                 return self._connection
             self._disconnect()
             self._check_open()
-            # The dial may be replaced while this one runs; its connection is then not usable.
+            # redial_with may replace the dial meanwhile; then the new connection is not usable.
             dial = self._dial
             connection = self._connection = await dial(self.endpoint)
             self._connection_dial = dial
@@ -126,4 +130,4 @@ class Link:
     def _check_open(self) -> None:
         if self._closed:
             self._disconnect()
-            raise KafkaConnectionError("the broker has left, or the sidecar stops")
+            raise KafkaConnectionError("the broker has left, or the sidecar is stopping")

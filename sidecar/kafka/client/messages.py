@@ -1,10 +1,11 @@
 # aiokafka ships no type information, so its base classes are Any to mypy.
 # mypy: allow-subclassing-any
-"""What every message of ours is made of, and the classes that aiokafka needs for it.
+"""Declares Kafka messages: common fields, and the classes that aiokafka needs for a message.
 
-Messages are declared with aiokafka's own types, field by field as in Kafka's message definitions.
-All versions here are flexible (KIP-482): tags end the message and each entry of its arrays. We send
-none, and skip those that we are sent. A version that is not declared is never used.
+Messages are declared with aiokafka's types, field by field as in Kafka's message definitions. All
+declared versions are flexible (KIP-482): the message and each entry of its arrays end with tags.
+The sidecar sends no tags and ignores those in answers. It never uses a version that is not
+declared.
 
 Example: ``message("DescribeAcls", 29, 2, request=(...), response=(...))`` makes the classes
 DescribeAclsRequestV2 and DescribeAclsResponseV2.
@@ -28,7 +29,7 @@ from aiokafka.protocol.types import (
 )
 
 Fields = tuple[tuple[str, Any], ...]
-"""Names and types, in the order of the wire."""
+"""Names and types of fields, in the order of the wire format."""
 
 STRING: Final = CompactString("utf-8")
 TAGS: Final = ("tags", TaggedFields)
@@ -45,23 +46,23 @@ CONFIG: Final[Fields] = (
 )
 
 NO_ID: Final = bytes(16)
-"""The topic id of a topic that is named."""
+"""The id of a topic that is given by its name."""
 
 
 class Uuid(AbstractType):
-    """A topic's id, 16 bytes as they are."""
+    """A topic's id as its 16 bytes."""
 
     @classmethod
     def encode(cls, value: bytes) -> bytes:
-        """The bytes."""
+        """Returns the bytes."""
         return value
 
     @classmethod
     def decode(cls, data: BytesIO) -> bytes:
-        """The next 16 bytes.
+        """Reads the next 16 bytes.
 
         Raises:
-            ValueError: there are fewer.
+            ValueError: fewer bytes are left.
         """
         value = data.read(len(NO_ID))
         if len(value) != len(NO_ID):
@@ -70,34 +71,34 @@ class Uuid(AbstractType):
 
 
 def array(name: str, *fields: tuple[str, Any]) -> tuple[str, Any]:
-    """A field that is an array of entries, each with its tags."""
+    """A field that is an array; each entry ends with tags."""
     return name, CompactArray(*fields, TAGS)
 
 
 def message(
     name: str, key: int, version: int, *, request: Fields, response: Fields, tagged: bool = True
 ) -> tuple[type[RequestStruct], type[Response]]:
-    """The classes of one version of a request and of its answer.
+    """Makes the classes of one version of a request and of its answer.
 
     Args:
-        name: Kafka's name of it.
-        key: Kafka's number of it.
+        name: Kafka's name of the request.
+        key: Kafka's number of the request.
         version: the version.
         request: the request's fields, without the tags.
         response: the answer's fields, without the tags.
-        tagged: whether the answer's tags are read; not when its last field takes all that is left.
+        tagged: whether to read the answer's tags; False if its last field takes all other bytes.
     """
-    of_both = {"API_KEY": key, "API_VERSION": version, "__module__": __name__}
+    common = {"API_KEY": key, "API_VERSION": version, "__module__": __name__}
     response_type = type(
         f"{name}ResponseV{version}",
         (Response,),
-        {**of_both, "SCHEMA": Schema(*response, *((TAGS,) if tagged else ()))},
+        {**common, "SCHEMA": Schema(*response, *((TAGS,) if tagged else ()))},
     )
     request_type = type(
         f"{name}RequestV{version}",
         (RequestStruct,),
         {
-            **of_both,
+            **common,
             "FLEXIBLE_VERSION": True,
             "RESPONSE_TYPE": response_type,
             "SCHEMA": Schema(*request, TAGS),
@@ -107,26 +108,26 @@ def message(
 
 
 class AdminRequest(Request[RequestStruct]):
-    """A request that a connection may send, in the newest version that both sides know.
+    """A request, sent in the newest version that both sides support.
 
     Attributes:
-        API_KEY: Kafka's number of it.
-        NEEDED: the oldest version that will do, and since when Kafka has it, for a person.
-        values: of the request's fields in the newest version, without the tags; an older version
-            lacks the last ones.
+        API_KEY: Kafka's number of the request.
+        NEEDED: the oldest supported version, and the Kafka that introduced it, for a person.
+        values: the values of the fields in the newest version, without the tags. Older versions
+            lack the last fields.
     """
 
-    API_KEY: int = -1  # aiokafka requires one of this class, too.
+    API_KEY: int = -1  # aiokafka requires a value for this base class, too.
     NEEDED: str
     values: Sequence[object]
 
     def __init_subclass__(cls, versions: tuple[type[RequestStruct], ...]) -> None:
-        """``versions`` are the classes of the request, in ascending order."""
+        """``versions`` are the request's classes, in ascending order of versions."""
         super().__init_subclass__()
         cls.API_KEY = versions[0].API_KEY
         cls._CLASSES = versions
 
     def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
-        """The request in one of its versions."""
+        """Builds the request in one of its versions."""
         fields = len(request_struct_class.SCHEMA) - 1
         return request_struct_class(*self.values[:fields], {})

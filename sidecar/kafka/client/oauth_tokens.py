@@ -1,12 +1,13 @@
 # aiokafka ships no type information, so its base classes are Any to mypy.
 # mypy: allow-subclassing-any
-"""OAUTHBEARER tokens for the client's own credentials (RFC 6749, section 4.4; KIP-768).
+"""Gets OAUTHBEARER tokens with client credentials (RFC 6749, section 4.4; KIP-768).
 
-One token serves all connections until a fifth of its life is left. However many connections ask at
-once, there is one request; when it fails, that failure stands for a second, so a broken endpoint is
-not called once per broker. The secret is in the request's header only, as the Java client sends it.
+All connections use one token until a fifth of its life is left. Connections that need a token at
+the same time share one request. If the request fails, all calls get that failure for a second, so
+that a broken endpoint does not get a request for each broker. The secret is only in the request's
+header, as in the Java client.
 
-Example: a token for 300 s is used for 240 s; a connection made at second 241 requests a new one.
+Example: a token for 300 s is used for 240 s. A connection made at second 241 requests a new token.
 """
 
 import asyncio
@@ -25,10 +26,10 @@ from sidecar.http import HttpError, Response, request
 from sidecar.kafka.client.failures import TokenError
 
 USED_SHARE = 0.8
-"""The part of a token's life in which new connections use it; the Java client refreshes there."""
+"""The share of a token's life in which new connections use it, as in the Java client."""
 FAILURE_STANDS_S = 1.0
 DEFAULT_LIFE_S = 60.0
-"""A token's assumed life when the endpoint does not state one (expires_in is optional)."""
+"""A token's assumed life if the endpoint does not state one (expires_in is optional)."""
 
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 
@@ -40,7 +41,7 @@ class _Token:
 
 
 class ClientCredentials(AbstractTokenProvider):
-    """The tokens of aiokafka's connections."""
+    """Provides tokens for aiokafka's connections."""
 
     def __init__(
         self,
@@ -67,10 +68,10 @@ class ClientCredentials(AbstractTokenProvider):
         return f"ClientCredentials(client_id={self._client_id!r})"
 
     async def token(self) -> str:
-        """A token that a connection may log in with now.
+        """Returns a valid token for a login.
 
         Raises:
-            TokenError: there is none; the message has no secret.
+            TokenError: the endpoint returned none. The message contains no secret.
         """
         async with self._lock:
             now = self._clock()
@@ -115,7 +116,7 @@ def _parse(response: Response, asked_at: float) -> _Token:
     try:
         answer = json.loads(response.body)
     except (ValueError, RecursionError):
-        # What is no JSON, or nested too deeply, has no token either.
+        # An answer that is not JSON, or is nested too deeply, contains no token.
         answer = None
     if not isinstance(answer, dict):
         answer = {}
@@ -125,7 +126,7 @@ def _parse(response: Response, asked_at: float) -> _Token:
         if not isinstance(life_s, int | float) or life_s <= 0:
             life_s = DEFAULT_LIFE_S
         return _Token(value, asked_at + USED_SHARE * life_s)
-    # Of the endpoint's answer only the code is shown: the rest could repeat what it was sent.
+    # Show only the error code of the answer: the rest could repeat the request's secret.
     code = answer.get("error")
     message = f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
     raise TokenError(f"no OAUTHBEARER token, the endpoint answered {response.status}{message}")

@@ -1,9 +1,9 @@
-"""One request to a cluster, from a command that ends after it.
+"""Sends one request to any broker of a cluster, over a new connection.
 
-The configured addresses are tried in turn until one answers usably; so a broker that is
-down does not stop a command that any broker can answer.
+The configured addresses are tried in turn until one returns a usable answer. So a command works
+while a broker is down.
 
-Example: of three addresses the first hangs: the second is tried a quarter of a second later.
+Example: the first of three addresses hangs. The second is tried a quarter of a second later.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ async def query_any(
     timeout_s: float,
     subject: str,
 ) -> T | Failure:
-    """The first usable answer of a broker.
+    """Returns the first usable answer of a broker.
 
     Args:
         admin: how to reach the brokers.
-        request: one that may be repeated.
-        read: makes the result of an answer and the address it came from, or a failure, after
-            which the next address is tried.
-        timeout_s: for all of it, seconds.
-        subject: what the request reads, for a failure's message: "no broker reported ...".
+        request: a request that may be repeated.
+        read: turns an answer and its address into a result. If it returns a failure, the next
+            address is tried.
+        timeout_s: the time for all attempts, seconds.
+        subject: what the request reads, for the message "no broker reported ...".
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -54,13 +54,13 @@ async def query_any(
 def refused(
     endpoint: HostPort | str, name: str, code: int, message: str | None, needs: str
 ) -> Failure:
-    """A broker's error as a failure.
+    """Turns a broker's error into a failure.
 
     Args:
-        endpoint: who answered, an address or a broker's name.
-        name: of the request.
-        code: not 0.
-        message: what the broker adds.
+        endpoint: the address that answered, or the broker's name.
+        name: Kafka's name of the request.
+        code: the error code, not 0.
+        message: the broker's own message, if any.
         needs: the operation on the cluster that the request needs, such as "DescribeConfigs".
     """
     if code == CLUSTER_AUTHORIZATION_FAILED:

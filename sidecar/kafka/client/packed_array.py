@@ -1,10 +1,10 @@
-# aiokafka ships no type information, so what it makes is Any to mypy.
-"""An array of a Kafka message, read as the bytes that it is made of.
+# aiokafka ships no type information, so its values are Any to mypy.
+"""Reads an array of a Kafka message as bytes, without an object for each entry.
 
-An answer may have a hundred thousand entries of a few numbers each. Without tags they all have the
-same size, so the array is one piece of bytes, which its reader takes apart step by step.
+An answer can have a hundred thousand entries of a few numbers each. Without tags, all entries have
+the same size, so the array is kept as its bytes, and the reader decodes one entry after another.
 
-Example: 4,000 partitions of 22 bytes are 88 kB, and no object each.
+Example: 4,000 partitions of 22 bytes take 88 kB.
 """
 
 import struct
@@ -18,8 +18,8 @@ class PackedArray:
     """A compact array of entries of numbers (KIP-482).
 
     Args:
-        entry: an entry without tags, whose number, 0, is the last byte.
-        fields: the same in the message's own types.
+        entry: the format of an entry without tags; the last byte is the number of tags, 0.
+        fields: the same fields in aiokafka's types.
     """
 
     def __init__(self, entry: struct.Struct, *fields: tuple[str, Any]) -> None:
@@ -27,10 +27,10 @@ class PackedArray:
         self._schema = Schema(*fields, ("tags", TaggedFields))
 
     def decode(self, data: BytesIO) -> bytes:
-        """The entries without tags; if a broker sends some, they are left out.
+        """Returns the bytes of all entries; tags that a broker sends are removed.
 
         Raises:
-            ValueError: it ends too early.
+            ValueError: the bytes end too early.
         """
         size = self._entry.size
         count = max(0, UnsignedVarInt32.decode(data) - 1)

@@ -1,12 +1,12 @@
-"""One link per broker id, and the addresses to begin from.
+"""A pool with one link for each broker, and for the configured addresses.
 
-The list of brokers is read from a broker that is connected, then from the configured addresses,
-then from any known broker; so a cluster whose brokers were all replaced behind a stable address is
-found again. Of the connected ones those that owe no answer come first, and of these the one that
-answered last. Links of brokers that have left or moved are closed when the new list is known.
+The list of brokers is read from a connected broker, then from the configured addresses, and then
+from any other known broker. So a cluster whose brokers were all replaced behind a stable address is
+found again. Connected brokers without an outstanding answer come first, beginning with the one that
+answered last. ``set_brokers`` closes the links of brokers that have left or moved.
 
-Example: three brokers, the first one hung. The list comes from the second a quarter of a second
-late, once: from then on the second is asked first.
+Example: the first of three brokers hangs. The list comes from the second broker, a quarter of a
+second late. From then on the second broker is asked first, without a delay.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ T = TypeVar("T")
 
 LONGEST_STAGGER_S = 0.25
 STAGGER_SHARE = 0.1
-"""The part of the time left for which one silent broker is waited before another is tried too."""
+"""The share of the remaining time after which another broker is tried beside a silent one."""
 CONNECTED_ASKED_FIRST = 3
-"""After so many connected brokers were silent the configured addresses are tried."""
+"""How many connected brokers are tried before the configured addresses."""
 CLOSE_TIMEOUT_S = 1.0
 
-# When all fail, the most informative failure's kind is reported: a refused login is one on every
-# broker, while a broker that does not answer shows little.
+# If all brokers fail, the kind of the most informative failure is reported. A refused login
+# concerns every broker, but a broker that does not answer says little about the others.
 _INFORMATIVE = (
     FailureKind.AUTHENTICATION,
     FailureKind.AUTHORIZATION,
@@ -57,7 +57,7 @@ class Pool:
         clock: steady seconds.
 
     Attributes:
-        principal: who we are to the brokers, as an ACL names it; "<name>" where only they know.
+        principal: the sidecar's user name in ACLs; "<name>" if only the brokers know it.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Pool:
 
     @classmethod
     def of(cls, admin: KafkaAdmin, clock: Callable[[], float]) -> Self:
-        """A pool with the settings' addresses and credentials.
+        """Makes a pool with the addresses and credentials of the settings.
 
         Raises:
             SettingsError: certificates or credentials can't be read.
@@ -89,7 +89,7 @@ class Pool:
     async def call(
         self, broker_id: int, request: AdminRequest, deadline: float
     ) -> Response | Failure:
-        """The answer of one broker of the last list that was set; see ``Link.call``."""
+        """Sends a request to a broker of the current list; see ``Link.call``."""
         link = self._brokers.get(broker_id)
         if link is None:
             return Failure(FailureKind.CONNECT, f"broker {broker_id} is not a known active broker")
@@ -100,15 +100,15 @@ class Pool:
         request: AdminRequest,
         deadline: float,
         read: Callable[[Response, HostPort], T | Failure],
-        subject: str = "which brokers there are",
+        subject: str = "the list of brokers",
     ) -> T | Failure:
-        """The first usable answer of a broker.
+        """Returns the first usable answer of a broker.
 
         Args:
-            request: one that may be repeated.
+            request: a request that may be repeated.
             deadline: the loop's time by which this returns.
-            read: makes the result of an answer and the address it came from, or a failure, after
-                which another broker is tried.
+            read: turns an answer and its address into a result. If it returns a failure, another
+                broker is tried.
             subject: what the request reads, for the failure's message.
         """
 
@@ -120,17 +120,17 @@ class Pool:
             return read(answer, link.endpoint)
 
         left_s = deadline - asyncio.get_running_loop().time()
-        attempts = (partial(ask, link) for link in self._to_ask())
+        attempts = (partial(ask, link) for link in self._links_in_order())
         result = await first_success(attempts, min(LONGEST_STAGGER_S, STAGGER_SHARE * left_s))
         return _summary(result, subject) if isinstance(result, list) else result
 
     def set_brokers(self, endpoints: Mapping[int, HostPort]) -> None:
-        """Set which brokers there are and where; close the links to any others."""
+        """Sets the brokers and their addresses, and closes the links to all others."""
         brokers: dict[int, Link] = {}
         for broker_id, endpoint in endpoints.items():
             link = self._brokers.get(broker_id)
             if link is None or link.endpoint != endpoint:
-                # A configured address that is this broker's own has the connection already.
+                # If a configured address is the broker's own, its connection is reused.
                 link = self._bootstrap_links.pop(endpoint, None) or self._link(endpoint)
             brokers[broker_id] = link
         retained = set(map(id, brokers.values()))
@@ -141,13 +141,13 @@ class Pool:
         self._bootstrap_links = {}
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
-        """Reads new TLS material and credentials.
+        """Reads new certificates, credentials and addresses, without using them yet.
 
         Returns:
-            What makes every connection from the next call on use them and new addresses.
+            A function that makes every call from then on use them.
 
         Raises:
-            SettingsError: the material can't be read.
+            SettingsError: certificates or credentials can't be read.
         """
         dial = _dialler(admin, self._clock)
 
@@ -164,7 +164,7 @@ class Pool:
         return apply
 
     async def close(self) -> None:
-        """Close every connection for good and wait until the sockets are closed."""
+        """Closes every connection for good, and waits until the sockets are closed."""
         self._closed = True
         links = (*self._brokers.values(), *self._bootstrap_links.values())
         closing = [closed for link in links if (closed := link.close()) is not None]
@@ -179,10 +179,10 @@ class Pool:
             link.close()
         return link
 
-    def _to_ask(self) -> Iterator[Link]:
+    def _links_in_order(self) -> Iterator[Link]:
         known = list(self._brokers.values())
         connected = [link for link in known if link.usable]
-        connected.sort(key=lambda link: (link.owes, link is not self._answered_last))
+        connected.sort(key=lambda link: (link.awaits_answer, link is not self._answered_last))
         del connected[CONNECTED_ASKED_FIRST:]
         yield from connected
         own = {link.endpoint: link for link in known}
@@ -209,7 +209,7 @@ def _summary(failures: list[Failure], subject: str) -> Failure:
     kind = min((failure.kind for failure in failures), key=_INFORMATIVE.index)
     ordered = sorted(set(failures), key=lambda failure: _INFORMATIVE.index(failure.kind))
     more = f"; and {len(ordered) - _SHOWN_FAILURES} more" if len(ordered) > _SHOWN_FAILURES else ""
-    # Addresses that failed alike are named together.
+    # Addresses with the same failure are listed together.
     alike: dict[str, list[str]] = {}
     for failure in ordered[:_SHOWN_FAILURES]:
         address, _, why = failure.message.partition(": ")

@@ -1,8 +1,9 @@
-"""How a connection is encrypted and logs in, made from the settings.
+"""Encryption and login of connections, from the settings.
 
-TLS material is PEM, from files or as text; text never reaches a disk. All of it is read when this
-is made, so a reload that can't read it fails before anything is replaced. Whether the certificate
-is for the name that was dialled need not be checked; that it is trusted always is.
+Certificates and keys are PEM, from files or as text in the settings. Text is never written to a
+disk. ``load_security`` reads everything at once, so a reload with unreadable files fails before
+anything is replaced. The broker's certificate must always be trusted. The check of its name can be
+switched off.
 """
 
 import os
@@ -22,16 +23,16 @@ from sidecar.settings import KafkaAdmin
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What a connection needs to be encrypted and to log in; its text has no secret.
+    """The encryption and login of a connection; its text contains no secret.
 
     Attributes:
-        protocol: the settings' security protocol.
-        ssl_context: None without TLS.
-        sasl_mechanism: None without SASL.
-        username: for PLAIN and SCRAM.
-        password: for PLAIN and SCRAM.
-        tokens: for OAUTHBEARER.
-        names: what messages call the settings.
+        protocol: the security protocol of the settings.
+        ssl_context: the TLS context; None without TLS.
+        sasl_mechanism: the SASL mechanism; None without SASL.
+        username: the user name for PLAIN and SCRAM.
+        password: the password for PLAIN and SCRAM.
+        tokens: the source of tokens for OAUTHBEARER.
+        names: the names of the settings in messages.
     """
 
     protocol: str
@@ -44,14 +45,14 @@ class Security:
 
 
 def load_security(admin: KafkaAdmin, clock: Callable[[], float]) -> Security:
-    """Read the material that the settings name.
+    """Reads the certificates and credentials of the settings.
 
     Args:
         admin: the settings.
-        clock: steady seconds, by which tokens age.
+        clock: steady seconds, for the age of tokens.
 
     Raises:
-        SettingsError: material can't be read, is not what it should be, or is missing.
+        SettingsError: a file or text can't be read, is not valid, or is missing.
     """
     encrypted = admin.security_protocol in {"SSL", "SASL_SSL"}
     logs_in = admin.security_protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
@@ -123,7 +124,7 @@ def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
 
 @contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    # Python's ssl takes our own certificate from files only; this one is in memory.
+    # Python's ssl reads a client certificate only from a file; this file is in memory.
     descriptor = os.memfd_create("pem")
     try:
         os.write(descriptor, text.encode())
@@ -145,14 +146,14 @@ def _shown(file: Path | None, what: str) -> str:
 def _why_no_ca(error: Exception) -> str:
     if not isinstance(error, ssl.SSLError):
         return _reason(error)
-    # For text in memory OpenSSL has a message and no reason.
+    # For text in memory, OpenSSL's error has a message but no reason.
     if error.reason == "NO_CERTIFICATE_OR_CRL_FOUND" or "not contain a certificate" in str(error):
         return "it has no certificate (PEM that begins with -----BEGIN CERTIFICATE-----)"
     return f"{error.reason} (is it PEM?)" if error.reason else "it is not PEM"
 
 
 def _reason(error: Exception) -> str:
-    # Of these only the texts that name no content of the file.
+    # Only texts that do not contain the content of the file.
     if isinstance(error, ssl.SSLError):
         return f"{error.reason or 'it is not PEM'} (is it PEM, and the key's password right?)"
     if isinstance(error, OSError):

@@ -1,18 +1,19 @@
-"""Admission of controller mutations: which quota limits a request, and its result (KIP-599).
+"""Admission of controller mutations: the quota that limits a request, and the result (KIP-599).
 
-Each (user, client-id) is limited by the quota that it is under; those who share one share its
-bucket. Each operation of a request is judged by itself, in its order, as a controller does. The
-request's own throttle time is that of the rejected operation that waits least; a permissive one has
-none, so it is the wait after its last operation. A request that comes before the wait is over is
-refused and not judged, as a broker would not read from a muted connection. What is only to be
-validated is never charged. (A KRaft controller charges it, against the KIP.)
+Clients that share a quota share its token bucket. Each operation of a request is judged by itself,
+in the order of the request, as in a controller. The throttle time of a strict request is the
+shortest one of its rejected operations. A permissive request has no rejected operation, so its
+throttle time is the wait after its last operation. A request that comes before the wait is over is
+refused without being judged, because a broker does not read from a muted connection. A
+validate_only request is never charged. (A KRaft controller charges it, against the KIP.)
 
-Example: 5 partitions a second, 11 windows of 1 s, so a bucket of 55. Topics of 40, 40 and 1
-partitions in one strict request: the first two are accepted, 25 tokens short; the third is
-rejected, and the request is throttled for 25 / 5 = 5 s.
+Example: 5 partitions a second and 11 windows of 1 s make a bucket of 55 tokens. A strict request
+creates topics of 40, 40 and 1 partitions. The first two are accepted and leave -25 tokens. The
+third is rejected, and the request is throttled for 25 / 5 = 5 s.
 
-Initially every bucket is full and nobody waits. At most ``most`` buckets and as many waits are
-retained; the one that was unused longest makes room, and is counted if it was not yet full again.
+At the start every bucket is full and no client waits. At most ``most`` buckets and as many waits
+are kept. The least recently used bucket makes room for a new one, and is counted in ``dropped`` if
+it was not full.
 
 Source: KIP-599, "Handling of new Clients", "Handling of old Clients", "Handling of ValidateOnly".
 """
@@ -34,7 +35,7 @@ Algorithm = Literal["token-bucket", "burst-spreading"]
 _T = TypeVar("_T")
 
 MOST_BUCKETS: Final = 10_000
-"""Buckets of some 300 bytes."""
+"""How many buckets are kept; each takes about 300 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,10 @@ class AdmissionRequest:
 
     Attributes:
         user: the principal's name without "User:", not sanitised.
-        client_id: the client's.
+        client_id: the client's id.
         amounts: for each operation, the partitions that it creates or deletes.
-        strict: reject what is over the quota; else accept it and throttle afterwards.
-        validate_only: nothing will be done, so nothing is charged.
+        strict: whether to reject what exceeds the quota; if not, accept it and throttle afterwards.
+        validate_only: whether the request changes nothing; then it is not charged.
     """
 
     user: str
@@ -58,10 +59,10 @@ class AdmissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of a request.
+    """The result of a request.
 
     Attributes:
-        throttle_ms: how long its client must wait, milliseconds.
+        throttle_ms: how long the client must wait, in milliseconds.
         admissions: one for each operation.
     """
 
@@ -74,7 +75,7 @@ class Muted:
     """The client came back before its wait was over.
 
     Attributes:
-        left_ms: what is left of it, milliseconds, > 0.
+        left_ms: the rest of the wait, in milliseconds, above 0.
     """
 
     left_ms: int
@@ -85,8 +86,8 @@ class _Bucket:
     """A quota in use.
 
     Attributes:
-        quota: what is counted.
-        full_ms: when it will be as new, if nothing more comes.
+        quota: the bucket or rate.
+        full_ms: when it will be full again if no request comes.
     """
 
     quota: MutationQuota
@@ -97,20 +98,20 @@ class MutationAdmissions:
     """The buckets of a cluster's controller mutation quotas.
 
     Attributes:
-        dropped: buckets and waits that made room for others before they were over.
+        dropped: how many buckets and waits made room for others before they were over.
     """
 
     def __init__(self, algorithm: Algorithm, window: QuotaWindow, most: int = MOST_BUCKETS) -> None:
-        """Starts without quotas: everything is admitted.
+        """Start without quotas: every request is admitted.
 
-        The window is Kafka's controller.quota.window.num and controller.quota.window.size.seconds.
+        ``window`` is Kafka's controller.quota.window.num and controller.quota.window.size.seconds.
         """
         self.dropped = 0
         self._make = _maker(algorithm, window)
         self._span_ms = window.span_ms
         self._most = most
         self._quotas: ClientQuotas = {}
-        # Both by their last use, the longest unused first.
+        # Both are in the order of their last use, the least recently used first.
         self._buckets: dict[tuple[str, str], _Bucket] = {}
         self._muted_until_ms: dict[tuple[str, str], int] = {}
 
@@ -118,9 +119,10 @@ class MutationAdmissions:
         return f"MutationAdmissions({len(self._buckets)} buckets, {self.dropped} dropped)"
 
     def set_quotas(self, quotas: ClientQuotas) -> None:
-        """All quotas of the cluster; who is under none any more has a full bucket if one returns.
+        """Replace all quotas of the cluster.
 
-        A rate that has changed counts from the bucket's last use on, as Kafka's.
+        A client that lost its quota starts with a full bucket if the quota comes back. A changed
+        rate applies from the bucket's last use on, as in Kafka.
         """
         key: str = QuotaKey.CONTROLLER_MUTATION
         ours = {entity: {key: of[key]} for entity, of in quotas.items() if key in of}
@@ -132,11 +134,11 @@ class MutationAdmissions:
                 del self._buckets[tags]
 
     def admit(self, request: AdmissionRequest, now_ms: int) -> Judged | Muted:
-        """Judges a request.
+        """Judge a request.
 
         Args:
-            request: with one operation at least.
-            now_ms: milliseconds.
+            request: it has at least one operation.
+            now_ms: the time, in milliseconds.
         """
         client = (request.user, request.client_id)
         left_ms = self._muted_until_ms.get(client, now_ms) - now_ms
@@ -157,9 +159,9 @@ class MutationAdmissions:
         return Judged(throttle_ms, admissions)
 
     def _bucket(self, user: str, client_id: str, now_ms: int) -> _Bucket | None:
-        """The bucket that limits this client; None when none does."""
+        """Return the bucket that limits this client, or None."""
         resolved = resolve(self._quotas, QuotaKey.CONTROLLER_MUTATION, user, client_id)
-        # Brokers refuse other limits than those above 0, but not an infinite one.
+        # Brokers reject a limit that is not above 0, but they accept an infinite one.
         if resolved is None or not 0 < resolved.limit < math.inf:
             return None
         bucket = self._buckets.pop(resolved.tags, None)

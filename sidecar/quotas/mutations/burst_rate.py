@@ -1,20 +1,22 @@
-"""The rate of KIP-599 as it was first proposed: a burst is spread evenly over the previous windows.
+"""The rate of KIP-599 as first proposed: a burst is spread evenly over the previous windows.
 
-What is recorded counts as if it had come in equal parts in this window and the ``samples - 1``
-before it, so each window that passes drops one part of it. The rate is the sum of what is left by
-all windows together. Something is accepted iff that is below the quota; the wait is
-(rate - quota) / quota x samples x window.
+An amount counts as if it had come in equal parts in the current window and in the ``samples - 1``
+windows before it. Each window that passes drops one part. The rate is the sum of the remaining
+parts, divided by the length of all windows. A request is accepted only if the rate is below the
+quota. The wait is (rate - quota) / quota x samples x window.
 
-Example: a quota of 5 per second with 100 samples of 1 s, a burst of 560: the rate is 5.6, and the
-wait (5.6 - 5) / 5 x 100 x 1 s = 12 s. After 12 s 88 parts of 5.6 are left, a rate of 4.928, and
-more is accepted. Unspread, it would be refused for 101 s: see ``rate_quota``.
+Example: the quota is 5 per second, with 100 samples of 1 s, and a burst of 560 comes. The rate is
+5.6 and the wait (5.6 - 5) / 5 x 100 x 1 s = 12 s. After 12 s, 88 parts of 5.6 remain, a rate of
+4.928, and more is accepted. Without the spread, requests would be rejected for 101 s: see
+``rate_quota``.
 
-Windows go by the grid of the epoch. Every part is gone by the wait, but none before its window: at
-or just above the quota the wait would be shorter than that. Then it is until the window in which
-the rate really is below the quota. A clock that goes backwards stands still here.
+Windows begin at multiples of their length since the epoch, and a part is dropped only when its
+window has passed. At or just above the quota the formula gives a wait that ends before that. Then
+the wait lasts until the first window in which the rate is below the quota. If the clock goes
+backwards, time stands still here.
 
-Its quotas, controller_mutations_rate and controller_mutations_burst, say how many samples there
-are: burst / rate / window.
+The proposal's quotas controller_mutations_rate and controller_mutations_burst define the number of
+samples: burst / rate / window.
 
 Source: KIP-599, version 15 of its page, "Throttling Algorithm". Kafka has never had it.
 """
@@ -28,11 +30,11 @@ from sidecar.quotas.throttle_time import rounded_ms
 
 
 class BurstRate:
-    """A quota on the spread rate. Initially nothing was recorded.
+    """A quota on the spread rate. At the start nothing is recorded.
 
     Args:
         rate: the quota, per second, above 0.
-        window: the samples that a burst is spread over.
+        window: the samples over which a burst is spread.
 
     Raises:
         ValueError: the rate is not above 0, or not finite.
@@ -43,7 +45,7 @@ class BurstRate:
     def __init__(self, rate: float, window: QuotaWindow) -> None:
         self._limit = checked_rate(rate)
         self._window = window
-        # The window's number -> what came in it: as many as there are samples, at most.
+        # Number of the window -> amount recorded in it; at most as many windows as samples.
         self._bursts: deque[tuple[int, float]] = deque()
         self._newest: int | None = None
 
@@ -51,20 +53,20 @@ class BurstRate:
         return f"BurstRate({self._limit} per second, {self._window}, {len(self._bursts)} bursts)"
 
     def set_rate(self, rate: float) -> None:
-        """A new quota over the same samples; what was recorded stays."""
+        """Set a new quota over the same samples; recorded amounts stay."""
         self._limit = checked_rate(rate)
 
     def rate(self, now_ms: int) -> float:
-        """Per second, over all windows."""
+        """Return the rate per second over all windows."""
         return self._rate_in(self._window_at(now_ms))
 
     def throttle_ms(self, now_ms: int) -> int:
-        """How long a client must wait now, milliseconds; 0 when it need not."""
+        """Return how long a client must wait now, in milliseconds; 0 means no wait."""
         current = self._window_at(now_ms)
         return self._wait_ms(current, self._rate_in(current), now_ms)
 
     def admit(self, amount: float, now_ms: int, *, strict: bool) -> Admission:
-        """Accepts an amount or not: strict by the rate before it, permissive by that after it."""
+        """Accept or reject, in strict mode by the rate before the amount, else by the one after."""
         current = self._window_at(now_ms)
         if strict and (rate := self._rate_in(current)) >= self._limit:
             return Admission(accepted=False, throttle_ms=self._wait_ms(current, rate, now_ms))
@@ -80,7 +82,7 @@ class BurstRate:
         self._bursts.append((current, amount))
 
     def _window_at(self, now_ms: int) -> int:
-        """The number of the window that it is now; what has no part left in it is dropped."""
+        """Drop bursts without a remaining part; return the number of the current window."""
         current = now_ms // self._window.window_ms
         if self._newest is not None:
             current = max(current, self._newest)
@@ -90,7 +92,7 @@ class BurstRate:
         return current
 
     def _rate_in(self, number: int) -> float:
-        """In a window, if nothing more comes until then."""
+        """Return the rate in a later window if nothing more is recorded."""
         samples = self._window.samples
         gone = number - samples
         parts = sum(amount * (burst - gone) for burst, amount in self._bursts if burst > gone)
@@ -103,7 +105,7 @@ class BurstRate:
         return max(wait_ms, self._below_ms(current) - now_ms)
 
     def _below_ms(self, current: int) -> int:
-        """When the first window begins in which the rate is below the quota, milliseconds."""
+        """Return when the first window with a rate below the quota begins, in milliseconds."""
         later = range(current, current + self._window.samples + 1)
         first = bisect_left(later, True, key=lambda number: self._rate_in(number) < self._limit)
         return later[first] * self._window.window_ms

@@ -1,1 +1,1 @@
-"""Producer ids (KIP-936): which count, and how long who has too many must wait."""
+"""Quotas on producer ids (KIP-936): which ids count, and how long a user must wait."""

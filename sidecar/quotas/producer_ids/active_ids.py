@@ -1,23 +1,24 @@
-"""Which producer ids count because they are used, and whose they are (KIP-936).
+"""Producer ids in use and their owners (KIP-936).
 
-An id is allocated to a user by one broker and used at others, and either may be known first. So an
-id counts as soon as both are known: that it wrote, and whose it is. One that is only allocated
-counts for nobody, and one that writes without a known owner throttles nobody: it is counted as
-unknown after ``WAIT_MS``, and counts for its owner if that is reported within a window.
+One broker allocates an id to a user, and other brokers receive its batches. Either event may be
+reported first. An id counts as soon as both are known: that it wrote, and its owner. An id that is
+only allocated does not count. An id that writes without a known owner throttles no user; after
+``WAIT_MS`` it is counted as an id of unknown owner. If its owner is reported within a window, it
+counts for that owner.
 
-Initially no owner is known, so ids that were allocated before count for nobody until they are
-allocated again; and the first scan of a partition counts nobody at all, unless it is new itself,
-since what its producers wrote long ago can't be distinguished from what they wrote just now.
+At the start no owner is known, so an id that was allocated earlier does not count until it is
+allocated again. The first scan of a partition counts no id, unless the partition itself is new: the
+scan cannot distinguish old batches from those of the last moment.
 
-What a partition's leader says of a producer changes with every batch. An answer is compared with
-the one before by a Bloom filter of (id, epoch, last sequence): one in a thousand batches is
-missed, and the producer's next one is not. The end of a transaction is the same as a batch.
+The state that a partition's leader reports for a producer changes with each batch. A Bloom filter
+of (id, epoch, last sequence) compares an answer with the previous one. It misses one batch in a
+thousand, but not the producer's next one. The end of a transaction counts as a batch.
 
-An id that continues to write is reported again every eighth to quarter of a window, so that who
-counts may forget it after a window, as the KIP does.
+An id that continues to write is reported again every eighth to quarter of a window. The receiver
+may therefore forget an id after a window, as the KIP does.
 
-Example: id 7 wrote, at 0 s; "7 is bob's" comes at 2 s: it counts for bob then. Of id 8 nothing
-comes: at 10 s it is one of unknown owner.
+Example: id 7 writes at 0 s, and at 2 s its owner is reported to be bob: from then on it counts for
+bob. Id 8 writes and no owner is reported: at 10 s it is an id of unknown owner.
 
 Source: KIP-936, "New Quota Types": the rate at which produce requests come with new ids.
 """
@@ -29,15 +30,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 from sidecar.quotas.producer_ids.seen_ids import FilterTerms, Noted, Room, SeenIds
 
 if TYPE_CHECKING:
-    # As in seen_ids, imported where a filter is made.
+    # As in seen_ids, rbloom is imported only where a filter is made.
     from rbloom import Bloom
 
 WAIT_MS: Final = 10_000
-"""So late a log or another sidecar may report an owner before the id is one of unknown owner."""
+"""How long after an id's first batch its owner may be reported, by a log or another sidecar."""
 MOST_OWNERS: Final = 50_000
-"""Of so many ids the owner is remembered, some 5 MB: those that were allocated or wrote last."""
+"""How many owners are remembered (about 5 MB), those of the most recently used ids."""
 MOST_UNOWNED: Final = 20_000
-"""So many ids without an owner wait for one."""
+"""How many ids without a known owner are kept."""
 
 _MISSED: Final = 0.001
 _REPORTED_BYTES: Final = 1 << 20
@@ -49,7 +50,7 @@ Partition = tuple[str, int]
 
 
 class States(Protocol):
-    """Id, epoch and last sequence of all producers of a partition, iterable more than once."""
+    """The (id, epoch, last sequence) of all producers of a partition; iterable more than once."""
 
     def __len__(self) -> int:
         """How many there are."""
@@ -59,7 +60,7 @@ class States(Protocol):
 
 
 class WrittenSince:
-    """Which producers wrote to partitions since the last scan. Initially there was none."""
+    """Finds the producers that wrote to a partition since its last scan. It starts empty."""
 
     def __init__(self) -> None:
         self._before: dict[str, dict[int, Bloom | None]] = {}
@@ -69,12 +70,12 @@ class WrittenSince:
         return partition[1] in self._before.get(partition[0], ())
 
     def scan(self, partition: Partition, states: States, *, is_new: bool) -> list[int]:
-        """Ids that wrote since the partition's last scan, in the order of the answer.
+        """Return the ids that wrote since the partition's last scan, in the order of the answer.
 
         Args:
-            partition: where.
-            states: of all its producers.
-            is_new: whether the partition is, so that all of them wrote lately.
+            partition: the scanned partition.
+            states: the states of all its producers.
+            is_new: whether the partition is new, so that all its producers wrote recently.
         """
         topic, index = partition
         known = self._before.setdefault(topic, {})
@@ -88,7 +89,7 @@ class WrittenSince:
         return [state[0] for state in states if state not in before]
 
     def retain(self, partitions: Iterable[Partition]) -> None:
-        """Forgets all others."""
+        """Forget all other partitions."""
         retained: dict[str, dict[int, Bloom | None]] = {}
         for topic, index in partitions:
             if (topic, index) in self:
@@ -111,8 +112,8 @@ class Attribution:
     """An id that wrote.
 
     Attributes:
-        producer_id: it.
-        user: for whom it counts now; None while nobody knows whose it is.
+        producer_id: the id.
+        user: the owner, for whom it counts; None while the owner is unknown.
     """
 
     producer_id: int
@@ -120,18 +121,18 @@ class Attribution:
 
 
 class ActiveIds:
-    """Owners, and the ids that wait for theirs. Initially there are none.
+    """The known owners, and the ids whose owner is not known yet. At the start there are none.
 
     Attributes:
-        unknown: ids that wrote and whose owner nobody reported in time, so far.
+        unknown: how many ids wrote without their owner being reported in time.
     """
 
     def __init__(self, window_ms: int) -> None:
-        """``window_ms``: the quota's window, milliseconds, at least 8."""
+        """``window_ms`` is the quota's window in milliseconds, at least 8."""
         self.unknown = 0
         self._window_ms = window_ms
         self._owners: dict[int, str] = {}
-        # When each wrote, the first of them first.
+        # When each id wrote, the earliest first.
         self._waiting: dict[int, int] = {}
         self._unknown: dict[int, int] = {}
         terms = FilterTerms(max(2, window_ms // _WINDOW_PARTS), _REPORTED_IDS, _MISSED)
@@ -142,11 +143,11 @@ class ActiveIds:
 
     @property
     def unowned(self) -> int:
-        """How many ids wrote and wait for an owner now."""
+        """How many ids wrote and have no known owner yet."""
         return len(self._waiting) + len(self._unknown)
 
     def allocated(self, user: str, producer_id: int) -> Attribution | None:
-        """An id is a user's; what counts by that, if it wrote before."""
+        """Record an id's owner; return the id as active if it wrote before."""
         if producer_id < 0:
             return None
         self._own(user, producer_id)
@@ -156,7 +157,7 @@ class ActiveIds:
         return None if waited is None else Attribution(producer_id, user)
 
     def wrote(self, producer_id: int, now_ms: int) -> Attribution | None:
-        """An id wrote; None when that was reported lately."""
+        """Record that an id wrote; return None if that was reported recently."""
         user = self._owners.get(producer_id)
         if user is not None:
             self._own(user, producer_id)
@@ -168,7 +169,7 @@ class ActiveIds:
         return Attribution(producer_id, user)
 
     def tick(self, now_ms: int) -> None:
-        """Lets time pass for ids without an owner."""
+        """Count the ids whose owner was not reported in time."""
         for producer_id, since_ms in tuple(self._waiting.items()):
             if now_ms - since_ms < WAIT_MS:
                 break
@@ -180,7 +181,7 @@ class ActiveIds:
         self._reported.forget(now_ms)
 
     def _own(self, user: str, producer_id: int) -> None:
-        # The last one last.
+        # Move the id to the end, since it is the most recent one.
         self._owners.pop(producer_id, None)
         self._owners[producer_id] = user
         if len(self._owners) > MOST_OWNERS:

@@ -1,18 +1,19 @@
-"""KIP-936: how many producer ids a user may have in use, and how long one who has more must wait.
+"""KIP-936: how many producer ids a user may use, and how long a user with more ids must wait.
 
-``producer_ids_rate`` is ids per window (an hour, unless set otherwise). A new id takes a token, a
-seen one none; the bucket holds ``window_num`` windows' worth, starts full and is refilled with one
-window's worth per window. While there are less than no tokens the user must wait -tokens / rate.
-Ids are counted after the fact, so one is counted, and waited for, also while its user is throttled.
+``producer_ids_rate`` is a number of ids per window (an hour by default). A new id takes a token; an
+id that was seen before takes none. The bucket holds the tokens of ``window_num`` windows, starts
+full, and gets the tokens of one window per window. While it has a negative number of tokens, the
+user must wait -tokens / rate. The sidecar learns of an id after its use, so it also counts the ids
+of a user who is already throttled.
 
-Example: 50 ids an hour, 11 windows. The first 550 ids pass at once, the 551st waits
-1 / (50 / 3,600 s) = 72 s. A user with 50 producers that live for long uses 50 tokens an hour.
+Example: with 50 ids an hour and 11 windows, the first 550 ids pass at once. After id 551 the user
+waits 1 / (50 / 3,600 s) = 72 s. A user with 50 long-lived producers uses 50 tokens an hour.
 
-A user without a live filter is forgotten as soon as the bucket is full again; the KIP does not wait
-for that, and lets a user who is silent for one window have 11 windows' worth again. It sweeps
-them every 10 ms; here that is done on access and by a slow ``tick``. A clock that goes backwards
-stands still here. Users are bounded by ``most_users``, filters by ``most_bytes``:
-what there is no room for is counted as dropped, takes no token and throttles nobody.
+A user without a filter in use is forgotten as soon as the bucket is full again. The KIP does not
+wait for that: a user who is silent for one window has the tokens of 11 windows again. The KIP also
+sweeps users every 10 ms; this code does so on access and in a slow ``tick``. If the clock goes
+backwards, time stands still here. ``most_users`` bounds the users and ``most_bytes`` the filters.
+An id without room is counted as dropped, takes no token and throttles no user.
 
 Source: KIP-936, sections "ProducerIdQuotaManager", "New Broker Configurations", "New Broker
 Metrics" and "Tools"; the bucket is KIP-599's.
@@ -30,7 +31,7 @@ from sidecar.quotas.rate import QuotaWindow
 
 _MS: Final = 1000
 _SWEEP_MS: Final = 1000
-"""How often, at most, users are swept because there is no room for another."""
+"""The shortest time between two sweeps to make room for another user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,18 @@ class ProducerIdSettings:
     """How ids are counted.
 
     Attributes:
-        window_num: producer.id.quota.window.num: how many windows of ids may come at once.
+        window_num: producer.id.quota.window.num, the number of windows whose ids may come at once.
         window_size_s: producer.id.quota.window.size.seconds.
-        false_positive_rate: how often a new id may seem to be a seen one, above 0 and below 1.
-        expected_ids: new ids in half a window of most users: what the first filter has room for.
-        most_bytes: of all filters together.
-        most_users: that are known at a time.
-        most_throttle_s: a user who has so long to wait is charged no more; None: without bound, as
-            the KIP has it.
+        false_positive_rate: how often a new id may look like a known one, between 0 and 1.
+        expected_ids: the new ids of a typical user in half a window; the first filter has room for
+            these.
+        most_bytes: the bound for all filters together.
+        most_users: the bound for users.
+        most_throttle_s: a user whose wait is this long is not charged further; None means no bound,
+            as in the KIP.
 
     Raises:
-        ValueError: a number out of its range.
+        ValueError: a number is out of its range.
     """
 
     window_num: int = 11
@@ -73,22 +75,22 @@ class ProducerIdSettings:
 
     @property
     def window(self) -> QuotaWindow:
-        """As rates and buckets have it."""
+        """The window for rates and buckets."""
         return QuotaWindow(self.window_num, self.window_size_s * _MS)
 
     @property
     def filters(self) -> FilterTerms:
-        """As filters have it."""
+        """The terms for filters."""
         return FilterTerms(self.window_size_s * _MS, self.expected_ids, self.false_positive_rate)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of one id.
+    """The result of one id.
 
     Attributes:
-        is_new: whether it was counted.
-        throttle_ms: how long its user must wait now, milliseconds; 0 when they need not.
+        is_new: whether the id was counted.
+        throttle_ms: how long its user must wait now, in milliseconds; 0 means no wait.
     """
 
     is_new: bool
@@ -97,10 +99,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What there was no room for since the start.
+    """How many ids were dropped for lack of room since the start.
 
     Attributes:
-        of_unknown_users: ids, seen or not, of users beyond ``most_users``.
+        of_unknown_users: ids, new or not, of users beyond ``most_users``.
         of_known_users: new ids of users whose filters could not grow.
     """
 
@@ -109,11 +111,11 @@ class Dropped:
 
 
 ProducerIdLimits = Mapping[str | Default, float | None]
-"""User, or DEFAULT for all others -> ids per window; None: no limit, whatever the default is."""
+"""User, or DEFAULT for all others -> ids per window; None means no limit, even with a default."""
 
 
 class ProducerIds:
-    """The ids of all users. Initially none was seen, there are no limits, and buckets are full."""
+    """The ids of all users. At the start no id is known and no limit applies."""
 
     def __init__(self, settings: ProducerIdSettings) -> None:
         self._settings = settings
@@ -132,21 +134,21 @@ class ProducerIds:
 
     @property
     def users(self) -> int:
-        """How many are known."""
+        """How many users are known."""
         return len(self._users)
 
     @property
     def filter_bytes(self) -> int:
-        """What all filters take."""
+        """The memory of all filters, in bytes."""
         return self._room.taken_bytes
 
     @property
     def dropped(self) -> Dropped:
-        """What there was no room for."""
+        """The ids that were dropped for lack of room."""
         return Dropped(self._dropped_unknown, self._dropped_known)
 
     def set_limits(self, limits: ProducerIdLimits) -> None:
-        """New limits for all; what was counted stays, a user who had none starts with all tokens.
+        """Replace all limits. Counts stay; a user who had no limit starts with a full bucket.
 
         Raises:
             ValueError: a limit is not above 0, or not finite.
@@ -157,11 +159,11 @@ class ProducerIds:
         self._limits = dict(limits)
 
     def limit(self, user: str) -> float | None:
-        """Ids per window that a user may have; None: any number."""
+        """Return how many ids per window a user may use; None means any number."""
         return self._limits.get(user, self._limits.get(DEFAULT))
 
     def record(self, user: str, producer_id: int, now_ms: int) -> Seen:
-        """Counts an id if it is new; below 0 is no id (an old or not idempotent producer)."""
+        """Count an id if it is new. An id below 0 is ignored: its producer is not idempotent."""
         now_ms = self._at(now_ms)
         if producer_id < 0:
             return Seen(is_new=False, throttle_ms=self.throttle_ms(user, now_ms))
@@ -178,12 +180,12 @@ class ProducerIds:
         return Seen(noted is Noted.NEW, known.throttle_ms(now_ms))
 
     def throttle_ms(self, user: str, now_ms: int) -> int:
-        """How long a user must wait, milliseconds; 0 when they need not or are not known."""
+        """Return how long a user must wait, in milliseconds; 0 for an unknown user too."""
         status = self.status(user, now_ms)
         return 0 if status is None else status.throttle_ms
 
     def status(self, user: str, now_ms: int) -> ProducerIdStatus | None:
-        """A user's ids; None: nothing is known of them, so they are not throttled."""
+        """Return a user's ids; None for an unknown user, who is not throttled."""
         now_ms = self._at(now_ms)
         known = self._users.get(user)
         if known is None:
@@ -194,14 +196,14 @@ class ProducerIds:
         return known.status(user, self._settings.window_size_s, now_ms)
 
     def statuses(self, now_ms: int) -> tuple[ProducerIdStatus, ...]:
-        """Those of all users that are known, by name."""
+        """Return the ids of all known users, sorted by name."""
         every = (self.status(user, now_ms) for user in sorted(self._users))
         return tuple(status for status in every if status is not None)
 
     def tick(self, now_ms: int) -> None:
-        """Forgets filters that are over, and users of whom nothing is left to remember.
+        """Forget expired filters, and users about whom nothing has to be remembered.
 
-        Nothing is wrong without it; it frees the memory of users who are gone.
+        Results do not depend on it; it frees the memory of users who are gone.
         """
         now_ms = self._at(now_ms)
         self._swept_ms = now_ms

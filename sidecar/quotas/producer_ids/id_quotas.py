@@ -1,10 +1,10 @@
-"""How many new producer ids each user may have, and where that was set (KIP-936).
+"""The quota of each user on new producer ids, and its origin (KIP-936).
 
-A user is under a quota of their own, else under the default. For each of these what was put over
-HTTP wins over the file, and the file's default over the setting's.
+A user's own quota applies, or else the default. A quota set over HTTP overrides the file, and a
+default in the file overrides the default of the settings.
 
-Example: the file says 50 for alice and 200 by default, and 80 for alice was put over HTTP: alice
-may have 80 ids a window, bob 200.
+Example: the file has 50 for alice and a default of 200, and somebody set 80 for alice over HTTP.
+Alice may use 80 new ids per window, and bob 200.
 
 Source: KIP-936, section "New Quota Types".
 """
@@ -18,24 +18,24 @@ from sidecar.quotas.entities import DEFAULT, Default
 
 SMALLEST_RATE: Final = 1e-6
 LARGEST_RATE: Final = 1e12
-"""What a producer_ids_rate may be: beyond it numbers per second are 0 or infinite."""
+"""The range of producer_ids_rate; outside of it, a rate per second would be 0 or infinite."""
 
 SMALLEST_PERCENTAGE: Final = 1e-5
 LARGEST_PERCENTAGE: Final = 1e5
-"""What a request_percentage of throttled users may be: 1,000 threads, and a second in 4 months."""
+"""The range of throttled_request_percentage: from a second in 4 months to 1,000 threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdQuota:
-    """What a user is allowed, and how they are throttled.
+    """A user's quota, and how the user is throttled.
 
     Attributes:
-        producer_ids_rate: new ids in a window; None: any number.
-        throttled_request_percentage: the request_percentage that a user has while they are
-            throttled; None: they are throttled by the factor alone.
+        producer_ids_rate: new ids per window; None means any number.
+        throttled_request_percentage: the request_percentage of a throttled user; None means that
+            only the factor throttles the user.
 
     Raises:
-        ValueError: a number that is too small or too large.
+        ValueError: a number is too small or too large.
     """
 
     producer_ids_rate: float | None
@@ -65,7 +65,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """A quota and where it was set."""
+    """A quota and its origin."""
 
     quota: ProducerIdQuota
     origin: Origin
@@ -74,7 +74,7 @@ class InForce:
 def in_force(
     setting: ProducerIdQuota, file: ProducerIdQuotas, api: ProducerIdQuotas
 ) -> dict[str | Default, InForce]:
-    """The quota of each user who has one of their own, and of DEFAULT."""
+    """Return the quota of DEFAULT and of each user with a quota of their own."""
     found: dict[str | Default, InForce] = {DEFAULT: InForce(setting, Origin.SETTING)}
     found.update((name, InForce(quota, Origin.FILE)) for name, quota in file.items())
     found.update((name, InForce(quota, Origin.API)) for name, quota in api.items())
@@ -82,5 +82,5 @@ def in_force(
 
 
 def quota_of(quotas: Mapping[str | Default, InForce], user: str) -> InForce:
-    """The quota that a user is under, of those that ``in_force`` gives."""
+    """Return the quota of a user from the result of ``in_force``."""
     return quotas.get(user) or quotas[DEFAULT]

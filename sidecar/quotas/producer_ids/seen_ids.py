@@ -1,21 +1,23 @@
-"""Which of a user's producer ids were seen lately, in memory that ids and not time make grow.
+"""Remembers a user's recent producer ids, in memory that grows with the ids and not with time.
 
-Two Bloom filters overlap: one is written to for half a window and read for a whole one, and the
-next is opened by the first new id after that half. So an id is remembered for half a window at
-least and for a whole one at most, from when it was new; being seen again does not renew it, so a
-producer that lives for long is new again about once per window.
+Two Bloom filters overlap. Each is written for half a window and read for a whole one. The first new
+id after that half opens the next filter. An id is therefore remembered for at least half a window
+and at most a whole one. Seeing an id again does not extend that, so a long-lived producer counts as
+new about once per window.
 
-A filter is a row of layers, each 4 times as large and half as often wrong as the one before, opened
-when that is full. A filter is wrong at half the rate that was set, since two are asked. Both hold
-at any number of ids: a user with few ids costs little, and one with many is not misjudged. What all
-filters of all users take is bounded by their ``Room``; an id that there is no room for is not
-remembered.
+A filter consists of layers. A full layer opens the next one, which is 4 times as large and has half
+the error rate. A filter has half the configured error rate, because each lookup uses two filters.
+Both properties hold for any number of ids: a user with few ids costs little, and the error rate
+does not rise for a user with many. A ``Room`` bounds the memory of all filters of all users. An id
+without room is not remembered.
 
-Ids come in blocks of 1,000, so each is mixed before it is hashed: with Python's own hash of an int,
-which is the int, 1.6 % seemed to be seen where 1 % was set.
+Brokers allocate ids in blocks of 1,000. Python's hash of an int is the int itself, and with it 1.6
+% of new ids looked like known ones where 1 % was configured. Ids are therefore mixed before they
+are hashed.
 
-Example: a window of 1 h, 1,000 ids expected, 1 %: 1,559 bytes for up to 1,000 ids in half an hour,
-8,516 for up to 5,000. An id of 12:00 in a filter of 11:45 is new again after 12:45.
+Example: a window of 1 h, 1,000 expected ids and an error rate of 1 % take 1,559 bytes for up to
+1,000 ids in half an hour, and 8,516 for up to 5,000. An id that comes at 12:00 into a filter of
+11:45 is new again after 12:45.
 
 Source: KIP-936, "Caching layer to track active PIDs per KafkaPrincipal". The mixing is the
 finalizer of Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators"; the layers are
@@ -29,37 +31,37 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    # Imported where a filter is made: it takes 0.5 MB, and only quotas on producer ids need it.
+    # Imported where a filter is made, because it takes 0.5 MB and only this capability needs it.
     from rbloom import Bloom
 
 _DOUBLINGS: Final = 2
-"""From one layer to the next."""
+"""How much larger the next layer is."""
 _LONG: Final = (1 << 64) - 1
 _BITS_PER_BYTE: Final = 8
 
 
 class Noted(Enum):
-    """What was known of an id."""
+    """The result of a lookup."""
 
     NEW = "new"
-    """It was not seen; now it is."""
+    """The id is new, and is remembered now."""
     KNOWN = "known"
-    """It was seen, or, as often as the false-positive rate says, it seems so."""
+    """The id was seen before, or looks so (at the false-positive rate)."""
     NO_ROOM = "no room"
-    """It was not seen, and can't be remembered."""
+    """The id is new, and there is no room to remember it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterTerms:
-    """What filters are made by.
+    """The terms of filters.
 
     Attributes:
-        window_ms: how long an id is remembered at most, milliseconds, at least 2.
-        expected_ids: new ids of a user in half a window that the first layer has room for.
-        false_positive_rate: how often a new id may seem to be seen, above 0 and below 1.
+        window_ms: the longest time that an id is remembered, in milliseconds, at least 2.
+        expected_ids: how many new ids of a user in half a window the first layer has room for.
+        false_positive_rate: how often a new id may look like a known one, between 0 and 1.
 
     Raises:
-        ValueError: a number out of its range.
+        ValueError: a number is out of its range.
     """
 
     window_ms: int
@@ -77,21 +79,21 @@ class FilterTerms:
             )
 
     def ids(self, layer: int) -> int:
-        """How many a layer is for; the first is layer 0."""
+        """Return how many ids a layer has room for; the first layer is 0."""
         return self.expected_ids << _DOUBLINGS * layer
 
     def wrong(self, layer: int) -> float:
-        """How often a full layer may be wrong: of all layers of two filters, what was set."""
+        """Return a full layer's error rate; the layers of two filters add up to the set rate."""
         return math.ldexp(self.false_positive_rate, -(layer + 2))
 
     def layer_bytes(self, layer: int) -> int:
-        """What a layer takes."""
+        """Return the bytes that a layer takes."""
         bits = self.ids(layer) * -math.log(self.wrong(layer)) / math.log(2) ** 2
         return math.ceil(bits / _BITS_PER_BYTE)
 
 
 class Room:
-    """The bytes that all filters may take together. Initially none are taken."""
+    """The bytes that all filters may take together. At the start none are taken."""
 
     __slots__ = ("_most_bytes", "taken_bytes")
 
@@ -100,7 +102,7 @@ class Room:
         self.taken_bytes = 0
 
     def take(self, count: int) -> bool:
-        """Whether there was room for so many bytes; if so, they are taken."""
+        """Take this many bytes; return False, and take none, if there is no room."""
         if self.taken_bytes + count > self._most_bytes:
             return False
         self.taken_bytes += count
@@ -108,7 +110,7 @@ class Room:
 
 
 class SeenIds:
-    """The ids of one user. Initially none was seen, and no filter is open."""
+    """The ids of one user. At the start no id is known, and no filter is open."""
 
     __slots__ = ("_filters", "_room", "_terms")
 
@@ -122,15 +124,15 @@ class SeenIds:
 
     @property
     def bytes(self) -> int:
-        """What its filters take."""
+        """The bytes that the filters take."""
         return sum(each.bytes for each in self._filters)
 
     def __contains__(self, producer_id: int) -> bool:
-        """Whether an id was seen, or seems so, as of the last ``note`` or ``forget``."""
+        """Whether an id was seen, or looks so, as of the last ``note`` or ``forget``."""
         return self._contains(_mixed(producer_id))
 
     def note(self, producer_id: int, now_ms: int) -> Noted:
-        """Whether an id is new; remembers it. The clock may not go backwards."""
+        """Look an id up and remember it. The clock must not go backwards."""
         self.forget(now_ms)
         mixed = _mixed(producer_id)
         if self._contains(mixed):
@@ -139,7 +141,7 @@ class SeenIds:
         return Noted.NEW if written.add(mixed, self._room) else Noted.NO_ROOM
 
     def forget(self, now_ms: int) -> bool:
-        """Drops the filters that are over; whether one is left."""
+        """Drop expired filters; return whether one is left."""
         while self._filters and now_ms > self._filters[0].opened_ms + self._terms.window_ms:
             self._room.taken_bytes -= self._filters.pop(0).bytes
         return bool(self._filters)
@@ -155,7 +157,7 @@ class SeenIds:
 
 
 class _Filter:
-    """Ids of half a window. Initially it has no layer, and takes nothing."""
+    """The ids of half a window. At the start it has no layer and takes no memory."""
 
     __slots__ = ("_free", "_layers", "_terms", "bytes", "opened_ms")
 
@@ -167,11 +169,11 @@ class _Filter:
         self.opened_ms = opened_ms
 
     def __contains__(self, mixed: int) -> bool:
-        # Most ids are in the last layer, which is the largest.
+        # Search backwards: most ids are in the last layer, which is the largest.
         return any(mixed in layer for layer in reversed(self._layers))
 
     def add(self, mixed: int, room: Room) -> bool:
-        """Whether there was room for it."""
+        """Remember an id; return whether there was room."""
         if self._free == 0 and not self._grow(room):
             return False
         self._layers[-1].add(mixed)
@@ -184,7 +186,7 @@ class _Filter:
         if not room.take(size):
             return False
         ids = self._terms.ids(layer)
-        # Its ids are mixed already, once for all layers.
+        # The ids are already mixed, once for all layers.
         from rbloom import Bloom  # noqa: PLC0415 - see above
 
         self._layers.append(Bloom(ids, self._terms.wrong(layer), operator.index))

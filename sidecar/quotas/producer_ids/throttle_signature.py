@@ -1,9 +1,9 @@
-"""Which request_percentage is a sidecar's, set while a user is throttled, and not an operator's.
+"""Marks the request_percentage that a sidecar sets while a user is throttled.
 
-The last digits show it: no operator types them, and Kafka retains them. Planning and comparing
-quotas ignores such a one: it ends with the throttle.
+The last digits are the mark: no operator types them, and Kafka keeps them. Commands that plan or
+compare quotas ignore a marked quota, because it ends with the throttle.
 
-Example: 0.01 is set as 0.010000936, which is ours; 0.01 and 200 are somebody's.
+Example: a sidecar sets 0.01 as 0.010000936. The quotas 0.01 and 200 are those of an operator.
 
 Source: KIP-936 throttles by the produce quota alone; see ``sidecar.producer_ids.request_quotas``
 for why two parts.
@@ -18,23 +18,23 @@ SIGNATURE: Final = 9.36e-7
 """Added to the quota's percentage."""
 
 _DECIMALS: Final = 5
-"""Of a percentage, before the signature."""
+"""The decimals of a percentage before the signature."""
 
 
 def signed(percentage: float) -> float:
-    """What is set for a quota's percentage."""
+    """Return the percentage to set, with the signature."""
     return round(percentage, _DECIMALS) + SIGNATURE
 
 
 def is_signed(value: float | None) -> bool:
-    """Whether the last digits are the signature, of a percentage that a quota may have."""
+    """Whether a sidecar set this percentage: its last digits are the signature."""
     if value is None or not SMALLEST_PERCENTAGE <= value <= LARGEST_PERCENTAGE + 1:
         return False
     return abs(value - SIGNATURE - round(value - SIGNATURE, _DECIMALS)) < 1e-9
 
 
 def without_signed(quotas: ClientQuotas) -> ClientQuotas:
-    """The quotas that somebody else set."""
+    """Return the quotas that operators set."""
     return {
         entity: {
             key: value

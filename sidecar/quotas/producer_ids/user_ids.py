@@ -1,10 +1,10 @@
-"""One user's producer ids: which were seen, their rate, and the bucket that they take tokens from.
+"""One user's producer ids: the known ids, their rate, and the token bucket.
 
-Kafka's rate and KIP-599's bucket count per second, ``producer_ids_rate`` per window: a limit of 50
-per 3,600 s is 0.0139 a second. A full bucket has ``samples`` windows' worth.
+Kafka's rate and KIP-599's bucket count per second, but ``producer_ids_rate`` is per window: a limit
+of 50 per 3,600 s is 0.0139 per second. A full bucket has the tokens of ``samples`` windows.
 
-Example: 50 ids per hour and 11 windows: 550 tokens at first, 0 after 550 new ids, and an hour later
-50.
+Example: with 50 ids per hour and 11 windows, the bucket starts with 550 tokens. It has 0 after 550
+new ids, and 50 an hour later.
 
 Source: KIP-936, "New Broker Metrics" (rate, tokens, throttle-time) and "Tools".
 """
@@ -27,11 +27,11 @@ class ProducerIdStatus:
 
     Attributes:
         user: the principal's name.
-        limit: ids per window; None: there is none.
+        limit: ids per window; None means no limit.
         rate: new ids per window, over all windows (Kafka's Rate).
-        tokens: what is left in the bucket, below 0 while the user is throttled; None: no limit.
-        throttle_ms: how long the user must wait, milliseconds; 0 when they need not.
-        filter_bytes: what remembering their ids takes.
+        tokens: the tokens in the bucket, below 0 while the user is throttled; None without a limit.
+        throttle_ms: how long the user must wait, in milliseconds; 0 means no wait.
+        filter_bytes: the memory of the user's filters.
     """
 
     user: str
@@ -43,7 +43,7 @@ class ProducerIdStatus:
 
 
 class UserIds:
-    """What is remembered of a user. Initially no id was seen and no limit applies."""
+    """The state of one user. At the start no id is known and no limit applies."""
 
     __slots__ = ("_bucket", "_limit", "_rate", "_window", "seen")
 
@@ -55,7 +55,7 @@ class UserIds:
         self._bucket: TokenBucket | None = None
 
     def limit_to(self, limit: float | None, now_ms: int) -> None:
-        """Puts a limit in force, the one that is or another."""
+        """Set the limit."""
         self._limit = limit
         if limit is None:
             self._bucket = None
@@ -65,7 +65,7 @@ class UserIds:
             self._bucket.set_rate(self._per_second(limit))
 
     def charge(self, now_ms: int, most_throttle_s: float | None) -> None:
-        """Counts one id; it takes no more of a token than makes the wait the longest."""
+        """Count one id. It takes at most the part of a token that brings the wait to its bound."""
         self._rate.record(1, now_ms)
         if self._bucket is None or self._limit is None:
             return
@@ -77,17 +77,17 @@ class UserIds:
             self._bucket.take(amount, now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
-        """How long the user must wait."""
+        """Return how long the user must wait, in milliseconds."""
         return 0 if self._bucket is None else self._bucket.throttle_ms(now_ms)
 
     def is_full(self, now_ms: int) -> bool:
-        """Whether there is no bucket, or all that it can hold is in it."""
+        """Whether there is no bucket, or it is full."""
         if self._bucket is None or self._limit is None:
             return True
         return self._bucket.tokens(now_ms) >= _FULL * self._limit * self._window.samples
 
     def status(self, user: str, window_s: int, now_ms: int) -> ProducerIdStatus:
-        """All of it, as of ``now_ms``."""
+        """Return the state at ``now_ms``."""
         return ProducerIdStatus(
             user=user,
             limit=self._limit,

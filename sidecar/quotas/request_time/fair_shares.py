@@ -1,16 +1,17 @@
-"""Who gets how much of a capacity: equal and max-min fair shares, and what to say of them.
+"""Divides a capacity into equal or max-min fair shares, with warnings about them.
 
-Max-min fair: nobody can get more without taking it from someone who has no more than they, by
-weight. All shares rise together, each as fast as its weight, none above its maximum and none
-starting below its minimum, until the capacity is spent or everybody has their maximum.
+Shares are max-min fair if no tenant can get more without a loss for a tenant that has, relative to
+its weight, no more. All shares rise together, each in proportion to its weight. A share starts at
+its minimum and stops at its maximum. The shares stop rising when the capacity is spent or all
+tenants have their maximum.
 
-A share is a multiple of 0.1 %, the nearest one (a half goes up), so that what is printed is what is
-applied. Shares that were all rounded up add up to more than there is, by at most 0.05 % each; that
-is what rounding does, and no warning.
+A share is rounded half up to a multiple of 0.1 %, so that the printed share is the one that is
+applied. Rounding may make the sum of the shares exceed the capacity by up to 0.05 % per share,
+which needs no warning.
 
-Example: 50 tenants on 6,400 % have 128 % each, 100 have 64 %, 115 have 55.7 % (55.652). 120 on
-1,100 % have 9.2 % (9.1667), 1,104 % in all. With weights 1 and 3 on 400 %: 100 % and 300 %; and
-when the second may have 200 % at most, the first gets the other 200 %.
+Example: with 6,400 %, 50 tenants get 128 % each, 100 get 64 %, and 115 get 55.7 % (55.652). With
+1,100 %, 120 tenants get 9.2 % (9.1667), 1,104 % in all. With 400 % and the weights 1 and 3, the
+shares are 100 % and 300 %. If the second tenant has a maximum of 200 %, both get 200 %.
 
 Source: the formula of equal shares is (num.io.threads + num.network.threads) x 100 / tenants
 (KIP-124's unit); max-min fairness is Bertsekas and Gallager, "Data Networks", section 6.5.2.
@@ -24,22 +25,22 @@ from typing import Final
 
 _TENTHS: Final = 10
 SMALL_PERCENT: Final = 1.0
-"""A share under it is a warning."""
+"""A smaller share gets a warning."""
 _HALF: Final = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who gets a share, and on what terms.
+    """A tenant and the terms of its share.
 
     Attributes:
-        name: of a user or client-id.
-        weight: how much of what is shared, relative to others; more than 0.
-        minimum_percent: what it is to have whatever others have; rounded up to 0.1.
-        maximum_percent: what it is to have at most; rounded down to 0.1; None: all there is.
+        name: the name of a user or client-id.
+        weight: the size of its share relative to other tenants, above 0.
+        minimum_percent: the least that it gets, rounded up to 0.1.
+        maximum_percent: the most that it gets, rounded down to 0.1; None means the whole capacity.
 
     Raises:
-        ValueError: a number out of its range, or a minimum above the maximum.
+        ValueError: a number is out of its range, or the minimum is above the maximum.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class SmallShare:
-    """A share so small that hardly a request fits: at 1 % of a 1 s window, 10 ms of work."""
+    """A share that hardly has room for a request: 1 % of a 1 s window is 10 ms of work."""
 
     tenant: str
     share_percent: float
@@ -78,7 +79,7 @@ class SmallShare:
 
 @dataclass(frozen=True, slots=True)
 class MinimumNotMet:
-    """A minimum that the capacity has no room for."""
+    """A minimum for which the capacity is too small."""
 
     tenant: str
     minimum_percent: float
@@ -93,13 +94,13 @@ class MinimumNotMet:
 
 @dataclass(frozen=True, slots=True)
 class OverCapacity:
-    """Shares that add up to more than there is, beyond what rounding does.
+    """Shares whose sum exceeds the capacity by more than rounding explains.
 
     Attributes:
-        tenant: the one with the largest share, the first by name.
-        share_percent: what that one has.
-        sum_percent: what all have together.
-        capacity_percent: what there is for them.
+        tenant: the tenant with the largest share; of several, the first by name.
+        share_percent: the share of that tenant.
+        sum_percent: the sum of all shares.
+        capacity_percent: the capacity that they share.
     """
 
     tenant: str
@@ -119,11 +120,11 @@ ShareWarning = SmallShare | MinimumNotMet | OverCapacity
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What each tenant gets.
+    """The share of each tenant.
 
     Attributes:
         percent: tenant's name -> its share, a multiple of 0.1, in the order of the tenants.
-        warnings: what a person should know before it is applied.
+        warnings: what an operator should know before applying the shares.
     """
 
     percent: Mapping[str, float]
@@ -131,31 +132,31 @@ class Shares:
 
 
 def equal_share(capacity_percent: float, tenants: int) -> float:
-    """The share of each of so many tenants that are alike, in percent of one thread.
+    """Return the share of each of a number of equal tenants, in percent of one thread.
 
     Raises:
-        ValueError: no tenant, or no capacity.
+        ValueError: there is no tenant, or no capacity.
     """
     if tenants < 1:
-        raise ValueError(f"{tenants} tenants can't share anything")
+        raise ValueError(f"{tenants} tenants can't share a capacity")
     return _rounded(_capacity(capacity_percent, 0.0) / tenants)
 
 
 def fair_shares(
     capacity_percent: float, tenants: Collection[Tenant], *, reserve_percent: float = 0.0
 ) -> Shares:
-    """Max-min fair shares.
+    """Return max-min fair shares.
 
-    Where the capacity has no room for all minimums, those are shared in the same way: the small
-    ones are met, and nobody gets more than their minimum.
+    If the capacity is smaller than the sum of all minimums, the minimums themselves are shared in
+    the same way: small minimums are met, and no tenant gets more than its minimum.
 
     Args:
-        capacity_percent: of the smallest broker.
-        tenants: each with a name of its own.
-        reserve_percent: reserved for internal users, who get no share here.
+        capacity_percent: the capacity of the smallest broker.
+        tenants: the tenants; names must differ.
+        reserve_percent: the reserve for internal users, who get no share here.
 
     Raises:
-        ValueError: two tenants of one name, or nothing left beside the reserve.
+        ValueError: two tenants have the same name, or the reserve takes the whole capacity.
     """
     if len({tenant.name for tenant in tenants}) < len(tenants):
         raise ValueError("two tenants have the same name")
@@ -176,9 +177,9 @@ def fair_shares(
 
 
 def review(percent: Mapping[str, float], capacity_percent: float) -> tuple[ShareWarning, ...]:
-    """What to say of shares, whoever made them: those under 1 %, and a sum over the capacity.
+    """Return the warnings about shares: shares under 1 %, and a sum over the capacity.
 
-    The capacity is what there is for them, without what is reserved.
+    The capacity does not include the reserve.
     """
     small = (SmallShare(name, share) for name, share in percent.items() if share < SMALL_PERCENT)
     total = math.fsum(percent.values())
@@ -190,7 +191,7 @@ def review(percent: Mapping[str, float], capacity_percent: float) -> tuple[Share
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """A tenant's terms, exact: floats of thousands of tenants would not add up."""
+    """A tenant's terms as exact fractions; floats of thousands of tenants do not add up."""
 
     weight: Fraction
     least: Fraction
@@ -209,7 +210,7 @@ class _Bounds:
 
 
 def _level(bounds: Sequence[_Bounds], capacity: Fraction) -> Fraction:
-    """The share of weight 1 at which all is spent, or everybody has their most."""
+    """Return the share of weight 1 at which the capacity is spent or all have their maximum."""
     spent = sum((each.least for each in bounds), Fraction(0))
     slope = level = Fraction(0)
     for turn, change in sorted(_turns(bounds)):
@@ -235,7 +236,7 @@ def _capacity(percent: float, reserve_percent: float) -> Fraction:
 
 
 def _decimal(number: float) -> Fraction:
-    """As a person wrote it: 0.3 is three tenths, not the float next to it."""
+    """Return the number as it was written: 0.3 is three tenths, not the nearest float."""
     return Fraction(str(number))
 
 

@@ -1,12 +1,11 @@
-"""What to know of a plan before it is applied, beside today's quotas and the users there are.
+"""Reviews a plan before it is applied, against the current quotas and the known users.
 
-A quota that is not in the plan stays as it is, and may come before the planned one, or be spent
-besides: then the brokers' capacity is spent twice. Rounding alone is no warning: 120 shares of 9.2
-are 1,104 of 1,100 %.
+A quota that is not in the plan stays as it is. It may take precedence over a planned quota, or its
+entity may use capacity in addition to the planned shares. Rounding alone causes no warning: 120
+shares of 9.2 % are 1,104 % of 1,100 %.
 
-Example: three tenants have 400 % each of 1,200 %, and carol, who is not in the plan, has had 500 %
-since last year: she retains them, and the sum is 1,700 %. Quotas from a file are reviewed alike,
-whoever planned them and when.
+Example: three tenants have 400 % each of 1,200 %. Carol is not in the plan and has had 500 % since
+last year. She keeps them, so the sum is 1,700 %. Quotas from a file are reviewed in the same way.
 
 Source: the levels are those of KIP-55 and KIP-546, see ``sidecar.quotas.entities``.
 """
@@ -26,24 +25,24 @@ from sidecar.quotas.request_time.fair_shares import (
 from sidecar.quotas.request_time.quota_plan import Plan, TenantKind
 
 _MOST_ROUNDED_UP: Final = 0.05
-"""By rounding to the nearest tenth."""
+"""The largest error of rounding to the nearest tenth."""
 _FLOAT_NOISE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class OutsidePlan:
-    """A request_percentage of today that the plan does not change."""
+    """A current request_percentage that the plan does not change."""
 
     entity: Entity
     limit: float
 
     def __str__(self) -> str:
-        return f"{self.entity}: retains {self.limit:g} %, which is not in the plan"
+        return f"{self.entity}: keeps {self.limit:g} %, which is not in the plan"
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownTenant:
-    """A name that the cluster knows nobody by."""
+    """A name that the cluster does not know."""
 
     tenant: str
 
@@ -53,7 +52,7 @@ class UnknownTenant:
 
 @dataclass(frozen=True, slots=True)
 class Unlimited:
-    """Whoever the plan does not name has no limit at all."""
+    """Tenants that the plan does not name have no limit."""
 
     kind: TenantKind
 
@@ -64,17 +63,17 @@ class Unlimited:
 PlanWarning = ShareWarning | OutsidePlan | UnknownTenant | Unlimited
 
 _Spent = tuple[float, int, str]
-"""A share, how many have it, and who they are."""
+"""A share, the number of tenants that have it, and their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotasFromFile:
-    """Quotas that are to be set and were not planned now.
+    """Quotas from a file.
 
     Attributes:
         target: the quotas, of any kind.
-        exact: those of today that are not among them are to be removed.
-        tenants: how many share the default; 0: it is for nobody yet.
+        exact: whether to remove current quotas that are not among them.
+        tenants: how many tenants share the default; 0 if none does yet.
     """
 
     target: ClientQuotas
@@ -83,7 +82,7 @@ class QuotasFromFile:
 
     @property
     def requests(self) -> dict[Entity, float]:
-        """The request_percentage of each entity that is to have one."""
+        """Return the request_percentage of each entity that gets one."""
         return {
             entity: values[QuotaKey.REQUEST]
             for entity, values in self.target.items()
@@ -92,7 +91,7 @@ class QuotasFromFile:
 
     @property
     def users(self) -> list[str]:
-        """The users that are named, in their order, each once."""
+        """Return the named users in their order, each once."""
         named = (entity.user for entity in self.target)
         return list(dict.fromkeys(user for user in named if isinstance(user, str)))
 
@@ -100,9 +99,9 @@ class QuotasFromFile:
 def review_plan(
     plan: Plan, kind: TenantKind, quotas: ClientQuotas | None, known: Collection[str] | None
 ) -> tuple[PlanWarning, ...]:
-    """Everything that there is to say of a plan as one of users or clients.
+    """Return all warnings about a plan for users or client-ids.
 
-    Today's quotas, or the names that the cluster knows, are None when they can't be read.
+    The current quotas and the known names are None if they can't be read.
     """
     outside = tuple(_outside(plan.target(kind), quotas or {}))
     unknown = _unknown([who for who in plan.shares if isinstance(who, str)], known)
@@ -120,10 +119,10 @@ def review_quotas(
     quotas: ClientQuotas,
     known: Collection[str] | None,
 ) -> tuple[PlanWarning, ...]:
-    """The same of quotas that were not planned now; of other kinds only unknown users count.
+    """Return all warnings about quotas from a file. For other kinds, only unknown users count.
 
-    The capacity is the smallest broker's, in percent of one thread; it and the users that the
-    cluster knows are None when they can't be read.
+    The capacity is that of the smallest broker, in percent of one thread. The capacity and the
+    known users are None if they can't be read.
     """
     requests = planned.requests
     unknown = tuple(_unknown(planned.users, known))
@@ -158,12 +157,12 @@ def _outside(target: ClientQuotas, quotas: ClientQuotas) -> Iterator[OutsidePlan
 
 
 def _behind_default_user(entity: Entity, target: ClientQuotas) -> bool:
-    # Client-ids come last: with a default user nobody is under them.
+    # Quotas of client-ids have the lowest precedence: with a default user they never apply.
     return entity.user is None and QuotaKey.REQUEST in target.get(Entity(user=DEFAULT), {})
 
 
 def _spent(plan: Plan, kind: TenantKind, outside: Collection[OutsidePlan]) -> list[_Spent]:
-    """What the plan and other quotas spend, by name: defaults are for nobody yet."""
+    """Return what named quotas use; a default is not counted until a tenant has it."""
     spent: list[_Spent] = []
     for who, share in plan.shares.items():
         if isinstance(who, str):
@@ -188,7 +187,7 @@ def _spent_beside(
 
 
 def _shares(planned: QuotasFromFile, kind: TenantKind) -> Iterator[_Spent]:
-    """Each with who has it, the default's as what it is when it is shared."""
+    """Return each share with its tenants; a shared default counts for the tenants that share it."""
     for entity, share in planned.requests.items():
         if planned.tenants and entity == kind.entity(DEFAULT):
             yield _shared(share, planned.tenants, kind, ())
@@ -199,7 +198,7 @@ def _shares(planned: QuotasFromFile, kind: TenantKind) -> Iterator[_Spent]:
 def _shared(
     share: float, tenants: int, kind: TenantKind, outside: Collection[OutsidePlan]
 ) -> _Spent:
-    # They are some of the tenants that only their number is known of.
+    # They are among the tenants of which only the number is known.
     named = sum(kind.name_of(each.entity) is not None for each in outside)
     return share, max(0, tenants - named), f"each of {tenants:,} tenants"
 

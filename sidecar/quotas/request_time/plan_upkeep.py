@@ -1,13 +1,14 @@
-"""Shares as planned while tenants come and go: who counts, and how large a step is.
+"""Keeps shares as planned while tenants come and go: which tenants count, and the size of steps.
 
-A tenant counts once it has been there for the stabilization time, and no longer once it has been
-gone for it; so one that only restarts changes nobody's share. Where nobody counts yet, as at the
-beginning, those who are there count at once. A quota changes by at most a part of itself in one
-step; a tenant's first quota is set at once.
+A tenant counts after it has been present for the stabilization time. It stops counting after it has
+been absent for that time. A tenant that only restarts therefore changes no share. If no tenant
+counts yet, as at the start, all present tenants count at once. A step changes a quota by at most a
+fraction of itself. A tenant's first quota is set at once.
 
-Example: 100 tenants have 64 % of 6,400 %. With a stabilization time of 5 minutes 15 more, who came
-at minute 0, count from minute 5 on: 55.7 % each. With a largest change of 0.1 the others change
-from 64 to 57.6 first and to 55.7 one step later; until then the sum is over the capacity.
+Example: 100 tenants have 64 % each of 6,400 %. Another 15 come at minute 0. With a stabilization
+time of 5 minutes they count from minute 5 on, and each share is 55.7 %. With a largest change of
+0.1, the quotas of the others go from 64 % to 57.6 %, and to 55.7 % one step later. Until then the
+sum exceeds the capacity.
 
 Source: the article on request_percentage, "Quantidade variável de tenants".
 """
@@ -24,14 +25,14 @@ _TENTHS: Final = 10
 
 
 class Watch:
-    """Who counts, which quotas were set, and the next step.
+    """The tenants that count, the quotas that were set, and the next step.
 
     Args:
-        stabilization_ms: how long a tenant has to be there, or to be gone.
-        largest_change: the part of itself by which a quota may move in one step; more than 0.
+        stabilization_ms: how long a tenant must be present, or absent.
+        largest_change: the fraction by which a quota may change in one step; above 0.
 
     Raises:
-        ValueError: a number out of its range.
+        ValueError: a number is out of its range.
     """
 
     def __init__(self, stabilization_ms: int, largest_change: float) -> None:
@@ -52,16 +53,16 @@ class Watch:
 
     @property
     def unstable(self) -> int:
-        """How many have come or gone and are waited for."""
+        """How many tenants have come or gone within the stabilization time."""
         return len(self._moved_at_ms)
 
     def capacity(self, percent: float, now_ms: int) -> float:
-        """The capacity to plan for: a larger one counts after that time, a smaller one at once.
+        """Return the capacity to plan for: a smaller one at once, a larger one after that time.
 
-        A broker that restarts, which may be the smallest, is not seen meanwhile.
+        The smallest broker may be restarting, and then the capacity only seems larger.
 
         Args:
-            percent: of the smallest broker that is there now.
+            percent: the capacity of the smallest broker that is present now.
             now_ms: as in ``count``.
         """
         if self._capacity_percent is None or percent <= self._capacity_percent:
@@ -74,11 +75,11 @@ class Watch:
         return self._capacity_percent
 
     def count(self, there: Iterable[Tenant], now_ms: int) -> list[Tenant]:
-        """The tenants to plan for.
+        """Return the tenants to plan for.
 
         Args:
-            there: all that are there now; their terms hold at once.
-            now_ms: steady; it may stand still.
+            there: all present tenants; changed terms apply at once.
+            now_ms: a steady time in milliseconds; it may stand still.
         """
         present = {tenant.name: tenant for tenant in there}
         if not self._counted:
@@ -86,7 +87,7 @@ class Watch:
             self._moved_at_ms = {}
             return list(present.values())
         counted = {name: present.get(name, tenant) for name, tenant in self._counted.items()}
-        # Those who came and those who went; nobody else waits.
+        # Only tenants that came or went have to wait.
         moved = present.keys() ^ counted.keys()
         self._moved_at_ms = {name: self._moved_at_ms.get(name, now_ms) for name in sorted(moved)}
         for name, since_ms in list(self._moved_at_ms.items()):
@@ -103,13 +104,13 @@ class Watch:
     def step(
         self, quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float]]
     ) -> tuple[Change, ...]:
-        """What to change now.
+        """Return the changes of the next step.
 
-        Whoever is not in the target any more loses the quota that was set here, unless someone else
-        has changed it since.
+        A tenant that is no longer in the target loses the quota that was set here, unless somebody
+        else has changed it since.
 
         Args:
-            quotas: of today.
+            quotas: the current quotas.
             target: the plan for the tenants that count.
         """
         due = limited(changes(quotas, target), self._largest_change)
@@ -119,7 +120,7 @@ class Watch:
             if entity not in target and entity in quotas
         }
         moved = {(change.entity, change.key): change.after for change in due}
-        # Those who are gone stay until their quota is seen to be: the step may fail.
+        # A tenant that left stays here until its quota is gone too, because a step may fail.
         still = {entity: self._applied[entity] for entity, values in gone.items() if values}
         applied = {
             entity: {key: moved.get((entity, key)) or value for key, value in values.items()}
@@ -130,7 +131,7 @@ class Watch:
 
 
 def limited(changed: Sequence[Change], largest_change: float) -> tuple[Change, ...]:
-    """The same changes, each by ``largest_change`` (a part of the quota) at most."""
+    """Limit each change to ``largest_change``, a fraction of the quota."""
     return tuple(_limited(change, largest_change) for change in changed)
 
 
@@ -138,7 +139,7 @@ def _limited(change: Change, largest_change: float) -> Change:
     before, after = change.before, change.after
     if before is None or after is None:
         return change
-    # At least a tenth, the unit of shares: a step that rounds to none never ends.
+    # At least 0.1, the unit of shares: with steps that round to 0 the change would never end.
     furthest = max(before * largest_change, 1 / _TENTHS)
     if abs(after - before) <= furthest:
         return change

@@ -1,12 +1,12 @@
-"""From shares to quotas: who is to have which request_percentage, and what that changes (KIP-124).
+"""Turns shares into quotas: the request_percentage of each entity, and the changes (KIP-124).
 
-A plan has shares for names, or one share for the default entity, so that whoever comes has it too.
-It is for users or for client-ids alike; which of them it becomes is said when it is compared with
-the quotas of today.
+A plan has shares for names, or one share for the default entity, which new tenants get too. The
+plan itself is the same for users and for client-ids. The comparison with the current quotas says
+which of the two it is for.
 
-Example: 50 tenants on 6,400 % are one share of 128 for the default. Where 100 were before, with 64,
-that is one change: 64 to 128. With a reserve of 400 % for mirror, 50 tenants have 120 each, and
-mirror has 400 by its name.
+Example: 50 tenants with 6,400 % make one share of 128 % for the default. If the default was 64 %,
+for 100 tenants, that is one change: 64 to 128. With a reserve of 400 % for mirror, each of 50
+tenants gets 120 %, and mirror gets 400 % by name.
 
 Source: KIP-124 (the unit), KIP-546 (entities); the eight levels are in ``sidecar.quotas.entities``.
 """
@@ -28,38 +28,39 @@ from sidecar.quotas.request_time.fair_shares import (
 )
 
 Who = str | Default
-"""A name, or whoever has no quota by name."""
+"""A name, or the default for tenants without a quota of their own."""
 
 
 class TenantKind(StrEnum):
-    """What distinguishes tenants, as kafka-configs.sh calls it."""
+    """Whether tenants are users or client-ids, in the words of kafka-configs.sh."""
 
     USERS = "users"
     CLIENTS = "clients"
 
     def entity(self, who: Who) -> Entity:
-        """The entity of a name or of the default."""
+        """Return the entity of a name or of the default."""
         return Entity(user=who) if self is TenantKind.USERS else Entity(client_id=who)
 
     def name_of(self, entity: Entity) -> str | None:
-        """The name of an entity of this kind; None: it is of another kind, or the default."""
+        """Return the name of an entity of this kind; None for another kind or the default."""
         name = entity.user if self is TenantKind.USERS else entity.client_id
         return name if isinstance(name, str) and entity == self.entity(name) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What there is to share, and what of it is reserved.
+    """The capacity to share, and the reserve.
 
     Attributes:
-        capacity_percent: of the smallest broker, in percent of one thread.
-        reserve_percent: reserved from it for internal users.
-        internal: who has equal parts of the reserve, by name; nobody: it is only reserved.
-        default_percent: for whoever has no share by name; None: they are left as they are.
+        capacity_percent: the capacity of the smallest broker, in percent of one thread.
+        reserve_percent: the part of it that is reserved for internal users.
+        internal: the users that share the reserve equally; if empty, it is only kept free.
+        default_percent: the quota of tenants without a share by name; None leaves them unchanged.
 
     Raises:
-        ValueError: nothing is left beside the reserve; internal users without a reserve, or one
-            of them named twice; a default that is no share.
+        ValueError: the reserve takes the whole capacity, there are internal users without a
+        reserve,
+            an internal user is named twice, or the default is not a share.
     """
 
     capacity_percent: float
@@ -83,14 +84,14 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who is to have how much.
+    """The planned shares.
 
     Attributes:
-        terms: what was shared.
-        tenants: among how many.
+        terms: the capacity and the reserve.
+        tenants: the number of tenants.
         shares: request_percentage by name or for the default, in the order of the tenants.
-        warnings: what to know of the shares themselves; see
-            ``sidecar.quotas.request_time.plan_review`` for those about today's quotas.
+        warnings: the warnings about the shares themselves. Those about the current quotas come from
+            ``sidecar.quotas.request_time.plan_review``.
     """
 
     terms: Terms
@@ -99,7 +100,7 @@ class Plan:
     warnings: tuple[ShareWarning, ...]
 
     def target(self, kind: TenantKind) -> dict[Entity, dict[str, float]]:
-        """The quotas that the plan is, for users or for client-ids."""
+        """Return the plan as quotas for users or for client-ids."""
         return {
             kind.entity(who): {QuotaKey.REQUEST.value: share} for who, share in self.shares.items()
         }
@@ -107,13 +108,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One quota of one entity, today and planned.
+    """The change of one quota of one entity.
 
     Attributes:
-        entity: whose.
-        key: of ``QuotaKey``, or another name.
-        before: None: it has none of its own today.
-        after: None: it is to be removed.
+        entity: the entity.
+        key: a ``QuotaKey`` or another name.
+        before: the current limit; None if the entity has no quota of its own.
+        after: the planned limit; None removes the quota.
     """
 
     entity: Entity
@@ -123,13 +124,13 @@ class Change:
 
 
 def equal_plan(terms: Terms, tenants: int) -> Plan:
-    """One share for the default, so many times of which are the capacity.
+    """Plan one equal share for the default entity.
 
     Raises:
-        ValueError: no tenant, or nothing to share.
+        ValueError: there is no tenant, or no capacity to share.
     """
     share = equal_share(terms.capacity_percent - terms.reserve_percent, tenants)
-    # They have no names yet, and what there is to say is the same for each of them.
+    # The tenants have no names here, and a warning applies to each of them.
     small = review({f"each of {tenants:,} tenants": share}, terms.capacity_percent)
     internal = _internal(terms)
     shares: dict[Who, float] = {DEFAULT: share}
@@ -138,14 +139,14 @@ def equal_plan(terms: Terms, tenants: int) -> Plan:
 
 
 def named_plan(terms: Terms, tenants: Collection[Tenant]) -> Plan:
-    """A share for each tenant by name; internal users are no tenants.
+    """Plan a share for each tenant by name. Internal users are not tenants.
 
     Raises:
-        ValueError: no tenant, two of one name, or nothing to share.
+        ValueError: there is no tenant, two have the same name, or there is no capacity to share.
     """
     sharing = [tenant for tenant in tenants if tenant.name not in terms.internal]
     if not sharing:
-        raise ValueError("there is no tenant to share anything")
+        raise ValueError("there is no tenant to share the capacity")
     fair = fair_shares(terms.capacity_percent, sharing, reserve_percent=terms.reserve_percent)
     internal = _internal(terms)
     shares: dict[Who, float] = {}
@@ -153,7 +154,7 @@ def named_plan(terms: Terms, tenants: Collection[Tenant]) -> Plan:
     shares.update(internal.percent)
     if terms.default_percent is not None:
         shares[DEFAULT] = terms.default_percent
-    # The review warns of a sum over the capacity, and counts what is outside the plan too.
+    # The review warns about the sum, because it also counts quotas outside the plan.
     warnings = [each for each in fair.warnings if not isinstance(each, OverCapacity)]
     return Plan(terms, len(sharing), shares, (*warnings, *internal.warnings))
 
@@ -161,7 +162,7 @@ def named_plan(terms: Terms, tenants: Collection[Tenant]) -> Plan:
 def changes(
     quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float | None]]
 ) -> tuple[Change, ...]:
-    """What is to change from today's quotas; what is not in the target stays, None is removed."""
+    """Return the changes to the current quotas. A target of None removes a quota; others stay."""
     compared = (
         Change(entity, key, quotas.get(entity, {}).get(key), after)
         for entity, values in target.items()
@@ -173,7 +174,7 @@ def changes(
 def removals(
     quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float]]
 ) -> tuple[Change, ...]:
-    """What is to be removed when only the target may stay."""
+    """Return the quotas to remove so that only the target stays."""
     return tuple(
         Change(entity, key, value, None)
         for entity, values in quotas.items()
@@ -185,7 +186,7 @@ def removals(
 def by_entity(
     changed: Sequence[Change],
 ) -> list[tuple[dict[str, str | None], dict[str, float | None]]]:
-    """Changes as AlterClientQuotas takes them: each entity once, with all that changes for it."""
+    """Group changes for AlterClientQuotas: each entity once, with all its changes."""
     grouped: dict[Entity, dict[str, float | None]] = {}
     for change in changed:
         grouped.setdefault(change.entity, {})[change.key] = change.after

@@ -1,8 +1,8 @@
-"""How much thread time a broker has, in the unit of request_percentage (KIP-124).
+"""The capacity of a broker's threads, in the unit of request_percentage (KIP-124).
 
-100 % is one thread's whole time. A broker has its I/O threads and its network threads, all of them
-for the whole of each quota window, so a broker has (num.io.threads + num.network.threads) x 100 %.
-As first proposed, KIP-124 limited the I/O threads only; that form is ``io_percent``.
+100 % is the whole time of one thread. A broker has I/O threads and network threads, so its capacity
+is (num.io.threads + num.network.threads) x 100 %. As first proposed, KIP-124 limited only the I/O
+threads; ``io_percent`` is that form.
 
 Example: Kafka's defaults, 8 I/O threads and 3 network threads, are 1,100 %, in the first form
 800 %; 32 and 32 are 6,400 %.
@@ -26,11 +26,11 @@ class BrokerCapacity:
         broker_id: the broker's node id.
         io_threads: num.io.threads, at least 1.
         network_threads: num.network.threads, at least 1.
-        window_s: quota.window.size.seconds, at least 1. It changes how soon a limit is felt, not
-            how much there is.
+        window_s: quota.window.size.seconds, at least 1. It changes how soon a quota throttles, not
+            the capacity.
 
     Raises:
-        ValueError: less than 1 of anything.
+        ValueError: a number is less than 1.
     """
 
     broker_id: int
@@ -45,16 +45,16 @@ class BrokerCapacity:
 
     @property
     def percent(self) -> int:
-        """All of it, in percent of one thread."""
+        """The capacity, in percent of one thread."""
         return (self.io_threads + self.network_threads) * _PERCENT_OF_A_THREAD
 
     @property
     def io_percent(self) -> int:
-        """The same as KIP-124 first had it: without network threads."""
+        """The capacity as in KIP-124's first form, without network threads."""
         return self.io_threads * _PERCENT_OF_A_THREAD
 
     def settings(self) -> dict[str, int]:
-        """By their names in Kafka."""
+        """The settings by their names in Kafka."""
         return {
             "num.io.threads": self.io_threads,
             "num.network.threads": self.network_threads,
@@ -64,11 +64,11 @@ class BrokerCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A setting that is not the same on all brokers.
+    """A setting whose value differs between brokers.
 
     Attributes:
         setting: its name in Kafka.
-        broker_ids: each of its values -> the brokers that have it, both ascending.
+        broker_ids: value -> the brokers that have it, both ascending.
     """
 
     setting: str
@@ -82,7 +82,7 @@ class Difference:
 
 
 def differs(capacities: Iterable[BrokerCapacity]) -> tuple[Difference, ...]:
-    """Each setting that brokers differ in; empty: they are all alike, or at most one."""
+    """Return the settings in which brokers differ; empty if all brokers have the same values."""
     values: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for capacity in sorted(capacities, key=lambda each: each.broker_id):
         for name, value in capacity.settings().items():
@@ -95,9 +95,9 @@ def differs(capacities: Iterable[BrokerCapacity]) -> tuple[Difference, ...]:
 
 
 def smallest(capacities: Iterable[BrokerCapacity]) -> BrokerCapacity:
-    """The broker to plan for: a quota is one number for all of them, so it must fit this one.
+    """Return the smallest broker. A quota is one number for all brokers, so it must fit this one.
 
     Raises:
-        ValueError: no broker.
+        ValueError: there is no broker.
     """
     return min(capacities, key=lambda each: (each.percent, each.broker_id))

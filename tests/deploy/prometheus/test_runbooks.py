@@ -15,13 +15,7 @@ from tests.deploy.prometheus.rules import METRIC, ROOT, alerts, documented
 
 FOLDER = ROOT / "docs" / "runbooks"
 PAGES = sorted(FOLDER.glob("*.md"))
-PARTS = [
-    "What it means",
-    "What you see",
-    "Do now",
-    "Do later",
-    "When it is a false alarm",
-]
+PARTS = ["What it means", "Check", "Do", "When it ends"]
 KAFKA = {
     "kafka-acls.sh",
     "kafka-configs.sh",

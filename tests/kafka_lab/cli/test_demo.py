@@ -20,6 +20,7 @@ from kafka_lab.folders import PREFIX
 from kafka_lab.scenario import Scenario
 from sidecar.cli import group
 from sidecar.errors import ClusterError
+from tests.docs.blocks import run as run_blocks
 from tests.kafka_lab.clusters import FakeCluster
 from tests.support.command import command
 from tests.support.waiting import SEEN_S, seen
@@ -204,6 +205,24 @@ async def test_two_with_keep_run_until_they_are_ended(folder: Path) -> None:
     # What was killed is left for the next start to remove.
     assert remaining not in owned(folder)
     assert 1 == len(owned(folder))
+
+
+@pytest.mark.demo
+@pytest.mark.timeout(300)
+async def test_the_tutorial_can_be_followed(folder: Path) -> None:
+    """Its commands fill a volume of a demo that is left running, and free it."""
+    place = folder.with_name("tutorial")
+    place.mkdir()
+    async with demo(folder, "--keep") as it:
+        await it.printed("Log of sidecar 2")
+        assert "not seen" not in it.said()
+        environ = {
+            "BROKERS": re.findall(r"Brokers: (\S+)", it.said())[0],
+            "SIDECAR": re.findall(r"curl -s (\S+)/v1/throttle-factor", it.said())[0],
+        }
+        await asyncio.to_thread(run_blocks, "docs/tutorial.md", "demo", place, {}, environ)
+        assert 130 == await it.end(signal.SIGINT)
+    await no_process_nor_mount(folder)
 
 
 async def overridden(it: Demo) -> None:

@@ -104,7 +104,7 @@ class TestVerdicts:
             broker.twist = lambda *_: b"\x15\x03\x03\x00\x02\x02P"
         result = check(cluster)
         assert 2 == result.exit_code
-        assert "without TLS? (SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL)" in result.stderr
+        assert "need TLS? (SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL)" in result.stderr
         assert "--command-config" not in result.output
         properties = tmp_path / "server.properties"
         properties.write_text("broker.id=1\n")

@@ -18,7 +18,7 @@ def test_a_sidecar_that_lives_is_exit_code_0(canned: Canned) -> None:
     """/healthz is asked, not /readyz: one that can't see lives, and restarting it helps nobody."""
     canned.answers["GET /healthz"] = LIVES
     result = run("--sidecar", canned.address)
-    assert (0, f"{canned.url} lives\n") == (result.exit_code, result.output)
+    assert (0, f"{canned.url} is alive\n") == (result.exit_code, result.output)
     assert [("GET", "/healthz")] == [(asked.method, asked.path) for asked in canned.asked]
 
 

@@ -85,10 +85,10 @@ class TestOn:
             ["2", "DEBUG", "DEBUG", "/c"],
         ]
         assert expected == rows(result)
-        assert "must not lie on a data volume" in stdout
+        assert "must not be on a data volume" in stdout
         assert "1,000 requests" in stdout
-        assert "(PT0.1S); Ctrl-C ends it before." in stdout
-        assert "Every broker has the level that it had before." == stdout.splitlines()[-1]
+        assert "(PT0.1S); Ctrl-C turns it off earlier." in stdout
+        assert "Every broker has its previous level again." == stdout.splitlines()[-1]
         assert max(map(len, stdout.splitlines())) <= 80
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -126,9 +126,9 @@ class TestOn:
         """There is nothing to wait for: what was on is left on."""
         result = request_log(cluster, "on", "--for", "PT10M", "--broker", "2")
         assert 0 == result.exit_code
-        assert "There is nothing to turn on" in result.stdout
+        assert "The request log was turned on nowhere" in result.stdout
         assert (
-            'On broker 2 it was on before, and stays on: "request-log off" ends it.'
+            'On broker 2 the log was on before. It stays on until "request-log off".'
             in result.stdout
         )
         assert [] == configs.altered
@@ -205,7 +205,7 @@ class TestStatus:
         assert (0, "") == (result.exit_code, result.stderr)
         expected = [["0", "WARN", "off"], ["1", "INFO", "off"], ["2", "DEBUG", "on"]]
         assert expected == [row[:3] for row in rows(result)]
-        assert "must not lie on a data volume" in result.stdout
+        assert "must not be on a data volume" in result.stdout
         assert [] == configs.altered
 
     def test_json_has_a_failure_too(self, cluster: FakeCluster, configs: FakeConfigs) -> None:

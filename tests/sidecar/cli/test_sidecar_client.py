@@ -177,7 +177,7 @@ class TestAsking:
         """The port has another program, or a proxy's own page."""
         with saying(said) as other:
             (answer,) = request_all([other], [SHOW])
-        assert "what answers there is no sidecar" == answer.problem
+        assert "the server at this address is not a sidecar" == answer.problem
 
     def test_an_answer_that_is_cut_is_refused(self, canned: Canned) -> None:
         """The part that came is a document, and is refused all the same."""

@@ -126,7 +126,7 @@ class TestNames:
             (["create", "--from", "/nowhere"], None, "No such file"),
             (["create", "a", "--topic-config", "x"], None, "must be KEY=VALUE"),
             (["create", "a", "--timeout", "10"], None, "--timeout"),
-            (["create", "a", "--timeout", "PT0S"], None, "more than nothing"),
+            (["create", "a", "--timeout", "PT0S"], None, "longer than 0 s"),
             (["grow", "a"], None, "how many is a to have?"),
         ],
     )
@@ -222,7 +222,7 @@ class TestTelling:
         (result,) = json.loads(run(controller, "create", "a", "--json").output)
         assert "failed" == result["outcome"]
         assert "error 29 (TOPIC_AUTHORIZATION_FAILED)" in result["message"]
-        assert "to create it needs Create on the topic or the cluster" in result["message"]
+        assert "creating needs Create on the topic or the cluster" in result["message"]
         assert "kafka-acls.sh" in result["message"]
 
     def test_json_has_every_topic(self, controller: FakeController) -> None:

@@ -88,7 +88,7 @@ async def test_a_broker_that_is_not_active_is_a_failure(clock: Clock) -> None:
             failure = await source.scan(Taken(), PATIENCE_S)
         async with scanner(cluster, clock, 1) as source:
             assert 0 == succeeded(await source.scan(Taken(), PATIENCE_S)).partitions
-    assert Failure(FailureKind.CONNECT, "broker 7, of SIDECAR_BROKER_ID, is not active") == failure
+    assert Failure(FailureKind.CONNECT, "broker 7 (SIDECAR_BROKER_ID) is not active") == failure
 
 
 async def test_a_partition_that_is_made_later_is_new_and_one_that_moves_is_not(

@@ -91,4 +91,4 @@ async def test_no_cluster_at_all() -> None:
     """There is one failure, of the listing."""
     answer = await describe_broker_configs(admin(free_port()), None, ["log.dirs"])
     message = failed(answer, FailureKind.CONNECT)
-    assert message.startswith("no broker reported which brokers there are: ")
+    assert message.startswith("no broker reported the list of brokers: ")

@@ -230,7 +230,7 @@ async def test_failures_are_logged_once(caplog: pytest.LogCaptureFixture) -> Non
         await asyncio.sleep(READ_EVERY_S + 5.0)
     assert [
         ("WARNING", "controller mutation quotas can't be read: b1:9092: nothing listens"),
-        ("INFO", "controller mutation quotas are read again"),
+        ("INFO", "controller mutation quotas can be read again"),
         ("WARNING", "controller mutation quotas can't be read: b1:9092: error 31"),
     ] == [(record.levelname, record.message) for record in caplog.records]
 

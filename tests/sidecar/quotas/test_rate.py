@@ -32,7 +32,7 @@ def test_kafka_s_defaults() -> None:
 @pytest.mark.parametrize(("samples", "window_ms"), [(0, 1000), (11, 0), (-1, 1000)])
 def test_a_window_of_nothing_is_refused(samples: int, window_ms: int) -> None:
     """A rate over no time is undefined."""
-    with pytest.raises(ValueError, match=r"^a quota window is 1 sample of 1 ms at least$"):
+    with pytest.raises(ValueError, match=r"^a quota window is at least 1 sample of 1 ms$"):
         QuotaWindow(samples, window_ms)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.prediction import Charge
-from sidecar.requestlog.charges import charged_ms
+from sidecar.requestlog.charges import charged_at_ms
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import (
@@ -90,7 +90,7 @@ def test_mutations_are_charged_before_they_are_committed() -> None:
 def test_the_time_before_the_answer_was_queued() -> None:
     """A long time in the response queue and on the wire is taken off."""
     slow = parsed_line(PRODUCE, responseQueueTimeMs=1500.0, sendTimeMs=500.25)
-    assert TEN_OCLOCK_MS - 2001 == charged_ms(slow)
+    assert TEN_OCLOCK_MS - 2001 == charged_at_ms(slow)
 
 
 def keys(line: Line) -> set[QuotaKey]:

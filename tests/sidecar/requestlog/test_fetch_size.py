@@ -15,7 +15,7 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32, i64
 
-from sidecar.requestlog.fetch_size import FETCH, NEWEST_FETCH, fetch_bytes, fetched
+from sidecar.requestlog.fetch_size import FETCH, NEWEST_FETCH, fetch_answer, fetch_bytes
 from sidecar.requestlog.wire import Fetched, FetchedPartition, FetchedTopic
 from tests.sidecar.requestlog.lines import BY_HAND, LENGTHS, NAMES, parsed_line, read
 
@@ -58,7 +58,7 @@ def test_every_version_has_the_size_that_it_has_on_the_wire(
     line = parsed_line(
         FETCH, version=version, response=logged(version, topics, nodeEndpoints=[{"host": "h"}])
     )
-    answer = fetched(line)
+    answer = fetch_answer(line)
     assert answer is not None
     assert 4 + len(encoded(version, topics)) == fetch_bytes(answer, version)
     assert answer.records_bytes == sum(
@@ -68,7 +68,7 @@ def test_every_version_has_the_size_that_it_has_on_the_wire(
 
 def test_the_modules_example() -> None:
     """The line by hand is charged with 59,955 bytes for 59,882 in one partition."""
-    answer = fetched(read(BY_HAND[2]))
+    answer = fetch_answer(read(BY_HAND[2]))
     assert answer is not None
     assert (59_882, 59_955) == (answer.records_bytes, fetch_bytes(answer, 17))
 
@@ -98,12 +98,12 @@ def test_what_a_throttled_consumer_would_have_got_is_not_known(
     throttle_ms: int, response: object
 ) -> None:
     """An answer that is empty because of throttling has no size, nor has a missing one."""
-    assert fetched(parsed_line(FETCH, throttleTimeMs=throttle_ms, response=response)) is None
+    assert fetch_answer(parsed_line(FETCH, throttleTimeMs=throttle_ms, response=response)) is None
 
 
 def test_an_empty_answer_is_known() -> None:
     """A consumer that waited for nothing was charged with the empty answer."""
-    answer = fetched(parsed_line(FETCH, version=17, response={"responses": []}))
+    answer = fetch_answer(parsed_line(FETCH, version=17, response={"responses": []}))
     assert Fetched() == answer
     assert 16 == fetch_bytes(Fetched(), 17)
 

@@ -186,10 +186,10 @@ _NO_NUMBER = {
         (
             49,
             {"entries": [{"entity": [], "ops": _NO_NUMBER["ops"]}], "validateOnly": False},
-            "no number",
+            "not a number",
         ),
         (49, {"entries": [_NO_KIND], "validateOnly": False}, "unknown kind"),
-        (49, {"entries": [_NO_NUMBER], "validateOnly": False}, "no number"),
+        (49, {"entries": [_NO_NUMBER], "validateOnly": False}, "not a number"),
     ],
 )
 def test_what_does_not_fit_is_a_value(api_key: int, request_body: object, reason: str) -> None:

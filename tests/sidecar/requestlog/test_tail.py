@@ -231,14 +231,14 @@ def test_closing_waits_for_no_read(path: Path) -> None:
     before = _descriptors()
     tail = Tail(path, from_start=True)
     reading, may_end = threading.Event(), threading.Event()
-    take = tail._cutter.cut
+    take = tail._splitter.split_piece
 
     def slow(piece: bytes) -> list[bytes]:
         reading.set()
         may_end.wait(10)
         return take(piece)
 
-    tail._cutter = type("Slow", (), {"cut": staticmethod(slow)})()
+    tail._splitter = type("Slow", (), {"split_piece": staticmethod(slow)})()
     thread = threading.Thread(target=tail.read)
     thread.start()
     assert reading.wait(10)

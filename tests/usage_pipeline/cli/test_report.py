@@ -46,7 +46,10 @@ def test_each_cluster_has_a_page(tmp_path: Path) -> None:
     page = tmp_path / "us.html"
     run("--out", str(tmp_path), "--html", str(page), "--cluster-id", "us")
     assert "us/broker-1.log" in page.read_text()
-    assert "is no name of a cluster" in run("--out", str(tmp_path), "--cluster-id", "a b").stderr
+    assert (
+        "can't be the name of a cluster"
+        in run("--out", str(tmp_path), "--cluster-id", "a b").stderr
+    )
 
 
 def test_a_page_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.prediction import Predictor
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.requestlog.charges import charged_ms
+from sidecar.requestlog.charges import charged_at_ms
 from sidecar.requestlog.mutation_counts import TopicSizes
 from tests.support.charges import charges
 from tests.usage_pipeline import charged_lines
@@ -115,7 +115,7 @@ def predicted(logs: RequestLogs) -> list[tuple[str, int, str, int, int, int]]:
     sizes, due = TopicSizes(), []
     for broker, file, offset, line in charged_lines.lines_of(logs):
         charged = charges(line, sizes).charges
-        if datetime.fromtimestamp(charged_ms(line) / 1000, UTC).date() == FIRST:
+        if datetime.fromtimestamp(charged_at_ms(line) / 1000, UTC).date() == FIRST:
             due += [(each.at_ms, file, offset, broker, line.throttle_ms, each) for each in charged]
     nodes: dict[int, Predictor] = {}
     found = []

@@ -220,7 +220,7 @@ def test_a_file_whose_broker_is_unknown_ends_the_stream(
     with pytest.raises(StreamError) as ended:
         streamed(spark, logs, settings)
     assert (
-        "nobody/a.log: its path does not name its broker"
+        "nobody/a.log: the path does not name the broker"
         in trouble(str(ended.value.__cause__)).cause
     )
 

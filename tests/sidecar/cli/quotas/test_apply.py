@@ -32,7 +32,7 @@ def test_it_is_validated_asked_and_set(run: Run, quotas: FakeQuotas) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "why"),
-    [("n\n", "the answer was no"), (None, "nobody answered; --yes needs no answer")],
+    [("n\n", "the answer was no"), (None, "nobody answered the question; --yes skips it")],
 )
 def test_without_a_yes_nothing_is_set(
     run: Run, quotas: FakeQuotas, answer: str | None, why: str
@@ -156,7 +156,7 @@ def test_warnings_are_reported_before_the_question(
     warnings = json.loads(result.stdout)["warnings"]
     assert 251 == len(warnings)
     assert warnings[0].startswith("user 000: ")
-    assert "Warning: and 231 more; --json has them all" in result.stderr
+    assert "Warning: and 231 more; --json prints them all" in result.stderr
 
 
 def test_a_file_is_warned_of_before_the_question(

@@ -116,7 +116,7 @@ def test_quotas_of_other_kinds_need_no_capacity(
     ("options", "said"),
     [
         (["--tenants", "5", "--exact"], "--exact needs --plan"),
-        (["--tenants", "5", "--plan", "x"], "nothing else is planned with it"),
+        (["--tenants", "5", "--plan", "x"], "leave out the options that plan"),
         (["--plan", "no-such-file"], "no-such-file can't be read"),
         ([], "give --tenants, --tenants-from or --plan"),
     ],

@@ -148,7 +148,7 @@ class TestBesideToday:
         over, outside, *others = result.stderr.splitlines()
         assert [f"Warning: {line}" for line in expected] == others
         assert over.startswith("Warning: user 'carol': its 600 % ")
-        assert outside.startswith("Warning: user 'carol': retains 600 %")
+        assert outside.startswith("Warning: user 'carol': keeps 600 %")
 
     def test_a_capacity_from_an_option_is_beside_today_too(
         self, run: Run, quotas: FakeQuotas
@@ -175,7 +175,10 @@ class TestRefusals:
         [
             ([], "give --tenants or --tenants-from"),
             (["--tenants", "5", "--tenants-from", "x"], "not both"),
-            (["--tenants", "5", "--default", "1"], "--default is for whoever is not named"),
+            (
+                ["--tenants", "5", "--default", "1"],
+                "--default is the quota of tenants that are not named",
+            ),
             (["--tenants", "5", "--internal", "a"], "share a --reserve"),
             (["--tenants", "5", "--reserve", "100"], "leaves nothing of 100 %"),
             (["--tenants", "0"], "--tenants"),

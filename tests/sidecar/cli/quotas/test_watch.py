@@ -49,7 +49,7 @@ def test_warnings_name_the_tenant(run: Run, quotas: FakeQuotas) -> None:
     quotas.scram = {"ann"}
     quotas.quotas = {Entity("carol"): {KEY: 500.0}}
     words = ["watch", "--tenants-from", "scram", "--once", "--dry-run", "--reserve", "1099.5"]
-    said = "user 'carol': retains 500 %"
+    said = "user 'carol': keeps 500 %"
     result = run(*words)
     assert "Warning: ann: 0.5 % is under 1 %\n" in result.stderr
     assert f"Warning: {said}" in result.stderr
@@ -197,7 +197,7 @@ async def test_it_goes_on_until_it_is_stopped(quotas: FakeQuotas) -> None:
     [
         (["--tenants", "5"], "--tenants-from"),
         ([], "--tenants-from"),
-        (["--tenants-from", "scram", "--interval", "PT0S"], "--interval must be more"),
+        (["--tenants-from", "scram", "--interval", "PT0S"], "--interval must be longer"),
         (["--tenants-from", "scram", "--stabilization", "5 min"], "--stabilization"),
         (["--tenants-from", "scram", "--largest-change", "0"], "--largest-change"),
     ],

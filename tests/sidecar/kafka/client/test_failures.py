@@ -81,7 +81,8 @@ HERE = Names()
         (
             IllegalSaslStateError("<AIOKafkaConnection host=b1>"),
             FailureKind.AUTHENTICATION,
-            "the login was refused: this listener has none; set PLAINTEXT or SSL as SIDECAR_KAF",
+            "the login was refused: this listener has no login; set "
+            "SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL to PLAINTEXT or SSL",
         ),
         (
             UnsupportedSaslMechanismError("<AIOKafkaConnection host=b1>"),

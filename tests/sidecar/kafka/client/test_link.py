@@ -196,7 +196,7 @@ async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: C
     ("reply", "says"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another protocol"),
-        (b"\x15\x03\x03\x00\x02\x02\x50", "spoken to without TLS? (SIDECAR_KAFKA_ADMIN_SEC"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", "does this listener need TLS? (SIDECAR_KAFKA_ADMIN_SEC"),
         (b"\0\0\0\x08\0\0\0\x01\xff\xff\xff\xff", "can't be decoded"),
         (b"\0\0\0\x04\0\0\0\x01", "can't be decoded"),
         (b"\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0", "needed"),
@@ -357,7 +357,7 @@ async def test_a_cancelled_call_leaves_its_connection(clock: Clock) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert link.owes
+        assert link.awaits_answer
         succeeded(await call(link))
         assert one(cluster).connected == 1
         link.close()
@@ -394,7 +394,7 @@ async def test_a_cancelled_call_leaves_the_connection_to_another(
         tasks.pop(0).cancel()
         if deadline_s == 1.0:
             failed(await tasks.pop(), FailureKind.TIMEOUT)
-            assert not link.owes
+            assert not link.awaits_answer
         else:
             succeeded(await tasks.pop())
             assert link.usable
@@ -441,7 +441,7 @@ async def test_a_broker_without_sizes_keeps_its_connection(clock: Clock) -> None
         link = link_to(bootstrap(cluster), clock)
         for _ in range(2):
             message = await failing_call(link, FailureKind.UNSUPPORTED)
-            assert "knows DescribeLogDirs v1 to v3; v4 (Kafka 3.3)" in message
+            assert "supports DescribeLogDirs v1 to v3; v4 (Kafka 3.3)" in message
         assert one(cluster).connected == 1
         assert {API_VERSIONS} == {request.api_key for request in one(cluster).requests}
         link.close()

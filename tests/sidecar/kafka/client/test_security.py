@@ -85,7 +85,7 @@ async def test_addresses_that_fail_alike_share_a_message(clock: Clock, ca: trust
         made = admin(*addresses, security_protocol="SSL")
         async with KafkaVolumeSource(made, clock=clock) as source:
             message = failed(await source.observe(None, 5.0), FailureKind.TLS)
-    before = "no broker reported which brokers there are: "
+    before = "no broker reported the list of brokers: "
     named, _, why = message.removeprefix(before).partition(": ")
     assert set(map(str, addresses)) == set(named.split(", "))
     assert why.startswith("its certificate is not trusted: ")
@@ -146,7 +146,7 @@ async def test_a_missing_client_certificate(clock: Clock, ca: trustme.CA) -> Non
         made = admin(address, security_protocol="SSL", ssl_ca_pem=pem(ca))
         async with KafkaVolumeSource(made, clock=clock) as source:
             message = failed(await source.observe(None, 5.0), FailureKind.TLS)
-    assert "CERTIFICATE_REQUIRED; the broker requires a certificate of ours" in message
+    assert "CERTIFICATE_REQUIRED; the broker requires a client certificate" in message
     assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in message
 
 

@@ -54,7 +54,7 @@ def test_what_others_keep_is_reported_and_counted() -> None:
         OutsidePlan(carol, 500.0),
     )
     assert expected == review(THREE, {carol: {KEY: 500.0}})
-    assert "user 'carol': retains 500 %, which is not in the plan" == str(expected[1])
+    assert "user 'carol': keeps 500 %, which is not in the plan" == str(expected[1])
 
 
 def test_the_largest_share_is_named() -> None:
