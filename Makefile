@@ -287,7 +287,8 @@ $(FOR_PIPELINE): requirements-pipeline.txt usage_pipeline/pyproject.toml $(FOR_D
 $(INSTALLED): requirements-dev.txt requirements-uv.txt usage_pipeline/pyproject.toml $(FOR_DEMO)
 	$(PIP_INSTALL) --require-hashes -r requirements-uv.txt
 	index=$${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}; \
-	    $${index:+env UV_DEFAULT_INDEX=$$index} $(BIN)/uv pip install --quiet --python $(BIN)/python \
+	    [ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; \
+	    $(BIN)/uv pip install --quiet --python $(BIN)/python \
 	        --no-deps --require-hashes -r $< \
 	    || $(PIP_INSTALL) --require-hashes -r $<
 	$(EDITABLE) -e ./usage_pipeline
