@@ -1,6 +1,6 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
-# make check   lint, types, unit tests, the jar's own: a minute and a half
-# make test    those, Spark's core, and brokers of one Kafka version: a quarter of an hour
+# make check   lint, types, unit tests, the jar's own: a minute
+# make test    those, Spark's core, and brokers of one Kafka version: ten minutes
 # make test-all    everything: all versions, containers, browsers, demos, coverage: an hour and a quarter
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
@@ -16,6 +16,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FOR_BUILD := $(VENV)/.build
+FOR_DEMO := $(VENV)/.demo
+FOR_PIPELINE := $(VENV)/.pipeline
 INSTALLED := $(VENV)/.installed
 CALLBACK := deploy/quota-callback
 KUSTOMIZE := $(BIN)/kustomize
@@ -24,12 +27,14 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-and-spark brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
-demo: tools-demo $(INSTALLED) $(JAR)
+# Packages and jar side by side: both wait for downloads.
+demo: tools-demo
+	$(MAKE) --no-print-directory --output-sync=target --jobs $(FOR_DEMO) $(JAR)
 	$(BIN)/throttle-sidecar demo
 
-demo-pipeline: tools-demo $(INSTALLED)
+demo-pipeline: tools-demo $(FOR_PIPELINE)
 	rm -rf pipeline-demo
 	$(BIN)/throttle-sidecar demo-pipeline
 
@@ -38,15 +43,16 @@ UNIT := not (broker or browser or demo or kustomize or package or spark)
 ON_BROKERS := broker and not (browser or demo or kustomize or package or spark)
 SPARK := spark and not (broker or demo)
 OTHERS := (browser or kustomize or package or (broker and spark)) and not demo
-# Unit tests need nothing of the integration tests, each of which has a mark.
-ALONE := $(BIN)/pytest -n auto --ignore=tests/integration
+# Unit tests need nothing of the integration tests, each of which has a mark. The slow ones come first
+# (tests/conftest.py), and a process that has none left takes some of another's.
+ALONE := $(BIN)/pytest -n auto --dist worksteal --ignore=tests/integration
 # Two processes, each with three nodes at once, or four at most; a file's tests share their cluster.
 TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
+# Tests on brokers wait for half of their time: the others run beside them.
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
-	$(ALONE) -m '$(UNIT)'
-	$(MAKE) --no-print-directory --output-sync=target --jobs brokers spark
+	$(MAKE) --no-print-directory --output-sync=target --jobs brokers unit-and-spark
 
 # Spark and the others wait for other processes half of their time: side by side they take a third
 # less. Demos have deadlines and compare times: they run alone.
@@ -77,6 +83,10 @@ lint: $(INSTALLED)
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
 	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/sidecar/api/test_openapi.py
+
+unit-and-spark: $(INSTALLED)
+	$(ALONE) -m '$(UNIT)'
+	$(MAKE) --no-print-directory spark
 
 brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
@@ -110,11 +120,11 @@ jar: $(JAR)
 
 $(JAR): $(shell find $(CALLBACK)/src/main -type f) $(CALLBACK)/pom.xml
 	tools/prerequisites java mvn
-	$(MVN) package -Dmaven.test.skip=true
+	$(MVN) compiler:compile jar:jar
 	touch $@
 
 # The same bytes each time; `python -m build` makes them too.
-dist: $(INSTALLED) $(JAR)
+dist: $(FOR_BUILD) $(JAR)
 	$(BIN)/python -m hatchling build --target wheel --target sdist
 
 image:
@@ -221,16 +231,17 @@ docs: $(INSTALLED)
 	$(BIN)/python -m tools.dashboard
 
 # The exact versions, with hashes; run after a change of the dependencies in pyproject.toml.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+OF_PROJECT := --no-emit-package throttle-sidecar pyproject.toml kafka_lab/pyproject.toml
+AS_DEV := --constraint requirements-dev.txt
 lock: $(INSTALLED)
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    pyproject.toml -o requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --no-emit-package throttle-sidecar --group dev \
-	    pyproject.toml usage_pipeline/pyproject.toml kafka_lab/pyproject.toml -o requirements-dev.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --group pyproject.toml:build --constraint requirements-dev.txt -o requirements-build.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    benchmarks/clients/requirements.in -o benchmarks/clients/requirements.txt
+	$(LOCK) pyproject.toml -o requirements.txt
+	$(LOCK) $(OF_PROJECT) usage_pipeline/pyproject.toml --group dev -o requirements-dev.txt
+	$(LOCK) $(AS_DEV) --group pyproject.toml:build -o requirements-build.txt
+	$(LOCK) $(AS_DEV) $(OF_PROJECT) -o requirements-demo.txt
+	$(LOCK) $(AS_DEV) $(OF_PROJECT) usage_pipeline/pyproject.toml -o requirements-pipeline.txt
+	echo uv | $(LOCK) $(AS_DEV) - -o requirements-uv.txt
+	$(LOCK) benchmarks/clients/requirements.in -o benchmarks/clients/requirements.txt
 
 tools-demo:
 	tools/prerequisites python java mvn
@@ -245,16 +256,40 @@ tools-test-all:
 	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium \
 	    rsyslogd
 
-# Packages are compiled when they are imported; to compile all would take longer. The lock has every
-# dependency; pip would look for newer ones that an extra allows, and know no hash of theirs.
-$(INSTALLED): requirements-dev.txt pyproject.toml usage_pipeline/pyproject.toml kafka_lab/pyproject.toml
+# One environment, filled as far as a command needs it. The locks agree in every version, so the larger
+# steps add to the smaller ones; who has all of them waits for none. Packages are compiled when they are
+# imported: to compile all would take longer. The locks have every dependency; pip would look for newer
+# ones that an extra allows, and know no hash of theirs.
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps
+EDITABLE := $(PIP_INSTALL) --no-build-isolation
+
+$(FOR_BUILD): requirements-build.txt
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
-	    -r requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	    -e . -e ./usage_pipeline -e ./kafka_lab
+	$(PIP_INSTALL) --require-hashes -r $<
 	touch $@
+
+$(FOR_DEMO): requirements-demo.txt pyproject.toml kafka_lab/pyproject.toml $(FOR_BUILD)
+	$(PIP_INSTALL) --require-hashes -r $<
+	$(EDITABLE) -e . -e ./kafka_lab
+	touch $@
+
+$(FOR_PIPELINE): requirements-pipeline.txt usage_pipeline/pyproject.toml $(FOR_DEMO)
+	$(PIP_INSTALL) --require-hashes -r $<
+	$(EDITABLE) -e ./usage_pipeline
+	touch $@
+
+# 2 GB: uv takes a third of pip's time. It reads none of pip's settings, so it gets the index from here;
+# where that does not suffice, pip does it.
+$(INSTALLED): requirements-dev.txt requirements-uv.txt usage_pipeline/pyproject.toml $(FOR_DEMO)
+	$(PIP_INSTALL) --require-hashes -r requirements-uv.txt
+	index=$${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}; \
+	    [ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; \
+	    $(BIN)/uv pip install --quiet --python $(BIN)/python \
+	        --no-deps --require-hashes -r $< \
+	    || $(PIP_INSTALL) --require-hashes -r $<
+	$(EDITABLE) -e ./usage_pipeline
+	touch $(FOR_PIPELINE) $@
 
 clean:
 	rm -rf $(VENV) $(CALLBACK)/target $(CALLBACK)-benchmark/target .coverage .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
