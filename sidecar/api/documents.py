@@ -282,8 +282,9 @@ class ReaderDocument:
     throttled_clients: Annotated[int, Field(ge=0)]
     """How many of its clients it throttles."""
     fault: str | None
-    """Why it may not throttle some of its clients, as its own guards found: `self-test`,
-    `not-asked` or `error`; its broker's log has the details. Null: nothing is wrong."""
+    """Why it may not throttle some of its clients, as its own guards found: `outdated`,
+    `self-test`, `not-asked` or `error`; its broker's log has the details. Null: nothing is
+    wrong."""
     refused: RefusalsDocument | None
     """What its authorizer has refused; null without one."""
     in_scope: list[ScopedClientDocument]

@@ -221,9 +221,11 @@ def _flag(value: object) -> bool:
 
 def _line(value: object) -> Line | None:
     match value:
+        case None:
+            return None
         case {"type": str() as name, "value": number} if name in _LINES:
             return Line(name == "min_available_ratio", _positive(number))
-    return None
+    raise ValueError("it is no line, or of a type of a later version")
 
 
 def _users(document: Mapping[str, Any]) -> dict[str, float]:

@@ -11,6 +11,7 @@ final class Answer {
     private final long limitInMs;
     private final double factor;
     private final String failure;
+    private final boolean isOfLaterVersion;
 
     private Answer(
             Document document,
@@ -21,7 +22,8 @@ final class Answer {
             long observedMsAgo,
             long limitInMs,
             double factor,
-            String failure) {
+            String failure,
+            boolean isOfLaterVersion) {
         this.document = document;
         this.etag = etag;
         this.validForMs = validForMs;
@@ -31,6 +33,7 @@ final class Answer {
         this.limitInMs = limitInMs;
         this.factor = factor;
         this.failure = failure;
+        this.isOfLaterVersion = isOfLaterVersion;
     }
 
     /**
@@ -60,7 +63,8 @@ final class Answer {
                 observedMsAgo,
                 -1,
                 Double.NaN,
-                null);
+                null,
+                false);
     }
 
     /**
@@ -76,24 +80,33 @@ final class Answer {
     /** The same, with the age of the observation as in {@link #modified}. */
     static Answer notModified(long validForMs, Leak leak, long atNanos, long observedMsAgo) {
         return new Answer(
-                null, null, validForMs, leak, atNanos, observedMsAgo, -1, Double.NaN, null);
+                null, null, validForMs, leak, atNanos, observedMsAgo, -1, Double.NaN, null, false);
     }
 
     /** No valid answer came. */
     static Answer failed(String reason) {
-        return new Answer(null, null, 0, Leak.WHOLE, 0, 0, -1, Double.NaN, reason);
+        return new Answer(null, null, 0, Leak.WHOLE, 0, 0, -1, Double.NaN, reason, false);
+    }
+
+    /** An answer came that can't be used. */
+    static Answer failed(WrongAnswer wrong) {
+        return new Answer(
+                null, null, 0, Leak.WHOLE, 0, 0, -1, Double.NaN,
+                "the answer is wrong: " + wrong.getMessage(), wrong.isOfLaterVersion());
     }
 
     /** The same answer, with {@link #limitInMs}. */
     Answer limitIn(long ms) {
         return new Answer(
-                document, etag, validForMs, leak, atNanos, observedMsAgo, ms, factor, failure);
+                document, etag, validForMs, leak, atNanos, observedMsAgo, ms, factor, failure,
+                isOfLaterVersion);
     }
 
     /** The same answer, with {@link #factor}. */
     Answer factor(double now) {
         return new Answer(
-                document, etag, validForMs, leak, atNanos, observedMsAgo, limitInMs, now, failure);
+                document, etag, validForMs, leak, atNanos, observedMsAgo, limitInMs, now, failure,
+                isOfLaterVersion);
     }
 
     /** Whether no valid answer came. */
@@ -104,6 +117,11 @@ final class Answer {
     /** Why it failed, fit for a log line; null when it did not. */
     String failure() {
         return failure;
+    }
+
+    /** Whether the jar has to be updated before it can use the sidecar's answers. */
+    boolean isOfLaterVersion() {
+        return isOfLaterVersion;
     }
 
     /** The document; null when it is not modified, or after a failure. */

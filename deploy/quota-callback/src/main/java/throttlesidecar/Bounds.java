@@ -72,14 +72,14 @@ final class Bounds {
     /** The same for a request of which nothing lands: its client pauses, and uses up no budget. */
     double denied(Throttle all, Throttle user) {
         boolean stops =
-                all != null && all.mode() == Mode.STOPPED
-                        || user != null && user.mode() == Mode.STOPPED;
+                all != null && all.mode() == Mode.THROTTLED
+                        || user != null && user.mode() == Mode.THROTTLED;
         return stops ? Math.min(own, pausing(limits.pauseMaxMs())) : own;
     }
 
     private double under(Throttle throttle, Leak leak, boolean isSloped) {
         switch (throttle.mode()) {
-            case STOPPED:
+            case THROTTLED:
                 double budget = throttle.budget(limits, leak);
                 long cap = leak.pauseMaxMs(limits);
                 return pausing(throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos));

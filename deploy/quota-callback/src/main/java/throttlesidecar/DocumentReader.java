@@ -156,10 +156,10 @@ final class DocumentReader {
                 isSloped = value == JsonToken.VALUE_TRUE;
                 break;
             case "limit":
-                limit = line(value);
+                limit = line(name, value);
                 break;
             case "stop_line":
-                stopLine = line(value);
+                stopLine = line(name, value);
                 break;
             case "scope":
                 isOfVolumes = value == JsonToken.VALUE_STRING && parser.getText().equals("volume");
@@ -188,11 +188,16 @@ final class DocumentReader {
         }
     }
 
-    /** A line of a type that is not known is none: the broker's own eyes are not all that looks. */
-    private VolumeLine line(JsonToken first) throws IOException, WrongAnswer {
-        if (first != JsonToken.START_OBJECT) {
-            skip(first);
+    /**
+     * A limit of an unknown type makes the whole document wrong: without it this broker would not watch
+     * its own volumes, and nobody would know.
+     */
+    private VolumeLine line(String member, JsonToken first) throws IOException, WrongAnswer {
+        if (first == JsonToken.VALUE_NULL) {
             return null;
+        }
+        if (first != JsonToken.START_OBJECT) {
+            throw new WrongAnswer(member + " is neither an object nor null");
         }
         String type = "";
         double value = Double.NaN;
@@ -208,8 +213,13 @@ final class DocumentReader {
             }
         }
         boolean isRatio = type.equals("min_available_ratio");
-        boolean isKnown = isRatio || type.equals("min_available_bytes");
-        return isKnown && !Double.isNaN(value) ? new VolumeLine(isRatio, value, 0.0) : null;
+        if (!isRatio && !type.equals("min_available_bytes")) {
+            throw WrongAnswer.ofLaterVersion(member + " is of the type " + printable(type));
+        }
+        if (Double.isNaN(value)) {
+            throw new WrongAnswer(member + " has no value");
+        }
+        return new VolumeLine(isRatio, value, 0.0);
     }
 
     private Scope scope(JsonToken first) throws IOException, WrongAnswer {

@@ -341,12 +341,12 @@ final class Enforcement {
         InForce now = state;
         long nanos = moments.nanos();
         Throttle own = now.users.get(user);
-        boolean all = isInScope && now.all.mode() == Mode.STOPPED;
+        boolean all = isInScope && now.all.mode() == Mode.THROTTLED;
         if (all && !now.all.reserve(tagSet, now.limits, now.factors.leak(), nanos)) {
             return false;
         }
         if (own == null
-                || own.mode() != Mode.STOPPED
+                || own.mode() != Mode.THROTTLED
                 || own.reserve(tagSet, now.limits, Leak.WHOLE, nanos)) {
             return true;
         }
@@ -415,8 +415,8 @@ final class Enforcement {
                 mode,
                 throttled[0],
                 longestPauseMs.get(),
-                mode == Mode.STOPPED ? (long) now.all.pacer().aheadMs(nanos) : 0,
-                mode == Mode.STOPPED && now.factors.leak().isEmergency());
+                mode == Mode.THROTTLED ? (long) now.all.pacer().aheadMs(nanos) : 0,
+                mode == Mode.THROTTLED && now.factors.leak().isEmergency());
     }
 
     /** The settings that enforcing needs. */

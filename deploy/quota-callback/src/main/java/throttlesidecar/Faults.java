@@ -16,20 +16,29 @@ final class Faults {
 
     /** What can be wrong. */
     enum Kind {
+        /** The sidecar sends a limit that this jar does not know: its answers can't be used. */
+        OUTDATED("Update the jar"),
         /** At the start no pause came out of Kafka's own sensor. */
-        SELF_TEST,
+        SELF_TEST("Report it, with Kafka's version"),
         /** In a throttle, Kafka records requests without a request for their quota. */
-        NOT_ASKED,
+        NOT_ASKED("Report it, with Kafka's version"),
         /** An error, of which clients and Kafka were spared: their own quotas are in force. */
-        ERROR
+        ERROR("Report it, with Kafka's version");
+
+        /** What to do about it. */
+        final String advice;
+
+        Kind(String advice) {
+            this.advice = advice;
+        }
     }
 
     private final Map<Kind, String> found = new ConcurrentHashMap<>();
     private final Map<Kind, String> reported = new EnumMap<>(Kind.class);
 
-    /** Notes a fault; of a kind that is there already, the first counts. */
-    void found(Kind kind, String detail) {
-        found.putIfAbsent(kind, detail);
+    /** Notes a fault; of a kind that is there already, the first counts. True if it is new. */
+    boolean found(Kind kind, String detail) {
+        return found.putIfAbsent(kind, detail) == null;
     }
 
     /** A fault is over. */

@@ -60,10 +60,11 @@ final class Follower implements AutoCloseable {
             Consumer<Factors> apply,
             Supplier<Map<String, String>> reportHeaders,
             Map<String, String> brokerHeaders,
+            Faults faults,
             Moments moments,
             Journal journal) {
         this.brokerHeaders = brokerHeaders;
-        this.following = new Following(terms, journal, moments.nanos());
+        this.following = new Following(terms, faults, journal, moments.nanos());
         use(clients);
         this.apply = apply;
         this.reportHeaders = reportHeaders;

@@ -39,6 +39,7 @@ final class Following {
     /** How often factors are applied while a release is under way, ms. */
     private static final long TICK_MS = 500;
 
+    private final Faults faults;
     private final Journal journal;
     private final LastAnswer own = new LastAnswer();
     private final OwnVolumes volumes = new OwnVolumes();
@@ -68,8 +69,9 @@ final class Following {
      *
      * @param nowNanos on the monotonic clock, as everywhere here.
      */
-    Following(Terms terms, Journal journal, long nowNanos) {
+    Following(Terms terms, Faults faults, Journal journal, long nowNanos) {
         this.terms = terms;
+        this.faults = faults;
         this.journal = journal;
         this.dueNanos = nowNanos;
     }
@@ -177,11 +179,16 @@ final class Following {
         if (answer.isFailure()) {
             own.fails();
             fresh |= !others.isEmpty();
+            if (answer.isOfLaterVersion()) {
+                // To be reported at once, which happens when factors are applied.
+                fresh |= faults.found(Faults.Kind.OUTDATED, answer.failure());
+            }
             dueNanos = Math.max(nowNanos + ms(BACKOFF_MS), requestedNanos + ms(RETRY_MS));
             fail(answer.failure(), nowNanos);
             return;
         }
         own.hear(answer);
+        faults.gone(Faults.Kind.OUTDATED);
         limits = new Limits(own.document(), answer.atNanos());
         if (answer.document() != null) {
             etag = answer.etag();

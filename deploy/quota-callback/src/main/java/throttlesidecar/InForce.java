@@ -30,8 +30,8 @@ final class InForce {
                 all.mode() == Mode.FREE
                         && users.values().stream().allMatch(user -> user.mode() == Mode.FREE);
         this.isStopping =
-                all.mode() == Mode.STOPPED
-                        || users.values().stream().anyMatch(user -> user.mode() == Mode.STOPPED);
+                all.mode() == Mode.THROTTLED
+                        || users.values().stream().anyMatch(user -> user.mode() == Mode.THROTTLED);
     }
 
     /** Whether the factor of a client, by its tags, is 0 for a request that is in scope or not. */
@@ -40,7 +40,7 @@ final class InForce {
             return false;
         }
         Throttle own = users.get(user);
-        return isInScope && all.mode() == Mode.STOPPED || own != null && own.mode() == Mode.STOPPED;
+        return isInScope && all.mode() == Mode.THROTTLED || own != null && own.mode() == Mode.THROTTLED;
     }
 
     /** Takes what has landed from the leak budgets of the throttles that stop a tag set. */
@@ -48,11 +48,11 @@ final class InForce {
         if (!isStopping || bytes < Enforcement.ONE_BYTE) {
             return;
         }
-        if (isInScope && all.mode() == Mode.STOPPED) {
+        if (isInScope && all.mode() == Mode.THROTTLED) {
             all.take(tagSet, bytes, limits, factors.leak(), nanos);
         }
         Throttle own = users.get(tagSet.user());
-        if (own != null && own.mode() == Mode.STOPPED) {
+        if (own != null && own.mode() == Mode.THROTTLED) {
             own.take(tagSet, bytes, limits, Leak.WHOLE, nanos);
         }
     }

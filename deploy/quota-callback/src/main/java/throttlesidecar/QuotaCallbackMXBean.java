@@ -24,7 +24,7 @@ public interface QuotaCallbackMXBean {
     /** How many requests to the sidecar had no valid answer. */
     long getFailures();
 
-    /** FREE, STOPPED (factor 0), SCALED (factor between 0 and 1) or RAMP (after a release). */
+    /** FREE, THROTTLED (factor 0), SCALED (factor between 0 and 1) or RAMP (after a release). */
     String getRegime();
 
     /** How many tag sets, of clients that share a quota, were paused in the throttle in force. */
@@ -43,9 +43,9 @@ public interface QuotaCallbackMXBean {
     boolean isEmergency();
 
     /**
-     * Why some clients may not be throttled: self-test (no pause came out of Kafka's classes at the
-     * start), not-asked (Kafka records requests and asks for no quotas), error (one was caught), or
-     * none. The log has the details.
+     * Why some clients may not be throttled: outdated (the sidecar has a limit that this jar does not
+     * know), self-test (no pause came out of Kafka's classes at the start), not-asked (Kafka records
+     * requests and asks for no quotas), error (one was caught), or none. The log has the details.
      */
     String getFault();
 

@@ -108,7 +108,7 @@ final class SidecarClient {
                 return exchange(socket, head, etag);
             }
         } catch (WrongAnswer wrong) {
-            return Answer.failed("the answer is wrong: " + wrong.getMessage());
+            return Answer.failed(wrong);
         } catch (IOException error) {
             return Answer.failed(
                     late.isDone()

@@ -109,6 +109,7 @@ final class Store {
                         this::apply,
                         this::headers,
                         nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
+                        enforcement.faults(),
                         moments,
                         journal);
         figures =
@@ -340,7 +341,7 @@ final class Store {
         enforcement.faults().report((fault, detail) ->
                 journal.warn(
                         "The quota callback does not throttle all clients as it should ("
-                                + fault + ": " + detail + "). Report it, with Kafka's version"));
+                                + fault + ": " + detail + "). " + fault.advice));
     }
 
     /** Topics are what the authorizer sees alone: without it a factor is for all. */

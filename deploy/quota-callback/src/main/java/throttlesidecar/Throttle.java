@@ -3,7 +3,7 @@ package throttlesidecar;
 /**
  * How one group of clients is throttled: all of the broker's, or those of one user.
  *
- * <p>A value, but for its pacer and its shares. The steps, by factor and time: FREE; STOPPED while the factor is 0;
+ * <p>A value, but for its pacer and its shares. The steps, by factor and time: FREE; THROTTLED while the factor is 0;
  * SCALED while it is between; after either, RAMP for a while, and FREE again. A throttle that begins
  * within Kafka's rate window (11 s) of the last one finds rates which that one shaped, so the larger
  * ones count.
@@ -18,7 +18,7 @@ final class Throttle {
         /** Every client has its own quota. */
         FREE,
         /** The factor is 0: pauses limit all clients together to the leak budget. */
-        STOPPED,
+        THROTTLED,
         /** The factor is between 0 and 1: quotas, or the rates before, are multiplied by it. */
         SCALED,
         /** After a release: from the rates before to the clients' own. */
@@ -105,7 +105,7 @@ final class Throttle {
     /** A throttle that begins, with the rates before. */
     Throttle begin(double newFactor, Before before, long newEpoch, long nowNanos) {
         return new Throttle(
-                newFactor == 0.0 ? Mode.STOPPED : Mode.SCALED,
+                newFactor == 0.0 ? Mode.THROTTLED : Mode.SCALED,
                 newFactor,
                 newEpoch,
                 nowNanos,
@@ -121,7 +121,7 @@ final class Throttle {
             return this;
         }
         return new Throttle(
-                newFactor == 0.0 ? Mode.STOPPED : Mode.SCALED,
+                newFactor == 0.0 ? Mode.THROTTLED : Mode.SCALED,
                 newFactor,
                 newEpoch,
                 nowNanos,

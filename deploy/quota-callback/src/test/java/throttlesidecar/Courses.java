@@ -75,7 +75,7 @@ public final class Courses implements Moments {
                 settings.enabled(),
                 settings.fallback(),
                 Ramp.lastsMs(settings.rampMs()));
-        following = new Following(terms, new Lines(), nanos);
+        following = new Following(terms, new Faults(), new Lines(), nanos);
         following.adoptOthers(settings.enabled() ? settings.urls().size() - 1 : 0);
     }
 
@@ -180,7 +180,7 @@ public final class Courses implements Moments {
                     etag,
                     TimeUnit.MILLISECONDS.toNanos(event.get(2).asLong()));
         } catch (WrongAnswer wrong) {
-            return Answer.failed(wrong.getMessage());
+            return Answer.failed(wrong);
         } catch (IOException impossible) {
             throw new AssertionError(impossible);
         } catch (RuntimeException bug) {

@@ -47,7 +47,7 @@ class DocumentReaderTest {
                         "{\"factor\":0,\"source\":\"override\",\"stop\":true,\"valid_for_ms\":1,"
                                 + "\"release_margin\":0.02,"
                                 + "\"limit\":{\"type\":\"min_available_ratio\",\"value\":0.1,\"x\":[1]},"
-                                + "\"stop_line\":{\"type\":\"later\",\"value\":1}}");
+                                + "\"stop_line\":null}");
         assertEquals(Document.Source.OPERATOR, document.source());
         assertTrue(document.stops());
         VolumeReadings.Volume at = new VolumeReadings.Volume(50, 500);
@@ -62,6 +62,24 @@ class DocumentReaderTest {
         assertEquals(Document.Source.NONE, none.source());
         assertThrows(
                 WrongAnswer.class, () -> read("{\"factor\":1,\"valid_for_ms\":1,\"stop\":1}"));
+    }
+
+    /** A limit that this jar does not know makes the document unusable: the jar has to be updated. */
+    @ParameterizedTest
+    @ValueSource(strings = {"limit", "stop_line"})
+    void refusesALimitOfALaterVersion(String member) {
+        WrongAnswer wrong =
+                assertThrows(
+                        WrongAnswer.class,
+                        () -> read("{\"factor\":1,\"valid_for_ms\":1,\""
+                                + member
+                                + "\":{\"type\":\"max_growth\",\"value\":1}}"));
+
+        assertTrue(wrong.isOfLaterVersion());
+        assertEquals(
+                member + " is of the type max_growth, which this jar does not know: this jar is older"
+                        + " than the sidecar: update the jar",
+                wrong.getMessage());
     }
 
     /** Two members are enough; what the others are then is stated. */
@@ -110,6 +128,9 @@ class DocumentReaderTest {
                 "{\"factor\":1,\"valid_for_ms\":1,\"users\":{\"a\":null}} | of a user is not",
                 "{\"factor\":1,\"valid_for_ms\":1,\"users\":{\"\":1}} | name of 0 characters",
                 "{\"factor\":1,\"valid_for_ms\":1,\"generation\":-1} | generation is -1",
+                "{\"factor\":1,\"valid_for_ms\":1,\"limit\":5} | limit is neither an object nor null",
+                "{\"factor\":1,\"valid_for_ms\":1,\"limit\":{\"value\":5}} | limit is of the type ,",
+                "{\"factor\":1,\"valid_for_ms\":1,\"limit\":{\"type\":\"min_available_bytes\"}} | limit has no",
                 "{\"factor\":1,\"factor\":0,\"valid_for_ms\":1} | Duplicate field",
                 "{\"factor\":1,\"valid_for_ms\":1} {} | something after",
                 "{\"factor\":1,\"valid_for_ms\":1 | not JSON",

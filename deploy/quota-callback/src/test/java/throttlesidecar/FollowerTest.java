@@ -262,6 +262,7 @@ class FollowerTest {
                                         "Throttle-Reader",
                                         "broker=1; emergency=false; throttled_clients=0"),
                         Map.of(),
+                        new Faults(),
                         Moments.SYSTEM,
                         lines);
         follower.start();

@@ -19,7 +19,8 @@ class FollowingTest {
 
     private final Lines lines = new Lines();
     private Terms terms = new Terms("http://s:1", true, 0.25, 5_000);
-    private final Following following = new Following(terms, lines, START);
+    private final Faults faults = new Faults();
+    private final Following following = new Following(terms, faults, lines, START);
     private long now = START;
 
     /** Before the first answer the fallback is in force, and the first request does not wait. */
@@ -105,6 +106,36 @@ class FollowingTest {
         assertEquals(1, lines.count("is valid for another 59 s, then the fallback 0.25"));
         onAnswer(Answer.notModified(60_000, Leak.WHOLE, now));
         assertEquals(1, lines.count("answers again, after 20 failures in 19 s"), lines.toString());
+    }
+
+    /**
+     * A sidecar whose limit this jar does not know fails as any other: the last document counts until it
+     * expires, then the fallback. It is a fault until an answer can be used again.
+     */
+    @Test
+    void reportsALimitOfALaterVersion() {
+        onAnswer(modified(0.0, 20_000));
+        following.decide(now);
+        // What follows a change by time alone is over then.
+        pass(10_000);
+        following.decide(now);
+        for (int round = 0; round < 5; round++) {
+            pass(1000);
+            request();
+            following.onAnswer(
+                    Answer.failed(WrongAnswer.ofLaterVersion("limit is of the type x")), now);
+            // Applied at once, so that it is reported, and once.
+            assertEquals(round == 0, following.decide(now) != null);
+            assertEquals("outdated", faults.worst());
+        }
+        assertEquals(5, following.failures());
+        assertEquals(1, lines.count("limit is of the type x"), lines.toString());
+        assertEquals(0.0, decided().global());
+        pass(10_000);
+        assertEquals(Source.FALLBACK, following.decide(now).source());
+
+        onAnswer(modified(0.0, 10_000));
+        assertEquals("none", faults.worst());
     }
 
     /** A document that is renewed is applied, for its leak, and logged once. */

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
  */
 class OperatorsTest {
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
-    private static final Factors STOPPED =
+    private static final Factors THROTTLED =
             new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
 
     private final MovedMoments moved = new MovedMoments();
@@ -62,7 +62,7 @@ class OperatorsTest {
         manager.set("ann", null, 1e6);
         manager.record(ANN, "etl", 1e6, moved.nowMs());
         moved.pass(12_000);
-        enforcement.apply(STOPPED);
+        enforcement.apply(THROTTLED);
         assertEquals(4000, manager.record(ANN, "etl", 1e6, moved.nowMs()), 1);
         KafkaMetric rate = tagSets.find("ann", "").metric();
         MetricConfig ours = assertInstanceOf(TagSetConfig.class, rate.config());
@@ -81,7 +81,7 @@ class OperatorsTest {
         start(moved);
         manager.set("ann", null, 1e9);
         manager.record(ANN, "etl", 1e6, moved.nowMs());
-        enforcement.apply(STOPPED);
+        enforcement.apply(THROTTLED);
         manager.record(ANN, "etl", 1.0, moved.nowMs());
         long ahead = enforcement.figures().pauseInForceMs;
         for (int change = 0; change < 10; change++) {
@@ -97,7 +97,7 @@ class OperatorsTest {
         List<String> ids = List.of("a", "b", "c", "d");
         manager.set(null, "e", 1.0);
         ids.forEach(id -> manager.record(ANN, id, 1000, System.currentTimeMillis()));
-        enforcement.apply(STOPPED);
+        enforcement.apply(THROTTLED);
         AtomicBoolean ended = new AtomicBoolean();
         int replaced = 0;
         ExecutorService pool = Executors.newFixedThreadPool(4);

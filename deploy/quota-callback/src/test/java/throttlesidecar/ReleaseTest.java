@@ -359,7 +359,7 @@ class ReleaseTest {
         assertEquals(1, figures.tagSetsThrottled);
         assertEquals(4000, figures.longestPauseMs);
         assertEquals(4000, figures.pauseInForceMs);
-        assertEquals(Mode.STOPPED, figures.mode);
+        assertEquals(Mode.THROTTLED, figures.mode);
         assertEquals(0.0, figures.factors.global());
     }
 }

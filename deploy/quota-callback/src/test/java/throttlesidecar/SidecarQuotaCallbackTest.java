@@ -37,7 +37,7 @@ class SidecarQuotaCallbackTest extends FollowingBroker {
         assertEquals("SIDECAR", figure("Source"));
         assertEquals(3L, figure("Generation"));
         assertEquals(true, figure("Enabled"));
-        assertEquals("STOPPED", figure("Regime"));
+        assertEquals("THROTTLED", figure("Regime"));
         assertEquals(0, figure("TagSetsThrottled"));
         assertEquals(false, figure("Emergency"));
         assertEquals(0L, figure("LongestPauseMs"));
