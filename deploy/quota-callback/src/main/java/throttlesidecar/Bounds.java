@@ -15,7 +15,7 @@ final class Bounds {
 
     private static final double MS_PER_S = 1000.0;
 
-    private final Enforcement.Limits limits;
+    private final Settings limits;
     private final TagSet tagSet;
     private final double own;
     private final double bytes;
@@ -32,7 +32,7 @@ final class Bounds {
      * @param windowS the rate's window, s.
      */
     Bounds(
-            Enforcement.Limits limits,
+            Settings limits,
             TagSet tagSet,
             double own,
             double bytes,
@@ -74,7 +74,7 @@ final class Bounds {
         boolean stops =
                 all != null && all.mode() == Mode.THROTTLED
                         || user != null && user.mode() == Mode.THROTTLED;
-        return stops ? Math.min(own, pausing(limits.pauseMaxMs())) : own;
+        return stops ? Math.min(own, pausing(limits.pauseMaxMs)) : own;
     }
 
     private double under(Throttle throttle, Leak leak, boolean isSloped) {
@@ -85,7 +85,7 @@ final class Bounds {
                 return pausing(throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos));
             case SCALED:
                 double limit = throttle.factor() * unthrottled(throttle, isSloped);
-                return Math.max(limit, pausing(limits.pauseMaxMs()));
+                return Math.max(limit, pausing(limits.pauseMaxMs));
             default:
                 return own;
         }
@@ -112,11 +112,11 @@ final class Bounds {
             last = ramps(all) && all.epoch() > user.epoch() ? all : user;
         }
         return rampPacer()
-                .pauseMs(bytes, pace(last), limits.pauseMaxMs(), RAMP_TOLERANCE_MS, nanos);
+                .pauseMs(bytes, pace(last), limits.pauseMaxMs, RAMP_TOLERANCE_MS, nanos);
     }
 
     private double pace(Throttle throttle) {
-        Ramp ramp = throttle.ramp(nanos, limits.rampMs());
+        Ramp ramp = throttle.ramp(nanos, limits.rampMs);
         return Math.min(own, ramp.pace(tagSet.before(), throttle.fairShare()));
     }
 

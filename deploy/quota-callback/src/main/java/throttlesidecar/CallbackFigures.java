@@ -82,7 +82,7 @@ final class CallbackFigures implements QuotaCallbackMXBean {
 
     @Override
     public boolean isEnabled() {
-        return settings.get().enabled();
+        return settings.get().enabled;
     }
 
     @Override
@@ -132,7 +132,7 @@ final class CallbackFigures implements QuotaCallbackMXBean {
 
     @Override
     public boolean isRefusing() {
-        return refusals.hasAuthorizer() && settings.get().enabled() && settings.get().refuses();
+        return refusals.hasAuthorizer() && settings.get().enabled && settings.get().refuses;
     }
 
     @Override

@@ -39,7 +39,7 @@ final class Enforcement {
 
     private final TagSets tagSets;
     private final OwnLimit limits;
-    private final Supplier<Limits> settings;
+    private final Supplier<Settings> settings;
     private final Moments moments;
     private final AtomicLong longestPauseMs = new AtomicLong();
     private final Faults faults = new Faults();
@@ -62,7 +62,7 @@ final class Enforcement {
      * @param settings in force; may change.
      * @param moments the clocks.
      */
-    Enforcement(TagSets tagSets, OwnLimit limits, Supplier<Limits> settings, Moments moments) {
+    Enforcement(TagSets tagSets, OwnLimit limits, Supplier<Settings> settings, Moments moments) {
         this.tagSets = tagSets;
         this.limits = limits;
         this.settings = settings;
@@ -81,7 +81,7 @@ final class Enforcement {
      * something is throttled.
      */
     void apply(Factors factors) {
-        Limits now = settings.get();
+        Settings now = settings.get();
         long nanos = moments.nanos();
         furthestMs = Math.max(furthestMs, moments.nowMs());
         if (factors.source() == Factors.Source.DISABLED) {
@@ -121,7 +121,7 @@ final class Enforcement {
     }
 
     private Throttle next(
-            Throttle old, String user, double factor, Limits now, long nanos, RatesBefore rates) {
+            Throttle old, String user, double factor, Settings now, long nanos, RatesBefore rates) {
         if (old.begins(factor)) {
             canary.reset();
             return old.begin(factor, rates.measure(user), ++epochs, nanos);
@@ -129,7 +129,7 @@ final class Enforcement {
         if (factor < 1.0) {
             return factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
         }
-        Throttle next = old.release(epochs + 1, nanos, now.rampMs());
+        Throttle next = old.release(epochs + 1, nanos, now.releaseMs());
         epochs += next == old ? 0 : 1;
         return next;
     }
@@ -417,27 +417,6 @@ final class Enforcement {
                 longestPauseMs.get(),
                 mode == Mode.THROTTLED ? (long) now.all.pacer().aheadMs(nanos) : 0,
                 mode == Mode.THROTTLED && now.factors.leak().isEmergency());
-    }
-
-    /** The settings that enforcing needs. */
-    interface Limits {
-        /** The longest pause, ms. */
-        long pauseMaxMs();
-
-        /** The longest pause that a leak may ask for, ms. */
-        long emergencyPauseMaxMs();
-
-        /** What may leak, of the rate before the throttle. */
-        double leakRatio();
-
-        /** What may leak, absolutely, bytes per second; NaN: the ratio counts. */
-        double leakBytesPerSecond();
-
-        /** In which a client's pace grows by its rate before after a release, ms; 0: at once. */
-        long rampMs();
-
-        /** Whether clients with these tags are never throttled. */
-        boolean excludes(String user, String clientId);
     }
 
     /** The figures behind the metrics. */

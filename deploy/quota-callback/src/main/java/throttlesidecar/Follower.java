@@ -48,14 +48,14 @@ final class Follower implements AutoCloseable {
     /**
      * Follows from {@link #start()} on.
      *
-     * @param terms at first.
+     * @param settings at first.
      * @param clients one for each sidecar, the own one first.
      * @param apply puts factors in force; called by the follower's thread alone.
      * @param reportHeaders this broker's report, see {@link SidecarClient#request}.
      * @param brokerHeaders who it is, for sidecars that it does not follow.
      */
     Follower(
-            Terms terms,
+            Settings settings,
             List<SidecarClient> clients,
             Consumer<Factors> apply,
             Supplier<Map<String, String>> reportHeaders,
@@ -64,7 +64,7 @@ final class Follower implements AutoCloseable {
             Moments moments,
             Journal journal) {
         this.brokerHeaders = brokerHeaders;
-        this.following = new Following(terms, faults, journal, moments.nanos());
+        this.following = new Following(settings, faults, journal, moments.nanos());
         use(clients);
         this.apply = apply;
         this.reportHeaders = reportHeaders;
@@ -124,7 +124,7 @@ final class Follower implements AutoCloseable {
      * @param clients replace the others, which are closed.
      * @param sameSidecar as in {@link Following#adopt}.
      */
-    void adopt(Terms terms, List<SidecarClient> clients, boolean sameSidecar) {
+    void adopt(Settings settings, List<SidecarClient> clients, boolean sameSidecar) {
         inbox.add(
                 () -> {
                     client.close();
@@ -132,7 +132,7 @@ final class Follower implements AutoCloseable {
                     use(clients);
                     others.start();
                     requests++;
-                    following.adopt(terms, sameSidecar, moments.nanos());
+                    following.adopt(settings, sameSidecar, moments.nanos());
                 });
     }
 

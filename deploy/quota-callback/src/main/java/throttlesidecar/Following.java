@@ -43,7 +43,7 @@ final class Following {
     private final Journal journal;
     private final LastAnswer own = new LastAnswer();
     private final OwnVolumes volumes = new OwnVolumes();
-    private Terms terms;
+    private Settings settings;
     private List<LastAnswer> others = List.of();
     private String etag;
     private String reason = "";
@@ -69,8 +69,8 @@ final class Following {
      *
      * @param nowNanos on the monotonic clock, as everywhere here.
      */
-    Following(Terms terms, Faults faults, Journal journal, long nowNanos) {
-        this.terms = terms;
+    Following(Settings settings, Faults faults, Journal journal, long nowNanos) {
+        this.settings = settings;
         this.faults = faults;
         this.journal = journal;
         this.dueNanos = nowNanos;
@@ -103,8 +103,8 @@ final class Following {
      *
      * @param sameSidecar whether it knows the last document's entity tag.
      */
-    void adopt(Terms newTerms, boolean sameSidecar, long nowNanos) {
-        terms = newTerms;
+    void adopt(Settings newSettings, boolean sameSidecar, long nowNanos) {
+        settings = newSettings;
         // How factors are applied depends on the settings too.
         fresh = true;
         if (!sameSidecar) {
@@ -163,7 +163,7 @@ final class Following {
 
     /** The request that is due now; null when none is. */
     Request nextRequest(long nowNanos) {
-        if (!terms.enabled() || requesting || nowNanos - dueNanos < 0) {
+        if (!settings.enabled || requesting || nowNanos - dueNanos < 0) {
             return null;
         }
         requesting = true;
@@ -203,7 +203,7 @@ final class Following {
                     String.format(
                             Locale.ROOT,
                             "The sidecar at %s answers again, after %d failures in %d s",
-                            terms.url(),
+                            settings.url(),
                             failuresInARow,
                             seconds(nowNanos - failingSinceNanos)));
         }
@@ -226,12 +226,12 @@ final class Following {
                                         + " %s is in force",
                                 own.document().factor(),
                                 seconds(own.untilNanos() - nowNanos),
-                                terms.fallback())
-                        : "The fallback " + terms.fallback() + " is in force";
+                                settings.fallback)
+                        : "The fallback " + settings.fallback + " is in force";
         journal.warn(
                 String.format(
                         "The request to the sidecar at %s failed: %s. %s",
-                        terms.url(), reason, inForce));
+                        settings.url(), reason, inForce));
     }
 
     /**
@@ -263,10 +263,10 @@ final class Following {
     /** When {@link #nextRequest} or {@link #decide} is to be called again, if no answer comes. */
     long nextNanos(long nowNanos) {
         long next = nowNanos + TimeUnit.HOURS.toNanos(1);
-        if (terms.enabled() && !requesting) {
+        if (settings.enabled && !requesting) {
             next = earlier(next, dueNanos);
         }
-        if (terms.enabled()) {
+        if (settings.enabled) {
             for (LastAnswer last : LastAnswer.all(own, others)) {
                 next = last.isValid(nowNanos) ? earlier(next, last.changesNanos(nowNanos)) : next;
             }
@@ -302,7 +302,7 @@ final class Following {
     }
 
     private Factors factors(long nowNanos) {
-        if (!terms.enabled()) {
+        if (!settings.enabled) {
             return Factors.DISABLED;
         }
         List<LastAnswer> counting = LastAnswer.counting(own, others, nowNanos);
@@ -311,7 +311,7 @@ final class Following {
         reason = document == null ? "" : document.reason();
         Factors factors =
                 last == null
-                        ? Factors.fallback(terms.fallback())
+                        ? Factors.fallback(settings.fallback)
                         : new Factors(
                                 last.factor(),
                                 document.users(),
@@ -376,7 +376,7 @@ final class Following {
 
     /** A release ends by itself, but only when factors are applied. */
     private boolean isSettling(long nowNanos) {
-        return applied != null && nowNanos - changedNanos <= ms(terms.rampMs() + 2 * TICK_MS);
+        return applied != null && nowNanos - changedNanos <= ms(settings.releaseMs() + 2 * TICK_MS);
     }
 
     private boolean isTick(long nowNanos) {
@@ -403,13 +403,13 @@ final class Following {
                     journal.info(
                             String.format(
                                     "Until the sidecar at %s answers, the fallback %s is in force",
-                                    terms.url(), terms.fallback()));
+                                    settings.url(), settings.fallback));
                 } else {
                     journal.warn(
                             String.format(
                                     "The last answer of the sidecar at %s has expired: the fallback"
                                             + " %s is in force",
-                                    terms.url(), terms.fallback()));
+                                    settings.url(), settings.fallback));
                 }
                 break;
             default:

@@ -8,7 +8,7 @@ final class InForce {
     final Factors factors;
     final Throttle all;
     final Map<String, Throttle> users;
-    final Enforcement.Limits limits;
+    final Settings limits;
     final boolean isFree;
     final boolean isStopping;
 
@@ -19,7 +19,7 @@ final class InForce {
             Factors factors,
             Throttle all,
             Map<String, Throttle> users,
-            Enforcement.Limits limits,
+            Settings limits,
             Scope scope) {
         this.scope = all.mode() == Mode.FREE ? Scope.ALL : scope;
         this.factors = factors;

@@ -36,8 +36,8 @@ final class Leak {
     }
 
     /** The longest pause by this and the broker's settings, ms. */
-    long pauseMaxMs(Enforcement.Limits limits) {
-        return Math.min(limits.emergencyPauseMaxMs(), Math.max(limits.pauseMaxMs(), pauseMaxMs));
+    long pauseMaxMs(Settings limits) {
+        return Math.min(limits.emergencyPauseMaxMs, Math.max(limits.pauseMaxMs, pauseMaxMs));
     }
 
     /** Whether the disk is put before the clients. */

@@ -14,7 +14,7 @@ import java.util.Map;
  */
 final class Mute {
     /** No client has them: parentheses are encoded in the name of a user. */
-    static final Map<String, String> TAGS = QuotaBook.tagsOf("(refused)", "");
+    static final Map<String, String> TAGS = TagSet.tagsOf("(refused)", "");
 
     /** Percent of a thread: what the shortest request takes in the longest window is more. */
     static final double LIMIT = 1e-6;

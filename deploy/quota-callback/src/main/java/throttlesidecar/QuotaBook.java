@@ -1,8 +1,6 @@
 package throttlesidecar;
 
-import java.util.Collections;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -26,9 +24,6 @@ import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntity;
  * which combined mode has two.
  */
 final class QuotaBook {
-    static final String USER_TAG = "user";
-    static final String CLIENT_ID_TAG = "client-id";
-
     private static final int CLIENTS = 1;
     private static final int USERS = 2;
     private static final int USERS_CLIENTS = 4;
@@ -92,33 +87,25 @@ final class QuotaBook {
         switch (kinds) {
             case 0:
             case CLIENTS:
-                return tagsOf("", clientId);
+                return TagSet.tagsOf("", clientId);
             case USERS:
-                return tagsOf(user, "");
+                return TagSet.tagsOf(user, "");
             case USERS_CLIENTS:
-                return tagsOf(user, clientId);
+                return TagSet.tagsOf(user, clientId);
             default:
                 switch (level(user, clientId)) {
                     case 1:
                     case 2:
                     case 4:
                     case 5:
-                        return tagsOf(user, clientId);
+                        return TagSet.tagsOf(user, clientId);
                     case 3:
                     case 6:
-                        return tagsOf(user, "");
+                        return TagSet.tagsOf(user, "");
                     default:
-                        return tagsOf("", clientId);
+                        return TagSet.tagsOf("", clientId);
                 }
         }
-    }
-
-    /** The tags of a user and a client-id, in Kafka's order. */
-    static Map<String, String> tagsOf(String user, String clientId) {
-        Map<String, String> tags = new LinkedHashMap<>();
-        tags.put(USER_TAG, user);
-        tags.put(CLIENT_ID_TAG, clientId);
-        return Collections.unmodifiableMap(tags);
     }
 
     /** The quota of tags; null for none. */
@@ -135,7 +122,7 @@ final class QuotaBook {
     /** The quota of a client by the tags of its level, not by others; null for none. */
     Double limitOfClient(String user, String clientId) {
         Map<String, String> tags = tags(user, clientId);
-        return limit(tags.get(USER_TAG), tags.get(CLIENT_ID_TAG));
+        return limit(tags.get(TagSet.USER_TAG), tags.get(TagSet.CLIENT_ID_TAG));
     }
 
     /** Whether any level names the client. */

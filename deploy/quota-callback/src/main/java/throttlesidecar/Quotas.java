@@ -1,7 +1,6 @@
 package throttlesidecar;
 
 import java.util.EnumMap;
-import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -66,7 +65,7 @@ final class Quotas implements OwnLimit {
             if (known == null || known.metric() == null) {
                 Map<String, String> produce = tags.get(ClientQuotaType.PRODUCE);
                 known = tagSets.find(
-                        produce.get(QuotaBook.USER_TAG), produce.get(QuotaBook.CLIENT_ID_TAG));
+                        produce.get(TagSet.USER_TAG), produce.get(TagSet.CLIENT_ID_TAG));
                 tagSet = known;
             }
             return known;
@@ -89,18 +88,6 @@ final class Quotas implements OwnLimit {
             throttledUsers = Set.copyOf(users);
             generation.incrementAndGet();
         }
-    }
-
-    /**
-     * Puts factors in force. Users that they throttle have tags of their own before that, and those
-     * that they release until their ramp is over.
-     */
-    void apply(Factors factors, Enforcement enforcement) {
-        Set<String> users = new HashSet<>(enforcement.throttledUsers());
-        factors.users().keySet().forEach(user -> users.add(Sanitized.of(user)));
-        throttledUsers(users);
-        enforcement.apply(factors);
-        throttledUsers(enforcement.throttledUsers());
     }
 
     /** Puts changed settings in force. */
@@ -155,14 +142,14 @@ final class Quotas implements OwnLimit {
         boolean ownTags = type == ClientQuotaType.PRODUCE && hasOwnTags(user, clientId);
         if (settings.get().staticQuota(type) != null && !book.names(user, clientId)) {
             return ownTags || settings.get().excludes(user, clientId)
-                    ? QuotaBook.tagsOf(user, clientId)
-                    : QuotaBook.tagsOf("", "");
+                    ? TagSet.tagsOf(user, clientId)
+                    : TagSet.tagsOf("", "");
         }
         Map<String, String> tags = book.tags(user, clientId);
         boolean shared =
-                tags.get(QuotaBook.USER_TAG).isEmpty()
+                tags.get(TagSet.USER_TAG).isEmpty()
                         || settings.get().excludesClient(user, clientId);
-        return ownTags && shared ? QuotaBook.tagsOf(user, clientId) : tags;
+        return ownTags && shared ? TagSet.tagsOf(user, clientId) : tags;
     }
 
     private boolean hasOwnTags(String user, String clientId) {

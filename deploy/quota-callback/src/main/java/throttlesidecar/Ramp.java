@@ -4,7 +4,7 @@ package throttlesidecar;
  * The pace of a client after a release, at one moment: one line, from its rate before.
  *
  * <p>pace(t) = rate before x (1 + t / ramp), at most the client's quota, until the ramp has passed
- * {@value #RAMPS} times. After a throttle Kafka's rate window is empty and clients have a backlog:
+ * four times. After a throttle Kafka's rate window is empty and clients have a backlog:
  * without a pace even a client with a quota could send ten times its rate, and one without as fast as
  * the network. A backlog is sent oldest first, so at the rate at which it was made or more no record
  * waits for longer than the one before it did, and none expires by the ramp. A steeper line would
@@ -21,9 +21,6 @@ package throttlesidecar;
 final class Ramp {
     /** Where a client begins of whose rate nothing is known, nor of others', bytes per second. */
     static final double FLOOR = 1_000_000.0;
-
-    /** By then a backlog of eight ramps' traffic is gone: the area under the line. */
-    private static final int RAMPS = 4;
 
     /** A sixth of a ramp is as long as the line is within a fifth of the rate before. */
     private static final double BEGINS = 1.0 / 6.0;
@@ -45,11 +42,6 @@ final class Ramp {
     Ramp(double sinceMs, long rampMs) {
         this.sinceMs = sinceMs;
         this.rampMs = rampMs;
-    }
-
-    /** How long all of it takes, ms; 0 without a ramp. */
-    static long lastsMs(long rampMs) {
-        return RAMPS * rampMs;
     }
 
     /**

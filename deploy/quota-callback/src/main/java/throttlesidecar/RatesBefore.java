@@ -13,7 +13,7 @@ final class RatesBefore {
 
     private final TagSets tagSets;
     private final InForce state;
-    private final Enforcement.Limits limits;
+    private final Settings limits;
     private final long nanos;
     private final boolean known;
     private final Consumer<Throwable> failed;
@@ -34,7 +34,7 @@ final class RatesBefore {
     RatesBefore(
             TagSets tagSets,
             InForce state,
-            Enforcement.Limits limits,
+            Settings limits,
             long nanos,
             boolean known,
             Consumer<Throwable> failed) {

@@ -9,25 +9,20 @@ import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
-/** A broker's properties, by the type that each of ours must have. */
+/** Reads a broker's properties as the types that {@link Settings} needs. */
 final class RawSettings {
     private static final String USER = "User:";
     private static final long DAY_MS = 86_400_000L;
-
-    private static final Map<ClientQuotaType, String> STATIC =
-            new EnumMap<>(
-                    Map.of(
-                            ClientQuotaType.PRODUCE, "produce",
-                            ClientQuotaType.FETCH, "fetch",
-                            ClientQuotaType.REQUEST, "request"));
 
     private final Map<String, ?> configs;
 
@@ -35,14 +30,12 @@ final class RawSettings {
         this.configs = configs;
     }
 
-    /** A key of ours that is misspelt would silently leave the default. */
+    /** A misspelt key of ours would silently leave the default. */
     void refuseUnknown() {
         for (String key : configs.keySet()) {
             if (key.startsWith(Settings.PREFIX) && !Settings.RECONFIGURABLE.contains(key)) {
                 throw new ConfigException(
-                        "Unknown property "
-                                + key
-                                + ": there are "
+                        "Unknown property " + key + ": there are "
                                 + String.join(", ", new TreeSet<>(Settings.RECONFIGURABLE)));
             }
         }
@@ -57,17 +50,14 @@ final class RawSettings {
     List<String> list(String key, String separator) {
         Object value = configs.get(key);
         if (value instanceof List) {
-            List<?> values = (List<?>) value;
-            return List.of(values.stream().map(Object::toString).toArray(String[]::new));
+            return ((List<?>) value)
+                    .stream().map(Object::toString).collect(Collectors.toUnmodifiableList());
         }
         String text = text(key);
-        return text == null
-                ? List.of()
-                : List.of(
-                        Arrays.stream(text.split(separator))
-                                .map(String::trim)
-                                .filter(part -> !part.isEmpty())
-                                .toArray(String[]::new));
+        return Arrays.stream(text == null ? new String[0] : text.split(separator))
+                .map(String::trim)
+                .filter(part -> !part.isEmpty())
+                .collect(Collectors.toUnmodifiableList());
     }
 
     boolean flag(String key, boolean otherwise) {
@@ -97,46 +87,39 @@ final class RawSettings {
         throw new ConfigException(
                 key,
                 text,
-                "must be a whole number of milliseconds from "
-                        + least + " to " + DAY_MS + ", such as " + otherwise);
+                "must be a whole number of milliseconds from " + least + " to " + DAY_MS
+                        + ", such as " + otherwise);
     }
 
     double share(String key, double otherwise) {
-        double value = number(key, otherwise, "must be a number from 0.0 to 1.0");
-        if (value > 1.0) {
-            throw new ConfigException(key, value, "must be a number from 0.0 to 1.0");
-        }
-        return value;
+        return number(key, otherwise, 1.0, "must be a number from 0.0 to 1.0");
     }
 
     double amount(String key, double otherwise) {
-        return number(key, otherwise, "must be a number, at least 0");
+        return number(key, otherwise, Double.MAX_VALUE, "must be a number, at least 0");
     }
 
-    private double number(String key, double otherwise, String must) {
+    private double number(String key, double otherwise, double most, String must) {
         String text = text(key);
         if (text == null) {
             return otherwise;
         }
-        double value;
         try {
-            value = Double.parseDouble(text);
+            double value = Double.parseDouble(text);
+            if (value >= 0.0 && value <= most) {
+                return value;
+            }
         } catch (NumberFormatException noNumber) {
-            throw new ConfigException(key, text, must);
+            // Refused below.
         }
-        if (!(value >= 0.0) || Double.isInfinite(value)) {
-            throw new ConfigException(key, text, must);
-        }
-        return value;
+        throw new ConfigException(key, text, must);
     }
 
     List<URI> urls() {
         String text = Objects.requireNonNullElse(text(Settings.URL), "http://127.0.0.1:7070");
-        List<URI> urls = new ArrayList<>();
-        for (String url : text.split(",", -1)) {
-            urls.add(url(url.trim()));
-        }
-        return List.copyOf(urls);
+        return Arrays.stream(text.split(",", -1))
+                .map(url -> url(url.trim()))
+                .collect(Collectors.toUnmodifiableList());
     }
 
     /** As Kafka: log.dirs, else log.dir. */
@@ -155,31 +138,33 @@ final class RawSettings {
         } catch (IllegalArgumentException noAddress) {
             throw new ConfigException(Settings.URL, text, must);
         }
-        boolean known = "http".equals(parsed.getScheme()) || "https".equals(parsed.getScheme());
+        boolean hasScheme = "http".equals(parsed.getScheme()) || "https".equals(parsed.getScheme());
         String path = parsed.getPath();
-        boolean bare = path == null || path.isEmpty() || "/".equals(path);
-        bare &= parsed.getQuery() == null && parsed.getFragment() == null;
+        boolean isBare =
+                (path == null || path.isEmpty() || "/".equals(path))
+                        && parsed.getQuery() == null
+                        && parsed.getFragment() == null;
         // -1: the scheme's.
         int port = parsed.getPort();
-        boolean possible = port == -1 || port > 0 && port <= 65_535;
-        if (!known || parsed.getHost() == null || !bare || !possible) {
+        boolean hasPort = port == -1 || port > 0 && port <= 65_535;
+        if (!hasScheme || parsed.getHost() == null || !isBare || !hasPort) {
             throw new ConfigException(Settings.URL, text, must);
         }
         if (parsed.getUserInfo() != null) {
             throw new ConfigException(
-                    Settings.URL
-                            + " must not contain a password: write a token to a file, "
+                    Settings.URL + " must not contain a password: write a token to a file, "
                             + Settings.TOKEN_FILE);
         }
         return parsed;
     }
 
-    Set<String> excluded() {
+    /** The users that are excluded, sanitised. */
+    Set<String> excludedUsers() {
         Set<String> users = new HashSet<>();
         for (String key : List.of(Settings.EXCLUDED, Settings.STATIC_EXCLUDED)) {
             // Names may contain commas, as those of certificates do.
             for (String name : list(key, ";")) {
-                String user = name.startsWith(USER) ? name.substring(USER.length()) : name;
+                String user = withoutType(name);
                 if (user.isEmpty()) {
                     throw new ConfigException(
                             key, text(key), "must be names such as User:ann;User:CN=broker,O=x");
@@ -190,10 +175,11 @@ final class RawSettings {
         return Set.copyOf(users);
     }
 
+    /** User, sanitised, to the patterns of its client-ids that are excluded. */
     Map<String, List<Pattern>> excludedClients() {
         Map<String, List<Pattern>> clients = new HashMap<>();
         for (String client : list(Settings.EXCLUDED_CLIENTS, ";")) {
-            String name = client.startsWith(USER) ? client.substring(USER.length()) : client;
+            String name = withoutType(client);
             int bar = name.lastIndexOf('|');
             if (bar < 1 || bar == name.length() - 1) {
                 throw new ConfigException(
@@ -202,37 +188,42 @@ final class RawSettings {
                         "must be users and client-ids, of which a * is any part, such as"
                                 + " User:kafka|__remote_log_metadata_client_*;User:ann|backup");
             }
-            String glob = TopicPatterns.regex(name.substring(bar + 1));
+            String pattern = TopicPatterns.regex(name.substring(bar + 1));
             clients.computeIfAbsent(
                             Sanitized.of(name.substring(0, bar)), user -> new ArrayList<>())
-                    .add(Pattern.compile(glob, Pattern.DOTALL));
+                    .add(Pattern.compile(pattern, Pattern.DOTALL));
         }
         return clients;
     }
 
-    TopicPatterns topics() {
-        // An empty value is one: no topic is excluded.
-        Object value = configs.get(Settings.EXCLUDED_TOPICS);
-        return value == null
+    private static String withoutType(String principal) {
+        return principal.startsWith(USER) ? principal.substring(USER.length()) : principal;
+    }
+
+    TopicPatterns excludedTopics() {
+        // An empty value is a value: no topic is excluded.
+        return configs.get(Settings.EXCLUDED_TOPICS) == null
                 ? TopicPatterns.DEFAULT
                 : TopicPatterns.of(Settings.EXCLUDED_TOPICS, list(Settings.EXCLUDED_TOPICS, ","));
     }
 
     Map<ClientQuotaType, Double> staticQuotas() {
         Map<ClientQuotaType, Double> quotas = new EnumMap<>(ClientQuotaType.class);
-        STATIC.forEach((type, name) -> {
-            double strimzi = quota(Settings.STATIC_PREFIX + name, Double.NaN);
-            double quota = quota(Settings.PREFIX + name, strimzi);
+        for (ClientQuotaType type :
+                List.of(ClientQuotaType.PRODUCE, ClientQuotaType.FETCH, ClientQuotaType.REQUEST)) {
+            String name = type.name().toLowerCase(Locale.ROOT);
+            double ofStrimzi = quota(Settings.STATIC_PREFIX + name, Double.NaN);
+            double quota = quota(Settings.PREFIX + name, ofStrimzi);
             if (!Double.isNaN(quota)) {
                 quotas.put(type, quota);
             }
-        });
+        }
         return quotas;
     }
 
     private double quota(String key, double otherwise) {
         double quota = amount(key, otherwise);
-        // A quota of 0 divides by zero in Kafka, or throttles nobody.
+        // Kafka divides by a quota of 0, or throttles nobody for it.
         if (quota == 0.0) {
             throw new ConfigException(key, 0, "must be more than 0");
         }

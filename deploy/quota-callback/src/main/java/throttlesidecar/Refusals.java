@@ -86,20 +86,11 @@ final class Refusals {
         }
     }
 
-    /** The settings that refusing needs. */
-    interface Terms {
-        /** Whether anything is refused. */
-        boolean refuses();
-
-        /** Whether what is written to a topic is never refused. */
-        boolean excludesTopic(String topic);
-    }
-
     private final Connections connections;
     private final Quotas quotas;
     private final TagSets tagSets;
     private final Enforcement enforcement;
-    private final Supplier<? extends Terms> terms;
+    private final Supplier<Settings> terms;
     private final ExcludedWriters writers;
     private final RefusalLog log;
     private final Moments moments;
@@ -118,7 +109,7 @@ final class Refusals {
             Quotas quotas,
             TagSets tagSets,
             Enforcement enforcement,
-            Supplier<? extends Terms> terms,
+            Supplier<Settings> terms,
             ExcludedWriters writers,
             RefusalLog log,
             Moments moments,
@@ -209,7 +200,7 @@ final class Refusals {
         if (isFree && isKnown && writers.isEmpty() && scope.isAll()) {
             return;
         }
-        Terms now = terms.get();
+        Settings now = terms.get();
         boolean isInScope = scope.has(actions, results);
         if (!scope.isAll()) {
             enforcement.noteScope(principal, clientId, isInScope);
@@ -228,7 +219,7 @@ final class Refusals {
     }
 
     private void check(
-            Terms now,
+            Settings now,
             String id,
             boolean isKnown,
             String principal,
@@ -237,11 +228,11 @@ final class Refusals {
         long nanos = running.nanos();
         Quotas.Client client = quotas.client(principal, clientId);
         Map<String, String> tags = client.tags(ClientQuotaType.PRODUCE);
-        String user = tags.get(QuotaBook.USER_TAG);
+        String user = tags.get(TagSet.USER_TAG);
         boolean stops =
-                now.refuses()
+                now.refuses
                         && enforcement.stops(
-                                user, tags.get(QuotaBook.CLIENT_ID_TAG), isInScope);
+                                user, tags.get(TagSet.CLIENT_ID_TAG), isInScope);
         Verdict verdict = verdicts.get(id);
         if (stops && isInScope && enforcement.admitsNobody()) {
             refuse(id, verdict, Reason.STOP_LINE, nanos, principal, clientId);
@@ -270,7 +261,7 @@ final class Refusals {
     }
 
     private static boolean writesToExcludedOnly(
-            Terms now, List<Action> actions, List<AuthorizationResult> results) {
+            Settings now, List<Action> actions, List<AuthorizationResult> results) {
         for (int each = 0; each < actions.size(); each++) {
             Action action = actions.get(each);
             if (action.resourcePattern().resourceType() == ResourceType.TOPIC
@@ -332,7 +323,7 @@ final class Refusals {
                 journal.info(
                         "Producers are throttled by pauses alone, which can't stop clients that dial"
                                 + " anew: authorizer.class.name is not "
-                                + SidecarAuthorizer.class.getName());
+                                + Settings.AUTHORIZER_CLASS);
             }
         }
         if (!stops && wasStopping) {

@@ -6,131 +6,194 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.BiPredicate;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * The broker's properties that are ours, checked: an invalid value is refused with a sentence that
- * describes valid ones, so that no broker starts half-configured. Other properties are ignored.
+ * The jar's properties in a broker's server.properties, checked. An invalid value is refused with a
+ * message that describes valid values, so no broker starts half configured. Other properties are
+ * ignored.
  *
  * <p>Example: {@code client.quota.callback.sidecar.pause.max.ms=4s} is refused with "must be a whole
  * number of milliseconds from 1 to 86400000, such as 4000".
  */
-final class Settings implements Enforcement.Limits, Refusals.Terms {
-    static final String PREFIX = "client.quota.callback.sidecar.";
-    static final String URL = PREFIX + "url";
-    static final String ENABLED = PREFIX + "enabled";
-    static final String PAUSE_MAX = PREFIX + "pause.max.ms";
-    static final String EMERGENCY_PAUSE_MAX = PREFIX + "pause.emergency.max.ms";
-    static final String LEAK_RATIO = PREFIX + "leak.ratio";
-    static final String LEAK_BYTES = PREFIX + "leak.bytes.per.second";
-    static final String RAMP = PREFIX + "ramp.ms";
-    static final String FALLBACK = PREFIX + "fallback";
-    static final String EXCLUDED = PREFIX + "excluded.principals";
-    static final String EXCLUDED_CLIENTS = PREFIX + "excluded.clients";
-    static final String EXCLUDED_TOPICS = PREFIX + "excluded.topics";
-    static final String REFUSE = PREFIX + "refuse.enabled";
-    static final String TOKEN_FILE = PREFIX + "token.file";
-    static final String CA_FILE = PREFIX + "ssl.ca.file";
+public final class Settings {
+    public static final String PREFIX = "client.quota.callback.sidecar.";
+    public static final String URL = PREFIX + "url";
+    public static final String ENABLED = PREFIX + "enabled";
+    public static final String PAUSE_MAX = PREFIX + "pause.max.ms";
+    public static final String EMERGENCY_PAUSE_MAX = PREFIX + "pause.emergency.max.ms";
+    public static final String LEAK_RATIO = PREFIX + "leak.ratio";
+    public static final String LEAK_BYTES = PREFIX + "leak.bytes.per.second";
+    public static final String RAMP = PREFIX + "ramp.ms";
+    public static final String FALLBACK = PREFIX + "fallback";
+    public static final String EXCLUDED = PREFIX + "excluded.principals";
+    public static final String EXCLUDED_CLIENTS = PREFIX + "excluded.clients";
+    public static final String EXCLUDED_TOPICS = PREFIX + "excluded.topics";
+    public static final String REFUSE = PREFIX + "refuse.enabled";
+    public static final String TOKEN_FILE = PREFIX + "token.file";
+    public static final String CA_FILE = PREFIX + "ssl.ca.file";
     static final String STATIC_PREFIX = "client.quota.callback.static.";
     static final String STATIC_EXCLUDED = STATIC_PREFIX + "excluded.principal.name.list";
 
-    /** All of them, and all may be changed while the broker runs. */
-    static final Set<String> RECONFIGURABLE =
+    /** Every property of the jar. Each may be changed while the broker runs. */
+    public static final Set<String> RECONFIGURABLE =
             Set.of(
-                    URL,
-                    ENABLED,
-                    PAUSE_MAX,
-                    EMERGENCY_PAUSE_MAX,
-                    LEAK_RATIO,
-                    LEAK_BYTES,
-                    RAMP,
-                    FALLBACK,
-                    EXCLUDED,
-                    EXCLUDED_CLIENTS,
-                    EXCLUDED_TOPICS,
-                    REFUSE,
-                    TOKEN_FILE,
-                    CA_FILE,
-                    PREFIX + "produce",
-                    PREFIX + "fetch",
-                    PREFIX + "request",
-                    STATIC_PREFIX + "produce",
-                    STATIC_PREFIX + "fetch",
-                    STATIC_PREFIX + "request",
+                    URL, ENABLED, PAUSE_MAX, EMERGENCY_PAUSE_MAX, LEAK_RATIO, LEAK_BYTES, RAMP,
+                    FALLBACK, EXCLUDED, EXCLUDED_CLIENTS, EXCLUDED_TOPICS, REFUSE, TOKEN_FILE, CA_FILE,
+                    PREFIX + "produce", PREFIX + "fetch", PREFIX + "request",
+                    STATIC_PREFIX + "produce", STATIC_PREFIX + "fetch", STATIC_PREFIX + "request",
                     STATIC_EXCLUDED);
 
-    private static final String METADATA_LOG_DIR = "metadata.log.dir";
-    private static final String REPORTERS = "metric.reporters";
-    private static final String ROLES = "process.roles";
+    /** The class for {@code metric.reporters}, which must be there. */
+    public static final String REPORTER_CLASS = "throttlesidecar.SidecarMetricsReporter";
 
-    private final List<URI> urls;
-    private final List<String> logDirs;
+    /** The class for {@code authorizer.class.name}, which may be there. */
+    public static final String AUTHORIZER_CLASS = "throttlesidecar.SidecarAuthorizer";
+
+    /** A release lasts this many ramps: by then a backlog of eight ramps' traffic is sent. */
+    private static final int RAMPS_OF_A_RELEASE = 4;
+
+    /** The addresses of all sidecars, the broker's own one first. */
+    public final List<URI> urls;
+
+    public final List<String> logDirs;
+    public final boolean enabled;
+
+    /** The longest pause of a client. */
+    public final long pauseMaxMs;
+
+    /** The longest pause while a volume fills although producers are throttled. */
+    public final long emergencyPauseMaxMs;
+
+    /** At factor 0, the share of the rate before the throttle that may still be written. */
+    public final double leakRatio;
+
+    /** The same as an absolute rate; NaN: the ratio applies. */
+    public final double leakBytesPerSecond;
+
+    /** After a release a client's pace grows by its previous rate in this time; 0: at once. */
+    public final long rampMs;
+
+    /** The factor once no valid document is left, from 0 to 1. */
+    public final double fallback;
+
+    /** Whether the authorizer refuses anything. */
+    public final boolean refuses;
+
+    /** The file with the bearer token; null for none. */
+    public final Path tokenFile;
+
+    /** The certificates (PEM) to trust with https; null for the JVM's own, and without https. */
+    public final Path caFile;
+
     private final Path metadataDir;
-    private final boolean enabled;
-    private final long pauseMaxMs;
-    private final long emergencyPauseMaxMs;
-    private final double leakRatio;
-    private final double leakBytesPerSecond;
-    private final long rampMs;
-    private final double fallback;
-    private final Set<String> excluded;
+    private final Set<String> excludedUsers;
     private final Map<String, List<Pattern>> excludedClients;
     private final TopicPatterns excludedTopics;
-    private final boolean refuses;
-    private volatile ExcludedWriters excludedWriters;
     private final Map<ClientQuotaType, Double> staticQuotas;
-    private final Path tokenFile;
-    private final Path caFile;
+    private final List<String> contradictions = new ArrayList<>();
+
+    /** Further excluded clients, by user and client-id. */
+    private volatile BiPredicate<String, String> alsoExcluded = (user, clientId) -> false;
 
     private Settings(RawSettings raw) {
         urls = raw.urls();
         logDirs = raw.logDirs();
-        metadataDir = raw.file(METADATA_LOG_DIR);
+        metadataDir = raw.file("metadata.log.dir");
         enabled = raw.flag(ENABLED, true);
         pauseMaxMs = raw.millis(PAUSE_MAX, 4000, 1);
-        emergencyPauseMaxMs = raw.millis(EMERGENCY_PAUSE_MAX, 300_000, 1);
+        long emergencyMs = raw.millis(EMERGENCY_PAUSE_MAX, 300_000, 1);
+        emergencyPauseMaxMs = Math.max(pauseMaxMs, emergencyMs);
         leakRatio = raw.share(LEAK_RATIO, 0.01);
         leakBytesPerSecond = raw.amount(LEAK_BYTES, Double.NaN);
         rampMs = raw.millis(RAMP, 60_000, 0);
         fallback = raw.share(FALLBACK, 1.0);
-        // Switched off, quotas are those of Kafka's own callback.
-        Set<String> names = raw.excluded();
-        excluded = enabled ? names : Set.of();
+        Set<String> users = raw.excludedUsers();
         Map<String, List<Pattern>> clients = raw.excludedClients();
-        excludedClients = enabled ? clients : Map.of();
-        excludedTopics = raw.topics();
-        refuses = raw.flag(REFUSE, true);
         Map<ClientQuotaType, Double> quotas = raw.staticQuotas();
+        // Switched off, the quotas are those of Kafka's own callback.
+        excludedUsers = enabled ? users : Set.of();
+        excludedClients = enabled ? clients : Map.of();
         staticQuotas = enabled ? quotas : Map.of();
+        excludedTopics = raw.excludedTopics();
+        refuses = raw.flag(REFUSE, true);
         tokenFile = raw.file(TOKEN_FILE);
-        caFile = raw.file(CA_FILE);
+        Path authorities = raw.file(CA_FILE);
+        caFile = urls.stream().anyMatch(Settings::isHttps) ? authorities : null;
+        if (enabled && emergencyMs < pauseMaxMs) {
+            contradictions.add(
+                    EMERGENCY_PAUSE_MAX + "=" + emergencyMs + " must be at least " + PAUSE_MAX
+                            + ", and counts as " + pauseMaxMs);
+        }
+        if (enabled && authorities != null && caFile == null) {
+            contradictions.add(
+                    CA_FILE + " is for an https address in " + URL + ", and is not used");
+        }
     }
 
     /**
-     * What these settings don't do, though they seem to: sentences for the log.
+     * Reads the properties of a running broker. An unknown property of ours is ignored: Kafka accepts it
+     * at a running broker, and refusing it would refuse every later change too, even switching off.
      *
-     * <p>At a broker's start the first of them is an error. Later nobody is refused for them: they may
-     * come of a default for the cluster that meets a property of one broker, and would keep that
-     * broker from every later change, even from being switched off.
+     * @throws ConfigException a value is invalid; the message describes valid ones.
      */
-    List<String> clashes() {
-        List<String> clashes = new ArrayList<>();
-        if (emergencyPauseMaxMs < pauseMaxMs) {
-            clashes.add(
-                    EMERGENCY_PAUSE_MAX + "=" + emergencyPauseMaxMs + " must be at least "
-                            + PAUSE_MAX + ", and counts as " + pauseMaxMs);
-        }
-        if (caFile != null && urls.stream().noneMatch(Settings::isHttps)) {
-            clashes.add(CA_FILE + " is for an https address in " + URL + ", and is not used");
-        }
-        return enabled ? clashes : List.of();
+    public static Settings of(Map<String, ?> configs) {
+        return new Settings(new RawSettings(configs));
     }
 
-    /** What is not safe, as a sentence for the log; null for nothing. */
-    String warning() {
+    /**
+     * Reads the properties at a broker's start, where the reporter must be there and nothing misspelt.
+     *
+     * @throws ConfigException as {@link #of}.
+     */
+    public static Settings atStart(Map<String, ?> configs) {
+        RawSettings raw = new RawSettings(configs);
+        if (!raw.list("metric.reporters", ",").contains(REPORTER_CLASS)) {
+            throw new ConfigException(
+                    "metric.reporters must name " + REPORTER_CLASS
+                            + " too, or the rates of clients are not known: "
+                            + "metric.reporters=org.apache.kafka.common.metrics.JmxReporter,"
+                            + REPORTER_CLASS);
+        }
+        raw.refuseUnknown();
+        Settings settings = new Settings(raw);
+        for (String contradiction : settings.contradictions) {
+            throw new ConfigException(contradiction);
+        }
+        return settings;
+    }
+
+    /** Switched off, everything else by default. */
+    public static Settings off() {
+        return of(Map.of(ENABLED, "false"));
+    }
+
+    /** Whether these are the properties of a controller that is no broker. */
+    public static boolean areOfDedicatedController(Map<String, ?> configs) {
+        return List.of("controller").equals(new RawSettings(configs).list("process.roles", ","));
+    }
+
+    /** The same settings; clients for which the predicate (user, client-id) is true are excluded too. */
+    public Settings alsoExcluding(BiPredicate<String, String> clients) {
+        alsoExcluded = clients;
+        return this;
+    }
+
+    /**
+     * Settings that contradict each other, as sentences for the log. A broker does not start with them.
+     * While it runs they are only logged: a default for the whole cluster may contradict a property of
+     * one broker, and must not keep that broker from later changes.
+     */
+    public List<String> contradictions() {
+        return contradictions;
+    }
+
+    /** A warning that the token is sent in clear text, and to which hosts; null for none. */
+    public String warning() {
         String hosts =
                 urls.stream()
                         .filter(url -> !isHttps(url) && !isLoopback(url.getHost()))
@@ -150,145 +213,39 @@ final class Settings implements Enforcement.Limits, Refusals.Terms {
         return "https".equals(url.getScheme());
     }
 
-    /**
-     * The settings in a broker's properties. An unknown property of ours is ignored: Kafka accepts it
-     * at a running broker, and refusing it would refuse every later change too, even switching off.
-     *
-     * @throws ConfigException a value is invalid; the message describes valid ones.
-     */
-    static Settings of(Map<String, ?> configs) {
-        return new Settings(new RawSettings(configs));
-    }
-
-    /**
-     * The same at a broker's start, where the reporter must be there too and nothing misspelt.
-     *
-     * @throws ConfigException likewise.
-     */
-    static Settings atStart(Map<String, ?> configs) {
-        RawSettings raw = new RawSettings(configs);
-        String reporter = SidecarMetricsReporter.class.getName();
-        if (!raw.list(REPORTERS, ",").contains(reporter)) {
-            throw new ConfigException(
-                    REPORTERS
-                            + " must name "
-                            + reporter
-                            + " too, or the rates of clients are not known: "
-                            + REPORTERS
-                            + "=org.apache.kafka.common.metrics.JmxReporter,"
-                            + reporter);
-        }
-        raw.refuseUnknown();
-        Settings settings = new Settings(raw);
-        for (String clash : settings.clashes()) {
-            throw new ConfigException(clash);
-        }
-        return settings;
-    }
-
-    /** Switched off, all else as by default. */
-    static Settings off() {
-        return new Settings(new RawSettings(Map.of(ENABLED, "false")));
-    }
-
-    /** Whether these are the properties of a controller that is no broker. */
-    static boolean areOfDedicatedController(Map<String, ?> configs) {
-        return List.of("controller").equals(new RawSettings(configs).list(ROLES, ","));
-    }
-
-    /** The broker's own sidecar. */
-    URI url() {
+    /** The address of the broker's own sidecar. */
+    public URI url() {
         return urls.get(0);
     }
 
-    /** All sidecars, the own one first; others are asked in case it is dead. */
-    List<URI> urls() {
-        return urls;
-    }
-
-    /** The broker's log dirs. */
-    List<String> logDirs() {
-        return logDirs;
-    }
-
-    /** A folder of the broker's that is there at its start; null where none is known. */
-    Path folder() {
+    /** A folder of the broker that exists at its start; null where none is known. */
+    public Path folder() {
         return metadataDir != null ? metadataDir : logDirs.isEmpty() ? null : Path.of(logDirs.get(0));
     }
 
-    boolean enabled() {
-        return enabled;
-    }
-
-    /** The factor once no valid document is left, within [0, 1]. */
-    double fallback() {
-        return fallback;
+    /** How long a release lasts, ms; 0 without a ramp. */
+    public long releaseMs() {
+        return RAMPS_OF_A_RELEASE * rampMs;
     }
 
     /** The quota that all clients share that no quota names; null for none. */
-    Double staticQuota(ClientQuotaType type) {
+    public Double staticQuota(ClientQuotaType type) {
         return staticQuotas.get(type);
     }
 
-    /** The file with the bearer token; null for none. */
-    Path tokenFile() {
-        return tokenFile;
-    }
-
-    /** The file with certificates, PEM, to trust with https; null for the JVM's own. */
-    Path caFile() {
-        return urls.stream().anyMatch(Settings::isHttps) ? caFile : null;
-    }
-
-    @Override
-    public long pauseMaxMs() {
-        return pauseMaxMs;
-    }
-
-    @Override
-    public long emergencyPauseMaxMs() {
-        return Math.max(pauseMaxMs, emergencyPauseMaxMs);
-    }
-
-    @Override
-    public double leakRatio() {
-        return leakRatio;
-    }
-
-    @Override
-    public double leakBytesPerSecond() {
-        return leakBytesPerSecond;
-    }
-
-    @Override
-    public long rampMs() {
-        return rampMs;
-    }
-
-    @Override
+    /** Whether clients with these tags are never throttled. */
     public boolean excludes(String user, String clientId) {
-        return excluded.contains(user) || excludesClient(user, clientId);
+        return excludedUsers.contains(user) || excludesClient(user, clientId);
     }
 
-    /** Whether a client is excluded by its client-id, and others of its user are not. */
-    boolean excludesClient(String user, String clientId) {
-        return excludedWriters != null && enabled && excludedWriters.has(user, clientId)
+    /** Whether a client is excluded by its client-id, and other clients of its user are not. */
+    public boolean excludesClient(String user, String clientId) {
+        return enabled && alsoExcluded.test(user, clientId)
                 || excludedClients.getOrDefault(user, List.of()).stream()
                         .anyMatch(pattern -> pattern.matcher(clientId).matches());
     }
 
-    /** The same settings; who writes to excluded topics alone is excluded too. */
-    Settings with(ExcludedWriters writers) {
-        excludedWriters = writers;
-        return this;
-    }
-
-    @Override
-    public boolean refuses() {
-        return refuses;
-    }
-
-    @Override
+    /** Whether a request that writes to a topic is never refused for it. */
     public boolean excludesTopic(String topic) {
         return excludedTopics.match(topic);
     }

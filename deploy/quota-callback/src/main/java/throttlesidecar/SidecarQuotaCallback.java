@@ -94,8 +94,8 @@ public final class SidecarQuotaCallback
         if (type == ClientQuotaType.REQUEST && Mute.TAGS.equals(tags)) {
             return Mute.LIMIT;
         }
-        String user = tags.get(QuotaBook.USER_TAG);
-        String clientId = tags.get(QuotaBook.CLIENT_ID_TAG);
+        String user = tags.get(TagSet.USER_TAG);
+        String clientId = tags.get(TagSet.CLIENT_ID_TAG);
         return type == ClientQuotaType.PRODUCE
                 ? store.enforcement().limit(user, clientId)
                 : store.quotas().limit(type, user, clientId);

@@ -3,9 +3,11 @@ package throttlesidecar;
 import java.lang.management.ManagementFactory;
 import java.net.URI;
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -88,7 +90,7 @@ final class Store {
         boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
         quotas = new Quotas(() -> this.settings, tagSets, forgets);
         writers = new ExcludedWriters(quotas::settingsChanged);
-        this.settings = settings.with(writers);
+        this.settings = settings.alsoExcluding(writers::has);
         enforcement = new Enforcement(tagSets, quotas, () -> this.settings, moments);
         refusals =
                 new Refusals(
@@ -104,7 +106,7 @@ final class Store {
                         journal);
         follower =
                 new Follower(
-                        terms(settings),
+                        settings,
                         clients(settings),
                         this::apply,
                         this::headers,
@@ -115,7 +117,7 @@ final class Store {
         figures =
                 new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, follower);
         poller = new OwnVolumePoller(
-                        settings.logDirs(),
+                        settings.logDirs,
                         OwnVolumePoller.Disk.SYSTEM,
                         follower::isOfVolumes,
                         follower::see);
@@ -136,7 +138,7 @@ final class Store {
                                 TagSets.SHARED,
                                 Connections.SHARED,
                                 RefusalLog.ofBroker(),
-                                SelfTest::failure,
+                                () -> SelfTest.failure(SidecarMetricsReporter::new),
                                 Moments.SYSTEM,
                                 Journal.of(LOG)));
     }
@@ -167,7 +169,7 @@ final class Store {
                 new TagSets(),
                 Connections.SHARED,
                 RefusalLog.ofBroker(),
-                SelfTest::failure,
+                () -> SelfTest.failure(SidecarMetricsReporter::new),
                 Moments.SYSTEM,
                 journal);
     }
@@ -226,7 +228,7 @@ final class Store {
      */
     synchronized void check(Settings newSettings) {
         // A file that is in use and has gone since must not keep anything else from being changed.
-        if (newSettings.caFile() != null && !newSettings.caFile().equals(authoritiesFile)) {
+        if (newSettings.caFile != null && !newSettings.caFile.equals(authoritiesFile)) {
             read(newSettings);
         }
     }
@@ -236,10 +238,10 @@ final class Store {
         URI before = settings.url();
         List<SidecarClient> clients = clients(newSettings);
         writers.clear();
-        settings = newSettings.with(writers);
+        settings = newSettings.alsoExcluding(writers::has);
         quotas.settingsChanged();
         changes.incrementAndGet();
-        follower.adopt(terms(newSettings), clients, before.equals(newSettings.url()));
+        follower.adopt(newSettings, clients, before.equals(newSettings.url()));
     }
 
     /** Changes with the settings. */
@@ -267,29 +269,21 @@ final class Store {
         return running;
     }
 
-    private static Terms terms(Settings settings) {
-        return new Terms(
-                settings.url().toString(),
-                settings.enabled(),
-                settings.fallback(),
-                Ramp.lastsMs(settings.rampMs()));
-    }
-
     /** One for each sidecar, the own one first. */
     private List<SidecarClient> clients(Settings settings) {
-        settings.clashes().forEach(clash -> journal.warn("The quota callback: " + clash));
+        settings.contradictions().forEach(each -> journal.warn("The quota callback: " + each));
         if (settings.warning() != null) {
             journal.warn(settings.warning());
         }
         SSLSocketFactory trusted = trusted(settings);
         // Switched off, nobody is asked: not the own one by its follower, and others not at all.
-        List<URI> asked = settings.enabled() ? settings.urls() : List.of(settings.url());
+        List<URI> asked = settings.enabled ? settings.urls : List.of(settings.url());
         return asked.stream()
                 .map(url ->
                         new SidecarClient(
                                 url,
                                 trusted,
-                                settings.tokenFile(),
+                                settings.tokenFile,
                                 moments,
                                 SidecarClient.TIMEOUT_MS))
                 .collect(Collectors.toUnmodifiableList());
@@ -297,8 +291,8 @@ final class Store {
 
     /** Sockets that trust the configured authorities, by the file's content of now if there is one. */
     private SSLSocketFactory trusted(Settings settings) {
-        Path file = settings.caFile();
-        if (file == null || !settings.enabled()) {
+        Path file = settings.caFile;
+        if (file == null || !settings.enabled) {
             // Switched off nothing is sent, and no file need be there.
             return (SSLSocketFactory) SSLSocketFactory.getDefault();
         }
@@ -315,15 +309,15 @@ final class Store {
     }
 
     private static SSLSocketFactory read(Settings settings) {
-        return settings.enabled() ? Authorities.of(settings.caFile()).getSocketFactory() : null;
+        return settings.enabled ? Authorities.of(settings.caFile).getSocketFactory() : null;
     }
 
     /** Puts factors in force; called by the follower's thread alone. */
     void apply(Factors factors) {
         // Below the stop line pauses are as long as for a full volume where nothing is refused.
-        boolean pausesOnly = factors.admitsNobody() && settings.refuses() && !refusals.hasAuthorizer();
+        boolean pausesOnly = factors.admitsNobody() && settings.refuses && !refusals.hasAuthorizer();
         Factors inForce = scoped(factors);
-        quotas.apply(pausesOnly ? inForce.urgent() : inForce, enforcement);
+        enforce(pausesOnly ? inForce.urgent() : inForce);
         refusals.applied();
         boolean emergency = figures.isEmergency();
         if (emergency && !wasEmergency) {
@@ -335,13 +329,25 @@ final class Store {
                                     + " budget may pass, and pauses may last up to %d ms",
                             leak.share(), leak.pauseMaxMs(settings)));
         } else if (!emergency && wasEmergency) {
-            journal.info("Pauses last " + settings.pauseMaxMs() + " ms at most again");
+            journal.info("Pauses last " + settings.pauseMaxMs + " ms at most again");
         }
         wasEmergency = emergency;
         enforcement.faults().report((fault, detail) ->
                 journal.warn(
                         "The quota callback does not throttle all clients as it should ("
                                 + fault + ": " + detail + "). " + fault.advice));
+    }
+
+    /**
+     * Applies factors. Users that they throttle have tags of their own before that, and those that they
+     * release until their ramp is over.
+     */
+    void enforce(Factors factors) {
+        Set<String> users = new HashSet<>(enforcement.throttledUsers());
+        factors.users().keySet().forEach(user -> users.add(Sanitized.of(user)));
+        quotas.throttledUsers(users);
+        enforcement.apply(factors);
+        quotas.throttledUsers(enforcement.throttledUsers());
     }
 
     /** Topics are what the authorizer sees alone: without it a factor is for all. */

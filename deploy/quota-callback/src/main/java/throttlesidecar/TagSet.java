@@ -1,5 +1,8 @@
 package throttlesidecar;
 
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.metrics.KafkaMetric;
@@ -12,6 +15,9 @@ import org.apache.kafka.common.metrics.Quota;
  * guarded by a lock: {@link Enforcement} defines who may write what, and when.
  */
 final class TagSet {
+    public static final String USER_TAG = "user";
+    public static final String CLIENT_ID_TAG = "client-id";
+
     private static final long NEVER = -1;
 
     private final String user;
@@ -43,12 +49,20 @@ final class TagSet {
         this.clientId = clientId;
     }
 
+    /** The tags of a user and a client-id, in Kafka's order. */
+    static Map<String, String> tagsOf(String user, String clientId) {
+        Map<String, String> tags = new LinkedHashMap<>();
+        tags.put(USER_TAG, user);
+        tags.put(CLIENT_ID_TAG, clientId);
+        return Collections.unmodifiableMap(tags);
+    }
+
     /** The tag "user": sanitised, or empty. */
     String user() {
         return user;
     }
 
-    boolean isExcluded(Enforcement.Limits limits) {
+    boolean isExcluded(Settings limits) {
         return limits.excludes(user, clientId);
     }
 

@@ -66,10 +66,10 @@ final class TagSets {
     void add(KafkaMetric metric, boolean isNew) {
         if (isRate(metric)) {
             Map<String, String> tags = metric.metricName().tags();
-            byUser.compute(tags.get(QuotaBook.USER_TAG), (user, ofUser) -> {
+            byUser.compute(tags.get(TagSet.USER_TAG), (user, ofUser) -> {
                 Map<String, TagSet> sets = ofUser == null ? new ConcurrentHashMap<>() : ofUser;
                 TagSet tagSet = sets.computeIfAbsent(
-                        tags.get(QuotaBook.CLIENT_ID_TAG), clientId -> new TagSet(user, clientId));
+                        tags.get(TagSet.CLIENT_ID_TAG), clientId -> new TagSet(user, clientId));
                 // Two reporters report each.
                 if (tagSet.metric() != metric) {
                     tagSet.metric(metric);
@@ -87,8 +87,8 @@ final class TagSets {
     void remove(KafkaMetric metric) {
         if (isRate(metric)) {
             Map<String, String> tags = metric.metricName().tags();
-            byUser.computeIfPresent(tags.get(QuotaBook.USER_TAG), (user, ofUser) -> {
-                ofUser.computeIfPresent(tags.get(QuotaBook.CLIENT_ID_TAG), (clientId, tagSet) -> {
+            byUser.computeIfPresent(tags.get(TagSet.USER_TAG), (user, ofUser) -> {
+                ofUser.computeIfPresent(tags.get(TagSet.CLIENT_ID_TAG), (clientId, tagSet) -> {
                     // Two reporters report each, and a new metric may have come between.
                     if (tagSet.metric() != metric) {
                         return tagSet;
@@ -114,8 +114,8 @@ final class TagSets {
         Map<String, String> tags = metric.metricName().tags();
         return NAME.equals(metric.metricName().name())
                 && GROUP.equals(metric.metricName().group())
-                && tags.get(QuotaBook.USER_TAG) != null
-                && tags.get(QuotaBook.CLIENT_ID_TAG) != null
+                && tags.get(TagSet.USER_TAG) != null
+                && tags.get(TagSet.CLIENT_ID_TAG) != null
                 && metric.config() != null;
     }
 }

@@ -134,10 +134,9 @@ final class Throttle {
     /**
      * The factor is 1 again.
      *
-     * @param rampMs the setting; 0 for at once.
+     * @param lastsMs how long the ramp takes; 0 for at once.
      */
-    Throttle release(long newEpoch, long nowNanos, long rampMs) {
-        long lastsMs = Ramp.lastsMs(rampMs);
+    Throttle release(long newEpoch, long nowNanos, long lastsMs) {
         boolean ends = mode == Mode.RAMP && nowNanos - sinceNanos >= lastsMs * NANOS_PER_MS;
         if (mode == Mode.FREE || mode == Mode.RAMP && !ends) {
             return this;
@@ -177,17 +176,17 @@ final class Throttle {
     }
 
     /** What all clients together may leak while the factor is 0, bytes per second, at least 1. */
-    double budget(Enforcement.Limits limits, Leak leak) {
-        boolean absolute = !Double.isNaN(limits.leakBytesPerSecond());
+    double budget(Settings limits, Leak leak) {
+        boolean absolute = !Double.isNaN(limits.leakBytesPerSecond);
         double budget =
                 absolute
-                        ? limits.leakBytesPerSecond()
-                        : limits.leakRatio() * SAFETY_FACTOR * rateBefore;
+                        ? limits.leakBytesPerSecond
+                        : limits.leakRatio * SAFETY_FACTOR * rateBefore;
         return Math.max(1.0, budget * leak.share());
     }
 
     /** Whether the share of a tag set lets a new connection's request pass; it is reserved then. */
-    boolean reserve(TagSet tagSet, Enforcement.Limits limits, Leak leak, long nowNanos) {
+    boolean reserve(TagSet tagSet, Settings limits, Leak leak, long nowNanos) {
         return shares.bucket(tagSet).reserve(share(tagSet, limits, leak), nowNanos);
     }
 
@@ -198,11 +197,11 @@ final class Throttle {
 
     /** Takes what has landed from the share of its tag set. */
     void take(
-            TagSet tagSet, double bytes, Enforcement.Limits limits, Leak leak, long nowNanos) {
+            TagSet tagSet, double bytes, Settings limits, Leak leak, long nowNanos) {
         shares.bucket(tagSet).take(bytes, share(tagSet, limits, leak), nowNanos);
     }
 
-    private double share(TagSet tagSet, Enforcement.Limits limits, Leak leak) {
+    private double share(TagSet tagSet, Settings limits, Leak leak) {
         return budget(limits, leak) * LeakShares.part(tagSet, rateBefore, fairShare());
     }
 

@@ -70,13 +70,8 @@ public final class Courses implements Moments {
                 new MetricConfig(),
                 new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
                 MovedMoments.time(this));
-        Terms terms = new Terms(
-                settings.url().toString(),
-                settings.enabled(),
-                settings.fallback(),
-                Ramp.lastsMs(settings.rampMs()));
-        following = new Following(terms, new Faults(), new Lines(), nanos);
-        following.adoptOthers(settings.enabled() ? settings.urls().size() - 1 : 0);
+        following = new Following(settings, new Faults(), new Lines(), nanos);
+        following.adoptOthers(settings.enabled ? settings.urls.size() - 1 : 0);
     }
 
     /** Until standard input ends. */
@@ -208,7 +203,7 @@ public final class Courses implements Moments {
     private void step() {
         Factors factors = following.decide(nanos);
         if (factors != null) {
-            store.quotas().apply(factors, enforcement);
+            store.enforce(factors);
         }
         noteChange();
         Following.Request request = following.nextRequest(nanos);

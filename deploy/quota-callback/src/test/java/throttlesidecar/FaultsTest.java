@@ -21,7 +21,7 @@ class FaultsTest {
     /** With the Kafka that it was made for, nothing is wrong. */
     @Test
     void theSelfTestFindsNothing() {
-        assertNull(SelfTest.failure());
+        assertNull(SelfTest.failure(SidecarMetricsReporter::new));
     }
 
     /** A Kafka that passes no rates on, pauses otherwise, or has other classes is found out. */
@@ -31,7 +31,7 @@ class FaultsTest {
         assertEquals("Kafka's sensor records a request without a pause", without);
         rig.pauseMaxMs = 2000;
         String shorter = SelfTest.failure(tagSets -> {
-            Enforcement other = new Enforcement(tagSets, rig, () -> rig, Moments.SYSTEM);
+            Enforcement other = new Enforcement(tagSets, rig, rig::settings, Moments.SYSTEM);
             other.apply(stopped());
             tagSets.enforcement(other);
             return new SidecarMetricsReporter(tagSets);

@@ -84,7 +84,7 @@ class FloodTest {
         assertTrue(sum / 5 >= 0.9 * before, sum / 5 + " of " + before);
         // What is left of the backlog comes faster and faster, and then as it likes.
         assertTrue(all.send(5000) <= 1.4 * before);
-        all.send(Ramp.lastsMs(rig.rampMs));
+        all.send(4 * rig.rampMs);
         apply(1.0);
         assertEquals(Throttle.Mode.FREE, rig.enforcement.figures().mode);
     }

@@ -124,7 +124,7 @@ class FollowerTest {
             next(Source.SIDECAR);
             assertTrue(hanging.await(5, TimeUnit.SECONDS));
             long before = System.nanoTime();
-            follower.adopt(terms(false), List.of(client(server)), true);
+            follower.adopt(settings(false), List.of(client(server)), true);
 
             assertEquals(1.0, next(Source.DISABLED).global());
             assertTrue(msSince(before) < 5000, msSince(before) + " ms");
@@ -132,7 +132,7 @@ class FollowerTest {
             Thread.sleep(700);
             assertEquals(2, requests.get());
             assertEquals(0, follower.failures());
-            follower.adopt(terms(true), List.of(client(server)), true);
+            follower.adopt(settings(true), List.of(client(server)), true);
             assertEquals(0.0, next(Source.SIDECAR).global());
         }
     }
@@ -203,7 +203,7 @@ class FollowerTest {
                 new RawServer((head, out) -> out.write(document("0.0", 60_000)))) {
             follow(server, faulty);
             Thread.sleep(100);
-            follower.adopt(terms(false), List.of(client(server)), true);
+            follower.adopt(settings(false), List.of(client(server)), true);
 
             assertEquals(1.0, next(Source.DISABLED).global());
             assertEquals(1, lines.count("a fault"), lines.toString());
@@ -254,7 +254,7 @@ class FollowerTest {
     private SidecarClient follow(SidecarClient client, Consumer<Factors> apply) {
         follower =
                 new Follower(
-                        terms(true),
+                        settings(true),
                         List.of(client),
                         apply,
                         () ->
@@ -269,8 +269,13 @@ class FollowerTest {
         return client;
     }
 
-    private static Terms terms(boolean enabled) {
-        return new Terms("the sidecar", enabled, 0.25, 0);
+    private static Settings settings(boolean enabled) {
+        return Settings.of(
+                Map.of(
+                        Settings.URL, "http://the-sidecar:1",
+                        Settings.ENABLED, enabled,
+                        Settings.FALLBACK, 0.25,
+                        Settings.RAMP, 0));
     }
 
     private static SidecarClient client(RawServer server) {

@@ -18,9 +18,9 @@ class FollowingTest {
     private static final String TAG = "\"a-1\"";
 
     private final Lines lines = new Lines();
-    private Terms terms = new Terms("http://s:1", true, 0.25, 5_000);
+    private final Settings settings = settings("http://s:1", true, 0.25);
     private final Faults faults = new Faults();
-    private final Following following = new Following(terms, faults, lines, START);
+    private final Following following = new Following(settings, faults, lines, START);
     private long now = START;
 
     /** Before the first answer the fallback is in force, and the first request does not wait. */
@@ -203,14 +203,14 @@ class FollowingTest {
     void canBeSwitchedOff() {
         onAnswer(modified(0.0, 60_000));
         following.decide(now);
-        following.adopt(new Terms("http://s:1", false, 0.25, 5_000), true, now);
+        following.adopt(settings("http://s:1", false, 0.25), true, now);
 
         Factors off = following.decide(now);
         assertEquals(Source.DISABLED, off.source());
         assertEquals(1.0, off.global());
         assertNull(following.nextRequest(now));
         pass(30_000);
-        following.adopt(terms, true, now);
+        following.adopt(settings, true, now);
         assertEquals(0.0, following.decide(now).global());
         assertEquals(TAG, following.nextRequest(now).etag);
     }
@@ -220,7 +220,7 @@ class FollowingTest {
     void canTurnToAnotherSidecar() {
         onAnswer(modified(0.0, 60_000));
         following.decide(now);
-        following.adopt(new Terms("http://other:1", true, 1.0, 5_000), false, now);
+        following.adopt(settings("http://other:1", true, 1.0), false, now);
 
         assertEquals(0.0, decided().global());
         assertNull(following.nextRequest(now).etag);
@@ -253,6 +253,16 @@ class FollowingTest {
         assertEquals(1, lines.count("multiplied by 0.0"));
     }
 
+    /** With a release of 5 s. */
+    private static Settings settings(String url, boolean enabled, double fallback) {
+        return Settings.of(
+                Map.of(
+                        Settings.URL, url,
+                        Settings.ENABLED, enabled,
+                        Settings.FALLBACK, fallback,
+                        Settings.RAMP, 1250));
+    }
+
     private Factors decided() {
         following.applyAgain();
         return following.decide(now);
@@ -272,7 +282,7 @@ class FollowingTest {
         while (following.nextRequest(now) == null) {
             pass(1);
         }
-        following.adopt(terms, true, now);
+        following.adopt(settings, true, now);
         return TimeUnit.NANOSECONDS.toMillis(now - from);
     }
 

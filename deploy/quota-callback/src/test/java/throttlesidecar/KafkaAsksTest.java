@@ -56,7 +56,7 @@ class KafkaAsksTest extends FollowingBroker {
     }
 
     private static MetricName rateOf(String user, String clientId) {
-        return new MetricName("byte-rate", "Produce", "", QuotaBook.tagsOf(user, clientId));
+        return new MetricName("byte-rate", "Produce", "", TagSet.tagsOf(user, clientId));
     }
 
     /** Kafka drops the rate of a client that was idle for an hour; it is throttled all the same. */
@@ -184,7 +184,7 @@ class KafkaAsksTest extends FollowingBroker {
         metrics.addMetric(rateOf("", "app"), new MetricConfig().quota(own), new Value());
 
         Map<String, String> tags = broker.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app");
-        assertEquals(QuotaBook.tagsOf("", "app"), tags);
+        assertEquals(TagSet.tagsOf("", "app"), tags);
         assertEquals("error", figure("Fault"));
         KafkaMetric rate = metrics.metric(rateOf("", "app"));
         assertSame(TagSetConfig.class, rate.config().getClass());

@@ -129,7 +129,7 @@ class OperatorsTest {
         pool.shutdown();
         for (Future<Integer> each : longest) {
             int pause = each.get(10, TimeUnit.SECONDS);
-            assertTrue(pause <= settings.pauseMaxMs() + 1000, "longest pause " + pause);
+            assertTrue(pause <= settings.pauseMaxMs + 1000, "longest pause " + pause);
         }
         assertEquals(0, replaced);
     }

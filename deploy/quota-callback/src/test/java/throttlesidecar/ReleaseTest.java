@@ -77,7 +77,7 @@ class ReleaseTest {
         assertEquals(2.2e6, send("ann", 60e6, 10_000, 1000), 2e5);
         send("ann", 60e6, 10_000, 60_000);
         assertEquals(3e6, send("ann", 60e6, 10_000, 10_000), 1e5);
-        moments.pass(Ramp.lastsMs(rig.rampMs));
+        moments.pass(4 * rig.rampMs);
         rig.enforcement.apply(factors(1.0));
         assertEquals(Mode.FREE, rig.enforcement.figures().mode);
         assertEquals(3e6, rig.enforcement.limit("ann", ""));
@@ -181,7 +181,7 @@ class ReleaseTest {
         assertTrue(rig.sensor.produce("CN%3Dann", "", 1e6) > 3000);
         assertEquals(0, rig.sensor.produce("bob", "", 1e6));
         rig.enforcement.apply(factors(1.0));
-        moments.pass(Ramp.lastsMs(rig.rampMs));
+        moments.pass(4 * rig.rampMs);
         rig.enforcement.apply(factors(1.0));
         assertEquals(0, rig.sensor.produce("CN%3Dann", "", 1e6));
     }
@@ -203,7 +203,7 @@ class ReleaseTest {
         rig.enforcement.apply(ann);
         assertEquals(Set.of("ann"), rig.enforcement.throttledUsers());
         rig.enforcement.apply(factors(1.0));
-        moments.pass(Ramp.lastsMs(rig.rampMs) - 1);
+        moments.pass(4 * rig.rampMs - 1);
         rig.enforcement.apply(factors(1.0));
         assertEquals(Set.of("ann"), rig.enforcement.throttledUsers());
         moments.pass(1);

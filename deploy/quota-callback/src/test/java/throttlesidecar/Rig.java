@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.Set;
 
 /** An enforcement on Kafka's sensors, with settings that a test changes. */
-final class Rig implements Enforcement.Limits, OwnLimit {
+final class Rig implements OwnLimit {
     long pauseMaxMs = 4000;
     long emergencyPauseMaxMs = 300_000;
     long rampMs = 60_000;
@@ -23,7 +23,7 @@ final class Rig implements Enforcement.Limits, OwnLimit {
     private long version;
 
     Rig(Moments moments) {
-        enforcement = new Enforcement(tagSets, this, () -> this, moments);
+        enforcement = new Enforcement(tagSets, this, this::settings, moments);
         tagSets.enforcement(enforcement);
         sensor = new QuotaSensor(moments, tagSets, enforcement);
     }
@@ -44,34 +44,21 @@ final class Rig implements Enforcement.Limits, OwnLimit {
         return version;
     }
 
-    @Override
-    public long pauseMaxMs() {
-        return pauseMaxMs;
-    }
-
-    @Override
-    public long emergencyPauseMaxMs() {
-        return emergencyPauseMaxMs;
-    }
-
-    @Override
-    public double leakRatio() {
-        return 0.01;
-    }
-
-    @Override
-    public double leakBytesPerSecond() {
-        return leakBytesPerSecond;
-    }
-
-    @Override
-    public long rampMs() {
-        return rampMs;
-    }
-
-    @Override
-    public boolean excludes(String user, String clientId) {
-        excludesCalls++;
-        return excluded.contains(user);
+    /** The settings of now. */
+    Settings settings() {
+        Map<String, Object> configs = new HashMap<>();
+        configs.put(Settings.PAUSE_MAX, pauseMaxMs);
+        configs.put(Settings.EMERGENCY_PAUSE_MAX, emergencyPauseMaxMs);
+        configs.put(Settings.RAMP, rampMs);
+        configs.put(Settings.EXCLUDED, String.join(";", excluded));
+        if (!Double.isNaN(leakBytesPerSecond)) {
+            configs.put(Settings.LEAK_BYTES, leakBytesPerSecond);
+        }
+        return Settings.of(configs)
+                .alsoExcluding(
+                        (user, clientId) -> {
+                            excludesCalls++;
+                            return false;
+                        });
     }
 }

@@ -37,16 +37,16 @@ class SettingsTest {
     void withoutAnyPropertyOfOursTheDefaultsAreThoseOfTheReadme() {
         Settings settings = Settings.atStart(BROKER);
         assertEquals(URI.create("http://127.0.0.1:7070"), settings.url());
-        assertTrue(settings.enabled());
-        assertEquals(4000, settings.pauseMaxMs());
-        assertEquals(300_000, settings.emergencyPauseMaxMs());
-        assertEquals(0.01, settings.leakRatio());
-        assertTrue(Double.isNaN(settings.leakBytesPerSecond()));
-        assertEquals(60_000, settings.rampMs());
-        assertEquals(1.0, settings.fallback());
+        assertTrue(settings.enabled);
+        assertEquals(4000, settings.pauseMaxMs);
+        assertEquals(300_000, settings.emergencyPauseMaxMs);
+        assertEquals(0.01, settings.leakRatio);
+        assertTrue(Double.isNaN(settings.leakBytesPerSecond));
+        assertEquals(60_000, settings.rampMs);
+        assertEquals(1.0, settings.fallback);
         assertNull(settings.staticQuota(ClientQuotaType.PRODUCE));
-        assertNull(settings.tokenFile());
-        assertNull(settings.caFile());
+        assertNull(settings.tokenFile);
+        assertNull(settings.caFile);
     }
 
     @ParameterizedTest
@@ -70,7 +70,7 @@ class SettingsTest {
     void severalSidecarsCanBeNamed() {
         Settings settings = with(P + "url", "http://127.0.0.1:7070, https://sidecars:7443");
         assertEquals(URI.create("http://127.0.0.1:7070"), settings.url());
-        assertEquals(URI.create("https://sidecars:7443"), settings.urls().get(1));
+        assertEquals(URI.create("https://sidecars:7443"), settings.urls.get(1));
         assertThrows(ConfigException.class, () -> with(P + "url", "http://a,"));
         assertThrows(ConfigException.class, () -> with(P + "url", "http://a,b"));
     }
@@ -78,9 +78,9 @@ class SettingsTest {
     @Test
     void logDirsAreThoseOfTheBroker() {
         Settings several = Settings.of(Map.of("log.dirs", "/a, /b", "log.dir", "/c"));
-        assertEquals(List.of("/a", "/b"), several.logDirs());
+        assertEquals(List.of("/a", "/b"), several.logDirs);
         assertEquals(Path.of("/a"), several.folder());
-        assertEquals(List.of("/c"), with("log.dir", "/c").logDirs());
+        assertEquals(List.of("/c"), with("log.dir", "/c").logDirs);
         assertEquals(Path.of("/m"), with("metadata.log.dir", "/m").folder());
         assertNull(Settings.of(Map.of()).folder());
     }
@@ -105,10 +105,10 @@ class SettingsTest {
                                 P + "pause.max.ms", "60000",
                                 P + "pause.emergency.max.ms", "50000",
                                 P + "ssl.ca.file", "/ca.pem"));
-        assertEquals(60_000, settings.emergencyPauseMaxMs());
-        assertNull(settings.caFile());
-        assertEquals(2, settings.clashes().size());
-        assertEquals(List.of(), Settings.of(Map.of()).clashes());
+        assertEquals(60_000, settings.emergencyPauseMaxMs);
+        assertNull(settings.caFile);
+        assertEquals(2, settings.contradictions().size());
+        assertEquals(List.of(), Settings.of(Map.of()).contradictions());
     }
 
     @ParameterizedTest
@@ -182,7 +182,7 @@ class SettingsTest {
     /** Kafka accepts one while the broker runs, and nobody could switch off any more. */
     @Test
     void aMisspeltPropertyIsIgnoredLater() {
-        assertFalse(Settings.of(Map.of(P + "enabld", "true", P + "enabled", "false")).enabled());
+        assertFalse(Settings.of(Map.of(P + "enabld", "true", P + "enabled", "false")).enabled);
     }
 
     @Test
@@ -197,7 +197,7 @@ class SettingsTest {
     void otherPropertiesAreIgnored() {
         Settings settings = Settings.of(
                 Map.of("node.id", 1, STATIC + "storage.check-interval", "60", "x", "y"));
-        assertEquals(4000, settings.pauseMaxMs());
+        assertEquals(4000, settings.pauseMaxMs);
     }
 
     @Test
@@ -212,8 +212,8 @@ class SettingsTest {
         Settings settings = Settings.of(
                 Map.of(P + "url", "https://sidecar:7070/", P + "ssl.ca.file", "/ca.pem",
                         P + "token.file", "/token"));
-        assertEquals(Path.of("/ca.pem"), settings.caFile());
-        assertEquals(Path.of("/token"), settings.tokenFile());
+        assertEquals(Path.of("/ca.pem"), settings.caFile);
+        assertEquals(Path.of("/token"), settings.tokenFile);
     }
 
     /** The roles are a list after Kafka's own parsing, text before it; without any: a broker. */

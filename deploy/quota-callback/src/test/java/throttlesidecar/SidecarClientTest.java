@@ -69,7 +69,7 @@ class SidecarClientTest {
             assertNull(answer.document());
             assertEquals(298_000, answer.validForMs());
             assertEquals(0.25, answer.leak().share());
-            assertEquals(16_000, answer.leak().pauseMaxMs(new Rig(new MovedMoments())));
+            assertEquals(16_000, answer.leak().pauseMaxMs(Settings.of(Map.of())));
             assertTrue(hasHeader(server, "if-none-match: \"a-3\""));
             assertTrue(hasHeader(server, "prefer: wait=7"));
             assertTrue(hasHeader(server, "throttle-reader: broker=1"));

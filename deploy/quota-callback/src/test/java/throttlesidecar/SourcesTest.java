@@ -28,7 +28,7 @@ class SourcesTest {
     private final Lines lines = new Lines();
     private final MovedMoments moments = new MovedMoments();
     private final Following following =
-            new Following(new Terms("http://s:1", true, 1.0, 0), new Faults(), lines, START);
+            new Following(Settings.of(Map.of(Settings.URL, "http://s:1", Settings.RAMP, 0)), new Faults(), lines, START);
     private long now = START;
 
     private static Document document(String source, double factor) {
