@@ -29,7 +29,7 @@ java.lang.ClassCastException: no Rate
 [2026-11-21 03:12:31,123] WARN a disk is full (kafka.log.LogManager)
 java.io.IOException: No space left on device
 \tat org.apache.kafka.Log.append(Log.java:1)
-[2026-11-21 03:12:32,123] WARN The quota callback's follower continues after X (throttlesidecar.A)
+[2026-11-21 03:12:32,123] WARN The quota callback's reader continues after X (throttlesidecar.A)
 """
 
 

@@ -425,7 +425,7 @@ def _is_same(theirs: Line, ours: Line) -> bool:
 async def jar() -> AsyncIterator[KafkaQuotas]:
     libraries = await jars(DEFAULT_VERSION, cache_folder(os.environ))
     classes = await compiled_courses(libraries)
-    with KafkaQuotas.running("throttlesidecar.Courses", classes, libraries) as running:
+    with KafkaQuotas.running("throttlesidecar.reading.Courses", classes, libraries) as running:
         yield running
 
 

@@ -16,7 +16,7 @@ after 300 s the fallback; the sidecar starts at 400 s, and its factor is in forc
 Left out: settings that change while the broker runs; bounds on what a hostile document costs; a
 disk that keeps nothing.
 
-Source: Following, OwnVolumes, DocumentFile, SidecarClient and DocumentReader, all of them in
+Source: ReaderState, OwnVolumes, DocumentFile, SidecarClient and DocumentReader, all of them in
 deploy/quota-callback.
 """
 

@@ -11,13 +11,18 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import throttlesidecar.quotas.Quotas;
+import throttlesidecar.refusal.Mute;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.throttling.Enforcement;
+import throttlesidecar.throttling.TagSet;
 
 /**
  * Makes a broker obey the sidecar's throttle factor: the class for {@code
  * client.quota.callback.class}. With the factor 1.0, or switched off, quotas are as Kafka's own.
  *
  * <p>Kafka calls most of this for each request, on its request threads: there is no lock and no I/O
- * in it. A thread of its own follows the sidecar, see {@link Store}.
+ * in it. A thread of its own follows the sidecar, see {@link CallbackRuntime}.
  *
  * <p>On a dedicated controller it is off, whatever the settings: platforms where all nodes of a
  * cluster have the same properties, as with Strimzi, set them on controllers too. There are no
@@ -32,13 +37,13 @@ public final class SidecarQuotaCallback
 
     private final AtomicBoolean joined = new AtomicBoolean();
     private volatile boolean off;
-    private volatile Store store;
+    private volatile CallbackRuntime store;
 
     /** For Kafka. */
     public SidecarQuotaCallback() {}
 
     /** With a store that nobody joined, so that no sidecar is followed: for tests. */
-    SidecarQuotaCallback(Store store) {
+    SidecarQuotaCallback(CallbackRuntime store) {
         this.store = store;
     }
 
@@ -50,11 +55,11 @@ public final class SidecarQuotaCallback
     @Override
     public void configure(Map<String, ?> configs) {
         if (Settings.areOfDedicatedController(configs)) {
-            store = Store.idle();
+            store = CallbackRuntime.idle();
             off = true;
             return;
         }
-        store = Store.join(Settings.atStart(configs), nodeId(configs));
+        store = CallbackRuntime.join(Settings.atStart(configs), nodeId(configs));
         joined.set(true);
         for (ClientQuotaType type : ClientQuotaType.values()) {
             renewed.set(type.ordinal(), store.changes());
@@ -138,7 +143,7 @@ public final class SidecarQuotaCallback
         // Where the callback is off, files that the settings name need not exist.
         if (!off) {
             Settings settings = Settings.of(configs);
-            Store known = store;
+            CallbackRuntime known = store;
             if (known != null) {
                 known.check(settings);
             }
@@ -156,7 +161,7 @@ public final class SidecarQuotaCallback
     public void close() {
         // Requests that are under way still use the store.
         if (joined.getAndSet(false)) {
-            Store.leave();
+            CallbackRuntime.leave();
         }
     }
 }

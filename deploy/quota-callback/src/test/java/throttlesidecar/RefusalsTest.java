@@ -16,6 +16,18 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Leak;
+import throttlesidecar.observability.Lines;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.ExcludedWriters;
+import throttlesidecar.refusal.Mute;
+import throttlesidecar.refusal.RefusalLog;
+import throttlesidecar.refusal.Refusals;
+import throttlesidecar.refusal.RefusedException;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.MovedClocks;
+import throttlesidecar.support.RunningTime;
 
 /**
  * Who is refused, by Kafka's own authorizer and quota manager with ours in them: connections that are
@@ -27,21 +39,21 @@ class RefusalsTest {
     private static final List<AuthorizationResult> ALLOWED =
             List.of(AuthorizationResult.ALLOWED);
 
-    private final MovedMoments moments = new MovedMoments();
+    private final MovedClocks clocks = new MovedClocks();
     private final Lines lines = new Lines();
     private String said = "";
     private final Map<String, String> configs = new HashMap<>();
     private final Connections connections = new Connections(100);
     private final FilteredLog log = new FilteredLog();
-    private final Store store =
-            LoneStore.of(Settings.of(configs), connections, log, moments, lines);
+    private final CallbackRuntime store =
+            LoneRuntime.of(Settings.of(configs), connections, log, clocks, lines);
     private final Refusals refusals = store.refusals();
     private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
     private final Metrics metrics =
             new Metrics(
                     new MetricConfig(),
                     new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
-                    MovedMoments.time(moments));
+                    MovedClocks.time(clocks));
     private final KafkaQuotas kafka;
     private int connection;
 
@@ -51,7 +63,7 @@ class RefusalsTest {
                 new KafkaQuotas(
                         "Produce",
                         metrics,
-                        MovedMoments.time(moments),
+                        MovedClocks.time(clocks),
                         new SidecarQuotaCallback(store));
     }
 
@@ -94,7 +106,7 @@ class RefusalsTest {
             return REFUSED;
         }
         KafkaPrincipal ann = new KafkaPrincipal("User", "ann");
-        return kafka.record(ann, clientId, bytes, moments.nowMs());
+        return kafka.record(ann, clientId, bytes, clocks.nowMs());
     }
 
     private boolean admits(String connectionId, String clientId, String... topics) {
@@ -129,7 +141,7 @@ class RefusalsTest {
             for (String clientId : clientIds) {
                 assertEquals(0, produce("of-" + clientId, clientId));
             }
-            moments.pass(1000);
+            clocks.pass(1000);
         }
     }
 
@@ -141,7 +153,7 @@ class RefusalsTest {
         double landed = 0.0;
         for (int request = 0; request < 6000; request++) {
             landed += produce(dialled(), "app", 100_000.0) == REFUSED ? 0.0 : 100_000.0;
-            moments.pass(100);
+            clocks.pass(100);
         }
         // 10 kB/s of budget, of which clients without a rate before have the other half.
         double rate = landed / 600.0;
@@ -157,7 +169,7 @@ class RefusalsTest {
         for (int request = 0; request < 6000; request++) {
             String id = "random-" + request;
             landed += produce(dialled(), id, 100_000.0) == REFUSED ? 0.0 : 100_000.0;
-            moments.pass(100);
+            clocks.pass(100);
         }
         double rate = landed / 600.0;
         assertEquals(0.009 * 1e6 / 2.0, rate, 0.1 * rate);
@@ -171,7 +183,7 @@ class RefusalsTest {
         for (int request = 0; request < 100; request++) {
             int pause = produce("of-app", "app");
             assertTrue(pause > 0, "a pause of " + pause);
-            moments.pass(pause);
+            clocks.pass(pause);
         }
         assertEquals(0, refusals.total());
         assertEquals(REFUSED, produce(dialled(), "app"), "what waited has used up the share");
@@ -187,7 +199,7 @@ class RefusalsTest {
             assertFalse(admits(dialled(), "app"));
         }
         // It never landed.
-        moments.pass(LeakBucket.RESERVED_NANOS / 1_000_000);
+        clocks.pass(5_000);
         assertTrue(admits(dialled(), "app"));
     }
 
@@ -199,7 +211,7 @@ class RefusalsTest {
         apply(0.0);
         assertTrue(produce("new-1", "app") >= 0);
         assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(60_000);
+        clocks.pass(60_000);
         assertEquals(REFUSED, produce("new-2", "app"));
         assertTrue(produce("new-3", "app") >= 0);
     }
@@ -210,7 +222,7 @@ class RefusalsTest {
         apply(0.0);
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(1000);
+        clocks.pass(1000);
         apply(1.0);
     }
 
@@ -221,15 +233,15 @@ class RefusalsTest {
         apply(0.0);
         assertTrue(produce("new-1", "app") >= 0);
         assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(1000);
+        clocks.pass(1000);
         apply(1.0);
         for (int inFlight = 0; inFlight < 4; inFlight++) {
             assertEquals(REFUSED, produce("new-2", "app"));
-            moments.pass(80);
+            clocks.pass(80);
         }
         assertEquals(4, refusals.count(Refusals.Reason.RELEASE));
         assertTrue(produce("new-1", "app") >= 0, "never refused");
-        moments.pass(Refusals.LONGEST_BREAK_MS - 80);
+        clocks.pass(Refusals.LONGEST_BREAK_MS - 80);
         assertTrue(produce("new-2", "app") >= 0);
         assertTrue(produce("new-2", "app") >= 0);
     }
@@ -245,7 +257,7 @@ class RefusalsTest {
         apply(1.0);
         assertEquals(REFUSED, produce("new-2", "app"));
         for (int inFlight = 0; inFlight < 4; inFlight++) {
-            moments.pass(2 * Refusals.MOST_BREAK_MS);
+            clocks.pass(2 * Refusals.MOST_BREAK_MS);
             assertEquals(REFUSED, produce("new-2", "app"));
             // Neither when its threads run again before the one that looks at the clock.
             passes(100);
@@ -259,7 +271,7 @@ class RefusalsTest {
     private void passes(long millis) {
         for (long each = 0; each < millis; each += RunningTime.EVERY_MS) {
             store.running().look();
-            moments.pass(RunningTime.EVERY_MS);
+            clocks.pass(RunningTime.EVERY_MS);
         }
     }
 
@@ -270,7 +282,7 @@ class RefusalsTest {
         int refused = 0;
         while (refused < 100 && produce("new-2", "app") == REFUSED) {
             refused++;
-            moments.pass(80);
+            clocks.pass(80);
         }
         assertEquals(Refusals.SHRINKS_MS, refused * 80, 400);
         assertTrue(refused * 80 > Refusals.LONGEST_MS);
@@ -284,14 +296,14 @@ class RefusalsTest {
         for (int each = 0; each < 1000 && !isMuted; each++) {
             assertEquals(REFUSED, produce("new-2", "app"));
             isMuted = Mute.isDue("ann", "app");
-            moments.pass(isMuted ? 1000 : 10);
+            clocks.pass(isMuted ? 1000 : 10);
         }
         assertTrue(isMuted);
         for (int inFlight = 0; inFlight < 4; inFlight++) {
             assertEquals(REFUSED, produce("new-2", "app"));
-            moments.pass(10);
+            clocks.pass(10);
         }
-        moments.pass(Refusals.LONGEST_BREAK_MS - 10);
+        clocks.pass(Refusals.LONGEST_BREAK_MS - 10);
         assertTrue(produce("new-2", "app") >= 0);
     }
 
@@ -303,18 +315,18 @@ class RefusalsTest {
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
         apply(1.0);
-        long began = moments.nowMs();
+        long began = clocks.nowMs();
         List<Long> mutes = new ArrayList<>();
         for (int each = 0; each < 5000 && produce("new-2", "app") == REFUSED; each++) {
             if (Mute.isDue("ann", "app")) {
-                mutes.add(moments.nowMs() - began);
+                mutes.add(clocks.nowMs() - began);
             }
-            moments.pass(10);
+            clocks.pass(10);
             // As the follower does during a ramp, and what others send.
             apply(1.0);
         }
         assertEquals(List.of(3000L, 6000L, 9000L, 12_000L, 15_000L, 18_000L), mutes);
-        assertEquals(Refusals.MOST_BREAK_MS, moments.nowMs() - began);
+        assertEquals(Refusals.MOST_BREAK_MS, clocks.nowMs() - began);
     }
 
     /** Verdicts end with the release, also of those that send nothing then. */
@@ -322,7 +334,7 @@ class RefusalsTest {
     void verdictsEndWithTheRelease() {
         set("ramp.ms", "0");
         releasesOneThatWasRefused();
-        moments.pass(Refusals.FORGET_MS);
+        clocks.pass(Refusals.FORGET_MS);
         assertEquals(0, produce("new-3", "app"));
         assertEquals(0, produce("new-2", "app"), "it was forgotten");
     }
@@ -335,9 +347,9 @@ class RefusalsTest {
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
         apply(1.0);
-        moments.pass(3000);
+        clocks.pass(3000);
         assertEquals(REFUSED, produce("new-2", "app"), "what it had in flight");
-        moments.pass(3000);
+        clocks.pass(3000);
         assertTrue(produce("new-2", "app") >= 0);
         apply(0.0);
         for (int request = 0; request < 5; request++) {
@@ -379,12 +391,12 @@ class RefusalsTest {
         apply(0.0);
         assertTrue(produce("a", "app") >= 0);
         assertEquals(REFUSED, produce("b", "app"));
-        moments.pass(1000);
+        clocks.pass(1000);
         assertTrue(produce("c", "app") >= 0);
         apply(1.0);
-        moments.pass(1000);
+        clocks.pass(1000);
         produce("b", "app");
-        moments.pass(1000);
+        clocks.pass(1000);
         assertTrue(produce("b", "app") >= 0);
     }
 
@@ -408,7 +420,7 @@ class RefusalsTest {
         apply(new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 2));
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(2 * Refusals.FORGET_MS);
+        clocks.pass(2 * Refusals.FORGET_MS);
         KafkaPrincipal bob = new KafkaPrincipal("User", "bob");
         refusals.check("bobs", bob, "app", StandardRig.writes(ResourceType.TOPIC, "t"), ALLOWED);
         assertEquals(REFUSED, produce("new-2", "app"));
@@ -437,9 +449,9 @@ class RefusalsTest {
         produce(dialled(), "app");
         assertEquals(REFUSED, produce("new", "app"));
         set("refuse.enabled", "false");
-        moments.pass(1000);
+        clocks.pass(1000);
         produce("new", "app");
-        moments.pass(1000);
+        clocks.pass(1000);
         assertTrue(produce("new", "app") > 0, "it pauses");
         assertTrue(produce(dialled(), "app") > 0);
         set("refuse.enabled", "true");
@@ -505,9 +517,9 @@ class RefusalsTest {
         assertEquals(2, refusals.count(Refusals.Reason.STOP_LINE));
         assertTrue(admits(dialled(), "app", "__remote_log_metadata"));
         apply(0.0);
-        moments.pass(1000);
+        clocks.pass(1000);
         assertEquals(REFUSED, produce("of-app", "app"), "what it had in flight");
-        moments.pass(1000);
+        clocks.pass(1000);
         assertTrue(produce("of-app", "app") > 0);
     }
 
@@ -521,7 +533,7 @@ class RefusalsTest {
         produce("new", "app");
         assertTrue(said.contains("new connections are refused until the release"), said);
         apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true));
-        moments.pass(60_000);
+        clocks.pass(60_000);
         produce("of-app", "app");
         assertTrue(said.contains("all producers are refused, since a volume is nearly"), said);
         assertEquals(1, lines.count("app: all producers are refused"), lines.toString());
@@ -567,7 +579,7 @@ class RefusalsTest {
         produce(dialled(), "app");
         for (int each = 0; each < 121; each++) {
             assertEquals(REFUSED, produce(dialled(), "app"));
-            moments.pass(1000);
+            clocks.pass(1000);
         }
         assertEquals(121, log.calls);
         assertEquals(3, lines.count("Refused"), lines.toString());
@@ -576,7 +588,7 @@ class RefusalsTest {
         apply(1.0);
         assertEquals(3, lines.count("Refused"), lines.toString());
         apply(0.0);
-        moments.pass(60_000);
+        clocks.pass(60_000);
         apply(1.0);
         apply(1.0);
         assertEquals(1, lines.count("Refused 1 more"), lines.toString());

@@ -18,9 +18,13 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import throttlesidecar.reading.AuthoritiesTest;
+import throttlesidecar.reading.DocumentFile;
+import throttlesidecar.reading.RawServer;
+import throttlesidecar.throttling.TagSets;
 
 /** The callback as Kafka makes, calls, changes and closes it; one store behind them all. */
-class SidecarQuotaCallbackTest extends FollowingBroker {
+class SidecarQuotaCallbackTest extends ReadingBroker {
     private final SidecarQuotaCallback controller = new SidecarQuotaCallback();
 
     @AfterEach

@@ -1,0 +1,279 @@
+package throttlesidecar.reading;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.observability.Faults;
+import throttlesidecar.observability.Journal;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
+import throttlesidecar.volumes.VolumeReadings;
+
+/**
+ * The one thread that follows the sidecar and applies its factors; a second one waits for answers,
+ * so that validities end and settings change while an answer is outstanding.
+ *
+ * <p>It survives every error: a broker whose reader has died would be throttled, or not, for ever.
+ */
+public final class SidecarReader implements AutoCloseable {
+    private static final long END_MS = 1_000;
+
+    /** What others said, and the eyes saw, while this thread was busy for long, is dropped. */
+    private static final int MOST_WAITING = 100;
+
+    private static final long BACKOFF_AFTER_BUG_MS = 500;
+
+    private final ReaderState state;
+    private final Consumer<Factors> apply;
+    private final Supplier<Map<String, String>> reportHeaders;
+    private final Map<String, String> brokerHeaders;
+    private final Clocks clocks;
+    private final Journal journal;
+    private final BlockingQueue<Runnable> inbox = new LinkedBlockingQueue<>();
+    private final ExecutorService requester =
+            Executors.newCachedThreadPool(daemons("throttle-sidecar-request"));
+    private final Thread thread = daemons("throttle-sidecar-reader").newThread(this::run);
+    private final AtomicBoolean keeping = new AtomicBoolean();
+    private SidecarClient client;
+    private OtherSidecars others;
+    private Consumer<Document> keep = document -> {};
+    private long requests;
+    private boolean hadBug;
+    private volatile boolean closed;
+
+    /**
+     * Follows from {@link #start()} on.
+     *
+     * @param settings at first.
+     * @param clients one for each sidecar, the own one first.
+     * @param apply puts factors in force; called by the reader's thread alone.
+     * @param reportHeaders this broker's report, see {@link SidecarClient#request}.
+     * @param brokerHeaders who it is, for sidecars that it does not follow.
+     */
+    public SidecarReader(
+            Settings settings,
+            List<SidecarClient> clients,
+            Consumer<Factors> apply,
+            Supplier<Map<String, String>> reportHeaders,
+            Map<String, String> brokerHeaders,
+            Faults faults,
+            Clocks clocks,
+            Journal journal) {
+        this.brokerHeaders = brokerHeaders;
+        this.state = new ReaderState(settings, faults, journal, clocks.nanos());
+        use(clients);
+        this.apply = apply;
+        this.reportHeaders = reportHeaders;
+        this.clocks = clocks;
+        this.journal = journal;
+    }
+
+    /**
+     * Before the start: what was kept of the last run, and where to keep.
+     *
+     * @param found null: nothing.
+     * @param keep keeps a document, on any thread; one at a time.
+     */
+    public void keep(DocumentFile.Found found, Consumer<Document> keep) {
+        this.keep = keep;
+        if (found != null) {
+            state.remember(found.document, found.ageMs, clocks.nanos());
+        }
+    }
+
+    /** What the broker's own eyes see; on any thread. */
+    public void see(VolumeReadings readings) {
+        offer(() -> state.onReadings(readings));
+    }
+
+    private void offer(Runnable message) {
+        if (inbox.size() < MOST_WAITING) {
+            inbox.add(message);
+        }
+    }
+
+    public void start() {
+        others.start();
+        thread.start();
+    }
+
+    private void use(List<SidecarClient> clients) {
+        client = clients.get(0);
+        AtomicReference<OtherSidecars> asking = new AtomicReference<>();
+        others =
+                new OtherSidecars(
+                        clients.subList(1, clients.size()),
+                        brokerHeaders,
+                        (answer, number) ->
+                                offer(() -> {
+                                    if (others == asking.get()) {
+                                        state.onOther(number, answer);
+                                    }
+                                }));
+        asking.set(others);
+        state.adoptOthers(clients.size() - 1);
+    }
+
+    /**
+     * Adopts other settings within milliseconds, also while an answer is outstanding.
+     *
+     * @param clients replace the others, which are closed.
+     * @param sameSidecar as in {@link ReaderState#adopt}.
+     */
+    public void adopt(Settings settings, List<SidecarClient> clients, boolean sameSidecar) {
+        inbox.add(
+                () -> {
+                    client.close();
+                    others.close();
+                    use(clients);
+                    others.start();
+                    requests++;
+                    state.adopt(settings, sameSidecar, clocks.nanos());
+                });
+    }
+
+    /** The age of the sidecar's last valid answer, ms; -1 before the first. */
+    public long ageMs() {
+        return state.ageMs(clocks.nanos());
+    }
+
+    /** The age of the limits for the broker's own volumes, ms; -1: there are none. */
+    public long limitsAgeMs() {
+        return state.limitsAgeMs(clocks.nanos());
+    }
+
+    /** Whether a throttle is for those alone who write to full volumes. */
+    public boolean isOfVolumes() {
+        return state.isOfVolumes();
+    }
+
+    /** How many requests had no valid answer. */
+    public long failures() {
+        return state.failures();
+    }
+
+    /** Nothing is applied any more when this returns. */
+    @Override
+    public void close() {
+        closed = true;
+        inbox.add(() -> {});
+        try {
+            thread.join(END_MS);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+        requester.shutdownNow();
+    }
+
+    private void run() {
+        while (!closed) {
+            boolean applied = attempt();
+            try {
+                await(applied ? state.nextNanos(clocks.nanos()) : backoffNanos());
+                hadBug &= !applied;
+            } catch (InterruptedException ended) {
+                // Nobody has a reason to interrupt it: close() alone ends it.
+                journal.warn("The quota callback's reader was interrupted and continues");
+            } catch (RuntimeException | Error bug) {
+                note(bug);
+            }
+        }
+        client.close();
+        others.close();
+    }
+
+    /** Does what is due; false after a bug, which must not keep settings from being adopted. */
+    private boolean attempt() {
+        try {
+            step();
+            return true;
+        } catch (RuntimeException | Error bug) {
+            state.applyAgain();
+            note(bug);
+            return false;
+        }
+    }
+
+    private long backoffNanos() {
+        return clocks.nanos() + TimeUnit.MILLISECONDS.toNanos(BACKOFF_AFTER_BUG_MS);
+    }
+
+    private void step() {
+        Factors factors = state.decide(clocks.nanos());
+        if (factors != null) {
+            apply.accept(factors);
+        }
+        keep(state.documentToKeep());
+        ReaderState.Request request = state.nextRequest(clocks.nanos());
+        if (request != null) {
+            send(request, ++requests, client, reportHeaders.get());
+        }
+    }
+
+    /** On another thread, since a disk may hang; not while the last is still being kept. */
+    private void keep(Document document) {
+        if (document != null && !keeping.getAndSet(true)) {
+            requester.execute(() -> {
+                try {
+                    keep.accept(document);
+                } finally {
+                    keeping.set(false);
+                }
+            });
+        }
+    }
+
+    /** Takes one message, if one comes until a moment. */
+    private void await(long untilNanos) throws InterruptedException {
+        long waitNanos = untilNanos - clocks.nanos();
+        Runnable message = inbox.poll(waitNanos, TimeUnit.NANOSECONDS);
+        if (message != null) {
+            message.run();
+        }
+    }
+
+    private void note(Throwable bug) {
+        if (!hadBug) {
+            journal.warn("The quota callback's reader continues after " + bug);
+        }
+        hadBug = true;
+    }
+
+    private void send(
+            ReaderState.Request request, long id, SidecarClient of, Map<String, String> headers) {
+        requester.execute(
+                () -> {
+                    Answer answer;
+                    try {
+                        answer = of.request(request.etag, request.waitS, headers);
+                    } catch (RuntimeException | Error bug) {
+                        answer = Answer.failed("an unexpected error: " + bug);
+                    }
+                    Answer received = answer;
+                    inbox.add(
+                            () -> {
+                                if (id == requests) {
+                                    state.onAnswer(received, clocks.nanos());
+                                }
+                            });
+                });
+    }
+
+    private static ThreadFactory daemons(String name) {
+        return task -> {
+            Thread thread = new Thread(task, name);
+            thread.setDaemon(true);
+            return thread;
+        };
+    }
+}
