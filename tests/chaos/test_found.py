@@ -61,4 +61,4 @@ def test_the_callback_s_exceptions() -> None:
     """Kafka's own are not: brokers whose peers are killed log many."""
     first, second = callback_errors("broker 0", KAFKA)
     assert "broker 0: java.lang.ClassCastException: no Rate" == first
-    assert "follower continues" in second
+    assert "reader continues" in second

@@ -118,33 +118,17 @@ final class CallbackRuntime {
         enforcement = new Enforcement(tagSets, quotas, () -> this.settings, clocks);
         refusals =
                 new Refusals(
-                        connections,
-                        quotas,
-                        tagSets,
-                        enforcement,
-                        () -> this.settings,
-                        writers,
-                        log,
-                        clocks,
-                        running,
-                        journal);
+                        connections, quotas, tagSets, enforcement, () -> this.settings, writers,
+                        log, clocks, running, journal);
         follower =
                 new SidecarReader(
-                        settings,
-                        clients(settings),
-                        this::apply,
-                        this::headers,
+                        settings, clients(settings), this::apply, this::headers,
                         nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
-                        enforcement.faults(),
-                        clocks,
-                        journal);
-        figures =
-                new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, follower);
+                        enforcement.faults(), clocks, journal);
+        figures = new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, follower);
         poller = new OwnVolumePoller(
-                        settings.logDirs,
-                        OwnVolumePoller.Disk.SYSTEM,
-                        follower::isOfVolumes,
-                        follower::see);
+                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, follower::isOfVolumes,
+                follower::see);
     }
 
     /**
@@ -188,14 +172,8 @@ final class CallbackRuntime {
                 "The quota callback is off: this is a dedicated controller"
                         + " (process.roles=controller), whose quotas are Kafka's own");
         return new CallbackRuntime(
-                Settings.off(),
-                null,
-                new TagSets(),
-                Connections.SHARED,
-                RefusalLog.ofBroker(),
-                () -> SelfTest.failure(SidecarMetricsReporter::new),
-                Clocks.SYSTEM,
-                journal);
+                Settings.off(), null, new TagSets(), Connections.SHARED, RefusalLog.ofBroker(),
+                () -> SelfTest.failure(SidecarMetricsReporter::new), Clocks.SYSTEM, journal);
     }
 
     /** Ends the JVM's store when nobody else needs it. */
@@ -339,13 +317,13 @@ final class CallbackRuntime {
     /** Puts factors in force; called by the follower's thread alone. */
     void apply(Factors factors) {
         // Below the stop line pauses are as long as for a full volume where nothing is refused.
-        boolean pausesOnly = factors.admitsNobody() && settings.refuses && !refusals.hasAuthorizer();
+        boolean pausesOnly = factors.admitsNobody && settings.refuses && !refusals.hasAuthorizer();
         Factors inForce = scoped(factors);
         enforce(pausesOnly ? inForce.urgent() : inForce);
         refusals.applied();
         boolean emergency = figures.isEmergency();
         if (emergency && !wasEmergency) {
-            Leak leak = enforcement.figures().factors.leak();
+            Leak leak = enforcement.figures().factors.leak;
             journal.warn(
                     String.format(
                             Locale.ROOT,
@@ -368,7 +346,7 @@ final class CallbackRuntime {
      */
     void enforce(Factors factors) {
         Set<String> users = new HashSet<>(enforcement.throttledUsers());
-        factors.users().keySet().forEach(user -> users.add(Sanitized.of(user)));
+        factors.users.keySet().forEach(user -> users.add(Sanitized.of(user)));
         quotas.throttledUsers(users);
         enforcement.apply(factors);
         quotas.throttledUsers(enforcement.throttledUsers());
@@ -376,7 +354,7 @@ final class CallbackRuntime {
 
     /** Topics are what the authorizer sees alone: without it a factor is for all. */
     private Factors scoped(Factors factors) {
-        boolean isBlind = !factors.scope().isAll() && !refusals.hasAuthorizer();
+        boolean isBlind = !factors.scope.isAll() && !refusals.hasAuthorizer();
         if (isBlind && !wasBlind) {
             journal.warn(
                     "All producers are throttled, also those that do not write to the full volume:"

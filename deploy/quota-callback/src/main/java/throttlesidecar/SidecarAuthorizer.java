@@ -86,10 +86,7 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
             DeniedRequest.next(!allowed);
             if (allowed) {
                 refusals.check(
-                        context.connectionId,
-                        context.principal,
-                        context.clientId(),
-                        actions,
+                        context.connectionId, context.principal, context.clientId(), actions,
                         results);
             }
         } catch (RefusedException refused) {

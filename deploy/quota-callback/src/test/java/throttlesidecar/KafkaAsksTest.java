@@ -114,8 +114,7 @@ class KafkaAsksTest extends ReadingBroker {
         for (int number = 0; number < 400; number++) {
             metrics.addMetric(
                     rateOf("user" + number, ""),
-                    new MetricConfig().quota(Quota.upperBound(Long.MAX_VALUE)),
-                    counted);
+                    new MetricConfig().quota(Quota.upperBound(Long.MAX_VALUE)), counted);
         }
         users =
                 IntStream.range(0, 201)

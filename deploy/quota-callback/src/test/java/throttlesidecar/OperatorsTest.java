@@ -34,8 +34,7 @@ import throttlesidecar.throttling.TagSets;
  */
 class OperatorsTest {
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
-    private static final Factors THROTTLED =
-            new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
+    private static final Factors THROTTLED = new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
 
     private final MovedClocks moved = new MovedClocks();
     private final Settings settings = Settings.of(Map.of());
@@ -51,10 +50,7 @@ class OperatorsTest {
                 new Metrics(new MetricConfig(), new ArrayList<>(), MovedClocks.time(clocks));
         metrics.addReporter(new SidecarMetricsReporter(tagSets));
         manager = new KafkaQuotas(
-                "Produce",
-                metrics,
-                MovedClocks.time(clocks),
-                new SidecarQuotaCallback(store));
+                "Produce", metrics, MovedClocks.time(clocks), new SidecarQuotaCallback(store));
     }
 
     @AfterEach

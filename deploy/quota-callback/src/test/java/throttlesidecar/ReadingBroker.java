@@ -30,8 +30,7 @@ abstract class ReadingBroker {
     final Map<String, Object> configs = new HashMap<>();
     final Metrics metrics =
             new Metrics(
-                    new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter())),
+                    new MetricConfig(), new ArrayList<>(List.of(new SidecarMetricsReporter())),
                     Time.SYSTEM);
     volatile String factor = "0.0";
     volatile String users = "{}";
@@ -48,8 +47,7 @@ abstract class ReadingBroker {
         sidecar =
                 new RawServer(
                         (head, out) -> {
-                            boolean known =
-                                    head.stream().anyMatch(line -> line.endsWith(tag()));
+                            boolean known = head.stream().anyMatch(line -> line.endsWith(tag()));
                             if (known) {
                                 Thread.sleep(300);
                             }

@@ -18,6 +18,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import throttlesidecar.decision.Factors;
 import throttlesidecar.decision.Leak;
+import throttlesidecar.decision.Scope;
 import throttlesidecar.observability.Lines;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.ExcludedWriters;
@@ -36,8 +37,7 @@ import throttlesidecar.support.RunningTime;
 class RefusalsTest {
     private static final String P = "client.quota.callback.sidecar.";
     private static final int REFUSED = -1;
-    private static final List<AuthorizationResult> ALLOWED =
-            List.of(AuthorizationResult.ALLOWED);
+    private static final List<AuthorizationResult> ALLOWED = List.of(AuthorizationResult.ALLOWED);
 
     private final MovedClocks clocks = new MovedClocks();
     private final Lines lines = new Lines();
@@ -61,9 +61,7 @@ class RefusalsTest {
         StandardRig.started(authorizer, StandardRig.OPEN);
         kafka =
                 new KafkaQuotas(
-                        "Produce",
-                        metrics,
-                        MovedClocks.time(clocks),
+                        "Produce", metrics, MovedClocks.time(clocks),
                         new SidecarQuotaCallback(store));
     }
 
@@ -511,7 +509,7 @@ class RefusalsTest {
     @Test
     void belowTheStopLineNobodyIsAdmitted() {
         runs("app");
-        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true));
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true, false, Scope.ALL));
         assertEquals(REFUSED, produce("of-app", "app"));
         assertEquals(REFUSED, produce(dialled(), "app"));
         assertEquals(2, refusals.count(Refusals.Reason.STOP_LINE));
@@ -532,7 +530,7 @@ class RefusalsTest {
         assertEquals("", said);
         produce("new", "app");
         assertTrue(said.contains("new connections are refused until the release"), said);
-        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true));
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true, false, Scope.ALL));
         clocks.pass(60_000);
         produce("of-app", "app");
         assertTrue(said.contains("all producers are refused, since a volume is nearly"), said);

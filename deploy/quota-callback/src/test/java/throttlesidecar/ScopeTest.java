@@ -39,11 +39,8 @@ class ScopeTest {
     private final Connections connections = new Connections(100);
     private final CallbackRuntime store =
             LoneRuntime.of(
-                    Settings.of(Map.of(P + "url", "http://127.0.0.1:1")),
-                    connections,
-                    RefusalLog.ofBroker(),
-                    clocks,
-                    lines);
+                    Settings.of(Map.of(P + "url", "http://127.0.0.1:1")), connections,
+                    RefusalLog.ofBroker(), clocks, lines);
     private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
     private final Metrics metrics =
             new Metrics(
@@ -56,9 +53,7 @@ class ScopeTest {
         StandardRig.started(authorizer, StandardRig.OPEN);
         kafka =
                 new KafkaQuotas(
-                        "Produce",
-                        metrics,
-                        MovedClocks.time(clocks),
+                        "Produce", metrics, MovedClocks.time(clocks),
                         new SidecarQuotaCallback(store));
     }
 
@@ -250,7 +245,7 @@ class ScopeTest {
     void theStopLineHasTheSameScope() {
         runs();
         Leak leak = Leak.WHOLE;
-        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, leak, true).of(of("full")));
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, leak, true, false, Scope.ALL).of(of("full")));
         assertEquals(REFUSED, produce("old", "full"));
         assertEquals(0, produce("old", "free"));
         assertEquals(0, produce("new", "free"));

@@ -121,8 +121,7 @@ class SidecarAuthorizerTest {
             List<AuthorizationResult> results =
                     StandardRig.produce(authorizer, "before", "ann", "mine", "other");
             assertEquals(
-                    List.of(AuthorizationResult.ALLOWED, AuthorizationResult.DENIED),
-                    results,
+                    List.of(AuthorizationResult.ALLOWED, AuthorizationResult.DENIED), results,
                     state);
             assertEquals(StandardRig.produce(plain, "a", "ann", "mine", "other"), results);
             assertFalse(DeniedRequest.isDue(), "some of it lands");

@@ -2,18 +2,18 @@ package throttlesidecar.decision;
 
 import java.util.Map;
 
-/** The factors in force on this broker, and where they come from. */
+/** The factors that apply on this broker, and where they come from. */
 public final class Factors {
 
     /** Where factors come from. */
     public enum Source {
         /** The sidecar's last document, which is valid. */
         SIDECAR,
-        /** The broker's own eyes: a volume of its own is at or below the limit. */
+        /** The broker itself: one of its own volumes is at or below the limit. */
         LOCAL,
-        /** The last sidecar's forecast: none answers, and it expected a volume at its limit by now. */
+        /** The last forecast: no sidecar answers, and a volume was expected at its limit by now. */
         FORECAST,
-        /** The settings, since there is no valid document. */
+        /** The broker's settings, since there is no valid document. */
         FALLBACK,
         /** The callback is switched off. */
         DISABLED
@@ -22,34 +22,34 @@ public final class Factors {
     /** As if there were no callback but Kafka's own. */
     public static final Factors DISABLED = new Factors(1.0, Map.of(), Source.DISABLED, 0);
 
-    private final double global;
-    private final Map<String, Double> users;
-    private final Source source;
-    private final long generation;
-    private final Leak leak;
-    private final boolean admitsNobody;
-    private final boolean isSloped;
-    private final Scope scope;
+    /** The factor for all, by which every produce quota is multiplied, from 0 to 1. */
+    public final double global;
 
-    public Factors(
-            double global,
-            Map<String, Double> users,
-            Source source,
-            long generation) {
-        this(global, users, source, generation, Leak.WHOLE, false);
+    /** The factors of single users, by the principal's name; the stricter of the two applies. */
+    public final Map<String, Double> users;
+
+    public final Source source;
+
+    /** The document's generation; 0 without a document. */
+    public final long generation;
+
+    /** What this broker may let through at a factor of 0. */
+    public final Leak leak;
+
+    /** Whether a volume is below the stop line, so that nothing is admitted; with a factor of 0. */
+    public final boolean admitsNobody;
+
+    /** Between soft limit and limit: the factor multiplies the smaller of a quota and the rate before. */
+    public final boolean isSloped;
+
+    /** The requests that the factor for all is for. */
+    public final Scope scope;
+
+    public Factors(double global, Map<String, Double> users, Source source, long generation) {
+        this(global, users, source, generation, Leak.WHOLE, false, false, Scope.ALL);
     }
 
     public Factors(
-            double global,
-            Map<String, Double> users,
-            Source source,
-            long generation,
-            Leak leak,
-            boolean admitsNobody) {
-        this(global, users, source, generation, leak, admitsNobody, false, Scope.ALL);
-    }
-
-    private Factors(
             double global,
             Map<String, Double> users,
             Source source,
@@ -68,7 +68,7 @@ public final class Factors {
         this.scope = scope;
     }
 
-    /** The factors without a valid document; {@code factor} within [0, 1]. */
+    /** The factors without a valid document, from the broker's setting. */
     public static Factors fallback(double factor) {
         return new Factors(factor, Map.of(), Source.FALLBACK, 0);
     }
@@ -79,54 +79,15 @@ public final class Factors {
                 global, users, source, generation, Leak.SMALLEST, admitsNobody, isSloped, scope);
     }
 
-    /** The same, on the slope between soft limit and limit. */
-    public Factors sloped() {
-        return new Factors(
-                global, users, source, generation, leak, admitsNobody, true, scope);
-    }
-
-    /** The same for the requests of a scope alone. */
+    /** The same for the requests of a scope only. */
     public Factors of(Scope newScope) {
         return new Factors(
                 global, users, source, generation, leak, admitsNobody, isSloped, newScope);
     }
 
-    /** Whose requests the factor for all is for. */
-    public Scope scope() {
-        return scope;
-    }
-
-    /** Whether the factor for all multiplies the smaller of a quota and the rate before. */
-    public boolean isSloped() {
-        return isSloped;
-    }
-
-    /** All produce quotas are multiplied by it; within [0, 1]. */
-    public double global() {
-        return global;
-    }
-
-    /** The same for single users, by the principal's name; the stricter of the two applies. */
-    public Map<String, Double> users() {
-        return users;
-    }
-
-    public Source source() {
-        return source;
-    }
-
-    /** The document's; 0 without one. */
-    public long generation() {
-        return generation;
-    }
-
-    /** What this broker may let through at a factor of 0. */
-    public Leak leak() {
-        return leak;
-    }
-
-    /** Whether a volume is below the stop line, so that nothing is admitted; with a factor of 0. */
-    public boolean admitsNobody() {
-        return admitsNobody;
+    /** The same with a factor of 0 for all requests of a scope, whatever the sidecar decided. */
+    public Factors throttled(Source by, boolean stops, Scope newScope) {
+        return new Factors(
+                0.0, users, by, generation, leak, stops || admitsNobody, false, newScope);
     }
 }

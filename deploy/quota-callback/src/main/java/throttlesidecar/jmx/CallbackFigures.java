@@ -61,27 +61,25 @@ public final class CallbackFigures implements QuotaCallbackMXBean {
     private String refusedHeader() {
         String clients = getRefusedClients();
         return String.format(
-                "new_connection=%d; stop_line=%d; release=%d%s%s",
-                getRefusedNewConnections(),
-                getRefusedBelowStopLine(),
-                getRefusedAfterRelease(),
+                "new_connection=%d; stop_line=%d; release=%d%s%s", getRefusedNewConnections(),
+                getRefusedBelowStopLine(), getRefusedAfterRelease(),
                 clients.isEmpty() ? "" : "; clients=" + clients,
                 isRefusalLogFiltered() ? "" : "; logged=true");
     }
 
     @Override
     public double getFactorApplied() {
-        return enforcement.figures().factors.global();
+        return enforcement.figures().factors.global;
     }
 
     @Override
     public String getSource() {
-        return enforcement.figures().factors.source().name();
+        return enforcement.figures().factors.source.name();
     }
 
     @Override
     public long getGeneration() {
-        return enforcement.figures().factors.generation();
+        return enforcement.figures().factors.generation;
     }
 
     @Override

@@ -126,8 +126,7 @@ public final class Quotas implements OwnLimit {
             Map<String, String> ofType = tags(type, user, clientId);
             // Most often the same for all types, and there are many clients.
             tags.put(
-                    type,
-                    tags.values().stream().filter(ofType::equals).findFirst().orElse(ofType));
+                    type, tags.values().stream().filter(ofType::equals).findFirst().orElse(ofType));
         }
         Client resolved = new Client(version, tags);
         if (count.get() >= MOST_CLIENTS) {

@@ -2,164 +2,70 @@ package throttlesidecar.reading;
 
 import throttlesidecar.decision.Leak;
 
-/** The outcome of one request to the sidecar: a document, Not Modified, or a failure. */
+/** The outcome of one request to a sidecar: a document, Not Modified, or a failure. */
 public final class Answer {
-    private final Document document;
-    private final String etag;
-    private final long validForMs;
-    private final Leak leak;
-    private final long atNanos;
-    private final long observedMsAgo;
-    private final long limitInMs;
-    private final double factor;
-    private final String failure;
-    private final boolean isOfLaterVersion;
+    /** The reason of a failure, fit for a log line; null when there is none. */
+    String failure;
 
-    private Answer(
-            Document document,
-            String etag,
-            long validForMs,
-            Leak leak,
-            long atNanos,
-            long observedMsAgo,
-            long limitInMs,
-            double factor,
-            String failure,
-            boolean isOfLaterVersion) {
-        this.document = document;
-        this.etag = etag;
-        this.validForMs = validForMs;
-        this.leak = leak;
-        this.atNanos = atNanos;
-        this.observedMsAgo = observedMsAgo;
-        this.limitInMs = limitInMs;
-        this.factor = factor;
-        this.failure = failure;
-        this.isOfLaterVersion = isOfLaterVersion;
-    }
+    /** Whether the jar has to be updated before it can use the sidecar's answers. */
+    boolean isOfLaterVersion;
 
-    /**
-     * A document.
-     *
-     * @param etag sent with the next request; null when the answer has none.
-     * @param atNanos when the answer began, on the monotonic clock.
-     */
+    /** The document; null when it is not modified, or after a failure. */
+    Document document;
+
+    /** The document's entity tag, for the next request; null: it has none. */
+    String etag;
+
+    /** For how long the document is valid, from {@link #atNanos} on. */
+    long validForMs;
+
+    /** How much the broker that asked may let through. It changes without a new document. */
+    Leak leak = Leak.WHOLE;
+
+    /** When the answer began, on the monotonic clock. */
+    long atNanos;
+
+    /** How old the observation behind it was then, ms; 0: the sidecar does not say. */
+    long observedMsAgo;
+
+    /** How soon the first volume is at its limit if all fill as they did, ms; -1: not soon. */
+    long limitInMs = -1;
+
+    /** The factor of now, where it moves without a new document; NaN: the document's. */
+    double factor = Double.NaN;
+
+    private Answer() {}
+
     static Answer modified(Document document, String etag, long atNanos) {
-        return modified(document, etag, Leak.WHOLE, atNanos, 0);
+        Answer answer = notModified(document.validForMs, Leak.WHOLE, atNanos);
+        answer.document = document;
+        answer.etag = etag;
+        return answer;
     }
 
-    /**
-     * The same.
-     *
-     * @param leak of the broker that asked.
-     * @param observedMsAgo how old the observation behind it was, ms; 0 where the sidecar does not say.
-     */
-    static Answer modified(
-            Document document, String etag, Leak leak, long atNanos, long observedMsAgo) {
-        return new Answer(
-                document,
-                etag,
-                document.validForMs(),
-                leak,
-                atNanos,
-                observedMsAgo,
-                -1,
-                Double.NaN,
-                null,
-                false);
-    }
-
-    /**
-     * The last document is valid for longer.
-     *
-     * @param validForMs for how long, from atNanos.
-     * @param leak of the broker that asked.
-     */
     static Answer notModified(long validForMs, Leak leak, long atNanos) {
-        return notModified(validForMs, leak, atNanos, 0);
+        Answer answer = new Answer();
+        answer.validForMs = validForMs;
+        answer.leak = leak;
+        answer.atNanos = atNanos;
+        return answer;
     }
 
-    /** The same, with the age of the observation as in {@link #modified}. */
-    static Answer notModified(long validForMs, Leak leak, long atNanos, long observedMsAgo) {
-        return new Answer(
-                null, null, validForMs, leak, atNanos, observedMsAgo, -1, Double.NaN, null, false);
-    }
-
-    /** No valid answer came. */
+    /** No answer came. */
     static Answer failed(String reason) {
-        return new Answer(null, null, 0, Leak.WHOLE, 0, 0, -1, Double.NaN, reason, false);
+        Answer answer = new Answer();
+        answer.failure = reason;
+        return answer;
     }
 
     /** An answer came that can't be used. */
     static Answer failed(WrongAnswer wrong) {
-        return new Answer(
-                null, null, 0, Leak.WHOLE, 0, 0, -1, Double.NaN,
-                "the answer is wrong: " + wrong.getMessage(), wrong.isOfLaterVersion());
+        Answer answer = failed("the answer is wrong: " + wrong.getMessage());
+        answer.isOfLaterVersion = wrong.isOfLaterVersion();
+        return answer;
     }
 
-    /** The same answer, with {@link #limitInMs}. */
-    Answer limitIn(long ms) {
-        return new Answer(
-                document, etag, validForMs, leak, atNanos, observedMsAgo, ms, factor, failure,
-                isOfLaterVersion);
-    }
-
-    /** The same answer, with {@link #factor}. */
-    Answer factor(double now) {
-        return new Answer(
-                document, etag, validForMs, leak, atNanos, observedMsAgo, limitInMs, now, failure,
-                isOfLaterVersion);
-    }
-
-    /** Whether no valid answer came. */
     boolean isFailure() {
         return failure != null;
-    }
-
-    /** Why it failed, fit for a log line; null when it did not. */
-    String failure() {
-        return failure;
-    }
-
-    /** Whether the jar has to be updated before it can use the sidecar's answers. */
-    boolean isOfLaterVersion() {
-        return isOfLaterVersion;
-    }
-
-    /** The document; null when it is not modified, or after a failure. */
-    Document document() {
-        return document;
-    }
-
-    String etag() {
-        return etag;
-    }
-
-    long validForMs() {
-        return validForMs;
-    }
-
-    /** How much the broker that asked may let through; it moves without a new document. */
-    Leak leak() {
-        return leak;
-    }
-
-    long atNanos() {
-        return atNanos;
-    }
-
-    /** How old the observation behind it was when it was given, ms. */
-    long observedMsAgo() {
-        return observedMsAgo;
-    }
-
-    /** How soon the first volume is at its limit if all fill as they did, ms; -1: not soon. */
-    long limitInMs() {
-        return limitInMs;
-    }
-
-    /** The factor of now, where it moves without another document; NaN: the document's. */
-    double factor() {
-        return factor;
     }
 }

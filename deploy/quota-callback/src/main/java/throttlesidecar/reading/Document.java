@@ -8,38 +8,56 @@ import throttlesidecar.volumes.VolumeLine;
 public final class Document {
     /** Where the factor for all comes from. */
     enum Source {
-        /** Volumes that were seen. */
+        /** The volumes that the sidecar observed. */
         OBSERVATION,
         /** The same, between soft limit and limit: the factor moves from answer to answer. */
         SLOPE,
-        /** An override, or a sidecar that is switched off or only observes: whatever volumes have. */
+        /** An operator: an override, or a sidecar that is switched off or only observes. */
         OPERATOR,
-        /** The sidecar's fallback: it sees nothing. */
+        /** The sidecar's fallback: it has no observation. */
         NONE
     }
 
-    private final Source source;
-    private final boolean stops;
-    private final VolumeLine limit;
-    private final VolumeLine stopLine;
-    private final byte[] body;
-    private final boolean isOfVolumes;
-    private final Scope scope;
-    private final double factor;
-    private final Map<String, Double> users;
-    private final long generation;
-    private final long validForMs;
-    private final String reason;
+    /** The factor for all, by which every produce quota is multiplied, from 0 to 1. */
+    final double factor;
+
+    /** Users with a factor of their own, by the principal's name as it is, not sanitised. */
+    final Map<String, Double> users;
+
+    /** Grows by one with each change of the sidecar's decision. */
+    final long generation;
+
+    /** For how long the document may be used, from the answer on. */
+    final long validForMs;
+
+    /** The sidecar's reason for the factor, fit for a log line; may be empty. */
+    final String reason;
+
+    final Source source;
+
+    /** Whether nothing is to be admitted: a volume is at or below the stop line. */
+    final boolean stops;
+
+    /** The limit of every volume; null: there is none. */
+    final VolumeLine limit;
+
+    /** The stop line of every volume; null: there is none. */
+    final VolumeLine stopLine;
+
+    /** Whether only clients are throttled that write to full volumes. */
+    final boolean isOfVolumes;
+
+    /** The requests that the factor for all is for. */
+    final Scope scope;
+
+    /** The document as it was received; null in tests. */
+    final byte[] body;
 
     Document(
-            double factor,
-            Map<String, Double> users,
-            long generation,
-            long validForMs,
-            String reason) {
+            double factor, Map<String, Double> users, long generation, long validForMs, String reason) {
         this(
-                factor, users, generation, validForMs, reason,
-                Source.OBSERVATION, false, null, null, false, Scope.ALL, null);
+                factor, users, generation, validForMs, reason, Source.OBSERVATION, false, null, null,
+                false, Scope.ALL, null);
     }
 
     Document(
@@ -55,6 +73,11 @@ public final class Document {
             boolean isOfVolumes,
             Scope scope,
             byte[] body) {
+        this.factor = factor;
+        this.users = Map.copyOf(users);
+        this.generation = generation;
+        this.validForMs = validForMs;
+        this.reason = reason;
         this.source = source;
         this.stops = stops;
         this.limit = limit;
@@ -62,69 +85,5 @@ public final class Document {
         this.isOfVolumes = isOfVolumes;
         this.scope = scope;
         this.body = body;
-        this.factor = factor;
-        this.users = Map.copyOf(users);
-        this.generation = generation;
-        this.validForMs = validForMs;
-        this.reason = reason;
-    }
-
-    /** By which every produce quota is multiplied, within [0, 1]. */
-    double factor() {
-        return factor;
-    }
-
-    /** Users with a factor of their own, by the principal's name as it is, not sanitised. */
-    Map<String, Double> users() {
-        return users;
-    }
-
-    /** Grows by one with each change of the sidecar's decision. */
-    long generation() {
-        return generation;
-    }
-
-    /** For how long it may be used from the answer on, ms. */
-    long validForMs() {
-        return validForMs;
-    }
-
-    /** Why the factor is what it is, in the sidecar's words, fit for a log line; may be empty. */
-    String reason() {
-        return reason;
-    }
-
-    Source source() {
-        return source;
-    }
-
-    /** Whether nothing is to be admitted: a volume is at or below the stop line. */
-    boolean stops() {
-        return stops;
-    }
-
-    /** From where on the volumes of this cluster throttle; null: nowhere, or not known. */
-    VolumeLine limit() {
-        return limit;
-    }
-
-    /** From where on they stop; null likewise. */
-    VolumeLine stopLine() {
-        return stopLine;
-    }
-
-    /** Whose requests the factor is for. */
-    Scope scope() {
-        return scope;
-    }
-
-    /** Whether that is of who writes to full volumes, as far as what lies there is known. */
-    boolean isOfVolumes() {
-        return isOfVolumes;
-    }
-
-    /** What was received, to be kept; null where it was not received. */
-    byte[] body() {
-        return body;
     }
 }

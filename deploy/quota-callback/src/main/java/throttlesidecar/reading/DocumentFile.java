@@ -71,10 +71,10 @@ public final class DocumentFile {
     /** Keeps a document that was just received or renewed; one thread at a time. */
     public void write(Document document) {
         long nowMs = clocks.nowMs();
-        boolean same = Arrays.equals(document.body(), written);
+        boolean same = Arrays.equals(document.body, written);
         boolean soon = Math.abs(nowMs - triedMs) < RENEW_MS;
         // A disk that is full, which is the usual reason, is not tried at every answer.
-        if (document.body() == null || soon && (same || failed)) {
+        if (document.body == null || soon && (same || failed)) {
             return;
         }
         triedMs = nowMs;
@@ -84,10 +84,10 @@ public final class DocumentFile {
             } else {
                 // Not forced to the disk, which may be slow now: a file that was cut is none.
                 Path next = file.resolveSibling(NAME + ".new");
-                Files.write(next, document.body());
+                Files.write(next, document.body);
                 Files.move(next, file, StandardCopyOption.ATOMIC_MOVE);
             }
-            written = document.body();
+            written = document.body;
             failed = false;
         } catch (IOException error) {
             if (!failed) {

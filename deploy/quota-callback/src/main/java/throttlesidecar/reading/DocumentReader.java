@@ -110,18 +110,10 @@ final class DocumentReader {
             throw new WrongAnswer("valid_for_ms is missing");
         }
         return new Document(
-                factor,
-                users,
-                generation,
-                validForMs,
-                reason,
+                factor, users, generation, validForMs, reason,
                 isSloped && source == Document.Source.OBSERVATION ? Document.Source.SLOPE : source,
-                stops,
-                limit == null ? null : limit.withMargin(releaseMargin),
-                stopLine,
-                isOfVolumes,
-                scope,
-                body);
+                stops, limit == null ? null : limit.withMargin(releaseMargin), stopLine,
+                isOfVolumes, scope, body);
     }
 
     private void member(String name) throws IOException, WrongAnswer {

@@ -66,11 +66,10 @@ final class HttpAnswer {
     /**
      * A header's value.
      *
-     * @param name in lower case.
      * @return null when there is none.
      */
     String header(String name) {
-        return headers.get(name);
+        return headers.get(name.toLowerCase(Locale.ROOT));
     }
 
     /** The body of a 200, else empty. */

@@ -7,8 +7,8 @@ import throttlesidecar.decision.Leak;
 import throttlesidecar.decision.Scope;
 
 /**
- * What one sidecar said last, and for how long it counts: a document is valid while now &lt;= answer +
- * validity, and each answer, a 304 too, renews it.
+ * The last answer of one sidecar, and for how long it counts: a document is valid while now &lt;= answer
+ * + validity, and each answer, a 304 too, renews it.
  */
 final class LastAnswer {
     private static final int VIOLATION = 2;
@@ -25,7 +25,7 @@ final class LastAnswer {
     private Long limitAtNanos;
     private boolean answers;
 
-    /** Whether its last request had a valid answer. */
+    /** Whether the sidecar's last request had a valid answer. */
     boolean answers() {
         return answers;
     }
@@ -35,15 +35,18 @@ final class LastAnswer {
         return document;
     }
 
-    /** The document's factor, or where that is on its slope by now. */
+    /** The document's factor; between soft limit and limit the newest one. */
     double factor() {
-        boolean moves = isSloped() && !Double.isNaN(factorNow);
-        return moves ? factorNow : document.factor();
+        return isSloped() && !Double.isNaN(factorNow) ? factorNow : document.factor;
     }
 
-    /** Whether the factor is on its slope. */
     boolean isSloped() {
-        return document.source() == Document.Source.SLOPE;
+        return document.source == Document.Source.SLOPE;
+    }
+
+    /** Whether the factor is by volumes that the sidecar observed. */
+    boolean sees() {
+        return document.source == Document.Source.OBSERVATION || isSloped();
     }
 
     /** Until when the document is valid, on the monotonic clock. */
@@ -51,7 +54,11 @@ final class LastAnswer {
         return untilNanos;
     }
 
-    /** When its word is another one by time alone: a valid document expires, or forecasts. */
+    boolean isValid(long nowNanos) {
+        return document != null && nowNanos - untilNanos <= 0;
+    }
+
+    /** When the answer changes by time alone: the document expires, or its forecast is reached. */
     long changesNanos(long nowNanos) {
         long next = untilNanos;
         if (limitAtNanos != null) {
@@ -59,70 +66,57 @@ final class LastAnswer {
                 next = moment - nowNanos >= 0 && moment - next < 0 ? moment : next;
             }
         }
-        // Each counts to the end of that moment.
+        // Each applies to the end of that moment.
         return next + 1;
     }
 
-    boolean isValid(long nowNanos) {
-        return document != null && nowNanos - untilNanos <= 0;
-    }
-
-    /** Its last request had no valid answer; the document stays valid. */
-    void fails() {
+    /** The last request had no valid answer; the document stays valid. */
+    void failed() {
         answers = false;
     }
 
     /** Takes an answer that is no failure. */
-    void hear(Answer answer) {
+    void take(Answer answer) {
         answers = true;
-        if (answer.document() != null) {
-            document = answer.document();
-        }
-        factorNow = answer.factor();
-        leak = answer.leak();
-        untilNanos = answer.atNanos() + TimeUnit.MILLISECONDS.toNanos(answer.validForMs());
-        observedNanos = answer.atNanos() - TimeUnit.MILLISECONDS.toNanos(answer.observedMsAgo());
-        answeredNanos = answer.atNanos();
-        long inMs = answer.limitInMs();
-        limitAtNanos = inMs < 0 ? null : answeredNanos + TimeUnit.MILLISECONDS.toNanos(inMs);
+        document = answer.document == null ? document : answer.document;
+        factorNow = answer.factor;
+        leak = answer.leak;
+        answeredNanos = answer.atNanos;
+        untilNanos = answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.validForMs);
+        observedNanos = answeredNanos - TimeUnit.MILLISECONDS.toNanos(answer.observedMsAgo);
+        limitAtNanos =
+                answer.limitInMs < 0
+                        ? null
+                        : (Long) (answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.limitInMs));
     }
 
-    /** Takes a document that was kept on disk; it may have ended. */
+    /** Takes a document that was kept on disk; it may have expired. */
     void remember(Document kept, long ageMs, long nowNanos) {
         document = kept;
-        long leftMs = kept.validForMs() - ageMs;
-        untilNanos = nowNanos + TimeUnit.MILLISECONDS.toNanos(leftMs);
+        untilNanos = nowNanos + TimeUnit.MILLISECONDS.toNanos(kept.validForMs - ageMs);
         observedNanos = nowNanos - TimeUnit.MILLISECONDS.toNanos(ageMs);
     }
 
-    /** Whether it expects a volume at its limit before a moment. */
+    /** Whether the sidecar expected a volume at its limit before a moment. */
     boolean expectsLimitBefore(long nanos) {
         return limitAtNanos != null && limitAtNanos - nanos < 0;
     }
 
-    /** The own one's and those of the others. */
+    /** The own sidecar's and those of the others. */
     static List<LastAnswer> all(LastAnswer own, List<LastAnswer> others) {
         List<LastAnswer> all = new ArrayList<>(others);
         all.add(0, own);
         return all;
     }
 
-    /** Whether it is by volumes that were seen. */
-    boolean sees() {
-        return document.source() == Document.Source.OBSERVATION || isSloped();
-    }
-
-    private boolean isOperators() {
-        return document.source() == Document.Source.OPERATOR;
-    }
-
     /**
-     * Whose word counts: that of the sidecars that answer and see, or of all with a valid document when
-     * none does; of the broker's own alone by an operator's override. A word by no observation (a
-     * fallback, another sidecar's override) is the last resort: it ends no dead sidecar's word.
+     * The answers that count: of the sidecars that answer and have an observation, or of all with a valid
+     * document when none does. An operator's override at the broker's own sidecar counts alone. An answer
+     * without an observation (a fallback, another sidecar's override) is the last resort: it does not
+     * replace the last observation of a sidecar that is dead.
      */
     static List<LastAnswer> counting(LastAnswer own, List<LastAnswer> others, long nowNanos) {
-        if (own.isValid(nowNanos) && own.isOperators()) {
+        if (own.isValid(nowNanos) && own.document.source == Document.Source.OPERATOR) {
             return List.of(own);
         }
         List<LastAnswer> all = all(own, others);
@@ -135,14 +129,12 @@ final class LastAnswer {
     }
 
     /**
-     * The strictest that sees a violation, or else the one with the youngest observation.
+     * The strictest answer that has a violation, or else the one with the youngest observation; null when
+     * there is none.
      *
-     * <p>Example: the own sidecar was killed a second ago and saw no violation 3 s ago, another sees one
-     * now: the other's. With both alive, and the other's observation 60 s old and without a violation:
-     * the own.
-     *
-     * @param counting whose word counts.
-     * @return null when there is none.
+     * <p>Example: the own sidecar was killed a second ago and observed no violation 3 s ago; another one
+     * observes one now: the other's answer. With both alive, and the other's observation 60 s old and
+     * without a violation: the own sidecar's.
      */
     static LastAnswer strictest(List<LastAnswer> counting) {
         LastAnswer best = null;
@@ -153,8 +145,8 @@ final class LastAnswer {
     }
 
     /**
-     * What this broker may let through: the own sidecar's word where that sees a violation, since it
-     * alone knows whom the broker feeds; else the smallest of the others', whoever observed last.
+     * What this broker may let through: as the own sidecar answered if it has a violation, since it alone
+     * knows which volumes the broker fills. Else the smallest of the others' leaks.
      */
     static Leak leak(LastAnswer own, List<LastAnswer> counting) {
         if (counting.contains(own) && own.answers && own.rank() == VIOLATION) {
@@ -167,32 +159,31 @@ final class LastAnswer {
         return smallest;
     }
 
-    /** Whose requests a factor is for, by all whose word counts and who see a violation as it does. */
+    /** The requests that the strictest answer's factor is for, and those of all that have a violation. */
     static Scope scope(LastAnswer strictest, List<LastAnswer> counting) {
-        Scope scope = strictest.document.scope();
+        Scope scope = strictest.document.scope;
         for (LastAnswer last : counting) {
-            scope = last.rank() == VIOLATION ? scope.and(last.document.scope()) : scope;
+            scope = last.rank() == VIOLATION ? scope.and(last.document.scope) : scope;
         }
         return scope;
     }
 
     /**
      * Whether no sidecar answers any more, and the one that observed last expected a volume at its limit
-     * by now. A broker sees its own volumes alone: without this it would go on filling the replicas that
-     * others have of its partitions.
+     * by now. A broker observes its own volumes only: without this rule it would go on filling the
+     * replicas that other brokers have of its partitions.
      */
     static boolean forecasts(LastAnswer own, List<LastAnswer> others, long nowNanos) {
-        List<LastAnswer> all = all(own, others);
-        all.removeIf(last -> !last.isValid(nowNanos) || !last.sees());
         LastAnswer youngest = null;
-        for (LastAnswer last : all) {
+        for (LastAnswer last : all(own, others)) {
+            if (!last.isValid(nowNanos) || !last.sees()) {
+                continue;
+            }
             if (last.answers && nowNanos - last.answeredNanos <= SILENT_NANOS) {
                 return false;
             }
-            youngest =
-                    youngest == null || last.observedNanos - youngest.observedNanos > 0
-                            ? last
-                            : youngest;
+            boolean isYounger = youngest == null || last.observedNanos - youngest.observedNanos > 0;
+            youngest = isYounger ? last : youngest;
         }
         return youngest != null && youngest.expectsLimitBefore(nowNanos);
     }
@@ -204,13 +195,13 @@ final class LastAnswer {
         if (rank() == VIOLATION && factor() != other.factor()) {
             return factor() < other.factor();
         }
-        if (document.stops() != other.document.stops()) {
-            return document.stops();
+        if (document.stops != other.document.stops) {
+            return document.stops;
         }
         return observedNanos - other.observedNanos > 0;
     }
 
     private int rank() {
-        return !sees() ? 0 : factor() < 1.0 || document.stops() ? VIOLATION : 1;
+        return !sees() ? 0 : factor() < 1.0 || document.stops ? VIOLATION : 1;
     }
 }

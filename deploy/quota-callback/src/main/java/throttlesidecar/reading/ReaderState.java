@@ -14,27 +14,27 @@ import throttlesidecar.volumes.OwnVolumes;
 import throttlesidecar.volumes.VolumeReadings;
 
 /**
- * Decides which factors are in force and which request is due: the half of a {@link SidecarReader}
- * without a thread, a clock or a socket. One thread at a time calls it.
+ * Decides which factors apply and which request is due: the half of a {@link SidecarReader} without a
+ * thread, a clock or a socket. One thread at a time calls it. All times are on the monotonic clock.
  *
  * <p>A document is valid while now &lt;= answer + validity; each answer, a 304 too, renews it. After
- * that, and before the first answer, the fallback is in force. A failed request changes nothing.
+ * that, and before the first answer, the fallback applies. A failed request changes nothing.
  *
- * <p>The sidecar may wait {@link #WAIT_S} for a change before it answers; {@link #WAIT_THROTTLED_S}
- * while something is throttled, since each answer has the seconds to full; not at all after a
- * failure, so that a sidecar that is back counts at once.
+ * <p>The sidecar may wait {@link #WAIT_S} for a change before it answers, and {@link #WAIT_THROTTLED_S}
+ * while something is throttled, since each answer has the time until a volume is full. After a failure
+ * it does not wait, so that a sidecar that is back counts at once.
  *
- * <p>Example: answered at second 0, valid for 5 min, no answer from then on: a request every 500 ms;
- * after 300 s the fallback; the sidecar starts at 400 s, and its factor is in force by 400.5 s.
+ * <p>Example: an answer at second 0, valid for 5 min, and none from then on: a request every 500 ms. After
+ * 300 s the fallback applies. The sidecar starts at 400 s, and its factor applies by 400.5 s.
  */
 final class ReaderState {
     static final int WAIT_S = 10;
     static final int WAIT_THROTTLED_S = 1;
 
-    /** A volume that is so close to its limit is heard of each second. */
+    /** A volume that is so close to its limit is asked for each second. */
     private static final long CLOSE_MS = 30_000;
 
-    /** From one request to the next after a failure, ms. */
+    /** From one request to the next after a failure. */
     static final long RETRY_MS = 500;
 
     /** The same after an answer: a sidecar that does not wait is not polled without a break. */
@@ -43,7 +43,7 @@ final class ReaderState {
     /** The same after a document without an entity tag: no sidecar waits for its change. */
     private static final long POLL_MS = 1_000;
 
-    /** How often factors are applied while a release is under way, ms. */
+    /** How often factors are applied during a release. */
     private static final long TICK_MS = 500;
 
     private final Faults faults;
@@ -54,14 +54,14 @@ final class ReaderState {
     private List<LastAnswer> others = List.of();
     private String etag;
     private String reason = "";
-    private boolean fresh;
-    private boolean requesting;
+    private boolean isFresh;
+    private boolean isRequesting;
     private long requestedNanos;
     private long dueNanos;
     private Factors applied;
     private long changedNanos;
     private long tickNanos;
-    private boolean failing;
+    private boolean isFailing;
     private long failingSinceNanos;
     private long failuresInARow;
 
@@ -71,11 +71,7 @@ final class ReaderState {
     private volatile boolean everAnswered;
     private volatile Limits limits;
 
-    /**
-     * At first the fallback is in force and a request is due.
-     *
-     * @param nowNanos on the monotonic clock, as everywhere here.
-     */
+    /** At first the fallback applies and a request is due. */
     ReaderState(Settings settings, Faults faults, Journal journal, long nowNanos) {
         this.settings = settings;
         this.faults = faults;
@@ -94,7 +90,7 @@ final class ReaderState {
         }
     }
 
-    /** A request to send: the last document's entity tag, or null, and the wait, s. */
+    /** A request to send: the last document's entity tag, or null, and the wait. */
     static final class Request {
         final String etag;
         final int waitS;
@@ -108,32 +104,29 @@ final class ReaderState {
     /**
      * Adopts other settings; the answer to a request under way is ignored.
      *
-     * @param sameSidecar whether it knows the last document's entity tag.
+     * @param sameSidecar whether the sidecar knows the last document's entity tag.
      */
     void adopt(Settings newSettings, boolean sameSidecar, long nowNanos) {
         settings = newSettings;
         // How factors are applied depends on the settings too.
-        fresh = true;
+        isFresh = true;
         if (!sameSidecar) {
             etag = null;
-            failing = false;
+            isFailing = false;
         }
-        requesting = false;
-        own.fails();
+        isRequesting = false;
+        own.failed();
         dueNanos = nowNanos;
     }
 
-    /** Names so many other sidecars, of which nothing is known. */
+    /** There are so many other sidecars, of which nothing is known. */
     void adoptOthers(int count) {
-        others =
-                Stream.generate(LastAnswer::new)
-                        .limit(count)
-                        .collect(Collectors.toUnmodifiableList());
+        others = Stream.generate(LastAnswer::new).limit(count).collect(Collectors.toUnmodifiableList());
     }
 
     /**
-     * Takes the document that was kept on disk, before the first answer. It counts as long as it would
-     * have; its limits until there are others.
+     * Takes the document that was kept on disk, before the first answer. It is valid for as long as it
+     * would have been; its limits are used until there are others.
      */
     void remember(Document kept, long ageMs, long nowNanos) {
         own.remember(kept, ageMs, nowNanos);
@@ -147,105 +140,96 @@ final class ReaderState {
         }
         LastAnswer other = others.get(number);
         if (answer.isFailure()) {
-            other.fails();
+            other.failed();
         } else {
-            other.hear(answer);
-            // One that only observes, or is switched off, has none: it shuts nobody's eyes.
-            if (!own.answers() && other.document().limit() != null) {
-                limits = new Limits(other.document(), answer.atNanos());
+            other.take(answer);
+            // A sidecar that only observes, or is switched off, has no limit: the last one stays.
+            if (!own.answers() && other.document().limit != null) {
+                limits = new Limits(other.document(), answer.atNanos);
             }
         }
-        fresh = true;
+        isFresh = true;
     }
 
-    /** Takes what the broker's own volumes have. */
+    /** Takes new readings of the broker's own volumes. */
     void onReadings(VolumeReadings readings) {
-        volumes.see(readings);
+        volumes.take(readings);
     }
 
-    /** The sidecar's document, to be kept; null where it has not answered. */
+    /** The sidecar's document, to be kept on disk; null when it has not answered. */
     Document documentToKeep() {
         return own.answers() ? own.document() : null;
     }
 
     /** The request that is due now; null when none is. */
     Request nextRequest(long nowNanos) {
-        if (!settings.enabled || requesting || nowNanos - dueNanos < 0) {
+        if (!settings.enabled || isRequesting || nowNanos - dueNanos < 0) {
             return null;
         }
-        requesting = true;
+        isRequesting = true;
         requestedNanos = nowNanos;
-        boolean close = own.expectsLimitBefore(nowNanos + ms(CLOSE_MS));
-        int waitS = close || isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
+        boolean isClose = own.expectsLimitBefore(nowNanos + ms(CLOSE_MS));
+        int waitS = isClose || isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
         return new Request(etag, etag != null && own.answers() ? waitS : 0);
     }
 
     /** Processes the answer to the request under way. */
     void onAnswer(Answer answer, long nowNanos) {
-        requesting = false;
+        isRequesting = false;
         if (answer.isFailure()) {
-            own.fails();
-            fresh |= !others.isEmpty();
-            if (answer.isOfLaterVersion()) {
+            own.failed();
+            isFresh |= !others.isEmpty();
+            if (answer.isOfLaterVersion) {
                 // To be reported at once, which happens when factors are applied.
-                fresh |= faults.found(Faults.Kind.OUTDATED, answer.failure());
+                isFresh |= faults.found(Faults.Kind.OUTDATED, answer.failure);
             }
             dueNanos = Math.max(nowNanos + ms(BACKOFF_MS), requestedNanos + ms(RETRY_MS));
-            fail(answer.failure(), nowNanos);
+            onFailure(answer.failure, nowNanos);
             return;
         }
-        own.hear(answer);
+        own.take(answer);
         faults.gone(Faults.Kind.OUTDATED);
-        limits = new Limits(own.document(), answer.atNanos());
-        if (answer.document() != null) {
-            etag = answer.etag();
+        limits = new Limits(own.document(), answer.atNanos);
+        if (answer.document != null) {
+            etag = answer.etag;
         }
-        answeredNanos = answer.atNanos();
+        answeredNanos = answer.atNanos;
         everAnswered = true;
-        fresh = true;
+        isFresh = true;
         dueNanos = requestedNanos + ms(etag == null ? POLL_MS : BACKOFF_MS);
-        if (failing) {
-            failing = false;
+        if (isFailing) {
+            isFailing = false;
             journal.info(
                     String.format(
                             Locale.ROOT,
                             "The sidecar at %s answers again, after %d failures in %d s",
-                            settings.url(),
-                            failuresInARow,
-                            seconds(nowNanos - failingSinceNanos)));
+                            settings.url(), failuresInARow, seconds(nowNanos - failingSinceNanos)));
         }
     }
 
-    private void fail(String reason, long nowNanos) {
+    private void onFailure(String problem, long nowNanos) {
         failures++;
-        if (failing) {
+        if (isFailing) {
             failuresInARow++;
             return;
         }
-        failing = true;
+        isFailing = true;
         failingSinceNanos = nowNanos;
         failuresInARow = 1;
-        String inForce =
-                own.isValid(nowNanos)
-                        ? String.format(
-                                Locale.ROOT,
-                                "Its last factor, %s, is valid for another %d s, then the fallback"
-                                        + " %s is in force",
-                                own.document().factor(),
-                                seconds(own.untilNanos() - nowNanos),
-                                settings.fallback)
-                        : "The fallback " + settings.fallback + " is in force";
-        journal.warn(
-                String.format(
-                        "The request to the sidecar at %s failed: %s. %s",
-                        settings.url(), reason, inForce));
+        String applies = "The fallback " + settings.fallback + " applies";
+        if (own.isValid(nowNanos)) {
+            applies =
+                    String.format(
+                            Locale.ROOT,
+                            "Its last factor, %s, is valid for another %d s, then the fallback %s applies",
+                            own.document().factor, seconds(own.untilNanos() - nowNanos),
+                            settings.fallback);
+        }
+        journal.warn("The request to the sidecar at " + settings.url() + " failed: " + problem + ". "
+                + applies);
     }
 
-    /**
-     * The factors to apply now.
-     *
-     * @return null when they were applied already, no answer came, and no release is under way.
-     */
+    /** The factors to apply now; null when they are applied, no answer came, and no release is on. */
     Factors decide(long nowNanos) {
         Factors next = factors(nowNanos);
         boolean changed = applied == null || !sameAs(next, applied);
@@ -253,10 +237,11 @@ final class ReaderState {
             logChange(next);
             changedNanos = nowNanos;
         }
-        if (!changed && !fresh && !isTick(nowNanos)) {
+        boolean isTick = isSettling(nowNanos) && nowNanos - tickNanos >= 0;
+        if (!changed && !isFresh && !isTick) {
             return null;
         }
-        fresh = false;
+        isFresh = false;
         applied = next;
         tickNanos = nowNanos + ms(TICK_MS);
         return next;
@@ -264,13 +249,13 @@ final class ReaderState {
 
     /** The last factors could not be applied: {@link #decide} returns them again. */
     void applyAgain() {
-        fresh = true;
+        isFresh = true;
     }
 
     /** When {@link #nextRequest} or {@link #decide} is to be called again, if no answer comes. */
     long nextNanos(long nowNanos) {
         long next = nowNanos + TimeUnit.HOURS.toNanos(1);
-        if (settings.enabled && !requesting) {
+        if (settings.enabled && !isRequesting) {
             next = earlier(next, dueNanos);
         }
         if (settings.enabled) {
@@ -278,10 +263,7 @@ final class ReaderState {
                 next = last.isValid(nowNanos) ? earlier(next, last.changesNanos(nowNanos)) : next;
             }
         }
-        if (isSettling(nowNanos)) {
-            next = earlier(next, tickNanos);
-        }
-        return next;
+        return isSettling(nowNanos) ? earlier(next, tickNanos) : next;
     }
 
     /** The age of the sidecar's last valid answer, ms; -1 before the first. */
@@ -292,15 +274,15 @@ final class ReaderState {
     /** The age of the limits for the broker's own volumes, ms; -1: there are none. */
     long limitsAgeMs(long nowNanos) {
         Limits known = limits;
-        return known == null || known.document.limit() == null
+        return known == null || known.document.limit == null
                 ? -1
                 : TimeUnit.NANOSECONDS.toMillis(nowNanos - known.atNanos);
     }
 
-    /** Whether a throttle is for those alone who write to full volumes, by the limits in use. */
+    /** Whether only clients are throttled that write to full volumes, by the limits in use. */
     boolean isOfVolumes() {
         Limits known = limits;
-        return known != null && known.document.isOfVolumes();
+        return known != null && known.document.isOfVolumes;
     }
 
     /** How many requests had no valid answer. */
@@ -314,128 +296,94 @@ final class ReaderState {
         }
         List<LastAnswer> counting = LastAnswer.counting(own, others, nowNanos);
         LastAnswer last = LastAnswer.strictest(counting);
-        Document document = last == null ? null : last.document();
-        reason = document == null ? "" : document.reason();
+        reason = last == null ? "" : last.document().reason;
         Factors factors =
-                last == null
-                        ? Factors.fallback(settings.fallback)
-                        : new Factors(
-                                last.factor(),
-                                document.users(),
-                                Factors.Source.SIDECAR,
-                                document.generation(),
-                                LastAnswer.leak(own, counting),
-                                document.stops() && last.sees());
-        factors = last != null && last.isSloped() ? factors.sloped() : factors;
-        if (last != null && last.sees()) {
-            factors = factors.of(LastAnswer.scope(last, counting));
-        }
+                last == null ? Factors.fallback(settings.fallback) : ofSidecars(last, counting);
         // Another sidecar's override is for another broker.
-        boolean lifted = last == own && document.source() == Document.Source.OPERATOR;
-        if (lifted) {
+        if (last == own && own.document().source == Document.Source.OPERATOR) {
             return factors;
         }
-        Factors seen = limits == null ? factors : seen(factors, limits.document);
-        return seen.global() > 0.0 && LastAnswer.forecasts(own, others, nowNanos)
-                ? forecast(seen)
-                : seen;
+        Factors observed = limits == null ? factors : ofOwnVolumes(factors, limits.document);
+        if (observed.global > 0.0 && LastAnswer.forecasts(own, others, nowNanos)) {
+            reason = "no sidecar answers, and the last that did expected a volume at its limit by now";
+            return observed.throttled(Factors.Source.FORECAST, false, Scope.ALL);
+        }
+        return observed;
     }
 
-    private Factors forecast(Factors factors) {
-        reason = "no sidecar answers, and the last that did expected a volume at its limit by now";
+    private Factors ofSidecars(LastAnswer last, List<LastAnswer> counting) {
+        Document document = last.document();
         return new Factors(
-                0.0,
-                factors.users(),
-                Factors.Source.FORECAST,
-                factors.generation(),
-                factors.leak(),
-                factors.admitsNobody());
+                last.factor(), document.users, Factors.Source.SIDECAR, document.generation,
+                LastAnswer.leak(own, counting), document.stops && last.sees(), last.isSloped(),
+                last.sees() ? LastAnswer.scope(last, counting) : Scope.ALL);
     }
 
-    /** The same, unless the broker's own volumes are too full, whatever sidecars say. */
-    private Factors seen(Factors factors, Document lines) {
-        boolean violates = volumes.violate(lines.limit());
-        boolean stops = volumes.stop(lines.stopLine());
+    /** The same, unless one of the broker's own volumes is too full, whatever sidecars decided. */
+    private Factors ofOwnVolumes(Factors factors, Document lines) {
+        boolean violates = volumes.violate(lines.limit);
+        boolean stops = volumes.stop(lines.stopLine);
         if (!violates) {
             return factors;
         }
-        Scope scope = lines.isOfVolumes() ? volumes.scope() : Scope.ALL;
-        scope = factors.global() < 1.0 ? factors.scope().and(scope) : scope;
-        if (factors.global() == 0.0 && (factors.admitsNobody() || !stops)) {
+        Scope scope = lines.isOfVolumes ? volumes.scope() : Scope.ALL;
+        scope = factors.global < 1.0 ? factors.scope.and(scope) : scope;
+        if (factors.global == 0.0 && (factors.admitsNobody || !stops)) {
             return factors.of(scope);
         }
         reason = volumes.reason();
-        return new Factors(
-                0.0,
-                factors.users(),
-                Factors.Source.LOCAL,
-                factors.generation(),
-                factors.leak(),
-                stops || factors.admitsNobody())
-                .of(scope);
+        return factors.throttled(Factors.Source.LOCAL, stops, scope);
     }
 
     private boolean isThrottling() {
         return applied != null
-                && (applied.global() < 1.0
-                        || applied.users().values().stream().anyMatch(factor -> factor < 1.0));
+                && (applied.global < 1.0
+                        || applied.users.values().stream().anyMatch(factor -> factor < 1.0));
     }
 
-    /** A release ends by itself, but only when factors are applied. */
+    /** A release ends by time alone, but only when factors are applied. */
     private boolean isSettling(long nowNanos) {
         return applied != null && nowNanos - changedNanos <= ms(settings.releaseMs() + 2 * TICK_MS);
     }
 
-    private boolean isTick(long nowNanos) {
-        return isSettling(nowNanos) && nowNanos - tickNanos >= 0;
-    }
-
     private static boolean sameAs(Factors one, Factors other) {
-        // On its slope the factor moves without a word.
-        return one.source() == other.source()
-                && one.isSloped() == other.isSloped()
-                && (one.isSloped() || one.global() == other.global())
-                && one.admitsNobody() == other.admitsNobody()
-                && one.scope().equals(other.scope())
-                && one.users().equals(other.users());
+        // Between soft limit and limit the factor moves without a line in the log.
+        return one.source == other.source
+                && one.isSloped == other.isSloped
+                && (one.isSloped || one.global == other.global)
+                && one.admitsNobody == other.admitsNobody
+                && one.scope.equals(other.scope)
+                && one.users.equals(other.users);
     }
 
     private void logChange(Factors next) {
-        switch (next.source()) {
+        String fallback = "the fallback " + settings.fallback + " applies";
+        switch (next.source) {
             case DISABLED:
                 journal.warn("The quota callback is switched off: every client has its own quota");
                 break;
             case FALLBACK:
                 if (own.document() == null) {
-                    journal.info(
-                            String.format(
-                                    "Until the sidecar at %s answers, the fallback %s is in force",
-                                    settings.url(), settings.fallback));
+                    journal.info("Until the sidecar at " + settings.url() + " answers, " + fallback);
                 } else {
-                    journal.warn(
-                            String.format(
-                                    "The last answer of the sidecar at %s has expired: the fallback"
-                                            + " %s is in force",
-                                    settings.url(), settings.fallback));
+                    journal.warn("The last answer of the sidecar at " + settings.url()
+                            + " has expired: " + fallback);
                 }
                 break;
             default:
-                logDocument(next);
+                logFactors(next);
         }
     }
 
-    private void logDocument(Factors next) {
+    private void logFactors(Factors next) {
         String line =
-                String.format(
-                        "Produce quotas are multiplied by %s%s (%s%s)%s",
-                        next.global(),
-                        next.admitsNobody() ? ", and nothing is admitted" : "",
-                        origin(next),
-                        reason.isEmpty() ? "" : ": " + reason,
-                        next.users().isEmpty()
+                "Produce quotas are multiplied by " + next.global
+                        + (next.admitsNobody ? ", and nothing is admitted" : "")
+                        + " (" + origin(next) + (reason.isEmpty() ? "" : ": " + reason) + ")"
+                        + (next.users.isEmpty()
                                 ? ""
-                                : ", those of " + next.users().size() + " users by their own");
-        if (next.global() < 1.0) {
+                                : ", those of " + next.users.size() + " users by their own factors");
+        if (next.global < 1.0) {
             journal.warn(line);
         } else {
             journal.info(line);
@@ -443,13 +391,13 @@ final class ReaderState {
     }
 
     private static String origin(Factors factors) {
-        switch (factors.source()) {
+        switch (factors.source) {
             case LOCAL:
-                return "by its own eyes";
+                return "by this broker's own volumes";
             case FORECAST:
                 return "by forecast";
             default:
-                return "generation " + factors.generation();
+                return "generation " + factors.generation;
         }
     }
 

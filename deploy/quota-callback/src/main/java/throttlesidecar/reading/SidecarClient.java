@@ -14,7 +14,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
@@ -26,19 +28,23 @@ import throttlesidecar.support.Clocks;
  * Requests the document of factors from one sidecar, with a new connection for each request.
  *
  * <p>A request ends with an {@link Answer} by its deadline, whatever the other end does, and leaves
- * nothing open. So this is a socket and not the JDK's HttpClient: that one does not bound a head
- * before its updates of October 2024, and after them (tried on 17.0.15) it never closes the
- * connection of a head that was too large, a file descriptor of the broker's each. Redirects are not
- * followed and proxies not used: the answer must come from the configured address, and the token must
- * be sent nowhere else.
+ * nothing open. The JDK's HttpClient can't promise that: before its updates of October 2024 it does not
+ * bound the head of an answer, and after them (tried on 17.0.15) it never closes the connection of a
+ * head that was too large. So this class uses a socket. It follows no redirects and uses no proxies: the
+ * answer must come from the configured address, and the token must go nowhere else.
  *
- * <p>Example: to the entity tag {@code "a-7"} and a wait of 10 s the sidecar answers at once when it
- * is at {@code "a-8"}, else with 304 after 10 s; after 12 s the request has failed.
+ * <p>Example: the entity tag {@code "a-7"} is sent with a wait of 10 s. A sidecar that has {@code "a-8"}
+ * answers at once, else with 304 after 10 s. After 12 s the request has failed.
  */
 public final class SidecarClient {
+    /** What finds the addresses of a host, as {@link InetAddress#getAllByName}. */
+    interface Resolver {
+        InetAddress[] of(String host) throws UnknownHostException;
+    }
+
     static final String PATH = "/v1/quota-factors";
 
-    /** What an answer may take beyond the requested wait, ms. */
+    /** How long an answer may take beyond the requested wait. */
     public static final long TIMEOUT_MS = 2_000;
 
     private static final int CONNECT_MS = 1_000;
@@ -56,13 +62,16 @@ public final class SidecarClient {
     private final Path tokenFile;
     private final Clocks clocks;
     private final long timeoutMs;
-    private final Addresses addresses;
+    private final Resolver resolver;
+    private CompletableFuture<InetAddress[]> lookUp;
     private volatile Socket open;
     private volatile boolean closed;
 
     /**
+     * A client of one sidecar.
+     *
      * @param url the sidecar's, without {@link #PATH}; http or https.
-     * @param tls for https; of no use for http.
+     * @param tls for https.
      * @param tokenFile the bearer token, read anew for each request; null: none.
      * @param timeoutMs as {@link #TIMEOUT_MS}.
      */
@@ -71,14 +80,13 @@ public final class SidecarClient {
         this(url, tls, tokenFile, clocks, timeoutMs, InetAddress::getAllByName);
     }
 
-    /** The same with another resolver of names. */
     SidecarClient(
             URI url,
             SSLSocketFactory tls,
             Path tokenFile,
             Clocks clocks,
             long timeoutMs,
-            Addresses.Resolver resolver) {
+            Resolver resolver) {
         boolean https = url.getScheme().equalsIgnoreCase("https");
         this.host = url.getHost();
         this.port = url.getPort() >= 0 ? url.getPort() : https ? 443 : 80;
@@ -89,14 +97,14 @@ public final class SidecarClient {
         this.tokenFile = tokenFile;
         this.clocks = clocks;
         this.timeoutMs = timeoutMs;
-        this.addresses = new Addresses(host, resolver);
+        this.resolver = resolver;
     }
 
     /**
      * Sends one request, on the caller's thread.
      *
      * @param etag of the last document; null: there is none.
-     * @param waitS for how long the sidecar may wait for a change before it answers, s.
+     * @param waitS for how long the sidecar may wait for a change before it answers.
      * @param reportHeaders this broker's report.
      * @return the answer; a failure when {@link #close()} was called meanwhile.
      */
@@ -143,11 +151,11 @@ public final class SidecarClient {
         }
     }
 
-    /** The first of the host's addresses that answers: "localhost" may be two, and one in use. */
+    /** Connects to the first address that answers: "localhost" may be two, of which one is in use. */
     private Socket connected(CompletableFuture<Boolean> late) throws IOException {
         IOException failure = null;
-        for (InetAddress address : addresses.within(timeoutMs / 2)) {
-            // The JVM may have a proxy for all else, which must not see the token.
+        for (InetAddress address : addresses()) {
+            // The JVM may have a proxy for everything else, which must not see the token.
             Socket socket = new Socket(Proxy.NO_PROXY);
             open = socket;
             try {
@@ -164,6 +172,40 @@ public final class SidecarClient {
         throw failure == null ? new UnknownHostException(host) : failure;
     }
 
+    /** Waits for the look-up half of the timeout only: without a name server it takes half a minute. */
+    private InetAddress[] addresses() throws IOException {
+        try {
+            return lookUp().get(timeoutMs / 2, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException late) {
+            throw new IOException(
+                    "no address of " + host + " within " + timeoutMs / 2 + " ms", late);
+        } catch (ExecutionException error) {
+            throw new IOException(error.getCause().toString(), error);
+        } catch (InterruptedException ended) {
+            Thread.currentThread().interrupt();
+            throw new IOException("interrupted", ended);
+        }
+    }
+
+    /** The look-up under way, or else a new one. */
+    private synchronized CompletableFuture<InetAddress[]> lookUp() {
+        if (lookUp == null || lookUp.isDone()) {
+            CompletableFuture<InetAddress[]> found = new CompletableFuture<>();
+            Runnable task = () -> {
+                try {
+                    found.complete(resolver.of(host));
+                } catch (UnknownHostException | RuntimeException error) {
+                    found.completeExceptionally(error);
+                }
+            };
+            Thread thread = new Thread(task, "throttle-sidecar-resolver");
+            thread.setDaemon(true);
+            thread.start();
+            lookUp = found;
+        }
+        return lookUp;
+    }
+
     private Answer exchange(Socket socket, String requestHead, String etag)
             throws IOException, WrongAnswer {
         socket.setTcpNoDelay(true);
@@ -172,7 +214,7 @@ public final class SidecarClient {
         BufferedInputStream in = new BufferedInputStream(stream.getInputStream());
         in.mark(1);
         in.read();
-        // From here: a body that comes slowly does not become younger by it.
+        // Taken here, since a body that arrives slowly does not become younger by that.
         long atNanos = clocks.nanos();
         in.reset();
         return answer(HttpAnswer.read(in), etag, atNanos);
@@ -189,8 +231,7 @@ public final class SidecarClient {
 
     private String requestHead(String etag, int waitS, Map<String, String> reportHeaders)
             throws IOException {
-        StringBuilder head = new StringBuilder();
-        head.append("GET ").append(path).append(" HTTP/1.1\r\n");
+        StringBuilder head = new StringBuilder("GET " + path + " HTTP/1.1\r\n");
         head.append("Host: ").append(authority).append("\r\n");
         head.append("User-Agent: throttle-sidecar-quota-callback\r\n");
         head.append("Accept: application/json\r\n");
@@ -224,18 +265,30 @@ public final class SidecarClient {
     }
 
     static Answer answer(HttpAnswer http, String etag, long atNanos) throws WrongAnswer {
+        Answer answer;
         if (http.status() == 200) {
-            Document document = DocumentReader.read(http.body());
-            return Answer.modified(document, etag(http), leak(http), atNanos, observedMsAgo(http))
-                    .limitIn(limitInMs(http))
-                    .factor(factor(http));
+            String tag = http.header("etag");
+            answer = Answer.modified(
+                    DocumentReader.read(http.body()),
+                    tag != null && ETAG.matcher(tag).matches() ? tag : null,
+                    atNanos);
+        } else if (http.status() == 304 && etag != null) {
+            long validForMs = millis(http, "Throttle-Valid-For-Ms", -1);
+            if (validForMs < 0) {
+                throw new WrongAnswer("Throttle-Valid-For-Ms is missing or no number");
+            }
+            answer = Answer.notModified(validForMs, Leak.WHOLE, atNanos);
+        } else {
+            throw new WrongAnswer(status(http.status()));
         }
-        if (http.status() == 304 && etag != null) {
-            return Answer.notModified(validForMs(http), leak(http), atNanos, observedMsAgo(http))
-                    .limitIn(limitInMs(http))
-                    .factor(factor(http));
+        answer.leak = leak(http);
+        answer.observedMsAgo = millis(http, "Throttle-Observed-Ms-Ago", 0);
+        answer.limitInMs = millis(http, "Throttle-Limit-In-Ms", -1);
+        answer.factor = number(http, "Throttle-Factor");
+        if (answer.factor > 1.0) {
+            throw new WrongAnswer("Throttle-Factor is no number within [0, 1]");
         }
-        throw new WrongAnswer(status(http.status()));
+        return answer;
     }
 
     private static String status(int status) {
@@ -250,68 +303,38 @@ public final class SidecarClient {
         return "HTTP status " + status + hint;
     }
 
-    private static String etag(HttpAnswer http) {
-        String tag = http.header("etag");
-        return tag != null && ETAG.matcher(tag).matches() ? tag : null;
-    }
-
-    private static long validForMs(HttpAnswer http) throws WrongAnswer {
-        String text = http.header("throttle-valid-for-ms");
-        if (text == null || !MS.matcher(text).matches()) {
-            throw new WrongAnswer("Throttle-Valid-For-Ms is missing or no number");
-        }
-        return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
-    }
-
-    /** Older sidecars don't say. */
-    private static long observedMsAgo(HttpAnswer http) throws WrongAnswer {
-        String text = http.header("throttle-observed-ms-ago");
+    private static long millis(HttpAnswer http, String header, long otherwise) throws WrongAnswer {
+        String text = http.header(header);
         if (text == null) {
-            return 0;
+            return otherwise;
         }
         if (!MS.matcher(text).matches()) {
-            throw new WrongAnswer("Throttle-Observed-Ms-Ago is no number");
+            throw new WrongAnswer(header + " is missing or no number");
         }
         return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
     }
 
-    /** There is none where no volume is close to its limit. */
-    private static long limitInMs(HttpAnswer http) throws WrongAnswer {
-        String text = http.header("throttle-limit-in-ms");
-        if (text == null) {
-            return -1;
+    private static double number(HttpAnswer http, String header) throws WrongAnswer {
+        String text = http.header(header);
+        if (text != null && !NUMBER.matcher(text).matches()) {
+            throw new WrongAnswer(header + " is missing or no number");
         }
-        if (!MS.matcher(text).matches()) {
-            throw new WrongAnswer("Throttle-Limit-In-Ms is no number");
-        }
-        return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
+        return text == null ? Double.NaN : Double.parseDouble(text);
     }
 
-    /** There is none where it is the document's. */
-    private static double factor(HttpAnswer http) throws WrongAnswer {
-        String text = http.header("throttle-factor");
-        if (text == null) {
-            return Double.NaN;
-        }
-        if (!NUMBER.matcher(text).matches() || Double.parseDouble(text) > 1.0) {
-            throw new WrongAnswer("Throttle-Factor is no number within [0, 1]");
-        }
-        return Double.parseDouble(text);
-    }
-
-    /** There is none where the whole budget may leak. */
+    /** The whole budget may leak where neither header is there; one without the other is wrong. */
     private static Leak leak(HttpAnswer http) throws WrongAnswer {
-        String share = http.header("throttle-leak-share");
-        String pause = http.header("throttle-pause-max-ms");
-        if (share == null && pause == null) {
+        double share = number(http, "Throttle-Leak-Share");
+        long pauseMaxMs = millis(http, "Throttle-Pause-Max-Ms", -1);
+        if (Double.isNaN(share) && pauseMaxMs < 0) {
             return Leak.WHOLE;
         }
-        if (share == null || !NUMBER.matcher(share).matches()) {
+        if (Double.isNaN(share)) {
             throw new WrongAnswer("Throttle-Leak-Share is missing or no number");
         }
-        if (pause == null || !MS.matcher(pause).matches()) {
+        if (pauseMaxMs < 0) {
             throw new WrongAnswer("Throttle-Pause-Max-Ms is missing or no number");
         }
-        return new Leak(Double.parseDouble(share), Long.parseLong(pause));
+        return new Leak(share, pauseMaxMs);
     }
 }

@@ -7,25 +7,22 @@ final class WrongAnswer extends Exception {
     private final boolean isOfLaterVersion;
 
     WrongAnswer(String message) {
-        this(message, false);
-    }
-
-    private WrongAnswer(String message, boolean isOfLaterVersion) {
-        super(message);
-        this.isOfLaterVersion = isOfLaterVersion;
+        this(message, null, false);
     }
 
     WrongAnswer(String message, Throwable cause) {
+        this(message, cause, false);
+    }
+
+    private WrongAnswer(String message, Throwable cause, boolean isOfLaterVersion) {
         super(message, cause);
-        isOfLaterVersion = false;
+        this.isOfLaterVersion = isOfLaterVersion;
     }
 
     /** A later version of the sidecar sent something that this jar has to know. */
     static WrongAnswer ofLaterVersion(String what) {
-        return new WrongAnswer(
-                what + ", which this jar does not know: this jar is older than the sidecar: update"
-                        + " the jar",
-                true);
+        String line = ", which this jar does not know: this jar is older than the sidecar: update the jar";
+        return new WrongAnswer(what + line, null, true);
     }
 
     /** Whether only an update of the jar helps. */

@@ -242,8 +242,7 @@ public final class Refusals {
         String user = tags.get(TagSet.USER_TAG);
         boolean stops =
                 now.refuses
-                        && enforcement.stops(
-                                user, tags.get(TagSet.CLIENT_ID_TAG), isInScope);
+                        && enforcement.stops(user, tags.get(TagSet.CLIENT_ID_TAG), isInScope);
         Verdict verdict = verdicts.get(id);
         if (stops && isInScope && enforcement.admitsNobody()) {
             refuse(id, verdict, Reason.STOP_LINE, nanos, principal, clientId);

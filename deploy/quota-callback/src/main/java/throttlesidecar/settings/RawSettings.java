@@ -190,8 +190,7 @@ final class RawSettings {
                                 + " User:kafka|__remote_log_metadata_client_*;User:ann|backup");
             }
             String pattern = TopicPatterns.regex(name.substring(bar + 1));
-            clients.computeIfAbsent(
-                            Sanitized.of(name.substring(0, bar)), user -> new ArrayList<>())
+            clients.computeIfAbsent(Sanitized.of(name.substring(0, bar)), user -> new ArrayList<>())
                     .add(Pattern.compile(pattern, Pattern.DOTALL));
         }
         return clients;

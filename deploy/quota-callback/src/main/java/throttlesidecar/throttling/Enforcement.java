@@ -12,7 +12,6 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Rate;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import throttlesidecar.decision.Factors;
-import throttlesidecar.decision.Leak;
 import throttlesidecar.decision.Scope;
 import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.LargestClients;
@@ -25,8 +24,8 @@ import throttlesidecar.throttling.Throttle.Mode;
  * Turns factors into the quotas that Kafka throttles by.
  *
  * <p>Kafka pauses a client by S / T - W: S bytes in the rate's window of W seconds, quota T. So the
- * quota T = S / (W + P), computed when S has landed (see {@link TagSetConfig}), makes a pause of P;
- * that is the same at any rate, quota, window and request size, and small enough for any integer. A
+ * quota T = S / (W + P), computed when S has landed (see {@link TagSetConfig}), makes a pause of P.
+ * That is the same at any rate, quota, window and request size, and small enough for any integer. A
  * {@link Pacer} computes P, and the {@link TagSet} counts what has landed since the last request.
  *
  * <p>Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
@@ -46,63 +45,46 @@ public final class Enforcement {
     private static final double MS_PER_S = 1000.0;
 
     private final TagSets tagSets;
-    private final OwnLimit limits;
+    private final OwnLimit quotas;
     private final Supplier<Settings> settings;
     private final Clocks clocks;
     private final AtomicLong longestPauseMs = new AtomicLong();
     private final Faults faults = new Faults();
     private final Canary canary = new Canary();
-    private final ScopedRequests written = new ScopedRequests();
-    private final LargestClients inScope = new LargestClients(500, 50);
-
-    /** The request whose quota this thread will ask for. */
+    private final ScopedRequests scopedRequests = new ScopedRequests();
+    private final LargestClients clientsInScope = new LargestClients(500, 50);
     private final ThreadLocal<Charged> charged = ThreadLocal.withInitial(Charged::new);
 
     private volatile ActiveThrottles state;
     private long epochs;
     private long furthestMs = Long.MIN_VALUE;
 
-    /**
-     * Nothing is throttled at first.
-     *
-     * @param tagSets whose quotas are computed.
-     * @param limits the quotas that operators set.
-     * @param settings in force; may change.
-     * @param clocks the clocks.
-     */
-    public Enforcement(TagSets tagSets, OwnLimit limits, Supplier<Settings> settings, Clocks clocks) {
+    /** Nothing is throttled at first. */
+    public Enforcement(
+            TagSets tagSets, OwnLimit quotas, Supplier<Settings> settings, Clocks clocks) {
         this.tagSets = tagSets;
-        this.limits = limits;
+        this.quotas = quotas;
         this.settings = settings;
         this.clocks = clocks;
-        this.state =
-                new ActiveThrottles(
-                        Factors.DISABLED,
-                        Throttle.free(clocks.nanos()),
-                        Map.of(),
-                        settings.get(),
-                        Scope.ALL);
+        this.state = ActiveThrottles.none(Factors.DISABLED, settings.get(), clocks.nanos());
     }
 
-    /**
-     * Puts factors in force. Called by one thread at a time: at each change, and once a second while
-     * something is throttled.
-     */
+    /** Applies factors. One thread calls it: at each change, and during a throttle once a second. */
     public void apply(Factors factors) {
         Settings now = settings.get();
         long nanos = clocks.nanos();
         furthestMs = Math.max(furthestMs, clocks.nowMs());
-        if (factors.source() == Factors.Source.DISABLED) {
-            state = new ActiveThrottles(factors, Throttle.free(nanos), Map.of(), now, Scope.ALL);
-            written.end();
+        if (factors.source == Factors.Source.DISABLED) {
+            state = ActiveThrottles.none(factors, now, nanos);
+            scopedRequests.end();
             return;
         }
         ActiveThrottles old = state;
-        // A wall clock that is behind what it was: until it is there again, Kafka's windows don't
-        // end, and what it says are rates are sums that only grow.
-        boolean known = clocks.nowMs() >= furthestMs - (long) MS_PER_S;
-        RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, known, this::failed);
-        Throttle all = next(old.all, null, factors.global(), now, nanos, rates);
+        // While the wall clock is behind its furthest time, Kafka's windows don't end, and its rates are
+        // sums that only grow.
+        boolean isKnown = clocks.nowMs() >= furthestMs - (long) MS_PER_S;
+        RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, isKnown, this::failed);
+        Throttle all = next(old.all, null, factors.global, now, nanos, rates);
         Map<String, Throttle> users = new HashMap<>();
         old.users.forEach((user, throttle) -> {
             Throttle next = next(throttle, user, 1.0, now, nanos, rates);
@@ -110,21 +92,21 @@ public final class Enforcement {
                 users.put(user, next);
             }
         });
-        factors.users().forEach((name, factor) -> {
+        factors.users.forEach((name, factor) -> {
             String user = Sanitized.of(name);
             Throttle before = old.users.getOrDefault(user, Throttle.free(nanos));
             users.put(user, next(before, user, factor, now, nanos, rates));
         });
-        // Who was free in the throttle has no ramp after it.
-        Scope scope = factors.global() < 1.0 ? factors.scope() : old.scope;
+        // Clients that were not throttled have no ramp after it.
+        Scope scope = factors.global < 1.0 ? factors.scope : old.scope;
         ActiveThrottles next = new ActiveThrottles(factors, all, users, now, scope);
         if (old.scope.isAll() && !next.scope.isAll()) {
-            written.begin(nanos);
-            inScope.clear();
+            scopedRequests.begin(nanos);
+            clientsInScope.clear();
         }
         state = next;
         if (next.scope.isAll()) {
-            written.end();
+            scopedRequests.end();
         }
     }
 
@@ -142,33 +124,20 @@ public final class Enforcement {
         return next;
     }
 
-    /** A request that a thread charges. */
+    /** The request that a thread charges: it will ask for the quota next. */
     private static final class Charged {
-        /** When it came, by the wall clock: the time that Kafka records it with, or later; or NEVER. */
+        /** When the request came, by the wall clock, as Kafka records it or later; NEVER: none did. */
         private long recordedMs = NEVER;
 
         /** Whether nothing of it lands. */
-        private boolean denied;
+        private boolean isDenied;
 
-        /** Whether the factor for all is for it. */
         private boolean isInScope = true;
 
-        /** Whose it is, where a scope is in force; else null. */
+        /** Who sent it, while a scope applies; else null. */
         private KafkaPrincipal principal;
+
         private String clientId;
-
-        void begin(long nowMs, boolean isDenied) {
-            recordedMs = nowMs;
-            denied = isDenied;
-            isInScope = true;
-            principal = null;
-        }
-
-        void scoped(boolean inScope, KafkaPrincipal newPrincipal, String newClientId) {
-            isInScope = inScope;
-            principal = newPrincipal;
-            clientId = newClientId;
-        }
     }
 
     /** A tag set has its first request, whose bytes are the first that count. */
@@ -180,18 +149,15 @@ public final class Enforcement {
         }
     }
 
-    /**
-     * On the request path, before a request of the tag set is recorded, whoever it is of.
-     *
-     * @param tagSet null before its first request.
-     */
-    void beforeRecord(TagSet tagSet) {
+    /** The same as the other, for a request that is in scope. */
+    public void beforeRecord(TagSet tagSet) {
         beforeRecord(tagSet, null, null);
     }
 
     /**
-     * The same.
+     * Prepares the quota of a request, before Kafka records the request.
      *
+     * @param tagSet null before its first request.
      * @param principal the request's own object; null: it is in scope.
      * @param clientId may be null or empty.
      */
@@ -204,25 +170,24 @@ public final class Enforcement {
             return;
         }
         Charged request = charged.get();
-        request.begin(clocks.nowMs(), DeniedRequest.isDue());
-        if (!now.scope.isAll() && principal != null) {
-            boolean isInScope = written.isInScope(principal, clientId, clocks.nanos());
-            request.scoped(isInScope, principal, clientId);
-        }
+        request.recordedMs = clocks.nowMs();
+        request.isDenied = DeniedRequest.isDue();
+        request.principal = now.scope.isAll() ? null : principal;
+        request.clientId = clientId;
+        request.isInScope =
+                request.principal == null
+                        || scopedRequests.isInScope(principal, clientId, clocks.nanos());
         if (tagSet == null ? now.all.mode() == Mode.FREE : now.isFree(tagSet)) {
             return;
         }
         canary.request();
-        if (tagSet == null) {
-            return;
-        }
-        KafkaMetric metric = tagSet.metric();
+        KafkaMetric metric = tagSet == null ? null : tagSet.metric();
         if (metric == null) {
             return;
         }
         long epoch = now.epoch(tagSet.user());
         TagSet.Account account = tagSet.account(epoch);
-        // Before what has landed is read: whatever is counted meanwhile is not in that.
+        // Read before what has landed: bytes that are counted meanwhile are not in that.
         long counted = account == null ? 0 : account.counted();
         double landed;
         try {
@@ -247,7 +212,7 @@ public final class Enforcement {
             double rate = (Double) metric.metricValue();
             Rate measurable = (Rate) metric.measurable();
             double window = measurable.windowSize(metric.config(), nowMs) / MS_PER_S;
-            // Of one ms: a window may be a second shorter at the next.
+            // Both in one millisecond: a window may be a second shorter at the next.
             if (clocks.nowMs() == nowMs) {
                 return rate * window;
             }
@@ -257,54 +222,53 @@ public final class Enforcement {
 
     /** The quota of a tag set. Kafka requests it under the monitor of the tag set's sensor. */
     Quota quota(TagSet tagSet, TagSetConfig config) {
-        Quota own = tagSet.own(limits);
+        Quota own = tagSet.own(quotas);
         ActiveThrottles now = state;
-        if (now.isFree(tagSet) || tagSet.isCompared()) {
+        if (now.isFree(tagSet)) {
             return own;
         }
+        Charged request = charged.get();
+        long nowMs = request.recordedMs;
         KafkaMetric metric = tagSet.metric();
         TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
-        if (metric == null || account == null) {
+        // No request is charged when an operator has changed a quota: Kafka then compares this with the
+        // callback's limit, and where they differ sets a plain limit, which would fit no later sum.
+        if (nowMs == NEVER || metric == null || account == null) {
             return own;
         }
         canary.quota();
-        Charged request = charged.get();
-        // With the time by now, a window that ended while this thread waited for the sensor would
-        // cost the pause a second.
-        long nowMs = request.recordedMs == NEVER ? clocks.nowMs() : request.recordedMs;
-        boolean denied = request.denied;
-        boolean isInScope = request.isInScope;
-        KafkaPrincipal principal = request.principal;
-        request.begin(NEVER, false);
+        request.recordedMs = NEVER;
+        // By the request's own time: with that of now, a window that ended while this thread waited for
+        // the sensor would cost the pause a second.
         Rate rate = (Rate) metric.measurable();
         double observed = rate.measure(config, nowMs);
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
         double landed = observed * window;
         double bytes = account.count(landed);
-        if (isInScope && principal != null && bytes > 0.0) {
-            inScope.add(principal.getName(), request.clientId, Math.round(bytes));
+        if (request.isInScope && request.principal != null && bytes > 0.0) {
+            clientsInScope.add(request.principal.getName(), request.clientId, Math.round(bytes));
         }
-        if (!denied) {
-            now.take(tagSet, bytes, isInScope, clocks.nanos());
+        if (!request.isDenied) {
+            now.take(tagSet, bytes, request.isInScope, clocks.nanos());
         }
         if (bytes < ONE_BYTE) {
             return own;
         }
-        Bounds bounds =
-                new Bounds(
-                        now.limits, tagSet, own.bound(), bytes, landed, window, clocks.nanos());
-        Throttle all = isInScope ? now.all : null;
+        LandedRequest made =
+                new LandedRequest(
+                        now.settings, tagSet, own.bound(), bytes, landed, window, clocks.nanos());
+        Throttle all = request.isInScope ? now.all : null;
         Throttle user = now.users.get(tagSet.user());
         double bound =
-                denied ? bounds.denied(all, user) : bounds.under(all, now.factors, user);
+                request.isDenied
+                        ? made.quotaIfDenied(all, user)
+                        : made.quota(all, now.factors, user);
+        account.throttles(bound < own.bound());
         if (bound >= own.bound()) {
-            account.bound(null);
             return own;
         }
-        Quota upperBound = Quota.upperBound(bound);
-        account.bound(upperBound);
-        longestPauseMs.accumulateAndGet(Math.round(bounds.pauseMs(upperBound)), Math::max);
-        return upperBound;
+        longestPauseMs.accumulateAndGet(Math.round(made.pauseMs(bound)), Math::max);
+        return Quota.upperBound(bound);
     }
 
     /** Whether the factor of anybody is 0. */
@@ -317,59 +281,43 @@ public final class Enforcement {
         return state.stops(user, clientId, isInScope);
     }
 
-    /** Whose requests the throttle of all is for, or its ramp. */
+    /** The requests that the throttle of all is for, or its ramp. */
     public Scope scope() {
         return state.scope;
     }
 
-    /** The clients in scope, and the bytes that each has landed since a scope is in force. */
+    /** The clients in scope, and the bytes that each has landed since the scope applies. */
     public String clientsInScope() {
-        return state.scope.isAll() ? "" : inScope.toString();
+        return state.scope.isAll() ? "" : clientsInScope.toString();
     }
 
     /** A request was authorized; called while {@link #scope} is not all. */
     public void noteScope(KafkaPrincipal principal, String clientId, boolean isInScope) {
-        written.note(principal, clientId, isInScope);
+        scopedRequests.note(principal, clientId, isInScope);
     }
 
     /** Whether a volume is below the stop line. */
     public boolean admitsNobody() {
-        return state.factors.admitsNobody();
+        return state.factors.admitsNobody;
     }
 
     /**
-     * Whether a new connection's request may land, by the share of its tag set in the leak budget;
-     * the share is reserved for it then.
+     * Whether a new connection's request may land, by the share of its tag set in the leak budget, which
+     * is reserved for it then.
      *
      * @param tagSet null for a client that never had one.
      * @param user by the tag, whose factor is 0.
-     * @param isInScope whether the factor for all is for the request.
      */
     public boolean admits(TagSet tagSet, String user, boolean isInScope) {
-        ActiveThrottles now = state;
-        long nanos = clocks.nanos();
-        Throttle own = now.users.get(user);
-        boolean all = isInScope && now.all.mode() == Mode.THROTTLED;
-        if (all && !now.all.reserve(tagSet, now.limits, now.factors.leak(), nanos)) {
-            return false;
-        }
-        if (own == null
-                || own.mode() != Mode.THROTTLED
-                || own.reserve(tagSet, now.limits, Leak.WHOLE, nanos)) {
-            return true;
-        }
-        if (all) {
-            now.all.cancel(tagSet);
-        }
-        return false;
+        return state.admits(tagSet, user, isInScope, clocks.nanos());
     }
 
-    /** An error that neither Kafka nor a client is to see: their own quotas are in force. */
+    /** An error that neither Kafka nor a client is to see: their own quotas apply. */
     public void failed(Throwable error) {
         faults.found(Faults.Kind.ERROR, error.toString());
     }
 
-    /** What the guards found, the canary's verdict of now too. */
+    /** The faults that were found, by the canary too. */
     public Faults faults() {
         Boolean asked = canary.isAsked();
         if (asked != null && asked) {
@@ -380,22 +328,9 @@ public final class Enforcement {
         return faults;
     }
 
-    /**
-     * The limit of a tag set outside a request: its own. After an operator changed a quota Kafka
-     * walks over all rates, compares this with {@link #quota}, and where they differ sets a plain
-     * limit, which would fit no sum but the last. So {@link #quota} returns the tag set's own for the
-     * comparison that follows.
-     *
-     * @return bytes per second; null for none.
-     */
+    /** The limit of a tag set outside a request: its own, in bytes per second; null for none. */
     public Double limit(String user, String clientId) {
-        if (!state.isFree) {
-            TagSet tagSet = tagSets.find(user, clientId);
-            if (tagSet != null) {
-                tagSet.compare();
-            }
-        }
-        return limits.of(user, clientId);
+        return quotas.of(user, clientId);
     }
 
     /** The users, sanitised, that have a throttle of their own, or its ramp. */
@@ -408,23 +343,7 @@ public final class Enforcement {
 
     /** For the metrics. */
     public Figures figures() {
-        ActiveThrottles now = state;
-        long nanos = clocks.nanos();
-        int[] throttled = {0};
-        if (!now.isFree) {
-            tagSets.forEach(null, tagSet -> {
-                TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
-                throttled[0] += account != null && account.bound() != null ? 1 : 0;
-            });
-        }
-        Mode mode = now.all.mode();
-        return new Figures(
-                now.factors,
-                mode,
-                throttled[0],
-                longestPauseMs.get(),
-                mode == Mode.THROTTLED ? (long) now.all.pacer().aheadMs(nanos) : 0,
-                mode == Mode.THROTTLED && now.factors.leak().isEmergency());
+        return new Figures(state, tagSets, longestPauseMs.get(), clocks.nanos());
     }
 
     /** The figures behind the metrics. */
@@ -436,19 +355,21 @@ public final class Enforcement {
         public final long pauseInForceMs;
         public final boolean emergency;
 
-        Figures(
-                Factors factors,
-                Mode mode,
-                int tagSetsThrottled,
-                long longestPauseMs,
-                long pauseInForceMs,
-                boolean emergency) {
-            this.factors = factors;
-            this.mode = mode;
-            this.tagSetsThrottled = tagSetsThrottled;
+        Figures(ActiveThrottles now, TagSets tagSets, long longestPauseMs, long nanos) {
+            int[] throttled = {0};
+            if (!now.isFree) {
+                tagSets.forEach(null, tagSet -> {
+                    TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
+                    throttled[0] += account != null && account.throttles() ? 1 : 0;
+                });
+            }
+            boolean stops = ActiveThrottles.stops(now.all);
+            this.factors = now.factors;
+            this.mode = now.all.mode();
+            this.tagSetsThrottled = throttled[0];
             this.longestPauseMs = longestPauseMs;
-            this.pauseInForceMs = pauseInForceMs;
-            this.emergency = emergency;
+            this.pauseInForceMs = stops ? (long) now.all.pacer().aheadMs(nanos) : 0;
+            this.emergency = stops && now.factors.leak.isEmergency();
         }
     }
 }

@@ -12,8 +12,8 @@ import throttlesidecar.settings.Settings;
 /**
  * The clients that share one produce quota: those with the same metric tags (user, client-id).
  *
- * <p>Everything here may be read and written by many request threads at once, and nothing is
- * guarded by a lock: {@link Enforcement} defines who may write what, and when.
+ * <p>Many request threads may read and write all of this at once, without a lock: {@link Enforcement}
+ * defines who may write what, and when.
  */
 public final class TagSet {
     public static final String USER_TAG = "user";
@@ -35,9 +35,6 @@ public final class TagSet {
     /** What was counted in the last throttle; replaced as a whole, so that no two ever mix. */
     private final AtomicReference<Account> account =
             new AtomicReference<>(new Account(NEVER, 0.0));
-
-    /** The thread that compares this quota with the callback's limit; NEVER for none. */
-    private volatile long comparing = NEVER;
 
     /** Bytes per second when the throttle began; 0 when there was no traffic. */
     private volatile double before;
@@ -63,16 +60,16 @@ public final class TagSet {
         return user;
     }
 
-    boolean isExcluded(Settings limits) {
-        return limits.excludes(user, clientId);
+    boolean isExcluded(Settings settings) {
+        return settings.excludes(user, clientId);
     }
 
     public KafkaMetric metric() {
         return metric;
     }
 
-    void metric(KafkaMetric metric) {
-        this.metric = metric;
+    void metric(KafkaMetric newMetric) {
+        metric = newMetric;
     }
 
     Long sinceNanos() {
@@ -81,51 +78,6 @@ public final class TagSet {
 
     void sinceNanos(long nanos) {
         sinceNanos = nanos;
-    }
-
-    /** The quota that operators set; Kafka's "none" is the largest long. */
-    Quota own(OwnLimit limits) {
-        Own known = own;
-        long version = limits.version();
-        if (known.version != version) {
-            Double limit = limits.of(user, clientId);
-            known = new Own(version, Quota.upperBound(limit == null ? Long.MAX_VALUE : limit));
-            own = known;
-        }
-        return known.quota;
-    }
-
-    /**
-     * Opens an account for a throttle, unless it has one.
-     *
-     * @param epoch the throttle's.
-     * @param landed bytes in the window so far; they don't count.
-     */
-    void begin(long epoch, double landed) {
-        Account old = account.get();
-        if (old.epoch != epoch) {
-            account.compareAndSet(old, new Account(epoch, landed));
-        }
-    }
-
-    /** The account for a throttle; null when it has none. */
-    Account account(long epoch) {
-        Account last = account.get();
-        return last.epoch == epoch ? last : null;
-    }
-
-    /** This thread has read the limit, and will request the quota to compare them. */
-    void compare() {
-        comparing = Thread.currentThread().getId();
-    }
-
-    /** Whether this thread requests the quota for that comparison; true once. */
-    boolean isCompared() {
-        if (comparing == NEVER || comparing != Thread.currentThread().getId()) {
-            return false;
-        }
-        comparing = NEVER;
-        return true;
     }
 
     double before() {
@@ -144,7 +96,38 @@ public final class TagSet {
         pacer = newPacer;
     }
 
-    /** The bytes counted and the last quota, within one throttle. */
+    /** The quota that operators set; Kafka's "none" is the largest long. */
+    Quota own(OwnLimit quotas) {
+        Own known = own;
+        long version = quotas.version();
+        if (known.version != version) {
+            Double limit = quotas.of(user, clientId);
+            known = new Own(version, Quota.upperBound(limit == null ? Long.MAX_VALUE : limit));
+            own = known;
+        }
+        return known.quota;
+    }
+
+    /**
+     * Opens an account for a throttle, unless there is one.
+     *
+     * @param epoch the throttle's.
+     * @param landed bytes in the window so far; they don't count.
+     */
+    void begin(long epoch, double landed) {
+        Account old = account.get();
+        if (old.epoch != epoch) {
+            account.compareAndSet(old, new Account(epoch, landed));
+        }
+    }
+
+    /** The account for a throttle; null when there is none. */
+    Account account(long epoch) {
+        Account last = account.get();
+        return last.epoch == epoch ? last : null;
+    }
+
+    /** The bytes that were counted within one throttle. */
     static final class Account {
         private final long epoch;
 
@@ -154,8 +137,8 @@ public final class TagSet {
         /** The bytes of the last request that was seen. */
         private double last;
 
-        /** The last quota; null when that was the client's own. */
-        private volatile Quota bound;
+        /** Whether the last quota was smaller than the client's own. */
+        private volatile boolean throttles;
 
         private Account(long epoch, double landed) {
             this.epoch = epoch;
@@ -180,12 +163,10 @@ public final class TagSet {
         }
 
         /**
-         * Counts all that has landed, under the sensor's monitor.
+         * Counts all that has landed, under the sensor's monitor, and returns the bytes that are new.
          *
          * <p>After the wall clock was set back Kafka's rate overwrites samples that still count
          * when it opens others, which hides as much of a request: that counts as the last one.
-         *
-         * @return how many bytes of it are new.
          */
         double count(double landed) {
             long seen = counted.getAndSet(Double.doubleToRawLongBits(landed));
@@ -196,16 +177,16 @@ public final class TagSet {
             return last;
         }
 
-        Quota bound() {
-            return bound;
+        boolean throttles() {
+            return throttles;
         }
 
-        void bound(Quota quota) {
-            bound = quota;
+        void throttles(boolean now) {
+            throttles = now;
         }
     }
 
-    /** A quota and what it was resolved from. */
+    /** A quota and the version of the quotas that it was resolved from. */
     private static final class Own {
         private final long version;
         private final Quota quota;

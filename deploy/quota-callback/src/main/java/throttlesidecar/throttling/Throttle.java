@@ -4,15 +4,15 @@ import throttlesidecar.decision.Leak;
 import throttlesidecar.settings.Settings;
 
 /**
- * How one group of clients is throttled: all of the broker's, or those of one user.
+ * How one group of clients is throttled: all of the broker's, or those of one user. Immutable, except for
+ * its pacer and its shares.
  *
- * <p>A value, but for its pacer and its shares. The steps, by factor and time: FREE; THROTTLED while the factor is 0;
- * SCALED while it is between; after either, RAMP for a while, and FREE again. A throttle that begins
- * within Kafka's rate window (11 s) of the last one finds rates which that one shaped, so the larger
- * ones count.
+ * <p>The modes, by factor and time: FREE; THROTTLED while the factor is 0; SCALED while it is between 0
+ * and 1; after either, RAMP for a while, and FREE again. A throttle that begins within Kafka's rate
+ * window (11 s) of the last one finds rates which that one shaped, so the larger ones count.
  *
- * <p>Example: factor 0 on a broker that took 6 MB/s, with a leak ratio of 0.01, leaks 54 kB/s by
- * pauses of at most {@code pause.max}: nine tenths of what it may.
+ * <p>Example: factor 0 on a broker that took 6 MB/s, with a leak ratio of 0.01: 54 kB/s leak by pauses
+ * of at most {@code pause.max}, which is nine tenths of what may leak.
  */
 public final class Throttle {
 
@@ -22,9 +22,9 @@ public final class Throttle {
         FREE,
         /** The factor is 0: pauses limit all clients together to the leak budget. */
         THROTTLED,
-        /** The factor is between 0 and 1: quotas, or the rates before, are multiplied by it. */
+        /** The factor is between 0 and 1: it multiplies quotas, or the rates before the throttle. */
         SCALED,
-        /** After a release: from the rates before to the clients' own. */
+        /** After a release: the pace grows from the rates before to the clients' own quotas. */
         RAMP
     }
 
@@ -43,39 +43,22 @@ public final class Throttle {
     private final long sinceNanos;
     private final Pacer pacer;
     private final LeakShares shares;
-    private final double rateBefore;
-    private final int setsBefore;
+    private final Before before;
 
-    private Throttle(
-            Mode mode,
-            double factor,
-            long epoch,
-            long sinceNanos,
-            Pacer pacer,
-            LeakShares shares,
-            double rateBefore,
-            int setsBefore) {
+    private Throttle(Mode mode, double factor, long epoch, long sinceNanos, Before before) {
+        boolean isRunning = mode == Mode.THROTTLED || mode == Mode.SCALED;
         this.mode = mode;
         this.factor = factor;
         this.epoch = epoch;
         this.sinceNanos = sinceNanos;
-        this.pacer = pacer;
-        this.shares = shares;
-        this.rateBefore = rateBefore;
-        this.setsBefore = setsBefore;
+        this.pacer = isRunning ? new Pacer(sinceNanos) : null;
+        this.shares = isRunning ? new LeakShares(sinceNanos) : null;
+        this.before = before;
     }
 
     /** Nothing is throttled, and never was. */
     static Throttle free(long nowNanos) {
-        return new Throttle(
-                Mode.FREE,
-                1.0,
-                0,
-                nowNanos - WINDOW_NANOS,
-                null,
-                null,
-                0.0,
-                0);
+        return new Throttle(Mode.FREE, 1.0, 0, nowNanos - WINDOW_NANOS, new Before(0.0, 0));
     }
 
     /** The rates when a throttle began. */
@@ -87,7 +70,7 @@ public final class Throttle {
          * Rates that were measured.
          *
          * @param bytesPerSecond of the whole group.
-         * @param tagSets how many of its tag sets had traffic.
+         * @param tagSets how many of the group's tag sets had traffic.
          */
         Before(double bytesPerSecond, int tagSets) {
             this.bytesPerSecond = bytesPerSecond;
@@ -95,7 +78,7 @@ public final class Throttle {
         }
     }
 
-    /** Whether a factor below 1 would begin a throttle, so that the rates now are those before. */
+    /** Whether a factor would begin a throttle, so that the rates of now are those before it. */
     boolean begins(double newFactor) {
         return newFactor < 1.0 && (mode == Mode.FREE || mode == Mode.RAMP);
     }
@@ -105,39 +88,21 @@ public final class Throttle {
         return mode != Mode.FREE || nowNanos - sinceNanos < WINDOW_NANOS;
     }
 
-    /** A throttle that begins, with the rates before. */
-    Throttle begin(double newFactor, Before before, long newEpoch, long nowNanos) {
-        return new Throttle(
-                newFactor == 0.0 ? Mode.THROTTLED : Mode.SCALED,
-                newFactor,
-                newEpoch,
-                nowNanos,
-                new Pacer(nowNanos),
-                new LeakShares(nowNanos),
-                before.bytesPerSecond,
-                before.tagSets);
+    /** A throttle that begins, with the rates before it. */
+    Throttle begin(double newFactor, Before rates, long newEpoch, long nowNanos) {
+        Mode next = newFactor == 0.0 ? Mode.THROTTLED : Mode.SCALED;
+        return new Throttle(next, newFactor, newEpoch, nowNanos, rates);
     }
 
-    /** The same with another factor below 1. */
+    /** The same throttle with another factor below 1. */
     Throttle change(double newFactor, long newEpoch, long nowNanos) {
-        if (newFactor == factor) {
-            return this;
-        }
-        return new Throttle(
-                newFactor == 0.0 ? Mode.THROTTLED : Mode.SCALED,
-                newFactor,
-                newEpoch,
-                nowNanos,
-                new Pacer(nowNanos),
-                new LeakShares(nowNanos),
-                rateBefore,
-                setsBefore);
+        return newFactor == factor ? this : begin(newFactor, before, newEpoch, nowNanos);
     }
 
     /**
      * The factor is 1 again.
      *
-     * @param lastsMs how long the ramp takes; 0 for at once.
+     * @param lastsMs how long the ramp takes; 0: none.
      */
     Throttle release(long newEpoch, long nowNanos, long lastsMs) {
         boolean ends = mode == Mode.RAMP && nowNanos - sinceNanos >= lastsMs * NANOS_PER_MS;
@@ -145,15 +110,7 @@ public final class Throttle {
             return this;
         }
         Mode next = ends || lastsMs == 0 ? Mode.FREE : Mode.RAMP;
-        return new Throttle(
-                next,
-                1.0,
-                newEpoch,
-                nowNanos,
-                null,
-                null,
-                rateBefore,
-                setsBefore);
+        return new Throttle(next, 1.0, newEpoch, nowNanos, before);
     }
 
     /** Where the ramp is now; only while there is one. */
@@ -179,37 +136,36 @@ public final class Throttle {
     }
 
     /** What all clients together may leak while the factor is 0, bytes per second, at least 1. */
-    double budget(Settings limits, Leak leak) {
-        boolean absolute = !Double.isNaN(limits.leakBytesPerSecond);
+    double budget(Settings settings, Leak leak) {
         double budget =
-                absolute
-                        ? limits.leakBytesPerSecond
-                        : limits.leakRatio * SAFETY_FACTOR * rateBefore;
+                Double.isNaN(settings.leakBytesPerSecond)
+                        ? settings.leakRatio * SAFETY_FACTOR * before.bytesPerSecond
+                        : settings.leakBytesPerSecond;
         return Math.max(1.0, budget * leak.share());
     }
 
-    /** Whether the share of a tag set lets a new connection's request pass; it is reserved then. */
-    boolean reserve(TagSet tagSet, Settings limits, Leak leak, long nowNanos) {
-        return shares.bucket(tagSet).reserve(share(tagSet, limits, leak), nowNanos);
+    /** Whether a new connection's request may land by the share of its tag set, which it reserves. */
+    boolean reserve(TagSet tagSet, Settings settings, Leak leak, long nowNanos) {
+        return shares.bucket(tagSet).reserve(share(tagSet, settings, leak), nowNanos);
     }
 
-    /** What was reserved is not used. */
+    /** Gives back what was reserved. */
     void cancel(TagSet tagSet) {
         shares.bucket(tagSet).cancel();
     }
 
     /** Takes what has landed from the share of its tag set. */
-    void take(
-            TagSet tagSet, double bytes, Settings limits, Leak leak, long nowNanos) {
-        shares.bucket(tagSet).take(bytes, share(tagSet, limits, leak), nowNanos);
+    void take(TagSet tagSet, double bytes, Settings settings, Leak leak, long nowNanos) {
+        shares.bucket(tagSet).take(bytes, share(tagSet, settings, leak), nowNanos);
     }
 
-    private double share(TagSet tagSet, Settings limits, Leak leak) {
-        return budget(limits, leak) * LeakShares.part(tagSet, rateBefore, fairShare());
+    private double share(TagSet tagSet, Settings settings, Leak leak) {
+        double part = LeakShares.part(tagSet, before.bytesPerSecond, fairShare());
+        return budget(settings, leak) * part;
     }
 
     /** The assumed rate of a client that was not seen before the throttle. */
     double fairShare() {
-        return setsBefore == 0 ? 0.0 : rateBefore / setsBefore;
+        return before.tagSets == 0 ? 0.0 : before.bytesPerSecond / before.tagSets;
     }
 }

@@ -21,7 +21,7 @@ public final class OwnVolumes {
     private Set<String> violating = Set.of();
     private boolean stopped;
 
-    public void see(VolumeReadings newReadings) {
+    public void take(VolumeReadings newReadings) {
         readings = newReadings;
     }
 
@@ -65,11 +65,8 @@ public final class OwnVolumes {
                 .map(logDir -> {
                     VolumeReadings.Volume volume = readings.volumes().get(logDir);
                     return String.format(
-                            Locale.ROOT,
-                            "%s of this broker has %d bytes available of %d",
-                            logDir,
-                            volume.availableBytes(),
-                            volume.totalBytes());
+                            Locale.ROOT, "%s of this broker has %d bytes available of %d", logDir,
+                            volume.availableBytes(), volume.totalBytes());
                 })
                 .collect(Collectors.joining(", "));
     }

@@ -40,7 +40,7 @@ public class AuthoritiesTest {
         try {
             SSLSocketFactory trusted = Authorities.of(pem("sidecar")).getSocketFactory();
 
-            assertNull(request(server, "localhost", trusted).failure());
+            assertNull(request(server, "localhost", trusted).failure);
         } finally {
             server.stop(0);
         }
@@ -57,10 +57,10 @@ public class AuthoritiesTest {
             SSLSocketFactory jdks = SSLContext.getDefault().getSocketFactory();
 
             for (SSLSocketFactory untrusting : new SSLSocketFactory[] {others, jdks}) {
-                String failure = request(server, "localhost", untrusting).failure();
+                String failure = request(server, "localhost", untrusting).failure;
                 assertTrue(failure.contains("PKIX"), failure);
             }
-            String failure = request(server, "127.0.0.1", trusted).failure();
+            String failure = request(server, "127.0.0.1", trusted).failure;
             assertTrue(failure.contains("127.0.0.1"), failure);
         } finally {
             server.stop(0);
@@ -73,8 +73,7 @@ public class AuthoritiesTest {
         Path empty = Files.createFile(folder.resolve("empty.pem"));
         Path text = Files.writeString(folder.resolve("text.pem"), "no certificate\n");
         for (Path file : new Path[] {folder.resolve("none.pem"), empty, text}) {
-            ConfigException error =
-                    assertThrows(ConfigException.class, () -> Authorities.of(file));
+            ConfigException error = assertThrows(ConfigException.class, () -> Authorities.of(file));
 
             assertTrue(error.getMessage().contains("sidecar.ssl.ca.file: " + file), "" + error);
         }
@@ -97,8 +96,7 @@ public class AuthoritiesTest {
         SSLContext context = SSLContext.getInstance("TLS");
         context.init(managers.getKeyManagers(), null, null);
         HttpsServer server =
-                HttpsServer.create(
-                        new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+                HttpsServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         server.setHttpsConfigurator(new HttpsConfigurator(context));
         server.createContext(
                 "/",

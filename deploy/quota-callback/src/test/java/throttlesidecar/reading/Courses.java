@@ -233,15 +233,15 @@ public final class Courses implements Clocks {
 
     private void noteChange() {
         Factors factors = enforcement.figures().factors;
-        String now = factors.global() + " " + factors.source() + " " + factors.admitsNobody();
+        String now = factors.global + " " + factors.source + " " + factors.admitsNobody;
         if (!now.equals(inForce)) {
             inForce = now;
             trace.addArray()
                     .add("factor")
                     .add(nanos)
-                    .add(factors.global())
-                    .add(factors.source().name())
-                    .add(factors.admitsNobody());
+                    .add(factors.global)
+                    .add(factors.source.name())
+                    .add(factors.admitsNobody);
         }
     }
 

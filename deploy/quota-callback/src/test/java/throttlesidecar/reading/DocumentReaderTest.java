@@ -35,12 +35,12 @@ class DocumentReaderTest {
                                 + "\"seconds_to_full\":12.5,\"generation\":12,"
                                 + "\"valid_for_ms\":299000,\"cluster_id\":\"c\"}");
 
-        assertEquals(0.25, document.factor());
-        assertEquals(Map.of("etl", 0.5, "Jörg/1", 0.0), document.users());
-        assertEquals(12, document.generation());
-        assertEquals(299_000, document.validForMs());
-        assertEquals("a volume is full", document.reason());
-        assertEquals(Document.Source.OBSERVATION, document.source());
+        assertEquals(0.25, document.factor);
+        assertEquals(Map.of("etl", 0.5, "Jörg/1", 0.0), document.users);
+        assertEquals(12, document.generation);
+        assertEquals(299_000, document.validForMs);
+        assertEquals("a volume is full", document.reason);
+        assertEquals(Document.Source.OBSERVATION, document.source);
     }
 
     /** Where the factor comes from, the stop, and the lines that volumes are held against. */
@@ -52,20 +52,19 @@ class DocumentReaderTest {
                                 + "\"release_margin\":0.02,"
                                 + "\"limit\":{\"type\":\"min_available_ratio\",\"value\":0.1,\"x\":[1]},"
                                 + "\"stop_line\":null}");
-        assertEquals(Document.Source.OPERATOR, document.source());
-        assertTrue(document.stops());
+        assertEquals(Document.Source.OPERATOR, document.source);
+        assertTrue(document.stops);
         VolumeReadings.Volume at = new VolumeReadings.Volume(50, 500);
         VolumeReadings.Volume above = new VolumeReadings.Volume(51, 500);
-        assertTrue(document.limit().isReached(at, false));
-        assertFalse(document.limit().isReached(above, false));
-        assertTrue(document.limit().isReached(above, true));
-        assertFalse(document.limit().isReached(new VolumeReadings.Volume(61, 500), true));
-        assertNull(document.stopLine());
+        assertTrue(document.limit.isReached(at, false));
+        assertFalse(document.limit.isReached(above, false));
+        assertTrue(document.limit.isReached(above, true));
+        assertFalse(document.limit.isReached(new VolumeReadings.Volume(61, 500), true));
+        assertNull(document.stopLine);
         Document none = read("{\"factor\":1,\"valid_for_ms\":1,\"limit\":null,\"source\":\"fallback\"}");
-        assertNull(none.limit());
-        assertEquals(Document.Source.NONE, none.source());
-        assertThrows(
-                WrongAnswer.class, () -> read("{\"factor\":1,\"valid_for_ms\":1,\"stop\":1}"));
+        assertNull(none.limit);
+        assertEquals(Document.Source.NONE, none.source);
+        assertThrows(WrongAnswer.class, () -> read("{\"factor\":1,\"valid_for_ms\":1,\"stop\":1}"));
     }
 
     /** A limit that this jar does not know makes the document unusable: the jar has to be updated. */
@@ -91,10 +90,10 @@ class DocumentReaderTest {
     void needsOnlyFactorAndValidity() throws WrongAnswer {
         Document document = read("{\"valid_for_ms\":0,\"factor\":1}");
 
-        assertEquals(1.0, document.factor());
-        assertEquals(Map.of(), document.users());
-        assertEquals(0, document.generation());
-        assertEquals("", document.reason());
+        assertEquals(1.0, document.factor);
+        assertEquals(Map.of(), document.users);
+        assertEquals(0, document.generation);
+        assertEquals("", document.reason);
     }
 
     /** A sidecar of a later version may send members that are unknown here, nested too. */
@@ -103,7 +102,7 @@ class DocumentReaderTest {
         String further = "\"dirs\":[{\"id\":1,\"x\":[\"a\",null]}],\"x\":{\"factor\":9},\"y\":7";
         Document document = read("{" + further + ",\"factor\":0.5,\"valid_for_ms\":1}");
 
-        assertEquals(0.5, document.factor());
+        assertEquals(0.5, document.factor);
     }
 
     /** Each is refused whole, and the message names the member. */
@@ -189,7 +188,7 @@ class DocumentReaderTest {
     void boundsTheUsers() throws WrongAnswer {
         int most = DocumentReader.MOST_USERS;
 
-        assertEquals(most, read(withUsers(most)).users().size());
+        assertEquals(most, read(withUsers(most)).users.size());
         assertThrows(WrongAnswer.class, () -> read(withUsers(most + 1)));
     }
 
@@ -198,7 +197,7 @@ class DocumentReaderTest {
     void boundsTheValidity() throws WrongAnswer {
         assertEquals(
                 DocumentReader.LONGEST_VALIDITY_MS,
-                read("{\"factor\":1,\"valid_for_ms\":99999999999999999999999}").validForMs());
+                read("{\"factor\":1,\"valid_for_ms\":99999999999999999999999}").validForMs);
     }
 
     /** Bytes that are no UTF-8 are no JSON either. */
@@ -216,10 +215,9 @@ class DocumentReaderTest {
     void makesOneLineOfTheReason() throws WrongAnswer {
         String reason = "full\\n[2026-01-01] ERROR \\u001b[31m\\u2028x\\u202e";
 
-        Document document =
-                read("{\"factor\":0,\"valid_for_ms\":1,\"reason\":\"" + reason + "\"}");
+        Document document = read("{\"factor\":0,\"valid_for_ms\":1,\"reason\":\"" + reason + "\"}");
 
-        assertEquals("full [2026-01-01] ERROR  [31m x ", document.reason());
+        assertEquals("full [2026-01-01] ERROR  [31m x ", document.reason);
     }
 
     private static String withUsers(int count) {
@@ -237,12 +235,12 @@ class DocumentReaderTest {
     /** Topics are for all where there are none, as of an older sidecar; a wrong list is an error. */
     @Test
     void readsTheScope() throws Exception {
-        assertTrue(readWith("").scope().isAll());
-        assertTrue(readWith(",\"topics\":null").scope().isAll());
-        assertEquals(Scope.of(Set.of("a", "b")), readWith(",\"topics\":[\"a\",\"b\"]").scope());
-        assertEquals(Scope.of(Set.of()), readWith(",\"topics\":[]").scope());
-        assertTrue(readWith(",\"scope\":\"volume\"").isOfVolumes());
-        assertFalse(readWith(",\"scope\":\"cluster\"").isOfVolumes());
+        assertTrue(readWith("").scope.isAll());
+        assertTrue(readWith(",\"topics\":null").scope.isAll());
+        assertEquals(Scope.of(Set.of("a", "b")), readWith(",\"topics\":[\"a\",\"b\"]").scope);
+        assertEquals(Scope.of(Set.of()), readWith(",\"topics\":[]").scope);
+        assertTrue(readWith(",\"scope\":\"volume\"").isOfVolumes);
+        assertFalse(readWith(",\"scope\":\"cluster\"").isOfVolumes);
         for (String wrong : List.of("7", "\"a\"", "[7]", "[[\"a\"]]", "{}")) {
             assertThrows(WrongAnswer.class, () -> readWith(",\"topics\":" + wrong), wrong);
         }

@@ -148,7 +148,7 @@ class HttpAnswerTest {
                 Document document =
                         DocumentReader.read(
                                 HttpAnswer.read(new ByteArrayInputStream(bytes)).body());
-                assertTrue(document.factor() >= 0 && document.factor() <= 1);
+                assertTrue(document.factor >= 0 && document.factor <= 1);
             } catch (WrongAnswer expected) {
                 refused++;
             }

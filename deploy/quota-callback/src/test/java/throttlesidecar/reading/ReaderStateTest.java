@@ -33,8 +33,8 @@ class ReaderStateTest {
     void beginsWithTheFallback() {
         Factors first = following.decide(now);
 
-        assertEquals(0.25, first.global());
-        assertEquals(Source.FALLBACK, first.source());
+        assertEquals(0.25, first.global);
+        assertEquals(Source.FALLBACK, first.source);
         assertEquals(-1, following.ageMs(now));
         ReaderState.Request request = following.nextRequest(now);
         assertNull(request.etag);
@@ -46,16 +46,16 @@ class ReaderStateTest {
     @Test
     void endsWithTheValidity() {
         onAnswer(modified(0.0, 1000));
-        assertEquals(0.0, following.decide(now).global());
+        assertEquals(0.0, following.decide(now).global);
         now += TimeUnit.MILLISECONDS.toNanos(1000);
         settle();
-        assertEquals(0.0, decided().global());
+        assertEquals(0.0, decided().global);
         assertTrue(following.nextNanos(now) - now <= 1);
         now += 1;
 
         Factors after = following.decide(now);
-        assertEquals(0.25, after.global());
-        assertEquals(Source.FALLBACK, after.source());
+        assertEquals(0.25, after.global);
+        assertEquals(Source.FALLBACK, after.source);
         assertEquals(1, lines.count("has expired"));
     }
 
@@ -85,13 +85,13 @@ class ReaderStateTest {
         following.onAnswer(Answer.notModified(1000, new Leak(0.5, 8000), at), now);
 
         Factors renewed = following.decide(now);
-        assertEquals(0.0, renewed.global());
-        assertEquals(0.5, renewed.leak().share());
+        assertEquals(0.0, renewed.global);
+        assertEquals(0.5, renewed.leak.share());
         assertEquals(500, following.ageMs(now));
         pass(500);
-        assertEquals(Source.SIDECAR, decided().source());
+        assertEquals(Source.SIDECAR, decided().source);
         pass(1);
-        assertEquals(Source.FALLBACK, following.decide(now).source());
+        assertEquals(Source.FALLBACK, following.decide(now).source);
     }
 
     /** A failed request changes nothing, is counted, and logged once. */
@@ -105,7 +105,7 @@ class ReaderStateTest {
             following.onAnswer(Answer.failed("factor is 7.0"), now);
         }
 
-        assertEquals(0.0, decided().global());
+        assertEquals(0.0, decided().global);
         assertEquals(20, following.failures());
         assertEquals(1, lines.count("factor is 7.0"), lines.toString());
         assertEquals(1, lines.count("is valid for another 59 s, then the fallback 0.25"));
@@ -135,9 +135,9 @@ class ReaderStateTest {
         }
         assertEquals(5, following.failures());
         assertEquals(1, lines.count("limit is of the type x"), lines.toString());
-        assertEquals(0.0, decided().global());
+        assertEquals(0.0, decided().global);
         pass(10_000);
-        assertEquals(Source.FALLBACK, following.decide(now).source());
+        assertEquals(Source.FALLBACK, following.decide(now).source);
 
         onAnswer(modified(0.0, 10_000));
         assertEquals("none", faults.worst());
@@ -153,7 +153,7 @@ class ReaderStateTest {
             pass(10_000);
             Leak leak = new Leak(1.0 / (1 + round), 4000);
             onAnswer(Answer.notModified(60_000, leak, now));
-            assertEquals(leak.share(), following.decide(now).leak().share());
+            assertEquals(leak.share(), following.decide(now).leak.share());
             assertNull(following.decide(now));
         }
         assertEquals(1, lines.count("multiplied by 0.0"), lines.toString());
@@ -211,12 +211,12 @@ class ReaderStateTest {
         following.adopt(settings("http://s:1", false, 0.25), true, now);
 
         Factors off = following.decide(now);
-        assertEquals(Source.DISABLED, off.source());
-        assertEquals(1.0, off.global());
+        assertEquals(Source.DISABLED, off.source);
+        assertEquals(1.0, off.global);
         assertNull(following.nextRequest(now));
         pass(30_000);
         following.adopt(settings, true, now);
-        assertEquals(0.0, following.decide(now).global());
+        assertEquals(0.0, following.decide(now).global);
         assertEquals(TAG, following.nextRequest(now).etag);
     }
 
@@ -227,7 +227,7 @@ class ReaderStateTest {
         following.decide(now);
         following.adopt(settings("http://other:1", true, 1.0), false, now);
 
-        assertEquals(0.0, decided().global());
+        assertEquals(0.0, decided().global);
         assertNull(following.nextRequest(now).etag);
     }
 
@@ -254,7 +254,7 @@ class ReaderStateTest {
         following.decide(now);
         following.applyAgain();
 
-        assertEquals(0.0, following.decide(now).global());
+        assertEquals(0.0, following.decide(now).global);
         assertEquals(1, lines.count("multiplied by 0.0"));
     }
 

@@ -46,9 +46,9 @@ class SidecarClientTest {
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
             Answer answer = request(server.url(), null, 0);
 
-            assertNull(answer.failure());
-            assertEquals(0.5, answer.document().factor());
-            assertEquals("\"a-3\"", answer.etag());
+            assertNull(answer.failure);
+            assertEquals(0.5, answer.document.factor);
+            assertEquals("\"a-3\"", answer.etag);
             assertEquals("GET /v1/quota-factors HTTP/1.1", server.heads.get(0).get(0));
             assertFalse(hasHeader(server, "prefer:"));
             assertFalse(hasHeader(server, "upgrade:"));
@@ -67,11 +67,11 @@ class SidecarClientTest {
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
             Answer answer = request(server.url(), "\"a-3\"", 7);
 
-            assertNull(answer.failure());
-            assertNull(answer.document());
-            assertEquals(298_000, answer.validForMs());
-            assertEquals(0.25, answer.leak().share());
-            assertEquals(16_000, answer.leak().pauseMaxMs(Settings.of(Map.of())));
+            assertNull(answer.failure);
+            assertNull(answer.document);
+            assertEquals(298_000, answer.validForMs);
+            assertEquals(0.25, answer.leak.share());
+            assertEquals(16_000, answer.leak.pauseMaxMs(Settings.of(Map.of())));
             assertTrue(hasHeader(server, "if-none-match: \"a-3\""));
             assertTrue(hasHeader(server, "prefer: wait=7"));
             assertTrue(hasHeader(server, "throttle-reader: broker=1"));
@@ -101,7 +101,7 @@ class SidecarClientTest {
             Answer answer = request(server.url(), "\"a\"", 0);
 
             assertTrue(answer.isFailure());
-            assertTrue(answer.failure().contains(problem), answer.failure());
+            assertTrue(answer.failure.contains(problem), answer.failure);
             assertEquals(1, server.heads.size());
         }
     }
@@ -121,7 +121,7 @@ class SidecarClientTest {
             String body = status.startsWith("2") ? "{\"factor\":1,\"valid_for_ms\":1}" : "";
             byte[] bytes = RawServer.http(status, headers, body);
             try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-                String failure = request(server.url(), "\"a\"", 0).failure();
+                String failure = request(server.url(), "\"a\"", 0).failure;
                 assertTrue(failure.contains("is missing or no number"), failure);
             }
         }
@@ -132,7 +132,7 @@ class SidecarClientTest {
     void refusesAnUnrequested304() throws Exception {
         byte[] bytes = RawServer.http("304 Not Modified", "Throttle-Valid-For-Ms: 9\r\n", "");
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            assertTrue(request(server.url(), null, 0).failure().contains("HTTP status 304"));
+            assertTrue(request(server.url(), null, 0).failure.contains("HTTP status 304"));
         }
     }
 
@@ -144,8 +144,8 @@ class SidecarClientTest {
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
             Answer answer = request(server.url(), null, 0);
 
-            assertNull(answer.failure());
-            assertNull(answer.etag());
+            assertNull(answer.failure);
+            assertNull(answer.etag);
         }
     }
 
@@ -165,7 +165,7 @@ class SidecarClientTest {
                         })) {
             Answer answer = request(server.url(), null, 5);
 
-            assertTrue(answer.failure().contains("more than 4194304 bytes"), answer.failure());
+            assertTrue(answer.failure.contains("more than 4194304 bytes"), answer.failure);
             await(server.broken);
             assertTrue(blocks.get() < 1000, blocks + " blocks");
         }
@@ -197,7 +197,7 @@ class SidecarClientTest {
                     new SidecarClient(server.url(), null, null, Clocks.SYSTEM, SHORT_MS);
             Answer answer = client.request(null, 0, REPORT);
 
-            assertTrue(answer.failure().contains("within 400 ms"), answer.failure());
+            assertTrue(answer.failure.contains("within 400 ms"), answer.failure);
             await(server.broken);
         }
     }
@@ -232,7 +232,7 @@ class SidecarClientTest {
 
             Answer answer = request(nobody, null, 5);
 
-            assertTrue(answer.failure().contains("refused"), answer.failure());
+            assertTrue(answer.failure.contains("refused"), answer.failure);
         }
     }
 
@@ -245,11 +245,11 @@ class SidecarClientTest {
             InetAddress nobody = InetAddress.getByName("127.0.0.2");
             InetAddress[] both = {nobody, InetAddress.getLoopbackAddress()};
 
-            assertNull(named(server, TIMEOUT_MS, host -> both).request(null, 0, REPORT).failure());
+            assertNull(named(server, TIMEOUT_MS, host -> both).request(null, 0, REPORT).failure);
             Answer none =
                     named(server, TIMEOUT_MS, host -> new InetAddress[] {nobody, nobody})
                             .request(null, 0, REPORT);
-            assertTrue(none.failure().contains("refused"), none.failure());
+            assertTrue(none.failure.contains("refused"), none.failure);
         }
     }
 
@@ -271,12 +271,12 @@ class SidecarClientTest {
             });
             for (int request = 0; request < 2; request++) {
                 Answer answer = client.request(null, 0, REPORT);
-                assertTrue(answer.failure().contains("no address"), answer.failure());
+                assertTrue(answer.failure.contains("no address"), answer.failure);
             }
             assertEquals(1, lookUps.get());
             resolves.countDown();
 
-            assertNull(client.request(null, 0, REPORT).failure());
+            assertNull(client.request(null, 0, REPORT).failure);
         }
     }
 
@@ -291,7 +291,7 @@ class SidecarClientTest {
             for (int key = 0; key < keys.length; key++) {
                 System.setProperty(keys[key], values[key]);
             }
-            assertNull(request(server.url(), null, 0).failure());
+            assertNull(request(server.url(), null, 0).failure);
         } finally {
             for (String key : keys) {
                 System.clearProperty(key);
@@ -300,7 +300,7 @@ class SidecarClientTest {
     }
 
     private static SidecarClient named(
-            RawServer server, long timeoutMs, Addresses.Resolver resolver) {
+            RawServer server, long timeoutMs, SidecarClient.Resolver resolver) {
         URI url = URI.create("http://sidecar.test:" + server.port());
         return new SidecarClient(url, null, null, Clocks.SYSTEM, timeoutMs, resolver);
     }
@@ -338,13 +338,13 @@ class SidecarClientTest {
         byte[] bytes = RawServer.http("200 OK", "", GOOD);
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
             SidecarClient client = client(server.url(), file);
-            assertTrue(client.request(null, 0, Map.of()).failure().contains("can't be read"));
+            assertTrue(client.request(null, 0, Map.of()).failure.contains("can't be read"));
             Files.writeString(file, "first\n");
-            assertNull(client.request(null, 0, Map.of()).failure());
+            assertNull(client.request(null, 0, Map.of()).failure);
             Files.writeString(file, "second");
-            assertNull(client.request(null, 0, Map.of()).failure());
+            assertNull(client.request(null, 0, Map.of()).failure);
             Files.writeString(file, "hidden\nhidden");
-            String failure = client.request(null, 0, Map.of()).failure();
+            String failure = client.request(null, 0, Map.of()).failure;
 
             assertEquals(
                     List.of("Bearer first", "Bearer second"),

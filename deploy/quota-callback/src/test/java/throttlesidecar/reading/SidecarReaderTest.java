@@ -54,12 +54,12 @@ class SidecarReaderTest {
                             }
                         })) {
             follow(server);
-            assertEquals(Source.FALLBACK, next().source());
-            assertEquals(1.0, next(Source.SIDECAR).global());
+            assertEquals(Source.FALLBACK, next().source);
+            assertEquals(1.0, next(Source.SIDECAR).global);
             long before = System.nanoTime();
             change.countDown();
 
-            assertEquals(0.0, next(Source.SIDECAR).global());
+            assertEquals(0.0, next(Source.SIDECAR).global);
             assertTrue(msSince(before) < 5000, msSince(before) + " ms");
             assertTrue(header(server.heads.get(1), "prefer").contains("wait=10"));
             assertTrue(header(server.heads.get(1), "throttle-reader").contains("broker=1"));
@@ -84,7 +84,7 @@ class SidecarReaderTest {
             long before = System.nanoTime();
             Factors after = next(Source.FALLBACK);
 
-            assertEquals(0.25, after.global());
+            assertEquals(0.25, after.global);
             assertTrue(msSince(before) >= 600 && msSince(before) < 5000, msSince(before) + " ms");
         }
     }
@@ -131,14 +131,14 @@ class SidecarReaderTest {
             long before = System.nanoTime();
             follower.adopt(settings(false), List.of(client(server)), true);
 
-            assertEquals(1.0, next(Source.DISABLED).global());
+            assertEquals(1.0, next(Source.DISABLED).global);
             assertTrue(msSince(before) < 5000, msSince(before) + " ms");
             assertTrue(first.request(null, 0, Map.of()).isFailure());
             Thread.sleep(700);
             assertEquals(2, requests.get());
             assertEquals(0, follower.failures());
             follower.adopt(settings(true), List.of(client(server)), true);
-            assertEquals(0.0, next(Source.SIDECAR).global());
+            assertEquals(0.0, next(Source.SIDECAR).global);
         }
     }
 
@@ -148,8 +148,7 @@ class SidecarReaderTest {
         AtomicInteger requests = new AtomicInteger();
         List<byte[]> hostile =
                 List.of(
-                        document("7", 60_000),
-                        document("NaN", 60_000),
+                        document("7", 60_000), document("NaN", 60_000),
                         RawServer.http("200 OK", "", "<html>"),
                         RawServer.http("302 Found", "Location: /v1/quota-factors\r\n", ""),
                         new byte[0]);
@@ -168,7 +167,7 @@ class SidecarReaderTest {
                 Thread.sleep(10);
             }
 
-            applied.forEach(factors -> assertEquals(0.0, factors.global()));
+            applied.forEach(factors -> assertEquals(0.0, factors.global));
             assertTrue(follower.failures() >= 5, follower.failures() + " failures");
             assertEquals(1, lines.count("W: The request to the sidecar"), lines.toString());
         }
@@ -189,7 +188,7 @@ class SidecarReaderTest {
                 new RawServer((head, out) -> out.write(document("0.0", 60_000)))) {
             follow(server, faulty);
 
-            assertEquals(0.0, next(Source.SIDECAR).global());
+            assertEquals(0.0, next(Source.SIDECAR).global);
             assertEquals(1, lines.count("a fault"), lines.toString());
         }
     }
@@ -199,7 +198,7 @@ class SidecarReaderTest {
     void isSwitchedOffDuringAFaultThatLasts() throws Exception {
         Consumer<Factors> faulty =
                 factors -> {
-                    if (factors.source() != Source.DISABLED) {
+                    if (factors.source != Source.DISABLED) {
                         throw new IllegalStateException("a fault");
                     }
                     applied.add(factors);
@@ -210,7 +209,7 @@ class SidecarReaderTest {
             Thread.sleep(100);
             follower.adopt(settings(false), List.of(client(server)), true);
 
-            assertEquals(1.0, next(Source.DISABLED).global());
+            assertEquals(1.0, next(Source.DISABLED).global);
             assertEquals(1, lines.count("a fault"), lines.toString());
         }
     }
@@ -295,15 +294,14 @@ class SidecarReaderTest {
 
     private Factors next(Source source) throws InterruptedException {
         Factors factors = next();
-        while (factors.source() != source) {
+        while (factors.source != source) {
             factors = next();
         }
         return factors;
     }
 
     private static byte[] document(String factor, long validForMs) throws IOException {
-        String body =
-                String.format("{\"factor\":%s,\"valid_for_ms\":%d}", factor, validForMs);
+        String body = String.format("{\"factor\":%s,\"valid_for_ms\":%d}", factor, validForMs);
         return RawServer.http("200 OK", TAG, body);
     }
 

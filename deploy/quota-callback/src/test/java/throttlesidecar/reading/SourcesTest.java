@@ -65,7 +65,24 @@ class SourcesTest {
     }
 
     private Answer says(String source, double factor, long ageMs) {
-        return Answer.modified(document(source, factor), "\"t\"", Leak.WHOLE, now, ageMs);
+        return modified(document(source, factor), "\"t\"", Leak.WHOLE, ageMs);
+    }
+
+    private Answer modified(Document document, String etag, Leak leak, long observedMsAgo) {
+        Answer answer = Answer.modified(document, etag, now);
+        answer.leak = leak;
+        answer.observedMsAgo = observedMsAgo;
+        return answer;
+    }
+
+    private static Answer limitIn(long ms, Answer answer) {
+        answer.limitInMs = ms;
+        return answer;
+    }
+
+    private static Answer factor(double factor, Answer answer) {
+        answer.factor = factor;
+        return answer;
     }
 
     private void own(Answer answer) {
@@ -101,16 +118,16 @@ class SourcesTest {
             own(says("observation", 0.0, 0));
             following.onOther(0, says(source, 1.0, 0));
             own(Answer.failed("dead"));
-            assertEquals(0.0, decided().global(), source);
+            assertEquals(0.0, decided().global, source);
             own(says("observation", 1.0, 0));
             own(Answer.failed("dead"));
             following.onReadings(readings(100));
-            assertEquals(Source.LOCAL, decided().source(), source);
+            assertEquals(Source.LOCAL, decided().source, source);
             pass(300_001);
             following.onOther(0, says(source, 1.0, 0));
-            assertEquals(Source.LOCAL, decided().source(), source);
+            assertEquals(Source.LOCAL, decided().source, source);
             following.onReadings(readings(101));
-            assertEquals(Source.SIDECAR, decided().source(), source);
+            assertEquals(Source.SIDECAR, decided().source, source);
         }
     }
 
@@ -121,9 +138,9 @@ class SourcesTest {
         own(says("observation", 1.0, 0));
         following.onOther(0, says("observation", 0.0, 60_000));
         following.onOther(1, says("observation", 1.0, 0));
-        assertEquals(0.0, decided().global());
+        assertEquals(0.0, decided().global);
         following.onOther(0, says("observation", 1.0, 0));
-        assertEquals(1.0, decided().global());
+        assertEquals(1.0, decided().global);
     }
 
     /** The word of a sidecar that has died counts no longer than others answer. */
@@ -132,14 +149,14 @@ class SourcesTest {
         following.adoptOthers(1);
         own(says("observation", 0.0, 0));
         own(Answer.failed("dead"));
-        assertEquals(0.0, decided().global());
+        assertEquals(0.0, decided().global);
         following.onOther(0, says("observation", 1.0, 0));
-        assertEquals(1.0, decided().global());
+        assertEquals(1.0, decided().global);
         following.onOther(0, Answer.failed("dead"));
-        assertEquals(0.0, decided().global());
+        assertEquals(0.0, decided().global);
         pass(300_000);
         pass(1000);
-        assertEquals(Source.FALLBACK, decided().source());
+        assertEquals(Source.FALLBACK, decided().source);
     }
 
     /** Without a violation the youngest observation counts, and a fallback before none of them. */
@@ -147,13 +164,13 @@ class SourcesTest {
     void theYoungestObservationCounts() {
         following.adoptOthers(2);
         own(says("fallback", 0.5, 0));
-        assertEquals(0.5, decided().global());
+        assertEquals(0.5, decided().global);
         following.onOther(0, says("observation", 1.0, 9_000));
-        assertEquals(1.0, decided().global());
-        following.onOther(1, Answer.modified(generation(7), "\"t\"", Leak.WHOLE, now, 3_000));
-        assertEquals(7, decided().generation());
-        following.onOther(1, Answer.modified(generation(8), "\"t\"", Leak.WHOLE, now, 9_001));
-        assertEquals(0, decided().generation());
+        assertEquals(1.0, decided().global);
+        following.onOther(1, modified(generation(7), "\"t\"", Leak.WHOLE, 3_000));
+        assertEquals(7, decided().generation);
+        following.onOther(1, modified(generation(8), "\"t\"", Leak.WHOLE, 9_001));
+        assertEquals(0, decided().generation);
     }
 
     private static Document generation(long generation) {
@@ -168,19 +185,19 @@ class SourcesTest {
     void theOwnSidecarsLeakCounts() {
         following.adoptOthers(2);
         own(says(new Leak(0.1, 40_000)));
-        assertEquals(0.1, following.decide(now).leak().share());
+        assertEquals(0.1, following.decide(now).leak.share());
         pass(1000);
         following.onOther(0, says(new Leak(0.05, 80_000)));
-        assertEquals(0.1, following.decide(now).leak().share());
+        assertEquals(0.1, following.decide(now).leak.share());
         pass(1000);
         following.onOther(1, says(Leak.WHOLE));
-        assertEquals(0.1, following.decide(now).leak().share());
+        assertEquals(0.1, following.decide(now).leak.share());
         own(Answer.failed("dead"));
-        assertEquals(0.05, following.decide(now).leak().share());
+        assertEquals(0.05, following.decide(now).leak.share());
         own(says("observation", 1.0, 0));
-        assertEquals(0.05, following.decide(now).leak().share(), "it sees no violation");
+        assertEquals(0.05, following.decide(now).leak.share(), "it sees no violation");
         following.onOther(0, Answer.failed("dead"));
-        assertEquals(1.0, following.decide(now).leak().share());
+        assertEquals(1.0, following.decide(now).leak.share());
     }
 
     /**
@@ -191,57 +208,57 @@ class SourcesTest {
     @Test
     void theLastForecastCountsWhereNobodyAnswers() {
         following.adoptOthers(1);
-        own(says("observation", 1.0, 0).limitIn(4_000));
-        following.onOther(0, says("observation", 1.0, 1_000).limitIn(90_000));
+        own(limitIn(4_000, says("observation", 1.0, 0)));
+        following.onOther(0, limitIn(90_000, says("observation", 1.0, 1_000)));
         pass(4_001);
-        assertEquals(Source.SIDECAR, decided().source(), "both answered within 5 s");
+        assertEquals(Source.SIDECAR, decided().source, "both answered within 5 s");
         own(Answer.failed("dead"));
-        assertEquals(Source.SIDECAR, decided().source(), "the other one answered within 5 s");
+        assertEquals(Source.SIDECAR, decided().source, "the other one answered within 5 s");
         following.onOther(0, Answer.failed("dead"));
-        assertEquals(Source.FORECAST, decided().source());
-        assertEquals(0.0, decided().global());
+        assertEquals(Source.FORECAST, decided().source);
+        assertEquals(0.0, decided().global);
         following.onOther(0, says("fallback", 1.0, 0));
-        assertEquals(Source.FORECAST, decided().source(), "it sees nothing");
+        assertEquals(Source.FORECAST, decided().source, "it sees nothing");
         following.onOther(0, says("observation", 1.0, 0));
-        assertEquals(Source.SIDECAR, decided().source());
+        assertEquals(Source.SIDECAR, decided().source);
         following.onOther(0, Answer.failed("dead"));
-        assertEquals(Source.SIDECAR, decided().source(), "it expected none");
+        assertEquals(Source.SIDECAR, decided().source, "it expected none");
     }
 
     /** A sidecar that hangs is silent after 5 s; a forecast lasts no longer than the validity. */
     @Test
     void aForecastEndsWithTheValidity() {
-        own(says("observation", 1.0, 0).limitIn(2_000));
+        own(limitIn(2_000, says("observation", 1.0, 0)));
         pass(5_000);
-        assertEquals(Source.SIDECAR, decided().source());
+        assertEquals(Source.SIDECAR, decided().source);
         pass(1);
-        assertEquals(Source.FORECAST, decided().source());
+        assertEquals(Source.FORECAST, decided().source);
         pass(294_999);
-        assertEquals(Source.FORECAST, decided().source());
+        assertEquals(Source.FORECAST, decided().source);
         pass(1);
-        assertEquals(Source.FALLBACK, decided().source());
+        assertEquals(Source.FALLBACK, decided().source);
     }
 
     /** An operator's override at the own sidecar counts, though that dies; a full volume is seen. */
     @Test
     void anOverrideEndsAForecast() {
-        own(says("observation", 1.0, 0).limitIn(1_000));
+        own(limitIn(1_000, says("observation", 1.0, 0)));
         own(Answer.failed("dead"));
         pass(1_000);
-        assertEquals(Source.FORECAST, decided().source());
+        assertEquals(Source.FORECAST, decided().source);
         following.onReadings(readings(100));
-        assertEquals(Source.LOCAL, decided().source());
+        assertEquals(Source.LOCAL, decided().source);
         own(says("override", 1.0, 0));
         own(Answer.failed("dead"));
-        assertEquals(1.0, decided().global());
+        assertEquals(1.0, decided().global);
     }
 
     /** While a volume is close to its limit the sidecar is not asked to wait for long. */
     @Test
     void aForecastIsKeptFresh() {
-        own(says("observation", 1.0, 0).limitIn(30_500));
+        own(limitIn(30_500, says("observation", 1.0, 0)));
         assertEquals(ReaderState.WAIT_S, request().waitS);
-        following.onAnswer(says("observation", 1.0, 0).limitIn(30_000), now);
+        following.onAnswer(limitIn(30_000, says("observation", 1.0, 0)), now);
         assertEquals(ReaderState.WAIT_THROTTLED_S, request().waitS);
     }
 
@@ -255,7 +272,7 @@ class SourcesTest {
     }
 
     private Answer says(Leak leak) {
-        return Answer.modified(document("observation", 0.0), "\"t\"", leak, now, 0);
+        return modified(document("observation", 0.0), "\"t\"", leak, 0);
     }
 
     /** An operator's override at the own sidecar counts, whatever others and the eyes see. */
@@ -265,11 +282,11 @@ class SourcesTest {
         own(says("override", 1.0, 0));
         following.onOther(0, says("observation", 0.0, 0));
         following.onReadings(readings(0));
-        assertEquals(1.0, decided().global());
+        assertEquals(1.0, decided().global);
         own(Answer.failed("dead"));
-        assertEquals(1.0, decided().global());
+        assertEquals(1.0, decided().global);
         own(says("disabled", 1.0, 0));
-        assertEquals(1.0, decided().global());
+        assertEquals(1.0, decided().global);
     }
 
     /** A volume of the broker's own throttles at once, and no longer than it is at the limit. */
@@ -277,13 +294,13 @@ class SourcesTest {
     void itsOwnEyesThrottle() {
         own(says("observation", 1.0, 0));
         following.onReadings(readings(101));
-        assertEquals(1.0, decided().global());
+        assertEquals(1.0, decided().global);
         following.onReadings(readings(100));
-        assertEquals(0.0, decided().global());
-        assertEquals(Source.LOCAL, decided().source());
+        assertEquals(0.0, decided().global);
+        assertEquals(Source.LOCAL, decided().source);
         assertEquals(1, lines.count("/b of this broker has 100 bytes available of 1000"));
         following.onReadings(readings(101));
-        assertEquals(1.0, decided().global());
+        assertEquals(1.0, decided().global);
     }
 
     /** At its stop line nothing is admitted, up to a tenth above it; the sidecar's stop counts too. */
@@ -291,22 +308,22 @@ class SourcesTest {
     void itsOwnEyesStop() {
         own(says("observation", 0.0, 0));
         following.onReadings(readings(51));
-        assertFalse(decided().admitsNobody());
+        assertFalse(decided().admitsNobody);
         following.onReadings(readings(50));
-        assertTrue(decided().admitsNobody());
-        assertEquals(Source.LOCAL, decided().source());
+        assertTrue(decided().admitsNobody);
+        assertEquals(Source.LOCAL, decided().source);
         following.onReadings(readings(56));
-        assertFalse(decided().admitsNobody());
+        assertFalse(decided().admitsNobody);
         following.adoptOthers(1);
         Document stop =
                 new Document(
                         0.0, Map.of(), 1, 300_000, "", Document.Source.OBSERVATION, true,
                         LIMIT, STOP, false, Scope.ALL, null);
-        following.onOther(0, Answer.modified(stop, "\"t\"", Leak.WHOLE, now, 60_000));
-        assertTrue(decided().admitsNobody());
-        assertEquals(Source.SIDECAR, decided().source());
+        following.onOther(0, modified(stop, "\"t\"", Leak.WHOLE, 60_000));
+        assertTrue(decided().admitsNobody);
+        assertEquals(Source.SIDECAR, decided().source);
         own(says("override", 0.0, 0));
-        assertFalse(decided().admitsNobody());
+        assertFalse(decided().admitsNobody);
     }
 
     private static Document scoped(double factor, String... topics) {
@@ -318,8 +335,7 @@ class SourcesTest {
 
     private static VolumeReadings holding(String topic, long available) {
         Scope scope = Scope.of(Set.of(topic));
-        return new VolumeReadings(
-                Map.of("/b", new VolumeReadings.Volume(available, 1000, scope)));
+        return new VolumeReadings(Map.of("/b", new VolumeReadings.Volume(available, 1000, scope)));
     }
 
     /** Its own eyes are for who writes to its own full volumes, and add those to a sidecar's. */
@@ -327,15 +343,15 @@ class SourcesTest {
     void itsOwnEyesHaveAScope() {
         own(Answer.modified(scoped(1.0), "\"t\"", now));
         following.onReadings(holding("mine", 100));
-        assertEquals(Source.LOCAL, decided().source());
-        assertEquals(Scope.of(Set.of("mine")), decided().scope());
+        assertEquals(Source.LOCAL, decided().source);
+        assertEquals(Scope.of(Set.of("mine")), decided().scope);
         own(Answer.modified(scoped(0.0, "theirs"), "\"u\"", now));
-        assertEquals(Source.SIDECAR, decided().source());
-        assertEquals(Scope.of(Set.of("mine", "theirs")), decided().scope());
+        assertEquals(Source.SIDECAR, decided().source);
+        assertEquals(Scope.of(Set.of("mine", "theirs")), decided().scope);
         following.onReadings(holding("mine", 101));
-        assertEquals(Scope.of(Set.of("theirs")), decided().scope());
+        assertEquals(Scope.of(Set.of("theirs")), decided().scope);
         own(Answer.modified(scoped(0.0), "\"v\"", now));
-        assertTrue(decided().scope().isAll(), "what lies there is not known");
+        assertTrue(decided().scope.isAll(), "what lies there is not known");
     }
 
     /** Whoever sees a violation counts with its topics, whoever observed last. */
@@ -343,9 +359,9 @@ class SourcesTest {
     void topicsAreOfAllThatSeeAViolation() {
         following.adoptOthers(2);
         own(Answer.modified(scoped(0.0, "a"), "\"t\"", now));
-        following.onOther(0, Answer.modified(scoped(0.0, "b"), "\"u\"", Leak.WHOLE, now, 60_000));
-        following.onOther(1, Answer.modified(scoped(1.0), "\"v\"", Leak.WHOLE, now, 0));
-        assertEquals(Scope.of(Set.of("a", "b")), decided().scope());
+        following.onOther(0, modified(scoped(0.0, "b"), "\"u\"", Leak.WHOLE, 60_000));
+        following.onOther(1, modified(scoped(1.0), "\"v\"", Leak.WHOLE, 0));
+        assertEquals(Scope.of(Set.of("a", "b")), decided().scope);
     }
 
     /** Of a log dir without a listing all writers count, and so they do where nobody asks for one. */
@@ -390,13 +406,13 @@ class SourcesTest {
     @Test
     void itsOwnEyesThrottleWithoutASidecar() {
         following.onReadings(readings(0));
-        assertEquals(1.0, decided().global());
+        assertEquals(1.0, decided().global);
         own(says("fallback", 1.0, 0));
-        assertEquals(Source.LOCAL, decided().source());
+        assertEquals(Source.LOCAL, decided().source);
         following.remember(document("observation", 1.0), 400_000, now);
-        assertEquals(Source.LOCAL, decided().source());
+        assertEquals(Source.LOCAL, decided().source);
         following.onReadings(readings(500));
-        assertEquals(Source.FALLBACK, decided().source());
+        assertEquals(Source.FALLBACK, decided().source);
     }
 
     /** A stop ends a tenth above its line. */
@@ -405,7 +421,7 @@ class SourcesTest {
         OwnVolumes volumes = new OwnVolumes();
         List<Boolean> stops = new ArrayList<>();
         for (long available : new long[] {51, 50, 55, 56, 55, 50}) {
-            volumes.see(readings(available));
+            volumes.take(readings(available));
             assertTrue(volumes.violate(LIMIT));
             stops.add(volumes.stop(STOP));
         }
@@ -414,7 +430,7 @@ class SourcesTest {
         assertFalse(volumes.violate(null));
         assertFalse(volumes.stop(STOP));
         // Of a volume of 1,000 bytes the line is at 950, and the limit at 100.
-        volumes.see(readings(101));
+        volumes.take(readings(101));
         assertFalse(volumes.violate(LIMIT));
         assertFalse(volumes.stop(new VolumeLine(true, 0.95, 0.0)));
     }
@@ -426,24 +442,24 @@ class SourcesTest {
                 DocumentReader.read(
                         "{\"factor\":0.8,\"slope\":true,\"valid_for_ms\":300000}"
                                 .getBytes(StandardCharsets.UTF_8));
-        assertEquals(Document.Source.SLOPE, slope.source());
-        own(Answer.modified(slope, "\"a\"", now).factor(0.75));
+        assertEquals(Document.Source.SLOPE, slope.source);
+        own(factor(0.75, Answer.modified(slope, "\"a\"", now)));
         Factors first = decided();
-        assertEquals(0.75, first.global());
-        assertTrue(first.isSloped());
+        assertEquals(0.75, first.global);
+        assertTrue(first.isSloped);
         int before = lines.all().size();
-        own(Answer.notModified(300_000, Leak.WHOLE, now).factor(0.4));
-        assertEquals(0.4, decided().global());
+        own(factor(0.4, Answer.notModified(300_000, Leak.WHOLE, now)));
+        assertEquals(0.4, decided().global);
         own(Answer.notModified(300_000, Leak.WHOLE, now));
-        assertEquals(0.8, decided().global());
+        assertEquals(0.8, decided().global);
         assertEquals(before, lines.all().size());
         // What is no slope goes by its document alone.
-        own(Answer.modified(document("observation", 1.0), "\"b\"", now).factor(0.4));
-        assertEquals(1.0, decided().global());
-        assertFalse(decided().isSloped());
+        own(factor(0.4, Answer.modified(document("observation", 1.0), "\"b\"", now)));
+        assertEquals(1.0, decided().global);
+        assertFalse(decided().isSloped);
         following.onReadings(readings(100));
-        own(Answer.modified(slope, "\"c\"", now).factor(0.75));
-        assertEquals(0.75, decided().global());
+        own(factor(0.75, Answer.modified(slope, "\"c\"", now)));
+        assertEquals(0.75, decided().global);
     }
 
     /** A throttle by the limit ends a margin above it, on each volume that had reached it. */
@@ -452,12 +468,12 @@ class SourcesTest {
         OwnVolumes volumes = new OwnVolumes();
         List<Boolean> violates = new ArrayList<>();
         for (long available : new long[] {101, 100, 120, 121, 120, 100}) {
-            volumes.see(readings(available));
+            volumes.take(readings(available));
             violates.add(volumes.violate(LIMIT.withMargin(20)));
         }
         assertEquals(List.of(false, true, true, false, false, true), violates);
         VolumeReadings.Volume near = new VolumeReadings.Volume(110, 1000);
-        volumes.see(new VolumeReadings(Map.of("/a", near, "/b", near)));
+        volumes.take(new VolumeReadings(Map.of("/a", near, "/b", near)));
         assertTrue(volumes.violate(LIMIT.withMargin(20)));
         assertEquals("/b of this broker has 110 bytes available of 1000", volumes.reason());
     }
@@ -492,9 +508,9 @@ class SourcesTest {
         DocumentFile.Found found = new DocumentFile(folder, clocks, lines).read();
         assertNotNull(found);
         following.remember(found.document, 299_999, now);
-        assertEquals(0.0, following.decide(now).global());
+        assertEquals(0.0, following.decide(now).global);
         following.remember(found.document, 300_001, now);
-        assertEquals(Source.FALLBACK, decided().source());
+        assertEquals(Source.FALLBACK, decided().source);
         assertEquals("", lines.toString().replaceAll("(?m)^.*(multiplied|expired).*$\n?", ""));
     }
 

@@ -73,8 +73,7 @@ class AnyBrokerTest {
     }
 
     private void apply(double factor, Map<String, Double> users) {
-        rig.enforcement.apply(
-                new Factors(factor, users, Factors.Source.SIDECAR, 1));
+        rig.enforcement.apply(new Factors(factor, users, Factors.Source.SIDECAR, 1));
     }
 
     private void sendFor(long millis) {

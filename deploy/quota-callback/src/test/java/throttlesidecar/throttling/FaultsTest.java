@@ -38,6 +38,7 @@ class FaultsTest {
         String shorter = SelfTest.failure(tagSets -> {
             Enforcement other = new Enforcement(tagSets, rig, rig::settings, Clocks.SYSTEM);
             other.apply(stopped());
+            other.beforeRecord(null);
             tagSets.enforcement(other);
             return new SidecarMetricsReporter(tagSets);
         });

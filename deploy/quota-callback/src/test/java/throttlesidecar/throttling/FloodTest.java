@@ -20,8 +20,7 @@ class FloodTest {
     private final Rig rig = new Rig(clocks);
 
     private void apply(double factor) {
-        rig.enforcement.apply(
-                new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1));
+        rig.enforcement.apply(new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1));
     }
 
     /** Clients with a tag set each; they send their backlog as fast as their pauses permit. */

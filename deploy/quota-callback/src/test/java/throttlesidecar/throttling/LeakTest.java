@@ -10,6 +10,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import throttlesidecar.decision.Factors;
 import throttlesidecar.decision.Leak;
+import throttlesidecar.decision.Scope;
 import throttlesidecar.support.MovedClocks;
 
 /** How much a broker lets through, and for how long it pauses, by its sidecar's word. */
@@ -24,7 +25,7 @@ class LeakTest {
     }
 
     private static Factors stopped(Leak leak) {
-        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, leak, false);
+        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, leak, false, false, Scope.ALL);
     }
 
     private int pause(double bytes) {
@@ -81,7 +82,8 @@ class LeakTest {
         rig.leakBytesPerSecond = 100_000;
         Map<String, Double> ann = Map.of("ann", 0.0);
         rig.enforcement.apply(
-                new Factors(1.0, ann, Factors.Source.SIDECAR, 1, new Leak(0.1, 40_000), false));
+                new Factors(1.0, ann, Factors.Source.SIDECAR, 1, new Leak(0.1, 40_000),
+                        false, false, Scope.ALL));
         assertFalse(rig.enforcement.figures().emergency);
         assertEquals(1000, rig.sensor.produce("ann", "", REQUEST), 3);
         assertEquals(4000, rig.sensor.produce("ann", "", 1e9), 5);
@@ -90,7 +92,8 @@ class LeakTest {
     @Test
     void withoutAThrottleItIsNoEmergency() {
         rig.enforcement.apply(
-                new Factors(1.0, Map.of(), Factors.Source.SIDECAR, 1, new Leak(0.1, 40_000), false));
+                new Factors(1.0, Map.of(), Factors.Source.SIDECAR, 1, new Leak(0.1, 40_000),
+                        false, false, Scope.ALL));
         assertFalse(rig.enforcement.figures().emergency);
         assertEquals(0, pause(1e9));
     }

@@ -27,8 +27,7 @@ public final class QuotaSensor {
         this.tagSets = tagSets;
         this.enforcement = enforcement;
         this.metrics = new Metrics(
-                new MetricConfig(),
-                new ArrayList<>(List.of(new SidecarMetricsReporter(tagSets))),
+                new MetricConfig(), new ArrayList<>(List.of(new SidecarMetricsReporter(tagSets))),
                 MovedClocks.time(clocks));
     }
 

@@ -11,6 +11,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Scope;
+import throttlesidecar.decision.Leak;
 import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.Throttle.Mode;
 
@@ -147,12 +149,12 @@ class ReleaseTest {
     void onTheSlopeItScalesTheSmallerOfQuotaAndRateBefore() {
         rig.quota("ann", "", 6e6);
         double before = send("ann", 1e6, 10_000, 30_000);
-        rig.enforcement.apply(factors(0.5).sloped());
+        rig.enforcement.apply(sloped(0.5));
         send("ann", 60e6, 10_000, 60_000);
         assertEquals(0.5 * before, send("ann", 60e6, 10_000, 60_000), 0.05 * before);
         send("bob", 60e6, 10_000, 60_000);
         assertEquals(0.5 * before, send("bob", 60e6, 10_000, 60_000), 0.05 * before);
-        rig.enforcement.apply(factors(0.25).sloped());
+        rig.enforcement.apply(sloped(0.25));
         send("ann", 60e6, 10_000, 60_000);
         assertEquals(0.25 * before, send("ann", 60e6, 10_000, 60_000), 0.05 * before);
         rig.quota("ann", "", 1e5);
@@ -281,16 +283,14 @@ class ReleaseTest {
         double before = send("ann", 6e6, 50_000, 30_000);
         rig.enforcement.apply(user("ann", 0.0));
         send("ann", 60e6, 50_000, 30_000);
-        rig.enforcement.apply(
-                new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1));
+        rig.enforcement.apply(new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1));
         assertEquals(before, rig.tagSets.find("ann", "").before(), 0.02 * before);
     }
 
     @Test
     void aUserThatIsReleasedAfterAllIsPacedFromThenOn() {
         double before = send("ann", 6e6, 50_000, 30_000);
-        rig.enforcement.apply(
-                new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1));
+        rig.enforcement.apply(new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1));
         send("ann", 60e6, 50_000, 5000);
         rig.enforcement.apply(user("ann", 0.0));
         send("ann", 60e6, 50_000, 30_000);
@@ -362,6 +362,11 @@ class ReleaseTest {
         assertEquals(4000, figures.longestPauseMs);
         assertEquals(4000, figures.pauseInForceMs);
         assertEquals(Mode.THROTTLED, figures.mode);
-        assertEquals(0.0, figures.factors.global());
+        assertEquals(0.0, figures.factors.global);
+    }
+
+    private static Factors sloped(double factor) {
+        return new Factors(
+                factor, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, false, true, Scope.ALL);
     }
 }
