@@ -2,10 +2,12 @@ package throttlesidecar.quotas;
 
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntity;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntity;
+import throttlesidecar.support.KafkaVersion;
 import throttlesidecar.support.Sanitized;
 import throttlesidecar.throttling.TagSet;
 
@@ -32,12 +34,11 @@ final class QuotaLevels {
 
     private final boolean forgetsRemovedKinds;
 
-    /** User, or default for null -> client-id, default or none -> quota. */
+    /** User, or default, or none -> client-id, default or none -> quota. */
     private final Map<Part, Map<Part, Double>> quotas = new ConcurrentHashMap<>();
 
     private final Map<Integer, Set<Key>> entities = new ConcurrentHashMap<>();
     private volatile int kinds;
-    private volatile long version;
 
     /**
      * Without a quota.
@@ -48,18 +49,12 @@ final class QuotaLevels {
         this.forgetsRemovedKinds = forgetsRemovedKinds;
     }
 
-    /** Changes with every change of a quota. */
-    long version() {
-        return version;
-    }
-
     /** Sets the quota of an entity; units are the quota type's. */
     synchronized void update(ClientQuotaEntity entity, double value) {
         Key key = Key.of(entity);
         entities.computeIfAbsent(key.kind(), kind -> new HashSet<>()).add(key);
         kinds |= key.kind();
         quotas.computeIfAbsent(key.user, user -> new ConcurrentHashMap<>()).put(key.client, value);
-        version++;
     }
 
     /** Removes the quota of an entity, if it has one. */
@@ -76,7 +71,6 @@ final class QuotaLevels {
             ofUser.remove(key.client);
             return ofUser.isEmpty() ? null : ofUser;
         });
-        version++;
     }
 
     /**
@@ -86,28 +80,19 @@ final class QuotaLevels {
      * @param clientId as it is; may be empty.
      */
     Map<String, String> tags(String user, String clientId) {
-        switch (kinds) {
-            case 0:
-            case CLIENTS:
-                return TagSet.tagsOf("", clientId);
-            case USERS:
-                return TagSet.tagsOf(user, "");
-            case USERS_CLIENTS:
-                return TagSet.tagsOf(user, clientId);
-            default:
-                switch (level(user, clientId)) {
-                    case 1:
-                    case 2:
-                    case 4:
-                    case 5:
-                        return TagSet.tagsOf(user, clientId);
-                    case 3:
-                    case 6:
-                        return TagSet.tagsOf(user, "");
-                    default:
-                        return TagSet.tagsOf("", clientId);
-                }
+        int only = kinds;
+        int level = level(user, clientId);
+        boolean hasBoth = only == USERS_CLIENTS || level == 1 || level == 2 || level == 4 || level == 5;
+        if (only == 0 || only == CLIENTS) {
+            return TagSet.tagsOf("", clientId);
         }
+        if (only == USERS) {
+            return TagSet.tagsOf(user, "");
+        }
+        if (hasBoth) {
+            return TagSet.tagsOf(user, clientId);
+        }
+        return level == 3 || level == 6 ? TagSet.tagsOf(user, "") : TagSet.tagsOf("", clientId);
     }
 
     /** The quota of tags; null for none. */
@@ -152,38 +137,25 @@ final class QuotaLevels {
     }
 
     private Double at(int level, String user, String clientId) {
-        Part userPart = level <= 3 ? Part.of(user) : level <= 6 ? Part.DEFAULT : Part.NONE;
+        Part userPart = level <= 3 ? new Part(user) : level <= 6 ? Part.DEFAULT : Part.NONE;
         Map<Part, Double> ofUser = quotas.get(userPart);
         if (ofUser == null) {
             return null;
         }
-        switch (level) {
-            case 1:
-            case 4:
-            case 7:
-                return ofUser.get(Part.of(clientId));
-            case 2:
-            case 5:
-            case 8:
-                return ofUser.get(Part.DEFAULT);
-            default:
-                return ofUser.get(Part.NONE);
-        }
+        boolean isOfUser = level == 3 || level == 6;
+        boolean isOfDefault = level == 2 || level == 5 || level == 8;
+        return ofUser.get(isOfUser ? Part.NONE : isOfDefault ? Part.DEFAULT : new Part(clientId));
     }
 
-    /** The user's or the client-id's half of an entity: a name, the default, or not there. */
+    /** The user's or the client-id's half of an entity: a name, the default, or none. */
     private static final class Part {
         static final Part DEFAULT = new Part(null);
         static final Part NONE = new Part(null);
 
         private final String name;
 
-        private Part(String name) {
+        Part(String name) {
             this.name = name;
-        }
-
-        static Part of(String name) {
-            return new Part(name);
         }
 
         @Override
@@ -200,36 +172,30 @@ final class QuotaLevels {
 
     /** An entity by its two halves, the user's name sanitised. */
     private static final class Key {
-        private final Part user;
-        private final Part client;
-
-        private Key(Part user, Part client) {
-            this.user = user;
-            this.client = client;
-        }
+        private Part user = Part.NONE;
+        private Part client = Part.NONE;
 
         static Key of(ClientQuotaEntity entity) {
-            Part user = Part.NONE;
-            Part client = Part.NONE;
+            Key key = new Key();
             for (ConfigEntity part : entity.configEntities()) {
                 switch (part.entityType()) {
                     case USER:
-                        user = Part.of(Sanitized.of(part.name()));
+                        key.user = new Part(Sanitized.of(part.name()));
                         break;
                     case DEFAULT_USER:
-                        user = Part.DEFAULT;
+                        key.user = Part.DEFAULT;
                         break;
                     case CLIENT_ID:
-                        client = Part.of(part.name());
+                        key.client = new Part(part.name());
                         break;
                     case DEFAULT_CLIENT_ID:
-                        client = Part.DEFAULT;
+                        key.client = Part.DEFAULT;
                         break;
                     default:
                         throw new IllegalArgumentException("unknown: " + part.entityType());
                 }
             }
-            return new Key(user, client);
+            return key;
         }
 
         int kind() {
@@ -248,7 +214,7 @@ final class QuotaLevels {
 
         @Override
         public int hashCode() {
-            return 31 * user.hashCode() + client.hashCode();
+            return Objects.hash(user, client);
         }
     }
 }

@@ -9,10 +9,8 @@ import org.apache.logging.log4j.core.filter.AbstractFilter;
 import org.apache.logging.log4j.core.filter.CompositeFilter;
 
 /** Kafka 4's logging. The filter is on the configuration that KafkaApis' logger has. */
-final class Log4j2 implements RefusalLog {
+final class Log4j2 extends RefusalLog {
     private static final Filter FILTER = new NoRefusals();
-
-    private volatile boolean isFiltered;
 
     /** Denies what has our exception, and has no opinion on anything else. */
     private static final class NoRefusals extends AbstractFilter {
@@ -23,13 +21,9 @@ final class Log4j2 implements RefusalLog {
     }
 
     @Override
-    public void filter() {
-        try {
-            Object context = LogManager.getContext(Log4j2.class.getClassLoader(), false);
-            isFiltered = context instanceof LoggerContext && isAdded((LoggerContext) context);
-        } catch (RuntimeException | LinkageError broken) {
-            isFiltered = false;
-        }
+    protected boolean addFilter() {
+        Object context = LogManager.getContext(Log4j2.class.getClassLoader(), false);
+        return context instanceof LoggerContext && isAdded((LoggerContext) context);
     }
 
     private static boolean isAdded(LoggerContext context) {
@@ -53,10 +47,5 @@ final class Log4j2 implements RefusalLog {
             }
         }
         return filter == FILTER;
-    }
-
-    @Override
-    public boolean isFiltered() {
-        return isFiltered;
     }
 }

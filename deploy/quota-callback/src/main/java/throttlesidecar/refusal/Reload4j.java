@@ -9,9 +9,7 @@ import org.apache.log4j.spi.LoggingEvent;
 import org.apache.log4j.spi.ThrowableInformation;
 
 /** Kafka 3's logging. Its loggers have no filters, so every appender that KafkaApis' logger has gets one. */
-final class Reload4j implements RefusalLog {
-    private volatile boolean isFiltered;
-
+final class Reload4j extends RefusalLog {
     /** Denies what has our exception, and has no opinion on anything else. */
     private static final class NoRefusals extends Filter {
         @Override
@@ -23,12 +21,8 @@ final class Reload4j implements RefusalLog {
     }
 
     @Override
-    public void filter() {
-        try {
-            isFiltered = areAdded();
-        } catch (RuntimeException | LinkageError broken) {
-            isFiltered = false;
-        }
+    protected boolean addFilter() {
+        return areAdded();
     }
 
     private static synchronized boolean areAdded() {
@@ -52,10 +46,5 @@ final class Reload4j implements RefusalLog {
             }
         }
         appender.addFilter(new NoRefusals());
-    }
-
-    @Override
-    public boolean isFiltered() {
-        return isFiltered;
     }
 }
