@@ -47,8 +47,8 @@ import throttlesidecar.volumes.OwnVolumePoller;
  * The state of the quota callback in this JVM, and what acts on it.
  *
  * <p>In combined mode Kafka makes two callbacks, the broker's and the controller's, which share one
- * registry of metrics: with a store each, they would poll the sidecar twice and overwrite each
- * other's limits. So the first that joins makes the store, and the last that leaves ends it.
+ * registry of metrics: with a runtime each, they would poll the sidecar twice and overwrite each
+ * other's limits. So the first that joins makes the runtime, and the last that leaves ends it.
  *
  * <p>A dedicated controller has one that is {@link #idle}.
  */
@@ -70,7 +70,7 @@ final class CallbackRuntime {
     private final Enforcement enforcement;
     private final ExcludedWriters writers;
     private final Refusals refusals;
-    private final SidecarReader follower;
+    private final SidecarReader reader;
     private final CallbackFigures figures;
     private final OwnVolumePoller poller;
     private final AtomicLong changes = new AtomicLong();
@@ -84,7 +84,7 @@ final class CallbackRuntime {
     private Path authoritiesFile;
 
     /**
-     * One that acts once it is opened.
+     * It acts once it is opened.
      *
      * @param settings which were checked.
      * @param nodeId the broker's; null when it has none yet.
@@ -120,19 +120,19 @@ final class CallbackRuntime {
                 new Refusals(
                         connections, quotas, tagSets, enforcement, () -> this.settings, writers,
                         log, clocks, running, journal);
-        follower =
+        reader =
                 new SidecarReader(
                         settings, clients(settings), this::apply, this::headers,
                         nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
                         enforcement.faults(), clocks, journal);
-        figures = new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, follower);
+        figures = new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, reader);
         poller = new OwnVolumePoller(
-                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, follower::isOfVolumes,
-                follower::see);
+                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::isOfVolumes,
+                reader::see);
     }
 
     /**
-     * The JVM's store, made if there is none.
+     * The JVM's runtime, made if there is none.
      *
      * @param settings of the first that joins; those of one broker are all the same.
      * @param nodeId the broker's; null when it has none yet.
@@ -151,12 +151,12 @@ final class CallbackRuntime {
                                 Journal.of(LOG)));
     }
 
-    /** The JVM's store, which a supplier makes if there is none. */
+    /** The JVM's runtime, which a supplier makes if there is none. */
     static synchronized CallbackRuntime join(Supplier<CallbackRuntime> maker) {
         if (shared == null) {
-            CallbackRuntime store = maker.get();
-            store.open();
-            shared = store;
+            CallbackRuntime runtime = maker.get();
+            runtime.open();
+            shared = runtime;
         }
         members++;
         return shared;
@@ -164,7 +164,7 @@ final class CallbackRuntime {
 
     /**
      * One for a dedicated controller, which nobody else shares: it has the quotas that operators set,
-     * since Kafka leaves them to a callback, and follows no sidecar.
+     * since Kafka leaves them to a callback, and reads no sidecar.
      */
     static CallbackRuntime idle() {
         Journal journal = Journal.of(LOG);
@@ -176,7 +176,7 @@ final class CallbackRuntime {
                 () -> SelfTest.failure(SidecarMetricsReporter::new), Clocks.SYSTEM, journal);
     }
 
-    /** Ends the JVM's store when nobody else needs it. */
+    /** Ends the JVM's runtime when nobody else needs it. */
     static synchronized void leave() {
         members--;
         if (members == 0) {
@@ -202,17 +202,17 @@ final class CallbackRuntime {
         Path folder = settings.folder();
         if (folder != null) {
             DocumentFile kept = new DocumentFile(folder, clocks, journal);
-            follower.keep(kept.read(), kept::write);
+            reader.keep(kept.read(), kept::write);
         }
         running.start(refusals::waits);
         poller.start();
-        follower.start();
+        reader.start();
     }
 
     private void close() {
         running.close();
         poller.close();
-        follower.close();
+        reader.close();
         connections.refusals(null);
         tagSets.enforcement(null);
         try {
@@ -243,7 +243,7 @@ final class CallbackRuntime {
         settings = newSettings.alsoExcluding(writers::has);
         quotas.settingsChanged();
         changes.incrementAndGet();
-        follower.adopt(newSettings, clients, before.equals(newSettings.url()));
+        reader.adopt(newSettings, clients, before.equals(newSettings.url()));
     }
 
     /** Changes with the settings. */
@@ -278,7 +278,7 @@ final class CallbackRuntime {
             journal.warn(settings.warning());
         }
         SSLSocketFactory trusted = trusted(settings);
-        // Switched off, nobody is asked: not the own one by its follower, and others not at all.
+        // Switched off, nobody is asked: not the own one by its reader, and others not at all.
         List<URI> asked = settings.enabled ? settings.urls : List.of(settings.url());
         return asked.stream()
                 .map(url ->
@@ -314,7 +314,7 @@ final class CallbackRuntime {
         return settings.enabled ? Authorities.of(settings.caFile).getSocketFactory() : null;
     }
 
-    /** Puts factors in force; called by the follower's thread alone. */
+    /** Applies factors; only the reader's thread calls it. */
     void apply(Factors factors) {
         // Below the stop line pauses are as long as for a full volume where nothing is refused.
         boolean pausesOnly = factors.admitsNobody && settings.refuses && !refusals.hasAuthorizer();

@@ -125,7 +125,7 @@ class DedicatedControllerTest {
         }
     }
 
-    /** A broker in the same JVM has a store of its own, also when the controller ends first. */
+    /** A broker in the same JVM has a runtime of its own, also when the controller ends first. */
     @Test
     void sharesNoStoreWithABroker() throws Exception {
         controller.configure(configs);

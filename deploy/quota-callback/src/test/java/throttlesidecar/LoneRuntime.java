@@ -50,10 +50,10 @@ public final class LoneRuntime {
             Clocks clocks,
             Journal journal) {
         TagSets tagSets = new TagSets();
-        CallbackRuntime store =
+        CallbackRuntime runtime =
                 new CallbackRuntime(settings, 1, tagSets, connections, log, () -> null, clocks, journal);
-        tagSets.enforcement(store.enforcement());
-        connections.refusals(store.refusals());
-        return store;
+        tagSets.enforcement(runtime.enforcement());
+        connections.refusals(runtime.refusals());
+        return runtime;
     }
 }

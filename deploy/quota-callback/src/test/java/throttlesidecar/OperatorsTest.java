@@ -43,14 +43,14 @@ class OperatorsTest {
     private KafkaQuotas manager;
 
     private void start(Clocks clocks) {
-        CallbackRuntime store = LoneRuntime.of(settings, clocks);
-        tagSets = store.tagSets();
-        enforcement = store.enforcement();
+        CallbackRuntime runtime = LoneRuntime.of(settings, clocks);
+        tagSets = runtime.tagSets();
+        enforcement = runtime.enforcement();
         Metrics metrics =
                 new Metrics(new MetricConfig(), new ArrayList<>(), MovedClocks.time(clocks));
         metrics.addReporter(new SidecarMetricsReporter(tagSets));
         manager = new KafkaQuotas(
-                "Produce", metrics, MovedClocks.time(clocks), new SidecarQuotaCallback(store));
+                "Produce", metrics, MovedClocks.time(clocks), new SidecarQuotaCallback(runtime));
     }
 
     @AfterEach

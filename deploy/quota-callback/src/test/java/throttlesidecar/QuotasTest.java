@@ -32,7 +32,7 @@ import throttlesidecar.support.MovedClocks;
  */
 class QuotasTest {
     private final MovedClocks clocks = new MovedClocks();
-    private final CallbackRuntime store = LoneRuntime.of(Settings.of(Map.of()), clocks);
+    private final CallbackRuntime runtime = LoneRuntime.of(Settings.of(Map.of()), clocks);
     private final List<KafkaQuotas> made = new ArrayList<>();
 
     @AfterEach
@@ -122,9 +122,9 @@ class QuotasTest {
             String type, String name, List<Object[]> steps) {
         Metrics bareMetrics = metrics(clocks);
         Metrics ourMetrics = metrics(clocks);
-        ourMetrics.addReporter(new SidecarMetricsReporter(store.tagSets()));
+        ourMetrics.addReporter(new SidecarMetricsReporter(runtime.tagSets()));
         KafkaQuotas bare = manager(type, bareMetrics, null);
-        KafkaQuotas ours = manager(type, ourMetrics, new SidecarQuotaCallback(store));
+        KafkaQuotas ours = manager(type, ourMetrics, new SidecarQuotaCallback(runtime));
         Random random = new Random(7);
         compare(bare, ours, bareMetrics, ourMetrics, random);
         for (Object[] step : steps) {

@@ -45,14 +45,14 @@ class RefusalsTest {
     private final Map<String, String> configs = new HashMap<>();
     private final Connections connections = new Connections(100);
     private final FilteredLog log = new FilteredLog();
-    private final CallbackRuntime store =
+    private final CallbackRuntime runtime =
             LoneRuntime.of(Settings.of(configs), connections, log, clocks, lines);
-    private final Refusals refusals = store.refusals();
+    private final Refusals refusals = runtime.refusals();
     private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
     private final Metrics metrics =
             new Metrics(
                     new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
                     MovedClocks.time(clocks));
     private final KafkaQuotas kafka;
     private int connection;
@@ -62,12 +62,12 @@ class RefusalsTest {
         kafka =
                 new KafkaQuotas(
                         "Produce", metrics, MovedClocks.time(clocks),
-                        new SidecarQuotaCallback(store));
+                        new SidecarQuotaCallback(runtime));
     }
 
     private void set(String key, String value) {
         configs.put(P + key, value);
-        store.adopt(Settings.of(configs));
+        runtime.adopt(Settings.of(configs));
     }
 
     @AfterEach
@@ -131,7 +131,7 @@ class RefusalsTest {
     }
 
     private void apply(Factors factors) {
-        store.apply(factors);
+        runtime.apply(factors);
     }
 
     /** Ten seconds at 1 MB/s, of one connection for each client-id. */
@@ -269,7 +269,7 @@ class RefusalsTest {
     /** Time in which the broker runs. */
     private void passes(long millis) {
         for (long each = 0; each < millis; each += RunningTime.EVERY_MS) {
-            store.running().look();
+            runtime.running().look();
             clocks.pass(RunningTime.EVERY_MS);
         }
     }
@@ -597,9 +597,9 @@ class RefusalsTest {
     @Test
     void saysWhereItsRefusalsAreLogged() {
         String counts = "new_connection=0; stop_line=0; release=0";
-        assertEquals(counts, store.headers().get("Throttle-Refused"));
+        assertEquals(counts, runtime.headers().get("Throttle-Refused"));
         log.isFiltered = false;
         log.filter();
-        assertEquals(counts + "; logged=true", store.headers().get("Throttle-Refused"));
+        assertEquals(counts + "; logged=true", runtime.headers().get("Throttle-Refused"));
     }
 }

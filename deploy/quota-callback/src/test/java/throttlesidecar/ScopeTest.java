@@ -37,7 +37,7 @@ class ScopeTest {
     private final MovedClocks clocks = new MovedClocks();
     private final Lines lines = new Lines();
     private final Connections connections = new Connections(100);
-    private final CallbackRuntime store =
+    private final CallbackRuntime runtime =
             LoneRuntime.of(
                     Settings.of(Map.of(P + "url", "http://127.0.0.1:1")), connections,
                     RefusalLog.ofBroker(), clocks, lines);
@@ -45,7 +45,7 @@ class ScopeTest {
     private final Metrics metrics =
             new Metrics(
                     new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
                     MovedClocks.time(clocks));
     private final KafkaQuotas kafka;
 
@@ -54,7 +54,7 @@ class ScopeTest {
         kafka =
                 new KafkaQuotas(
                         "Produce", metrics, MovedClocks.time(clocks),
-                        new SidecarQuotaCallback(store));
+                        new SidecarQuotaCallback(runtime));
     }
 
     @AfterEach
@@ -95,7 +95,7 @@ class ScopeTest {
     }
 
     private void apply(Factors factors) {
-        store.apply(factors);
+        runtime.apply(factors);
     }
 
     private static Scope of(String... topics) {
@@ -154,14 +154,14 @@ class ScopeTest {
         runs();
         apply(0.0, of("full"));
         produce("old", "free");
-        assertEquals(null, store.headers().get("Throttle-Scope"));
+        assertEquals(null, runtime.headers().get("Throttle-Scope"));
         produce("old", "full");
         produce("old", "full");
-        assertEquals("clients=ann/app:2000000", store.headers().get("Throttle-Scope"));
+        assertEquals("clients=ann/app:2000000", runtime.headers().get("Throttle-Scope"));
         apply(1.0, Scope.ALL);
         clocks.pass(10_000_000);
         apply(1.0, Scope.ALL);
-        assertEquals(null, store.headers().get("Throttle-Scope"));
+        assertEquals(null, runtime.headers().get("Throttle-Scope"));
     }
 
     /** With acks=all a request is charged later, when others of its client were: its own counts. */

@@ -23,7 +23,7 @@ import throttlesidecar.reading.DocumentFile;
 import throttlesidecar.reading.RawServer;
 import throttlesidecar.throttling.TagSets;
 
-/** The callback as Kafka makes, calls, changes and closes it; one store behind them all. */
+/** The callback as Kafka makes, calls, changes and closes it; one runtime behind them all. */
 class SidecarQuotaCallbackTest extends ReadingBroker {
     private final SidecarQuotaCallback controller = new SidecarQuotaCallback();
 

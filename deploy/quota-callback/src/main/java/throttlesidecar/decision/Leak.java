@@ -4,7 +4,7 @@ import throttlesidecar.settings.Settings;
 
 /**
  * How much of its leak budget a broker may let through while the factor is 0, and how long its pauses
- * may be: the sidecar's word, so that no volume fills although producers are throttled.
+ * may be: as the sidecar decides, so that no volume fills although producers are throttled.
  *
  * <p>Example: a share of 0.1 and pauses of 40 s: of a budget of 60 kB/s 6 kB/s, or ten requests in a
  * tenth of the time.
@@ -23,7 +23,7 @@ public final class Leak {
     private final long pauseMaxMs;
 
     /**
-     * A sidecar's word.
+     * As a sidecar decides.
      *
      * @param share of the broker's leak budget; kept within {@link #LEAST} and 1.
      * @param pauseMaxMs the longest pause; no shorter one than the broker's own counts.

@@ -9,7 +9,7 @@ import java.util.function.BiConsumer;
  * What keeps the callback from throttling in this broker, as its guards found it.
  *
  * <p>The callback depends on the order in which Kafka calls it and on the names of Kafka's metrics:
- * a version that changed them would throttle nobody, without a word. Request threads only note what
+ * a version that changed them would throttle nobody, and no log line would say so. Request threads only note what
  * they found; {@link #report} logs each kind once.
  */
 public final class Faults {
@@ -22,7 +22,7 @@ public final class Faults {
         SELF_TEST("Report it, with Kafka's version"),
         /** In a throttle, Kafka records requests without a request for their quota. */
         NOT_ASKED("Report it, with Kafka's version"),
-        /** An error, of which clients and Kafka were spared: their own quotas are in force. */
+        /** An error, which was kept from clients and Kafka: their own quotas apply. */
         ERROR("Report it, with Kafka's version");
 
         /** What to do about it. */

@@ -6,14 +6,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.ObjIntConsumer;
 
 /**
- * Asks other sidecars than the broker's own by turns, a second after the last answer, so that their word
- * is there when the own one dies. One that fails has to wait, so that those that answer are asked more
- * often.
+ * Requests the decisions of other sidecars than the broker's own, one after another, a second after the
+ * last answer. So a recent decision is known when the own sidecar dies. A sidecar that fails has to wait,
+ * so that those that answer are asked more often.
  */
 final class OtherSidecars implements AutoCloseable {
     private final List<SidecarClient> clients;
     private final Map<String, String> headers;
-    private final ObjIntConsumer<Answer> heard;
+    private final ObjIntConsumer<Answer> answered;
     private final Thread thread = new Thread(this::run, "throttle-sidecar-others");
     private volatile boolean closed;
 
@@ -22,15 +22,15 @@ final class OtherSidecars implements AutoCloseable {
      *
      * @param clients may be empty.
      * @param headers of each request.
-     * @param heard gets each answer and the client's number, on the thread that asks.
+     * @param answered gets each answer and the client's number, on the thread that asks.
      */
     OtherSidecars(
             List<SidecarClient> clients,
             Map<String, String> headers,
-            ObjIntConsumer<Answer> heard) {
+            ObjIntConsumer<Answer> answered) {
         this.clients = List.copyOf(clients);
         this.headers = Map.copyOf(headers);
-        this.heard = heard;
+        this.answered = answered;
         thread.setDaemon(true);
     }
 
@@ -62,7 +62,7 @@ final class OtherSidecars implements AutoCloseable {
                 answer = Answer.failed("an unexpected error: " + bug);
             }
             if (!closed) {
-                heard.accept(answer, turn);
+                answered.accept(answer, turn);
             }
             turns.ended(turn, answer.isFailure(), System.nanoTime());
         }

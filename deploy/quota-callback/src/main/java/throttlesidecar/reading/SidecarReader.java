@@ -20,15 +20,15 @@ import throttlesidecar.support.Clocks;
 import throttlesidecar.volumes.VolumeReadings;
 
 /**
- * The one thread that follows the sidecar and applies its factors; a second one waits for answers,
- * so that validities end and settings change while an answer is outstanding.
+ * The thread that reads the sidecar's decisions and applies them. A second thread waits for answers, so
+ * that documents expire and settings change while an answer is outstanding.
  *
- * <p>It survives every error: a broker whose reader has died would be throttled, or not, for ever.
+ * <p>The thread survives every error: if it died, the last factor would apply for ever.
  */
 public final class SidecarReader implements AutoCloseable {
     private static final long END_MS = 1_000;
 
-    /** What others said, and the eyes saw, while this thread was busy for long, is dropped. */
+    /** Of more answers of others and readings of volumes than this, while the thread is busy, none is kept. */
     private static final int MOST_WAITING = 100;
 
     private static final long BACKOFF_AFTER_BUG_MS = 500;
@@ -52,13 +52,13 @@ public final class SidecarReader implements AutoCloseable {
     private volatile boolean closed;
 
     /**
-     * Follows from {@link #start()} on.
+     * Reads from {@link #start()} on.
      *
      * @param settings at first.
      * @param clients one for each sidecar, the own one first.
-     * @param apply puts factors in force; called by the reader's thread alone.
+     * @param apply applies factors; only the reader's thread calls it.
      * @param reportHeaders this broker's report, see {@link SidecarClient#request}.
-     * @param brokerHeaders who it is, for sidecars that it does not follow.
+     * @param brokerHeaders name this broker to the other sidecars.
      */
     public SidecarReader(
             Settings settings,
@@ -91,7 +91,7 @@ public final class SidecarReader implements AutoCloseable {
         }
     }
 
-    /** What the broker's own eyes see; on any thread. */
+    /** New readings of the broker's own volumes; on any thread. */
     public void see(VolumeReadings readings) {
         offer(() -> state.onReadings(readings));
     }

@@ -8,7 +8,7 @@ import throttlesidecar.support.Recent;
  * finds the callback: Kafka makes the two separately, in either order, and two of each in combined
  * mode.
  *
- * <p>No plugin hears connections open or close, so each is noted by its id when it produces while
+ * <p>Kafka tells no plugin that a connection opens or closes, so each is noted by its id when it produces while
  * nothing stops its user. The most recent ones are kept. One that is forgotten, as only one can be
  * that was idle while others in their tens of thousands produced, counts as new in the next throttle;
  * so does every connection to a broker that starts in the middle of one.

@@ -323,7 +323,7 @@ public final class Refusals {
         }
     }
 
-    /** Factors were put in force. Called by one thread at a time. */
+    /** Factors were applied. One thread at a time calls this. */
     public void applied() {
         long nanos = running.nanos();
         boolean stops = enforcement.stopsAnybody();

@@ -14,21 +14,21 @@ import java.util.regex.Pattern;
 import throttlesidecar.decision.Scope;
 
 /**
- * Looks at the volumes of this broker's log dirs four times a second, so that a dead sidecar does not
- * blind its broker. On a thread of its own: a look at a disk that hangs does not return.
+ * Reads the volumes of this broker's log dirs four times a second, so that the broker throttles also
+ * while its sidecar is dead. It has its own thread, since a reading of a hanging disk does not return.
  */
 public final class OwnVolumePoller implements AutoCloseable {
     static final long EVERY_MS = 250;
 
-    /** What lies on them is listed at each fourth look, where that matters. */
+    /** The topics on them are listed at each fourth reading, where that matters. */
     private static final int LOOKS = 4;
 
     /** As Kafka names partitions' folders; those that are deleted don't count. */
     private static final Pattern FOLDER = Pattern.compile("(.+)-[0-9]+(\\.[0-9a-f]+-future)?");
 
-    /** What a file system says. */
+    /** The file systems, which a test replaces. */
     public interface Disk {
-        /** Null when it says nothing, as of a disk that is broken. */
+        /** Null when the volume can't be read, as of a broken disk. */
         public VolumeReadings.Volume look(String logDir);
 
         /** The machine's. */
@@ -39,7 +39,7 @@ public final class OwnVolumePoller implements AutoCloseable {
             return total > 0 ? new VolumeReadings.Volume(folder.getUsableSpace(), total) : null;
         };
 
-        /** The names of its folders; null when it says nothing. */
+        /** The names of the folders in a log dir; null when it can't be read. */
         default String[] list(String logDir) {
             return new File(logDir).list();
         }
@@ -56,10 +56,10 @@ public final class OwnVolumePoller implements AutoCloseable {
     private volatile boolean closed;
 
     /**
-     * Looks from {@link #start} on.
+     * Reads from {@link #start} on.
      *
-     * @param lists whether it matters what lies on them.
-     * @param seen gets what was seen, on the thread that looks.
+     * @param lists whether it matters which topics lie on the volumes.
+     * @param seen gets the readings, on the poller's thread.
      */
     public OwnVolumePoller(
             List<String> logDirs,
@@ -96,7 +96,7 @@ public final class OwnVolumePoller implements AutoCloseable {
         }
     }
 
-    /** One look at all log dirs. */
+    /** One reading of all log dirs. */
     public void look() {
         if (looks++ % LOOKS == 0) {
             scopes.clear();
@@ -111,13 +111,13 @@ public final class OwnVolumePoller implements AutoCloseable {
                 last.put(
                         logDir,
                         new VolumeReadings.Volume(
-                                volume.availableBytes(), volume.totalBytes(), scope));
+                                volume.availableBytes, volume.totalBytes, scope));
             }
         }
         seen.accept(new VolumeReadings(last));
     }
 
-    /** Who writes to what lies in a log dir. */
+    /** The requests that write to a partition in a log dir. */
     private Scope list(String logDir) {
         String[] names = disk.list(logDir);
         if (names == null) {

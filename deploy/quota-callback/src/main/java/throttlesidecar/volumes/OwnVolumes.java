@@ -8,10 +8,10 @@ import java.util.stream.Collectors;
 import throttlesidecar.decision.Scope;
 
 /**
- * Holds what the broker's own eyes see against the limits that the sidecar published last.
+ * Compares the readings of the broker's own volumes with the limits that the sidecar published last.
  *
- * <p>A volume counts when it is at or below a line, and no longer when it is above: by the limit's
- * margin, and by a tenth of the stop line, as the sidecar judges it.
+ * <p>A volume counts from when it is at or below a line until it is above that line by a margin, as in
+ * the sidecar: the limit's margin, or a tenth of the stop line.
  */
 public final class OwnVolumes {
     /** As the sidecar's margin of the stop line. */
@@ -30,7 +30,7 @@ public final class OwnVolumes {
         Set<String> were = violating;
         violating = limit == null
                 ? Set.of()
-                : readings.volumes().entrySet().stream()
+                : readings.volumes.entrySet().stream()
                         .filter(each -> limit.isReached(each.getValue(), were.contains(each.getKey())))
                         .map(Map.Entry::getKey)
                         .collect(Collectors.toCollection(TreeSet::new));
@@ -46,15 +46,15 @@ public final class OwnVolumes {
         boolean was = stopped;
         stopped = wide != null
                 && violating.stream()
-                        .anyMatch(logDir -> wide.isReached(readings.volumes().get(logDir), was));
+                        .anyMatch(logDir -> wide.isReached(readings.volumes.get(logDir), was));
         return stopped;
     }
 
-    /** Who writes to those that {@link #violate} found; there is one. */
+    /** The requests that write to the volumes that {@link #violate} found; there is one. */
     public Scope scope() {
         Scope scope = Scope.of(Set.of());
         for (String logDir : violating) {
-            scope = scope.and(readings.volumes().get(logDir).scope());
+            scope = scope.and(readings.volumes.get(logDir).scope);
         }
         return scope;
     }
@@ -63,10 +63,10 @@ public final class OwnVolumes {
     public String reason() {
         return violating.stream()
                 .map(logDir -> {
-                    VolumeReadings.Volume volume = readings.volumes().get(logDir);
+                    VolumeReadings.Volume volume = readings.volumes.get(logDir);
                     return String.format(
                             Locale.ROOT, "%s of this broker has %d bytes available of %d", logDir,
-                            volume.availableBytes(), volume.totalBytes());
+                            volume.availableBytes, volume.totalBytes);
                 })
                 .collect(Collectors.joining(", "));
     }

@@ -41,6 +41,6 @@ public final class VolumeLine {
      */
     public boolean isReached(VolumeReadings.Volume volume, boolean was) {
         double line = was ? value + margin : value;
-        return volume.availableBytes() <= (isRatio ? line * volume.totalBytes() : line);
+        return volume.availableBytes <= (isRatio ? line * volume.totalBytes : line);
     }
 }

@@ -61,10 +61,10 @@ public final class Courses implements Clocks {
     private static final long EXPIRY_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     private final Settings settings;
-    private final LoneRuntime store;
+    private final LoneRuntime runtime;
     private final Enforcement enforcement;
     private final Metrics metrics;
-    private final ReaderState following;
+    private final ReaderState state;
     private final ArrayNode trace = JSON.createArrayNode();
     private long nanos;
     private long wallOffsetMs;
@@ -75,14 +75,14 @@ public final class Courses implements Clocks {
 
     private Courses(Map<String, String> properties) {
         settings = Settings.of(properties);
-        store = new LoneRuntime(settings, this);
-        enforcement = store.enforcement();
+        runtime = new LoneRuntime(settings, this);
+        enforcement = runtime.enforcement();
         metrics = new Metrics(
                 new MetricConfig(),
-                new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
+                new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
                 MovedClocks.time(this));
-        following = new ReaderState(settings, new Faults(), new Lines(), nanos);
-        following.adoptOthers(settings.enabled ? settings.urls.size() - 1 : 0);
+        state = new ReaderState(settings, new Faults(), new Lines(), nanos);
+        state.adoptOthers(settings.enabled ? settings.urls.size() - 1 : 0);
     }
 
     /** Until standard input ends. */
@@ -111,14 +111,14 @@ public final class Courses implements Clocks {
     private void remember(JsonNode kept) {
         byte[] body = kept.get(0).asText().getBytes(StandardCharsets.UTF_8);
         try {
-            following.remember(DocumentReader.read(body), kept.get(1).asLong(), nanos);
+            state.remember(DocumentReader.read(body), kept.get(1).asLong(), nanos);
         } catch (WrongAnswer wrong) {
             throw new AssertionError(wrong);
         }
     }
 
     private void play(JsonNode limits, JsonNode events) {
-        try (KafkaQuotas kafka = store.quotas(metrics, MovedClocks.time(this))) {
+        try (KafkaQuotas kafka = runtime.quotas(metrics, MovedClocks.time(this))) {
             limits.forEach(limit ->
                     kafka.set(text(limit.get(0)), text(limit.get(1)), limit.get(2).asDouble()));
             step();
@@ -149,18 +149,18 @@ public final class Courses implements Clocks {
                 if (pending != null) {
                     Answer answer = answer(event, pending.etag);
                     pending = null;
-                    following.onAnswer(answer, nanos);
+                    state.onAnswer(answer, nanos);
                     step();
                 }
                 break;
             case "other":
-                following.onOther(event.get(6).asInt(), answer(event, null));
+                state.onOther(event.get(6).asInt(), answer(event, null));
                 step();
                 break;
             case "readings":
                 VolumeReadings.Volume volume =
                         new VolumeReadings.Volume(event.get(2).asLong(), event.get(3).asLong());
-                following.onReadings(new VolumeReadings(Map.of("/d", volume)));
+                state.onReadings(new VolumeReadings(Map.of("/d", volume)));
                 step();
                 break;
             default:
@@ -188,7 +188,7 @@ public final class Courses implements Clocks {
         } catch (IOException impossible) {
             throw new AssertionError(impossible);
         } catch (RuntimeException bug) {
-            // As the follower counts it.
+            // As the reader counts it.
             return Answer.failed(bug.toString());
         }
     }
@@ -198,24 +198,24 @@ public final class Courses implements Clocks {
             moveTo(Math.max(next, nanos));
             if (pending != null && nanos >= deadlineNanos) {
                 pending = null;
-                following.onAnswer(Answer.failed("no whole answer"), nanos);
+                state.onAnswer(Answer.failed("no whole answer"), nanos);
             }
             step();
         }
     }
 
     private long nextNanos() {
-        long next = following.nextNanos(nanos);
+        long next = state.nextNanos(nanos);
         return pending == null ? next : Math.min(next, deadlineNanos);
     }
 
     private void step() {
-        Factors factors = following.decide(nanos);
+        Factors factors = state.decide(nanos);
         if (factors != null) {
-            store.enforce(factors);
+            runtime.enforce(factors);
         }
         noteChange();
-        ReaderState.Request request = following.nextRequest(nanos);
+        ReaderState.Request request = state.nextRequest(nanos);
         if (request != null) {
             pending = request;
             deadlineNanos = nanos

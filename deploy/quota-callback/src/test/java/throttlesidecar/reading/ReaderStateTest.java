@@ -25,51 +25,51 @@ class ReaderStateTest {
     private final Lines lines = new Lines();
     private final Settings settings = settings("http://s:1", true, 0.25);
     private final Faults faults = new Faults();
-    private final ReaderState following = new ReaderState(settings, faults, lines, START);
+    private final ReaderState state = new ReaderState(settings, faults, lines, START);
     private long now = START;
 
     /** Before the first answer the fallback is in force, and the first request does not wait. */
     @Test
     void beginsWithTheFallback() {
-        Factors first = following.decide(now);
+        Factors first = state.decide(now);
 
         assertEquals(0.25, first.global);
         assertEquals(Source.FALLBACK, first.source);
-        assertEquals(-1, following.ageMs(now));
-        ReaderState.Request request = following.nextRequest(now);
+        assertEquals(-1, state.ageMs(now));
+        ReaderState.Request request = state.nextRequest(now);
         assertNull(request.etag);
         assertEquals(0, request.waitS);
-        assertNull(following.nextRequest(now));
+        assertNull(state.nextRequest(now));
     }
 
     /** A document is in force through the last moment of its validity, then the fallback is. */
     @Test
     void endsWithTheValidity() {
         onAnswer(modified(0.0, 1000));
-        assertEquals(0.0, following.decide(now).global);
+        assertEquals(0.0, state.decide(now).global);
         now += TimeUnit.MILLISECONDS.toNanos(1000);
         settle();
         assertEquals(0.0, decided().global);
-        assertTrue(following.nextNanos(now) - now <= 1);
+        assertTrue(state.nextNanos(now) - now <= 1);
         now += 1;
 
-        Factors after = following.decide(now);
+        Factors after = state.decide(now);
         assertEquals(0.25, after.global);
         assertEquals(Source.FALLBACK, after.source);
         assertEquals(1, lines.count("has expired"));
     }
 
-    /** The follower sleeps until what is next: a request, or the validity's end. */
+    /** The reader sleeps until what is next: a request, or the validity's end. */
     @Test
     void sleepsUntilWhatIsNext() {
         onAnswer(modified(1.0, 60_000));
-        following.decide(now);
+        state.decide(now);
         assertEquals(100, msToNext());
         pass(10_000);
-        following.decide(now);
+        state.decide(now);
         request();
         assertEquals(50_000, msToNext());
-        following.onAnswer(Answer.failed("no"), now);
+        state.onAnswer(Answer.failed("no"), now);
         assertEquals(500, msToNext());
     }
 
@@ -77,36 +77,36 @@ class ReaderStateTest {
     @Test
     void isRenewed() {
         onAnswer(modified(0.0, 1000));
-        following.decide(now);
+        state.decide(now);
         pass(900);
         request();
         long at = now;
         pass(500);
-        following.onAnswer(Answer.notModified(1000, new Leak(0.5, 8000), at), now);
+        state.onAnswer(Answer.notModified(1000, new Leak(0.5, 8000), at), now);
 
-        Factors renewed = following.decide(now);
+        Factors renewed = state.decide(now);
         assertEquals(0.0, renewed.global);
         assertEquals(0.5, renewed.leak.share());
-        assertEquals(500, following.ageMs(now));
+        assertEquals(500, state.ageMs(now));
         pass(500);
         assertEquals(Source.SIDECAR, decided().source);
         pass(1);
-        assertEquals(Source.FALLBACK, following.decide(now).source);
+        assertEquals(Source.FALLBACK, state.decide(now).source);
     }
 
     /** A failed request changes nothing, is counted, and logged once. */
     @Test
     void survivesFailures() {
         onAnswer(modified(0.0, 60_000));
-        following.decide(now);
+        state.decide(now);
         for (int round = 0; round < 20; round++) {
             pass(1000);
             request();
-            following.onAnswer(Answer.failed("factor is 7.0"), now);
+            state.onAnswer(Answer.failed("factor is 7.0"), now);
         }
 
         assertEquals(0.0, decided().global);
-        assertEquals(20, following.failures());
+        assertEquals(20, state.failures());
         assertEquals(1, lines.count("factor is 7.0"), lines.toString());
         assertEquals(1, lines.count("is valid for another 59 s, then the fallback 0.25"));
         onAnswer(Answer.notModified(60_000, Leak.WHOLE, now));
@@ -120,24 +120,24 @@ class ReaderStateTest {
     @Test
     void reportsALimitOfALaterVersion() {
         onAnswer(modified(0.0, 20_000));
-        following.decide(now);
+        state.decide(now);
         // What follows a change by time alone is over then.
         pass(10_000);
-        following.decide(now);
+        state.decide(now);
         for (int round = 0; round < 5; round++) {
             pass(1000);
             request();
-            following.onAnswer(
+            state.onAnswer(
                     Answer.failed(WrongAnswer.ofLaterVersion("limit is of the type x")), now);
             // Applied at once, so that it is reported, and once.
-            assertEquals(round == 0, following.decide(now) != null);
+            assertEquals(round == 0, state.decide(now) != null);
             assertEquals("outdated", faults.worst());
         }
-        assertEquals(5, following.failures());
+        assertEquals(5, state.failures());
         assertEquals(1, lines.count("limit is of the type x"), lines.toString());
         assertEquals(0.0, decided().global);
         pass(10_000);
-        assertEquals(Source.FALLBACK, following.decide(now).source);
+        assertEquals(Source.FALLBACK, state.decide(now).source);
 
         onAnswer(modified(0.0, 10_000));
         assertEquals("none", faults.worst());
@@ -147,18 +147,18 @@ class ReaderStateTest {
     @Test
     void logsChangesOnly() {
         onAnswer(modified(0.0, 60_000));
-        assertNotNull(following.decide(now));
-        assertNull(following.decide(now));
+        assertNotNull(state.decide(now));
+        assertNull(state.decide(now));
         for (int round = 0; round < 5; round++) {
             pass(10_000);
             Leak leak = new Leak(1.0 / (1 + round), 4000);
             onAnswer(Answer.notModified(60_000, leak, now));
-            assertEquals(leak.share(), following.decide(now).leak.share());
-            assertNull(following.decide(now));
+            assertEquals(leak.share(), state.decide(now).leak.share());
+            assertNull(state.decide(now));
         }
         assertEquals(1, lines.count("multiplied by 0.0"), lines.toString());
         onAnswer(modified(1.0, 60_000));
-        following.decide(now);
+        state.decide(now);
 
         assertEquals(1, lines.count("I: Produce quotas are multiplied by 1.0"), lines.toString());
     }
@@ -167,17 +167,17 @@ class ReaderStateTest {
     @Test
     void waitsByWhatIsInForce() {
         assertEquals(0, request().waitS);
-        following.onAnswer(modified(1.0, 60_000), now);
-        following.decide(now);
+        state.onAnswer(modified(1.0, 60_000), now);
+        state.decide(now);
         assertEquals(ReaderState.WAIT_S, request().waitS);
-        following.onAnswer(modified(0.0, 60_000), now);
-        following.decide(now);
+        state.onAnswer(modified(0.0, 60_000), now);
+        state.decide(now);
         assertEquals(ReaderState.WAIT_THROTTLED_S, request().waitS);
-        following.onAnswer(Answer.failed("no"), now);
+        state.onAnswer(Answer.failed("no"), now);
         assertEquals(0, request().waitS);
-        following.onAnswer(
+        state.onAnswer(
                 Answer.modified(document(1.0, Map.of("etl", 0.0), 60_000), TAG, now), now);
-        following.decide(now);
+        state.decide(now);
 
         ReaderState.Request last = request();
         assertEquals(ReaderState.WAIT_THROTTLED_S, last.waitS);
@@ -188,17 +188,17 @@ class ReaderStateTest {
     @Test
     void breaksBetweenRequests() {
         request();
-        following.onAnswer(modified(1.0, 60_000), now);
+        state.onAnswer(modified(1.0, 60_000), now);
         assertEquals(100, msToRequest());
         request();
-        following.onAnswer(Answer.modified(document(1.0, Map.of(), 60_000), null, now), now);
+        state.onAnswer(Answer.modified(document(1.0, Map.of(), 60_000), null, now), now);
         assertEquals(1000, msToRequest());
         request();
-        following.onAnswer(Answer.failed("no"), now);
+        state.onAnswer(Answer.failed("no"), now);
         assertEquals(500, msToRequest());
         request();
         pass(12_000);
-        following.onAnswer(Answer.failed("slow"), now);
+        state.onAnswer(Answer.failed("slow"), now);
 
         assertEquals(100, msToRequest());
     }
@@ -207,41 +207,41 @@ class ReaderStateTest {
     @Test
     void canBeSwitchedOff() {
         onAnswer(modified(0.0, 60_000));
-        following.decide(now);
-        following.adopt(settings("http://s:1", false, 0.25), true, now);
+        state.decide(now);
+        state.adopt(settings("http://s:1", false, 0.25), true, now);
 
-        Factors off = following.decide(now);
+        Factors off = state.decide(now);
         assertEquals(Source.DISABLED, off.source);
         assertEquals(1.0, off.global);
-        assertNull(following.nextRequest(now));
+        assertNull(state.nextRequest(now));
         pass(30_000);
-        following.adopt(settings, true, now);
-        assertEquals(0.0, following.decide(now).global);
-        assertEquals(TAG, following.nextRequest(now).etag);
+        state.adopt(settings, true, now);
+        assertEquals(0.0, state.decide(now).global);
+        assertEquals(TAG, state.nextRequest(now).etag);
     }
 
     /** Another sidecar has no use for the tag; the last one's document ends with its validity. */
     @Test
     void canTurnToAnotherSidecar() {
         onAnswer(modified(0.0, 60_000));
-        following.decide(now);
-        following.adopt(settings("http://other:1", true, 1.0), false, now);
+        state.decide(now);
+        state.adopt(settings("http://other:1", true, 1.0), false, now);
 
         assertEquals(0.0, decided().global);
-        assertNull(following.nextRequest(now).etag);
+        assertNull(state.nextRequest(now).etag);
     }
 
     /** During a release factors are applied twice a second, and then no more. */
     @Test
     void appliesUntilAReleaseIsOver() {
         onAnswer(modified(1.0, 600_000));
-        following.decide(now);
+        state.decide(now);
         int applied = 0;
         long end = now + TimeUnit.SECONDS.toNanos(60);
         request();
-        while (following.nextNanos(now) - end < 0) {
-            now = following.nextNanos(now);
-            applied += following.decide(now) == null ? 0 : 1;
+        while (state.nextNanos(now) - end < 0) {
+            now = state.nextNanos(now);
+            applied += state.decide(now) == null ? 0 : 1;
         }
 
         assertEquals(12, applied);
@@ -251,10 +251,10 @@ class ReaderStateTest {
     @Test
     void appliesAgain() {
         onAnswer(modified(0.0, 60_000));
-        following.decide(now);
-        following.applyAgain();
+        state.decide(now);
+        state.applyAgain();
 
-        assertEquals(0.0, following.decide(now).global);
+        assertEquals(0.0, state.decide(now).global);
         assertEquals(1, lines.count("multiplied by 0.0"));
     }
 
@@ -269,33 +269,33 @@ class ReaderStateTest {
     }
 
     private Factors decided() {
-        following.applyAgain();
-        return following.decide(now);
+        state.applyAgain();
+        return state.decide(now);
     }
 
     /** Passes the ticks of a release. */
     private void settle() {
-        following.decide(now);
+        state.decide(now);
     }
 
     private long msToNext() {
-        return TimeUnit.NANOSECONDS.toMillis(following.nextNanos(now) - now);
+        return TimeUnit.NANOSECONDS.toMillis(state.nextNanos(now) - now);
     }
 
     private long msToRequest() {
         long from = now;
-        while (following.nextRequest(now) == null) {
+        while (state.nextRequest(now) == null) {
             pass(1);
         }
-        following.adopt(settings, true, now);
+        state.adopt(settings, true, now);
         return TimeUnit.NANOSECONDS.toMillis(now - from);
     }
 
     private ReaderState.Request request() {
-        ReaderState.Request request = following.nextRequest(now);
+        ReaderState.Request request = state.nextRequest(now);
         while (request == null) {
             pass(1);
-            request = following.nextRequest(now);
+            request = state.nextRequest(now);
         }
         return request;
     }
@@ -304,7 +304,7 @@ class ReaderStateTest {
         long before = now;
         request();
         now = before;
-        following.onAnswer(answer, now);
+        state.onAnswer(answer, now);
     }
 
     private Answer modified(double factor, long validForMs) {

@@ -23,18 +23,18 @@ import throttlesidecar.observability.Lines;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 
-/** The follower against servers that answer, hang, break, come and go. */
+/** The reader against servers that answer, hang, break, come and go. */
 class SidecarReaderTest {
     private static final String TAG = "ETag: \"a\"\r\n";
 
     private final Lines lines = new Lines();
     private final BlockingQueue<Factors> applied = new LinkedBlockingQueue<>();
-    private SidecarReader follower;
+    private SidecarReader reader;
 
     @AfterEach
     void close() {
-        if (follower != null) {
-            follower.close();
+        if (reader != null) {
+            reader.close();
         }
     }
 
@@ -129,15 +129,15 @@ class SidecarReaderTest {
             next(Source.SIDECAR);
             assertTrue(hanging.await(5, TimeUnit.SECONDS));
             long before = System.nanoTime();
-            follower.adopt(settings(false), List.of(client(server)), true);
+            reader.adopt(settings(false), List.of(client(server)), true);
 
             assertEquals(1.0, next(Source.DISABLED).global);
             assertTrue(msSince(before) < 5000, msSince(before) + " ms");
             assertTrue(first.request(null, 0, Map.of()).isFailure());
             Thread.sleep(700);
             assertEquals(2, requests.get());
-            assertEquals(0, follower.failures());
-            follower.adopt(settings(true), List.of(client(server)), true);
+            assertEquals(0, reader.failures());
+            reader.adopt(settings(true), List.of(client(server)), true);
             assertEquals(0.0, next(Source.SIDECAR).global);
         }
     }
@@ -168,7 +168,7 @@ class SidecarReaderTest {
             }
 
             applied.forEach(factors -> assertEquals(0.0, factors.global));
-            assertTrue(follower.failures() >= 5, follower.failures() + " failures");
+            assertTrue(reader.failures() >= 5, reader.failures() + " failures");
             assertEquals(1, lines.count("W: The request to the sidecar"), lines.toString());
         }
     }
@@ -207,7 +207,7 @@ class SidecarReaderTest {
                 new RawServer((head, out) -> out.write(document("0.0", 60_000)))) {
             follow(server, faulty);
             Thread.sleep(100);
-            follower.adopt(settings(false), List.of(client(server)), true);
+            reader.adopt(settings(false), List.of(client(server)), true);
 
             assertEquals(1.0, next(Source.DISABLED).global);
             assertEquals(1, lines.count("a fault"), lines.toString());
@@ -232,7 +232,7 @@ class SidecarReaderTest {
             // It waits until nothing wakes it any more by itself.
             Thread.sleep(1100);
             long before = System.nanoTime();
-            follower.close();
+            reader.close();
             while (threads() > 0 && msSince(before) < 5000) {
                 Thread.sleep(5);
             }
@@ -256,7 +256,7 @@ class SidecarReaderTest {
     }
 
     private SidecarClient follow(SidecarClient client, Consumer<Factors> apply) {
-        follower =
+        reader =
                 new SidecarReader(
                         settings(true),
                         List.of(client),
@@ -269,7 +269,7 @@ class SidecarReaderTest {
                         new Faults(),
                         Clocks.SYSTEM,
                         lines);
-        follower.start();
+        reader.start();
         return client;
     }
 

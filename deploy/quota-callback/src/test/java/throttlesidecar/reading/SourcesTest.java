@@ -38,8 +38,9 @@ class SourcesTest {
 
     private final Lines lines = new Lines();
     private final MovedClocks clocks = new MovedClocks();
-    private final ReaderState following =
-            new ReaderState(Settings.of(Map.of(Settings.URL, "http://s:1", Settings.RAMP, 0)), new Faults(), lines, START);
+    private final ReaderState state =
+            new ReaderState(Settings.of(Map.of(Settings.URL, "http://s:1", Settings.RAMP, 0)),
+                    new Faults(), lines, START);
     private long now = START;
 
     private static Document document(String source, double factor) {
@@ -86,15 +87,15 @@ class SourcesTest {
     }
 
     private void own(Answer answer) {
-        while (following.nextRequest(now) == null) {
+        while (state.nextRequest(now) == null) {
             pass(10);
         }
-        following.onAnswer(answer, now);
+        state.onAnswer(answer, now);
     }
 
     private Factors decided() {
-        following.applyAgain();
-        return following.decide(now);
+        state.applyAgain();
+        return state.decide(now);
     }
 
     private void pass(long millis) {
@@ -113,20 +114,20 @@ class SourcesTest {
     /** A fallback, or an override of another sidecar, ends neither a dead one's word nor the eyes. */
     @Test
     void whoSeesNothingEndsNoWord() {
-        following.adoptOthers(1);
+        state.adoptOthers(1);
         for (String source : List.of("fallback", "override", "disabled", "shadow")) {
             own(says("observation", 0.0, 0));
-            following.onOther(0, says(source, 1.0, 0));
+            state.onOther(0, says(source, 1.0, 0));
             own(Answer.failed("dead"));
             assertEquals(0.0, decided().global, source);
             own(says("observation", 1.0, 0));
             own(Answer.failed("dead"));
-            following.onReadings(readings(100));
+            state.onReadings(readings(100));
             assertEquals(Source.LOCAL, decided().source, source);
             pass(300_001);
-            following.onOther(0, says(source, 1.0, 0));
+            state.onOther(0, says(source, 1.0, 0));
             assertEquals(Source.LOCAL, decided().source, source);
-            following.onReadings(readings(101));
+            state.onReadings(readings(101));
             assertEquals(Source.SIDECAR, decided().source, source);
         }
     }
@@ -134,25 +135,25 @@ class SourcesTest {
     /** Whoever sees a violation counts, also beside a younger observation without one. */
     @Test
     void anyViolationCounts() {
-        following.adoptOthers(2);
+        state.adoptOthers(2);
         own(says("observation", 1.0, 0));
-        following.onOther(0, says("observation", 0.0, 60_000));
-        following.onOther(1, says("observation", 1.0, 0));
+        state.onOther(0, says("observation", 0.0, 60_000));
+        state.onOther(1, says("observation", 1.0, 0));
         assertEquals(0.0, decided().global);
-        following.onOther(0, says("observation", 1.0, 0));
+        state.onOther(0, says("observation", 1.0, 0));
         assertEquals(1.0, decided().global);
     }
 
     /** The word of a sidecar that has died counts no longer than others answer. */
     @Test
     void aDeadSidecarsWordEndsWhereOthersAnswer() {
-        following.adoptOthers(1);
+        state.adoptOthers(1);
         own(says("observation", 0.0, 0));
         own(Answer.failed("dead"));
         assertEquals(0.0, decided().global);
-        following.onOther(0, says("observation", 1.0, 0));
+        state.onOther(0, says("observation", 1.0, 0));
         assertEquals(1.0, decided().global);
-        following.onOther(0, Answer.failed("dead"));
+        state.onOther(0, Answer.failed("dead"));
         assertEquals(0.0, decided().global);
         pass(300_000);
         pass(1000);
@@ -162,14 +163,14 @@ class SourcesTest {
     /** Without a violation the youngest observation counts, and a fallback before none of them. */
     @Test
     void theYoungestObservationCounts() {
-        following.adoptOthers(2);
+        state.adoptOthers(2);
         own(says("fallback", 0.5, 0));
         assertEquals(0.5, decided().global);
-        following.onOther(0, says("observation", 1.0, 9_000));
+        state.onOther(0, says("observation", 1.0, 9_000));
         assertEquals(1.0, decided().global);
-        following.onOther(1, modified(generation(7), "\"t\"", Leak.WHOLE, 3_000));
+        state.onOther(1, modified(generation(7), "\"t\"", Leak.WHOLE, 3_000));
         assertEquals(7, decided().generation);
-        following.onOther(1, modified(generation(8), "\"t\"", Leak.WHOLE, 9_001));
+        state.onOther(1, modified(generation(8), "\"t\"", Leak.WHOLE, 9_001));
         assertEquals(0, decided().generation);
     }
 
@@ -183,21 +184,21 @@ class SourcesTest {
      */
     @Test
     void theOwnSidecarsLeakCounts() {
-        following.adoptOthers(2);
+        state.adoptOthers(2);
         own(says(new Leak(0.1, 40_000)));
-        assertEquals(0.1, following.decide(now).leak.share());
+        assertEquals(0.1, state.decide(now).leak.share());
         pass(1000);
-        following.onOther(0, says(new Leak(0.05, 80_000)));
-        assertEquals(0.1, following.decide(now).leak.share());
+        state.onOther(0, says(new Leak(0.05, 80_000)));
+        assertEquals(0.1, state.decide(now).leak.share());
         pass(1000);
-        following.onOther(1, says(Leak.WHOLE));
-        assertEquals(0.1, following.decide(now).leak.share());
+        state.onOther(1, says(Leak.WHOLE));
+        assertEquals(0.1, state.decide(now).leak.share());
         own(Answer.failed("dead"));
-        assertEquals(0.05, following.decide(now).leak.share());
+        assertEquals(0.05, state.decide(now).leak.share());
         own(says("observation", 1.0, 0));
-        assertEquals(0.05, following.decide(now).leak.share(), "it sees no violation");
-        following.onOther(0, Answer.failed("dead"));
-        assertEquals(1.0, following.decide(now).leak.share());
+        assertEquals(0.05, state.decide(now).leak.share(), "it sees no violation");
+        state.onOther(0, Answer.failed("dead"));
+        assertEquals(1.0, state.decide(now).leak.share());
     }
 
     /**
@@ -207,21 +208,21 @@ class SourcesTest {
      */
     @Test
     void theLastForecastCountsWhereNobodyAnswers() {
-        following.adoptOthers(1);
+        state.adoptOthers(1);
         own(limitIn(4_000, says("observation", 1.0, 0)));
-        following.onOther(0, limitIn(90_000, says("observation", 1.0, 1_000)));
+        state.onOther(0, limitIn(90_000, says("observation", 1.0, 1_000)));
         pass(4_001);
         assertEquals(Source.SIDECAR, decided().source, "both answered within 5 s");
         own(Answer.failed("dead"));
         assertEquals(Source.SIDECAR, decided().source, "the other one answered within 5 s");
-        following.onOther(0, Answer.failed("dead"));
+        state.onOther(0, Answer.failed("dead"));
         assertEquals(Source.FORECAST, decided().source);
         assertEquals(0.0, decided().global);
-        following.onOther(0, says("fallback", 1.0, 0));
+        state.onOther(0, says("fallback", 1.0, 0));
         assertEquals(Source.FORECAST, decided().source, "it sees nothing");
-        following.onOther(0, says("observation", 1.0, 0));
+        state.onOther(0, says("observation", 1.0, 0));
         assertEquals(Source.SIDECAR, decided().source);
-        following.onOther(0, Answer.failed("dead"));
+        state.onOther(0, Answer.failed("dead"));
         assertEquals(Source.SIDECAR, decided().source, "it expected none");
     }
 
@@ -246,7 +247,7 @@ class SourcesTest {
         own(Answer.failed("dead"));
         pass(1_000);
         assertEquals(Source.FORECAST, decided().source);
-        following.onReadings(readings(100));
+        state.onReadings(readings(100));
         assertEquals(Source.LOCAL, decided().source);
         own(says("override", 1.0, 0));
         own(Answer.failed("dead"));
@@ -258,15 +259,15 @@ class SourcesTest {
     void aForecastIsKeptFresh() {
         own(limitIn(30_500, says("observation", 1.0, 0)));
         assertEquals(ReaderState.WAIT_S, request().waitS);
-        following.onAnswer(limitIn(30_000, says("observation", 1.0, 0)), now);
+        state.onAnswer(limitIn(30_000, says("observation", 1.0, 0)), now);
         assertEquals(ReaderState.WAIT_THROTTLED_S, request().waitS);
     }
 
     private ReaderState.Request request() {
-        ReaderState.Request due = following.nextRequest(now);
+        ReaderState.Request due = state.nextRequest(now);
         while (due == null) {
             pass(10);
-            due = following.nextRequest(now);
+            due = state.nextRequest(now);
         }
         return due;
     }
@@ -278,10 +279,10 @@ class SourcesTest {
     /** An operator's override at the own sidecar counts, whatever others and the eyes see. */
     @Test
     void anOverrideLiftsAll() {
-        following.adoptOthers(1);
+        state.adoptOthers(1);
         own(says("override", 1.0, 0));
-        following.onOther(0, says("observation", 0.0, 0));
-        following.onReadings(readings(0));
+        state.onOther(0, says("observation", 0.0, 0));
+        state.onReadings(readings(0));
         assertEquals(1.0, decided().global);
         own(Answer.failed("dead"));
         assertEquals(1.0, decided().global);
@@ -293,13 +294,13 @@ class SourcesTest {
     @Test
     void itsOwnEyesThrottle() {
         own(says("observation", 1.0, 0));
-        following.onReadings(readings(101));
+        state.onReadings(readings(101));
         assertEquals(1.0, decided().global);
-        following.onReadings(readings(100));
+        state.onReadings(readings(100));
         assertEquals(0.0, decided().global);
         assertEquals(Source.LOCAL, decided().source);
         assertEquals(1, lines.count("/b of this broker has 100 bytes available of 1000"));
-        following.onReadings(readings(101));
+        state.onReadings(readings(101));
         assertEquals(1.0, decided().global);
     }
 
@@ -307,19 +308,19 @@ class SourcesTest {
     @Test
     void itsOwnEyesStop() {
         own(says("observation", 0.0, 0));
-        following.onReadings(readings(51));
+        state.onReadings(readings(51));
         assertFalse(decided().admitsNobody);
-        following.onReadings(readings(50));
+        state.onReadings(readings(50));
         assertTrue(decided().admitsNobody);
         assertEquals(Source.LOCAL, decided().source);
-        following.onReadings(readings(56));
+        state.onReadings(readings(56));
         assertFalse(decided().admitsNobody);
-        following.adoptOthers(1);
+        state.adoptOthers(1);
         Document stop =
                 new Document(
                         0.0, Map.of(), 1, 300_000, "", Document.Source.OBSERVATION, true,
                         LIMIT, STOP, false, Scope.ALL, null);
-        following.onOther(0, modified(stop, "\"t\"", Leak.WHOLE, 60_000));
+        state.onOther(0, modified(stop, "\"t\"", Leak.WHOLE, 60_000));
         assertTrue(decided().admitsNobody);
         assertEquals(Source.SIDECAR, decided().source);
         own(says("override", 0.0, 0));
@@ -342,13 +343,13 @@ class SourcesTest {
     @Test
     void itsOwnEyesHaveAScope() {
         own(Answer.modified(scoped(1.0), "\"t\"", now));
-        following.onReadings(holding("mine", 100));
+        state.onReadings(holding("mine", 100));
         assertEquals(Source.LOCAL, decided().source);
         assertEquals(Scope.of(Set.of("mine")), decided().scope);
         own(Answer.modified(scoped(0.0, "theirs"), "\"u\"", now));
         assertEquals(Source.SIDECAR, decided().source);
         assertEquals(Scope.of(Set.of("mine", "theirs")), decided().scope);
-        following.onReadings(holding("mine", 101));
+        state.onReadings(holding("mine", 101));
         assertEquals(Scope.of(Set.of("theirs")), decided().scope);
         own(Answer.modified(scoped(0.0), "\"v\"", now));
         assertTrue(decided().scope.isAll(), "what lies there is not known");
@@ -357,10 +358,10 @@ class SourcesTest {
     /** Whoever sees a violation counts with its topics, whoever observed last. */
     @Test
     void topicsAreOfAllThatSeeAViolation() {
-        following.adoptOthers(2);
+        state.adoptOthers(2);
         own(Answer.modified(scoped(0.0, "a"), "\"t\"", now));
-        following.onOther(0, modified(scoped(0.0, "b"), "\"u\"", Leak.WHOLE, 60_000));
-        following.onOther(1, modified(scoped(1.0), "\"v\"", Leak.WHOLE, 0));
+        state.onOther(0, modified(scoped(0.0, "b"), "\"u\"", Leak.WHOLE, 60_000));
+        state.onOther(1, modified(scoped(1.0), "\"v\"", Leak.WHOLE, 0));
         assertEquals(Scope.of(Set.of("a", "b")), decided().scope);
     }
 
@@ -388,30 +389,30 @@ class SourcesTest {
         OwnVolumePoller poller =
                 new OwnVolumePoller(List.of("/a", "/b"), disk, () -> isAsked[0], seen::add);
         poller.look();
-        assertTrue(seen.get(0).volumes().get("/a").scope().isAll());
+        assertTrue(seen.get(0).volumes.get("/a").scope.isAll());
         isAsked[0] = true;
         poller.look();
         Scope listed = Scope.of(Set.of("a", "b-c", "d"));
-        assertEquals(listed, seen.get(1).volumes().get("/a").scope());
-        assertTrue(seen.get(1).volumes().get("/b").scope().isAll());
+        assertEquals(listed, seen.get(1).volumes.get("/a").scope);
+        assertTrue(seen.get(1).volumes.get("/b").scope.isAll());
         folders.put("/a", new String[] {"z-0"});
         poller.look();
-        assertEquals(listed, seen.get(2).volumes().get("/a").scope(), "once a second is enough");
+        assertEquals(listed, seen.get(2).volumes.get("/a").scope, "once a second is enough");
         poller.look();
         poller.look();
-        assertEquals(Scope.of(Set.of("z")), seen.get(4).volumes().get("/a").scope());
+        assertEquals(Scope.of(Set.of("z")), seen.get(4).volumes.get("/a").scope);
     }
 
     /** The limits of a document count when its validity has ended, and with the sidecar's fallback. */
     @Test
     void itsOwnEyesThrottleWithoutASidecar() {
-        following.onReadings(readings(0));
+        state.onReadings(readings(0));
         assertEquals(1.0, decided().global);
         own(says("fallback", 1.0, 0));
         assertEquals(Source.LOCAL, decided().source);
-        following.remember(document("observation", 1.0), 400_000, now);
+        state.remember(document("observation", 1.0), 400_000, now);
         assertEquals(Source.LOCAL, decided().source);
-        following.onReadings(readings(500));
+        state.onReadings(readings(500));
         assertEquals(Source.FALLBACK, decided().source);
     }
 
@@ -457,7 +458,7 @@ class SourcesTest {
         own(factor(0.4, Answer.modified(document("observation", 1.0), "\"b\"", now)));
         assertEquals(1.0, decided().global);
         assertFalse(decided().isSloped);
-        following.onReadings(readings(100));
+        state.onReadings(readings(100));
         own(factor(0.75, Answer.modified(slope, "\"c\"", now)));
         assertEquals(0.75, decided().global);
     }
@@ -488,16 +489,16 @@ class SourcesTest {
         disks.remove("/a");
         disks.put("/b", volume(7));
         poller.look();
-        assertEquals(5, seen.get(1).volumes().get("/a").availableBytes());
-        assertEquals(7, seen.get(1).volumes().get("/b").availableBytes());
+        assertEquals(5, seen.get(1).volumes.get("/a").availableBytes);
+        assertEquals(7, seen.get(1).volumes.get("/b").availableBytes);
     }
 
     /** The machine's own disks: the folder of this test, and one that is not there. */
     @Test
     void looksAtRealDisks(@TempDir Path folder) {
         VolumeReadings.Volume volume = OwnVolumePoller.Disk.SYSTEM.look(folder.toString());
-        assertTrue(volume.totalBytes() >= volume.availableBytes());
-        assertTrue(volume.availableBytes() > 0);
+        assertTrue(volume.totalBytes >= volume.availableBytes);
+        assertTrue(volume.availableBytes > 0);
         assertNull(OwnVolumePoller.Disk.SYSTEM.look(folder.resolve("none").toString()));
     }
 
@@ -507,9 +508,9 @@ class SourcesTest {
         new DocumentFile(folder, clocks, lines).write(document("observation", 0.0, 300_000));
         DocumentFile.Found found = new DocumentFile(folder, clocks, lines).read();
         assertNotNull(found);
-        following.remember(found.document, 299_999, now);
-        assertEquals(0.0, following.decide(now).global);
-        following.remember(found.document, 300_001, now);
+        state.remember(found.document, 299_999, now);
+        assertEquals(0.0, state.decide(now).global);
+        state.remember(found.document, 300_001, now);
         assertEquals(Source.FALLBACK, decided().source);
         assertEquals("", lines.toString().replaceAll("(?m)^.*(multiplied|expired).*$\n?", ""));
     }
