@@ -3,7 +3,6 @@ package throttlesidecar.reading;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
-import java.util.function.ObjIntConsumer;
 
 /**
  * Requests the decisions of other sidecars than the broker's own, one after another, a second after the
@@ -11,26 +10,22 @@ import java.util.function.ObjIntConsumer;
  * so that those that answer are asked more often.
  */
 final class OtherSidecars implements AutoCloseable {
+    /** Gets each answer, the sidecar's number, and who asked; on the thread that asks. */
+    interface Listener {
+        void answered(Answer answer, int number, OtherSidecars by);
+    }
+
     private final List<SidecarClient> clients;
     private final Map<String, String> headers;
-    private final ObjIntConsumer<Answer> answered;
+    private final Listener listener;
     private final Thread thread = new Thread(this::run, "throttle-sidecar-others");
     private volatile boolean closed;
 
-    /**
-     * Asks from {@link #start} on.
-     *
-     * @param clients may be empty.
-     * @param headers of each request.
-     * @param answered gets each answer and the client's number, on the thread that asks.
-     */
-    OtherSidecars(
-            List<SidecarClient> clients,
-            Map<String, String> headers,
-            ObjIntConsumer<Answer> answered) {
+    /** Asks from {@link #start} on; there may be no clients. */
+    OtherSidecars(List<SidecarClient> clients, Map<String, String> headers, Listener listener) {
         this.clients = List.copyOf(clients);
         this.headers = Map.copyOf(headers);
-        this.answered = answered;
+        this.listener = listener;
         thread.setDaemon(true);
     }
 
@@ -55,14 +50,9 @@ final class OtherSidecars implements AutoCloseable {
             if (closed) {
                 return;
             }
-            Answer answer;
-            try {
-                answer = clients.get(turn).request(null, 0, headers);
-            } catch (RuntimeException | Error bug) {
-                answer = Answer.failed("an unexpected error: " + bug);
-            }
+            Answer answer = clients.get(turn).requestOrFail(null, 0, headers);
             if (!closed) {
-                answered.accept(answer, turn);
+                listener.answered(answer, turn, this);
             }
             turns.ended(turn, answer.isFailure(), System.nanoTime());
         }

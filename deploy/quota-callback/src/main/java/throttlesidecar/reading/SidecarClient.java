@@ -130,6 +130,15 @@ public final class SidecarClient {
         }
     }
 
+    /** The same, which survives a bug: the caller's thread must not end. */
+    Answer requestOrFail(String etag, int waitS, Map<String, String> reportHeaders) {
+        try {
+            return request(etag, waitS, reportHeaders);
+        } catch (RuntimeException | Error bug) {
+            return Answer.failed("an unexpected error: " + bug);
+        }
+    }
+
     /** Ends the request under way, from another thread, and all later ones. */
     void close() {
         closed = true;

@@ -9,7 +9,6 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import throttlesidecar.decision.Factors;
@@ -28,7 +27,7 @@ import throttlesidecar.volumes.VolumeReadings;
 public final class SidecarReader implements AutoCloseable {
     private static final long END_MS = 1_000;
 
-    /** Of more answers of others and readings of volumes than this, while the thread is busy, none is kept. */
+    /** Further answers of others and readings of volumes are dropped while the thread is busy. */
     private static final int MOST_WAITING = 100;
 
     private static final long BACKOFF_AFTER_BUG_MS = 500;
@@ -43,18 +42,20 @@ public final class SidecarReader implements AutoCloseable {
     private final ExecutorService requester =
             Executors.newCachedThreadPool(daemons("throttle-sidecar-request"));
     private final Thread thread = daemons("throttle-sidecar-reader").newThread(this::run);
-    private final AtomicBoolean keeping = new AtomicBoolean();
+    private final AtomicBoolean isKeeping = new AtomicBoolean();
     private SidecarClient client;
     private OtherSidecars others;
     private Consumer<Document> keep = document -> {};
+
+    /** Changes with each request and each change of the settings: an answer to an older one is ignored. */
     private long requests;
+
     private boolean hadBug;
     private volatile boolean closed;
 
     /**
      * Reads from {@link #start()} on.
      *
-     * @param settings at first.
      * @param clients one for each sidecar, the own one first.
      * @param apply applies factors; only the reader's thread calls it.
      * @param reportHeaders this broker's report, see {@link SidecarClient#request}.
@@ -69,17 +70,17 @@ public final class SidecarReader implements AutoCloseable {
             Faults faults,
             Clocks clocks,
             Journal journal) {
-        this.brokerHeaders = brokerHeaders;
         this.state = new ReaderState(settings, faults, journal, clocks.nanos());
-        use(clients);
         this.apply = apply;
         this.reportHeaders = reportHeaders;
+        this.brokerHeaders = brokerHeaders;
         this.clocks = clocks;
         this.journal = journal;
+        use(clients);
     }
 
     /**
-     * Before the start: what was kept of the last run, and where to keep.
+     * Before the start: takes the document of the last run, and keeps later ones.
      *
      * @param found null: nothing.
      * @param keep keeps a document, on any thread; one at a time.
@@ -91,7 +92,7 @@ public final class SidecarReader implements AutoCloseable {
         }
     }
 
-    /** New readings of the broker's own volumes; on any thread. */
+    /** Takes new readings of the broker's own volumes; on any thread. */
     public void see(VolumeReadings readings) {
         offer(() -> state.onReadings(readings));
     }
@@ -109,37 +110,32 @@ public final class SidecarReader implements AutoCloseable {
 
     private void use(List<SidecarClient> clients) {
         client = clients.get(0);
-        AtomicReference<OtherSidecars> asking = new AtomicReference<>();
-        others =
-                new OtherSidecars(
-                        clients.subList(1, clients.size()),
-                        brokerHeaders,
-                        (answer, number) ->
-                                offer(() -> {
-                                    if (others == asking.get()) {
-                                        state.onOther(number, answer);
-                                    }
-                                }));
-        asking.set(others);
-        state.adoptOthers(clients.size() - 1);
+        requests++;
+        List<SidecarClient> further = clients.subList(1, clients.size());
+        others = new OtherSidecars(further, brokerHeaders, (answer, number, by) ->
+                offer(() -> {
+                    // Not those of sidecars that the settings named before.
+                    if (others == by) {
+                        state.onOther(number, answer);
+                    }
+                }));
+        state.adoptOthers(further.size());
     }
 
     /**
      * Adopts other settings within milliseconds, also while an answer is outstanding.
      *
-     * @param clients replace the others, which are closed.
+     * @param clients replace the clients in use, which are closed.
      * @param sameSidecar as in {@link ReaderState#adopt}.
      */
     public void adopt(Settings settings, List<SidecarClient> clients, boolean sameSidecar) {
-        inbox.add(
-                () -> {
-                    client.close();
-                    others.close();
-                    use(clients);
-                    others.start();
-                    requests++;
-                    state.adopt(settings, sameSidecar, clocks.nanos());
-                });
+        inbox.add(() -> {
+            client.close();
+            others.close();
+            use(clients);
+            others.start();
+            state.adopt(settings, sameSidecar, clocks.nanos());
+        });
     }
 
     /** The age of the sidecar's last valid answer, ms; -1 before the first. */
@@ -152,7 +148,7 @@ public final class SidecarReader implements AutoCloseable {
         return state.limitsAgeMs(clocks.nanos());
     }
 
-    /** Whether a throttle is for those alone who write to full volumes. */
+    /** Whether only clients are throttled that write to full volumes. */
     public boolean isOfVolumes() {
         return state.isOfVolumes();
     }
@@ -220,14 +216,14 @@ public final class SidecarReader implements AutoCloseable {
         }
     }
 
-    /** On another thread, since a disk may hang; not while the last is still being kept. */
+    /** On another thread, since a disk may hang; not while the last document is still being kept. */
     private void keep(Document document) {
-        if (document != null && !keeping.getAndSet(true)) {
+        if (document != null && !isKeeping.getAndSet(true)) {
             requester.execute(() -> {
                 try {
                     keep.accept(document);
                 } finally {
-                    keeping.set(false);
+                    isKeeping.set(false);
                 }
             });
         }
@@ -235,8 +231,7 @@ public final class SidecarReader implements AutoCloseable {
 
     /** Takes one message, if one comes until a moment. */
     private void await(long untilNanos) throws InterruptedException {
-        long waitNanos = untilNanos - clocks.nanos();
-        Runnable message = inbox.poll(waitNanos, TimeUnit.NANOSECONDS);
+        Runnable message = inbox.poll(untilNanos - clocks.nanos(), TimeUnit.NANOSECONDS);
         if (message != null) {
             message.run();
         }
@@ -251,22 +246,14 @@ public final class SidecarReader implements AutoCloseable {
 
     private void send(
             ReaderState.Request request, long id, SidecarClient of, Map<String, String> headers) {
-        requester.execute(
-                () -> {
-                    Answer answer;
-                    try {
-                        answer = of.request(request.etag, request.waitS, headers);
-                    } catch (RuntimeException | Error bug) {
-                        answer = Answer.failed("an unexpected error: " + bug);
-                    }
-                    Answer received = answer;
-                    inbox.add(
-                            () -> {
-                                if (id == requests) {
-                                    state.onAnswer(received, clocks.nanos());
-                                }
-                            });
-                });
+        requester.execute(() -> {
+            Answer answer = of.requestOrFail(request.etag, request.waitS, headers);
+            inbox.add(() -> {
+                if (id == requests) {
+                    state.onAnswer(answer, clocks.nanos());
+                }
+            });
+        });
     }
 
     private static ThreadFactory daemons(String name) {
