@@ -281,8 +281,8 @@ class ReaderDocument:
     throttled_clients: Annotated[int, Field(ge=0)]
     """How many of its clients it throttles."""
     fault: str | None
-    """Why it may fail to throttle some of its clients, by its own checks: `self-test`, `not-asked`
-    or `error`; its broker's log has the details. Null without a fault."""
+    """Why it may fail to throttle some of its clients, by its own checks: `outdated`, `self-test`,
+    `not-asked` or `error`; its broker's log has the details. Null without a fault."""
     refused: RefusalsDocument | None
     """The refusals of its authorizer; null without an authorizer."""
     in_scope: list[ScopedClientDocument]

@@ -13,7 +13,7 @@ _TASK = re.compile(
     "ended by itself|failed because of a bug|exception was never retrieved|never awaited"
 )
 _OURS = "\tat throttlesidecar."
-_FOLLOWER = "follower continues after"
+_READER = "reader continues after"
 
 
 def tracebacks(whose: str, text: str) -> list[str]:
@@ -46,6 +46,6 @@ def callback_errors(whose: str, text: str) -> list[str]:
                 inside = True
         else:
             last, inside = line, False
-            if _FOLLOWER in line:
+            if _READER in line:
                 found.append(f"{whose}: {line}")
     return found

@@ -35,7 +35,7 @@ class CallbackSight:
     Attributes:
         source: SIDECAR, LOCAL, FALLBACK or DISABLED.
         factor: that it applies.
-        regime: FREE, STOPPED, SCALED or RAMP.
+        regime: FREE, THROTTLED, SCALED or RAMP.
         age_s: of the sidecar's last answer; -1.0 before the first.
         emergency: whether pauses may be longer than pause.max.
         longest_pause_s: since the broker's start.

@@ -53,7 +53,7 @@ async def compiled_courses(libraries: Path) -> Path:
         ClusterError: as ``compiled``.
     """
     folders = [_CALLBACK / "main" / "java", _CALLBACK / "test" / "java"]
-    source = folders[-1] / "throttlesidecar" / "Courses.java"
+    source = folders[-1] / "throttlesidecar" / "reading" / "Courses.java"
     texts = [each.read_text() for folder in folders for each in sorted(folder.rglob("*.java"))]
     # Its warnings are Maven's to give, by the versions that the callback is built against.
     return await _compiled(source, folders, "".join(texts), libraries, ["-nowarn", "-Xlint:none"])
