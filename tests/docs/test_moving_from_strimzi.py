@@ -11,7 +11,7 @@ from tests.docs.markdown import ROOT
 from tests.docs.moving_from_strimzi import EXAMPLE, ROWS
 from tests.sidecar.settings.support import STATIC, problems
 
-CALLBACK = ROOT / "deploy/quota-callback/src/main/java/throttlesidecar/Settings.java"
+CALLBACK = ROOT / "deploy/quota-callback/src/main/java/throttlesidecar/settings/Settings.java"
 VALUES = {
     "storage.check-interval": "60",
     "storage.per.volume.limit.min.available.bytes": "1",

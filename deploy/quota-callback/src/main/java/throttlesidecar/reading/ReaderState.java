@@ -119,7 +119,7 @@ final class ReaderState {
         dueNanos = nowNanos;
     }
 
-    /** There are so many other sidecars, of which nothing is known. */
+    /** Starts with this number of other sidecars, of which nothing is known. */
     void adoptOthers(int count) {
         others = Stream.generate(LastAnswer::new).limit(count).collect(Collectors.toUnmodifiableList());
     }

@@ -4,22 +4,22 @@ import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Whose turn it is of several sidecars that are asked one after another: of those that have waited for
- * long enough, that of the one that waits for longest.
+ * Decides which of several sidecars is asked next: the one that has waited longest, if its waiting time
+ * is over.
  *
- * <p>One that answered waits for {@link #EVERY_MS}, and one that failed for twice as long after each
- * failure, up to {@link #LONGEST_MS}: one that is back counts soon.
+ * <p>A sidecar that answered waits for {@link #EVERY_MS}. After each failure, a sidecar waits twice as
+ * long as before, up to {@link #LONGEST_MS}, so that a sidecar that is back is used soon.
  *
- * <p>Example: of two, one of which fails each time after 2 s. It waits for 2 s and then for 4 s, in which
- * the other one is asked once a second.
+ * <p>Example: one of two sidecars fails each time after 2 s. It waits for 2 s and then for 4 s. In that
+ * time the other sidecar is asked once a second.
  */
 final class Turns {
     private static final int MOST_DOUBLINGS = 2;
 
-    /** From an answer to the next request of whomever, ms. */
+    /** The time from an answer to the next request to the same sidecar, ms. */
     static final long EVERY_MS = 1_000;
 
-    /** How long one that fails waits at most, ms. */
+    /** The longest waiting time of a sidecar that fails, ms. */
     static final long LONGEST_MS = EVERY_MS << MOST_DOUBLINGS;
 
     private final long[] dueNanos;

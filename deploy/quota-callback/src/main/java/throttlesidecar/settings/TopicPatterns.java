@@ -17,7 +17,7 @@ final class TopicPatterns {
     /** The metadata of tiered storage, whose writers free the disk. */
     static final TopicPatterns DEFAULT = new TopicPatterns(List.of("__remote_log_metadata"));
 
-    /** Beyond so many names, each is matched anew. */
+    /** The most names whose result is cached. */
     private static final int MOST_NAMES = 10_000;
 
     private static final String LEGAL = "[A-Za-z0-9._*-]+";

@@ -6,12 +6,12 @@ import java.util.concurrent.atomic.LongAdder;
  * Notices that Kafka no longer asks for quotas: in each throttle it compares how many produce
  * requests came with how many quotas were computed for them.
  *
- * <p>Kafka asks for a client's tags once for each request, and again when it pauses the client; it
- * asks for the quota once. So half as many are as usual, and under a quarter is a fault. The first
- * {@link #LEAST} requests of a throttle are too few to say.
+ * <p>Kafka asks for a client's tags once for each request, and again when it pauses the client. It asks
+ * for the quota once. Half as many quotas as requests are therefore normal, and less than a quarter is
+ * a fault. The first {@link #LEAST} requests of a throttle are too few to decide.
  *
- * <p>Example: 1,000 requests and 500 quotas are well; 1,000 and 3 are those of tag sets that the
- * metrics reporter no longer hears of.
+ * <p>Example: 1,000 requests and 500 quotas are normal. With 1,000 requests and 3 quotas, the metrics
+ * reporter no longer receives the tag sets.
  */
 public final class Canary {
     public static final long LEAST = 100;

@@ -11,8 +11,8 @@ package throttlesidecar.throttling;
  * help clients that make more than before, and puts many times their rate on a volume that has just
  * come over its limit.
  *
- * <p>A client that had no rate before begins at the mean of those that had one, which may be far from
- * what it needs. So its pace doubles {@value #DOUBLINGS} times a ramp once a sixth of it is over.
+ * <p>A client without an earlier rate begins at the average of the clients with one, which may be far
+ * from what it needs. Its pace therefore doubles {@value #DOUBLINGS} times a ramp once a sixth of it is over.
  *
  * <p>Example: 2 MB/s before, a ramp of 60 s and a backlog of 80 MB: 2.4 MB/s after 12 s, 4 MB/s after
  * 60 s, no backlog after 69 s, and any rate after 240 s. Beside clients of 10 kB/s one that had none
@@ -48,8 +48,8 @@ final class Ramp {
      * The pace of a client.
      *
      * @param before its rate before, bytes per second; 0: none.
-     * @param mean of those that had a rate, of which it has one at least; 0: nobody's is known, as on
-     *     a broker that started in the throttle.
+     * @param mean the average rate of the clients with an earlier rate; 0 if no rate is known, as on a
+     *     broker that started in the throttle.
      */
     double pace(double before, double mean) {
         if (before == 0.0 && mean == 0.0) {
