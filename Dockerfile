@@ -17,7 +17,7 @@ FROM ${MAVEN} AS callback
 WORKDIR /jar
 COPY deploy/quota-callback/pom.xml ./
 COPY deploy/quota-callback/src/main src/main
-RUN mvn --quiet --batch-mode package -Dmaven.test.skip=true \
+RUN mvn --quiet --batch-mode compiler:compile jar:jar \
     && mv target/throttle-sidecar-quota-callback.jar /
 
 FROM ${BASE} AS packages

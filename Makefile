@@ -1,13 +1,13 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
-# make check   lint, types, unit tests, the jar's own: a minute and a half
-# make test    those, Spark's core, and brokers of one Kafka version: a quarter of an hour
+# make check   lint, types, unit tests, the jar's own: a minute
+# make test    those, Spark's core, and brokers of one Kafka version: ten minutes
 # make test-all    everything: all versions, containers, browsers, demos, coverage: an hour and a quarter
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
 # make chaos   real faults on a real cluster, by seed: 11 minutes
 # make stop-line   a volume that fills to the stop line, again and again: an hour
-# make bench   the figures of docs/figures.md
+# make bench   the figures of benchmarks/results/figures.md
 # make bench-slope   a volume that fills beside a cleaner comes to rest above its limit: 35 minutes
 # make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
@@ -16,6 +16,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FOR_BUILD := $(VENV)/.build
+FOR_DEMO := $(VENV)/.demo
+FOR_PIPELINE := $(VENV)/.pipeline
 INSTALLED := $(VENV)/.installed
 CALLBACK := deploy/quota-callback
 KUSTOMIZE := $(BIN)/kustomize
@@ -24,12 +27,14 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-and-spark brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
-demo: tools-demo $(INSTALLED) $(JAR)
+# Packages and jar side by side: both wait for downloads.
+demo: tools-demo
+	$(MAKE) --no-print-directory --output-sync=target --jobs $(FOR_DEMO) $(JAR)
 	$(BIN)/throttle-sidecar demo
 
-demo-pipeline: tools-demo $(INSTALLED)
+demo-pipeline: tools-demo $(FOR_PIPELINE)
 	rm -rf pipeline-demo
 	$(BIN)/throttle-sidecar demo-pipeline
 
@@ -38,15 +43,16 @@ UNIT := not (broker or browser or demo or kustomize or package or spark)
 ON_BROKERS := broker and not (browser or demo or kustomize or package or spark)
 SPARK := spark and not (broker or demo)
 OTHERS := (browser or kustomize or package or (broker and spark)) and not demo
-# Unit tests need nothing of the integration tests, each of which has a mark.
-ALONE := $(BIN)/pytest -n auto --ignore=tests/integration
+# Unit tests need nothing of the integration tests, each of which has a mark. The slow ones come first
+# (tests/conftest.py), and a process that has none left takes some of another's.
+ALONE := $(BIN)/pytest -n auto --dist worksteal --ignore=tests/integration
 # Two processes, each with three nodes at once, or four at most; a file's tests share their cluster.
 TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
+# Tests on brokers wait for half of their time: the others run beside them.
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
-	$(ALONE) -m '$(UNIT)'
-	$(MAKE) --no-print-directory --output-sync=target --jobs brokers spark
+	$(MAKE) --no-print-directory --output-sync=target --jobs brokers unit-and-spark
 
 # Spark and the others wait for other processes half of their time: side by side they take a third
 # less. Demos have deadlines and compare times: they run alone.
@@ -72,10 +78,15 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.prose
 
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
 	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/sidecar/api/test_openapi.py
+
+unit-and-spark: $(INSTALLED)
+	$(ALONE) -m '$(UNIT)'
+	$(MAKE) --no-print-directory spark
 
 brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
@@ -109,11 +120,11 @@ jar: $(JAR)
 
 $(JAR): $(shell find $(CALLBACK)/src/main -type f) $(CALLBACK)/pom.xml
 	tools/prerequisites java mvn
-	$(MVN) package -Dmaven.test.skip=true
+	$(MVN) compiler:compile jar:jar
 	touch $@
 
 # The same bytes each time; `python -m build` makes them too.
-dist: $(INSTALLED) $(JAR)
+dist: $(FOR_BUILD) $(JAR)
 	$(BIN)/python -m hatchling build --target wheel --target sdist
 
 image:
@@ -142,42 +153,41 @@ simulate: $(INSTALLED)
 	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
 	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS))
 
-# SEED=2 has other faults, MINUTES=2 fewer, CALLBACK_ALONE=yes the jar without its authorizer; on a
-# machine that does nothing else. Its table and all logs are in .cache/chaos.
+# SEED=2 has other faults, MINUTES=2 fewer, ARMS=callback the jar without its authorizer; SCENARIO=stop-line
+# fills a volume to the stop line, 30 minutes with each of ARMS="authorizer callback". On a machine that does
+# nothing else. Its table and all logs are in .cache/chaos.
 chaos: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(CALLBACK_ALONE),--callback-alone)
+	$(BIN)/python -m tests.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ARMS),--arms $(ARMS)) \
+	    $(if $(CALLBACK_ALONE),--arms callback)
 
-# MINUTES=30 of each arm, ARMS="authorizer callback", SEED=1; on such a machine too. Its table and all
-# logs are in .cache/stop-line.
-stop-line: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m tests.stop_line $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(ARMS),--arms $(ARMS))
+stop-line:
+	$(MAKE) --no-print-directory chaos SCENARIO=stop-line
 
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
-# The quota callback beside Strimzi's plugin: two hours, on a machine that does nothing else.
-# PART="librdkafka-3 polls" ROUNDS=1 ONLY=ours measure less; SECONDS=60 RESULTS=/tmp/try
-# OUT=/tmp/try.md PART=librdkafka-3-long tries the long throttle.
+# Each writes a page of benchmarks/results, on a machine that does nothing else. PART, ARMS and ROUNDS
+# measure less; SECONDS=20 RESULTS=/tmp/try OUT=/tmp/try.md tries it.
+MEASURED = $(PART) $(if $(ARMS),--arms $(ARMS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RESULTS),--results $(RESULTS)) $(if $(OUT),--out $(OUT))
+
+# The quota callback beside Strimzi's plugin: two hours. PART="librdkafka-3 polls" ARMS=ours
 bench-enforcement: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m benchmarks.enforcement $(PART) $(if $(ROUNDS),--rounds $(ROUNDS)) \
-	    $(if $(ONLY),--only $(ONLY)) $(if $(SECONDS),--seconds $(SECONDS)) \
-	    $(if $(RESULTS),--results $(RESULTS)) $(if $(OUT),--out $(OUT))
+	$(BIN)/python -m benchmarks.enforcement $(MEASURED)
 
-# Others' waits during a storm of new topics: 4 minutes, on a machine that does nothing else.
+# Others' waits during a storm of new topics: 4 minutes.
 bench-mutations: tools-demo $(INSTALLED)
-	$(BIN)/python -m benchmarks.mutations
+	$(BIN)/python -m benchmarks.mutations $(MEASURED)
 
-# A user who opens producer ids in a loop, throttled in each way: 6 minutes, on such a machine too.
+# A user who opens producer ids in a loop, throttled in each way: 6 minutes. PART=1 has one broker.
 bench-producer-ids: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m benchmarks.producer_ids
+	$(BIN)/python -m benchmarks.producer_ids $(MEASURED)
 
 # A volume slowed between the soft limit and the limit, beside one with the limit alone: 35 minutes and
-# 8 GB, on such a machine too. MINUTES=3 of each, ARMS=slope, RESULTS=/tmp/try OUT=/tmp/try.svg try it.
+# 8 GB. MINUTES=3 of each, ARMS=slope.
 bench-slope: tools-demo $(INSTALLED) $(JAR)
-	$(BIN)/python -m benchmarks.slope $(ARMS) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(RESULTS),--results $(RESULTS)) $(if $(OUT),--out $(OUT))
+	$(BIN)/python -m benchmarks.slope $(MEASURED) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60)))
 
 # The pipeline beside a bare scan and its peers: 8 minutes, on a machine that does nothing else.
 bench-pipeline: tools-demo $(INSTALLED)
@@ -191,14 +201,11 @@ bench-pipeline-cluster: tools-demo $(INSTALLED)
 	    $(if $(WORK),--work $(WORK)) $(if $(OUT),--out $(OUT))
 
 # Producers of many clients in throttles of 75 s, two at once, and of 10 minutes, seven at once: two
-# hours and a half, on such a machine too, the latter with 12 GB. PART=long CLIENTS="java sarama"
-# ARMS=callback measure less; SECONDS=20 RESULTS=/tmp/try OUT=/tmp/try.md tries it, ABREAST=1 has one
-# client at a time, JAR=other.jar another callback, ARMS=quota Kafka's own quota.
+# hours and a half, the latter with 12 GB. PART=long CLIENTS="java sarama" ARMS=callback measure less;
+# ABREAST=1 has one client at a time, JAR=other.jar another callback, ARMS=quota Kafka's own quota.
 bench-clients: tools-clients $(INSTALLED) $(JAR) $(CLIENTS_INSTALLED)
-	$(BIN)/python -m benchmarks.clients $(CLIENTS) $(if $(PART),--parts $(PART)) \
-	    $(if $(ARMS),--arms $(ARMS)) $(if $(SECONDS),--seconds $(SECONDS)) \
-	    $(if $(ABREAST),--abreast $(ABREAST)) $(if $(RESULTS),--results $(RESULTS)) \
-	    $(if $(OUT),--out $(OUT)) --jar $(JAR)
+	$(BIN)/python -m benchmarks.clients $(MEASURED) $(if $(CLIENTS),--clients $(CLIENTS)) \
+	    $(if $(ABREAST),--abreast $(ABREAST)) --jar $(JAR)
 
 # The clients that are none of this project's: locked by go.sum, package-lock.json and hashes.
 $(CLIENTS_INSTALLED): $(wildcard benchmarks/clients/produce.go benchmarks/clients/produce.js \
@@ -224,16 +231,17 @@ docs: $(INSTALLED)
 	$(BIN)/python -m tools.dashboard
 
 # The exact versions, with hashes; run after a change of the dependencies in pyproject.toml.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+OF_PROJECT := --no-emit-package throttle-sidecar pyproject.toml kafka_lab/pyproject.toml
+AS_DEV := --constraint requirements-dev.txt
 lock: $(INSTALLED)
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    pyproject.toml -o requirements.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --no-emit-package throttle-sidecar --group dev \
-	    pyproject.toml usage_pipeline/pyproject.toml kafka_lab/pyproject.toml -o requirements-dev.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --group pyproject.toml:build --constraint requirements-dev.txt -o requirements-build.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    benchmarks/clients/requirements.in -o benchmarks/clients/requirements.txt
+	$(LOCK) pyproject.toml -o requirements.txt
+	$(LOCK) $(OF_PROJECT) usage_pipeline/pyproject.toml --group dev -o requirements-dev.txt
+	$(LOCK) $(AS_DEV) --group pyproject.toml:build -o requirements-build.txt
+	$(LOCK) $(AS_DEV) $(OF_PROJECT) -o requirements-demo.txt
+	$(LOCK) $(AS_DEV) $(OF_PROJECT) usage_pipeline/pyproject.toml -o requirements-pipeline.txt
+	echo uv | $(LOCK) $(AS_DEV) - -o requirements-uv.txt
+	$(LOCK) benchmarks/clients/requirements.in -o benchmarks/clients/requirements.txt
 
 tools-demo:
 	tools/prerequisites python java mvn
@@ -248,16 +256,40 @@ tools-test-all:
 	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium \
 	    rsyslogd
 
-# Packages are compiled when they are imported; to compile all would take longer. The lock has every
-# dependency; pip would look for newer ones that an extra allows, and know no hash of theirs.
-$(INSTALLED): requirements-dev.txt pyproject.toml usage_pipeline/pyproject.toml kafka_lab/pyproject.toml
+# One environment, filled as far as a command needs it. The locks agree in every version, so the larger
+# steps add to the smaller ones; who has all of them waits for none. Packages are compiled when they are
+# imported: to compile all would take longer. The locks have every dependency; pip would look for newer
+# ones that an extra allows, and know no hash of theirs.
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps
+EDITABLE := $(PIP_INSTALL) --no-build-isolation
+
+$(FOR_BUILD): requirements-build.txt
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
-	    -r requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	    -e . -e ./usage_pipeline -e ./kafka_lab
+	$(PIP_INSTALL) --require-hashes -r $<
 	touch $@
+
+$(FOR_DEMO): requirements-demo.txt pyproject.toml kafka_lab/pyproject.toml $(FOR_BUILD)
+	$(PIP_INSTALL) --require-hashes -r $<
+	$(EDITABLE) -e . -e ./kafka_lab
+	touch $@
+
+$(FOR_PIPELINE): requirements-pipeline.txt usage_pipeline/pyproject.toml $(FOR_DEMO)
+	$(PIP_INSTALL) --require-hashes -r $<
+	$(EDITABLE) -e ./usage_pipeline
+	touch $@
+
+# 2 GB: uv takes a third of pip's time. It reads none of pip's settings, so it gets the index from here;
+# where that does not suffice, pip does it.
+$(INSTALLED): requirements-dev.txt requirements-uv.txt usage_pipeline/pyproject.toml $(FOR_DEMO)
+	$(PIP_INSTALL) --require-hashes -r requirements-uv.txt
+	index=$${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}; \
+	    [ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; \
+	    $(BIN)/uv pip install --quiet --python $(BIN)/python \
+	        --no-deps --require-hashes -r $< \
+	    || $(PIP_INSTALL) --require-hashes -r $<
+	$(EDITABLE) -e ./usage_pipeline
+	touch $(FOR_PIPELINE) $@
 
 clean:
 	rm -rf $(VENV) $(CALLBACK)/target $(CALLBACK)-benchmark/target .coverage .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

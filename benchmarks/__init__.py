@@ -1,1 +1,1 @@
-"""What docs/figures.md claims, measured: ``make bench``."""
+"""The figures of benchmarks/results, measured: ``make bench`` and its like."""

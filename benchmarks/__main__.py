@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.apart import measure_apart
-from benchmarks.machine import describe
+from benchmarks.harness.machine import describe
 from benchmarks.rows import Row, as_table
 
 NAMES: Final = (
@@ -34,7 +34,7 @@ NAMES: Final = (
 def main() -> int:
     """Runs those that are named, or all; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure what docs/figures.md claims."
+        prog="python -m benchmarks", description="Measure the figures of the sidecar."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(NAMES)}")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there, too")

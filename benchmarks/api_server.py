@@ -30,10 +30,11 @@ from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings import HostPort, load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Membership, Observation, Reading, Volume
 
 _GB = 10**9
-_FACTORS = VolumeLimit(MinAvailableBytes(10 * _GB), 300.0, 1.0)
+_FACTORS = VolumeLimit(Rules(MinAvailableBytes(10 * _GB), 300.0), 1.0)
 
 
 class _Cluster:
@@ -106,21 +107,10 @@ async def _serve(brokers: int, volumes: int) -> None:
     services = Services(board, wall, lambda: None, persist, None, failures)
     others = build_all(prepare_all(settings), services)
     app = build_app(
-        board,
-        wall=wall,
-        validity_s=300.0,
-        limit=_FACTORS.limit,
-        stop_line=None,
-        soft_limit=None,
-        reaction_s=79.0,
-        polling=Polling(enabled=True, stuck_after_s=300.0),
-        registry=build_registry(board, wall, 300.0),
-        token=lambda: None,
-        persist=persist,
+        services,
+        Polling(enabled=True, stuck_after_s=300.0, reaction_s=79.0),
         capabilities=[_Admissions(cluster), *(each for each in others if each.name != "mutations")],
-        failures=failures,
-        contents=None,
-        peers=(),
+        registry=build_registry(board, wall),
     )
     cluster.poll()
     server = HttpServer(app, HostPort("127.0.0.1", 0), Connections(2048))

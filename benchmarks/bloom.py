@@ -14,7 +14,7 @@ from typing import Final
 
 from rbloom import Bloom
 
-from benchmarks.machine import quiet_cores
+from benchmarks.harness.machine import quiet_cores
 from benchmarks.rows import Row
 from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
 from sidecar.quotas.producer_ids.seen_ids import FilterTerms, Noted, Room, SeenIds

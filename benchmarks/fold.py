@@ -9,13 +9,14 @@ import os
 import time
 from typing import Final
 
-from benchmarks.machine import quiet_cores
+from benchmarks.harness.machine import quiet_cores
 from benchmarks.rows import Row, median_row
 from sidecar.daemon.daemon import collect_garbage_rarely
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.fill import WINDOW_S
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing, next_poll
 from sidecar.volumes import Membership, Observation, Reading, Volume
 
@@ -24,7 +25,7 @@ _VOLUMES: Final = 12
 _GIB: Final = 1 << 30
 _WARM_UP: Final = 10
 _FOLDS: Final = 20
-_FACTORS: Final = VolumeLimit(MinAvailableBytes(_GIB), 300.0, 1.0)
+_FACTORS: Final = VolumeLimit(Rules(MinAvailableBytes(_GIB), 300.0), 1.0)
 _TIMING: Final = Timing(60.0, 1.0)
 _MEMBERSHIP: Final = Membership(
     "cluster", {broker_id: f"broker-{broker_id}:9092" for broker_id in range(_BROKERS)}, {}

@@ -9,9 +9,9 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Final
 
+from benchmarks.harness.machine import threads_cpu_s
 from benchmarks.rows import Row
 from benchmarks.sidecar_process import LIMIT, SidecarProcess
 from kafka_lab.admin import Admin
@@ -25,8 +25,7 @@ _INTERVAL_S: Final = 2
 _SETTLE_S: Final = 60.0
 """Sidecars that start one after another need that long until three of them observe."""
 _MEASURED_S: Final = 30.0
-_THREADS: Final = "data-plane-kafk"
-"""So their names begin, as the kernel has them: 15 characters."""
+_THREADS: Final = ("data-plane-kafk",)
 _HEAP_MB: Final = 512
 _TENTH: Final = 0.1
 
@@ -65,19 +64,10 @@ async def _measure() -> list[Row]:
 async def _cpu_ms(cluster: Cluster) -> float:
     """CPU time of the broker's request threads for each interval, once all have settled, ms."""
     await asyncio.sleep(_SETTLE_S)
-    before = _thread_ns(cluster.brokers[0].pid)
+    pid = cluster.brokers[0].pid
+    before = threads_cpu_s(pid, _THREADS)
     await asyncio.sleep(_MEASURED_S)
-    took_ns = _thread_ns(cluster.brokers[0].pid) - before
-    return took_ns / 1e6 * _INTERVAL_S / _MEASURED_S
-
-
-def _thread_ns(pid: int) -> int:
-    """What request threads have had of the CPU, ns: the first figure of schedstat, proc(5)."""
-    return sum(
-        int((task / "schedstat").read_text().split()[0])
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        if (task / "comm").read_text().startswith(_THREADS)
-    )
+    return 1000 * (threads_cpu_s(pid, _THREADS) - before) * _INTERVAL_S / _MEASURED_S
 
 
 @contextmanager

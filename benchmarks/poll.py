@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks.machine import quiet_cores
+from benchmarks.harness.machine import quiet_cores
 from benchmarks.rows import Row, median_row
 from benchmarks.simulated import simulated_cluster
 from sidecar.clock import SteadyClock
@@ -31,6 +31,7 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Observation
 
 _BROKERS: Final = (100, 250, 500, 1000)
@@ -42,7 +43,7 @@ _TIMEOUT_S: Final = 30.0
 _LINEAR: Final = 1.5
 """What a broker may cost more in a cluster ten times as large: caches and the garbage collector are
 not linear, and a poll that were quadratic would have 10 here."""
-_FACTORS: Final = VolumeLimit(MinAvailableBytes(10**9), 300.0, 1.0)
+_FACTORS: Final = VolumeLimit(Rules(MinAvailableBytes(10**9), 300.0), 1.0)
 
 _BYTES_RECEIVED: Final = 128
 """Where tcpi_bytes_received is in Linux's struct tcp_info (since 4.1)."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks.machine import quiet_cores
+from benchmarks.harness.machine import quiet_cores
 from benchmarks.rows import Row, median_row
 from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java

@@ -25,6 +25,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from benchmarks.harness.machine import threads_cpu_s
 from benchmarks.rows import Row, median_row
 from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
@@ -41,7 +42,7 @@ _IN_FLIGHT: Final = 50
 _WARM_UP: Final = 3
 """Rounds before the first that counts, each off and on: the JVM compiles what runs often."""
 _THREADS: Final = ("data-plane-kafk", "GC ", "G1 ")
-"""Names as the kernel has them. Of the others, compilers and checkpoints, the log needs nothing."""
+"""Of the others, compilers and checkpoints, the log needs nothing."""
 _READY_S: Final = 60.0
 
 
@@ -84,13 +85,7 @@ class _Broker:
 
     def cpu_s(self) -> float:
         """The CPU time that its threads have taken so far, seconds."""
-        threads = Path(f"/proc/{self.pid}/task").iterdir()
-        spent = [
-            int((thread / "schedstat").read_text(encoding="ascii").split()[0])
-            for thread in threads
-            if (thread / "comm").read_text(encoding="ascii").startswith(_THREADS)
-        ]
-        return sum(spent) / 1e9
+        return threads_cpu_s(self.pid, _THREADS)
 
     def log_bytes(self) -> int:
         """The size of its request log with the files before it, bytes."""

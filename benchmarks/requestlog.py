@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.machine import quiet_cores
+from benchmarks.harness.machine import quiet_cores
 from benchmarks.rows import Row, percentile
 from sidecar.daemon.daemon import collect_garbage_rarely
 from sidecar.requestlog.allocated_ids import producer_id

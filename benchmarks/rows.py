@@ -19,6 +19,8 @@ class Row:
         unit: what it is counted in.
         target: what it is to be at most, in the same unit; None when it is only reported.
         spread: the lowest and the highest of what the figure is the median of.
+        remark: on what it was measured.
+        at_least: whether the target is what it is to be at least.
     """
 
     name: str
@@ -26,11 +28,15 @@ class Row:
     unit: str
     target: float | None = None
     spread: tuple[float, float] | None = None
+    remark: str = ""
+    at_least: bool = False
 
     @property
     def met(self) -> bool:
         """Whether it is what it is to be."""
-        return self.target is None or self.value <= self.target
+        if self.target is None:
+            return True
+        return self.value >= self.target if self.at_least else self.value <= self.target
 
 
 def median_row(name: str, samples: Sequence[float], unit: str, target: float | None = None) -> Row:
@@ -41,14 +47,17 @@ def median_row(name: str, samples: Sequence[float], unit: str, target: float | N
 
 def as_table(rows: Iterable[Row]) -> str:
     """The rows as a Markdown table, which reads well as it is."""
-    cells = [("figure", "measured", "lowest to highest", "target", "met?")]
+    cells = [("figure", "measured", "lowest to highest", "target", "met?", "remark")]
     cells += [
         (
             row.name,
             f"{_number(row.value)} {row.unit}".rstrip(),
             "" if row.spread is None else " to ".join(map(_number, row.spread)),
-            "" if row.target is None else f"≤ {_number(row.target)} {row.unit}",
+            ""
+            if row.target is None
+            else f"{'≥' if row.at_least else '≤'} {_number(row.target)} {row.unit}",
             "" if row.target is None else ("yes" if row.met else "MISSED"),
+            row.remark,
         )
         for row in rows
     ]

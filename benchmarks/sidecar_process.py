@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from benchmarks.harness.machine import process_cpu_s
 from benchmarks.reader import Reader, ReceivedFactor
 from sidecar.settings import HostPort
 
@@ -72,8 +73,7 @@ class SidecarProcess:
 
     def cpu_s(self) -> float:
         """The CPU time that it has used so far, seconds."""
-        # Linux's clock of another process: clock_getcpuclockid(3), to the nanosecond.
-        return time.clock_gettime((~self._process.pid << 3) | 2)
+        return process_cpu_s(self._process.pid)
 
     def resident_bytes(self) -> int:
         """Its resident memory, shared libraries included."""

@@ -1,4 +1,4 @@
-"""README.md and docs/ say what the code does: routes, settings, metrics, commands, output."""
+"""The pages say what the code does: routes, settings, metrics, commands, output."""
 
 import json
 import re
@@ -23,9 +23,10 @@ from usage_pipeline.tables.schemas import SILVER_VOLUME
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+RESULTS = ROOT / "benchmarks" / "results"
 PAGES = {
     path.relative_to(ROOT).as_posix(): path
-    for path in [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+    for path in [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *RESULTS.glob("*.md")]
 }
 METHODS = ("GET", "PUT", "POST", "DELETE")
 
@@ -117,10 +118,10 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_the_floors_of_recommendations_are_documented() -> None:
-    """Docs/pipeline.md has each kind of quota, and the smallest that is recommended of it."""
+    """Docs/pipeline-reference.md has each kind of quota with its smallest recommendation."""
     reported = {
         kind: float(floor.replace(",", ""))
-        for kinds, _, floor, *_ in rows("docs/pipeline.md", 3)
+        for kinds, _, floor, *_ in rows("docs/pipeline-reference.md", 3)
         for kind in kinds.split(", ")
         if kind in FLOORS
     }
@@ -141,7 +142,8 @@ def test_the_volume_history_is_documented() -> None:
     assert parts | {"time", "offline", "cluster_id"} == named
     in_no_column = set(line) - {name.split(".")[0] for name in named}
     _, text = text_of(page).split("\n## The table\n")
-    assert in_no_column == {name for name in line if f"`{name}`, who" in text}
+    (sentence,) = re.findall(r"^.* are in no column", text, re.MULTILINE)
+    assert in_no_column == set(re.findall("`(.*?)`", sentence))
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -23,7 +23,7 @@ from sidecar.api.readiness import Polling
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.daemon.application import build_app
+from sidecar.daemon.application import Peers, build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
@@ -33,6 +33,7 @@ from sidecar.settings import describe, load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.readers import Report
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Membership, Observation, Reading, Volume
 from usage_pipeline.tables import schemas
 
@@ -142,13 +143,17 @@ def forms(_before: str) -> str:
 
 
 def pipeline(_before: str) -> str:
-    """Every table of the pipeline, each under its heading."""
-    return "\n".join(
+    """Every table of the pipeline, each under its heading; the cluster's column stands once."""
+    cluster = schemas.CLUSTER_ID
+    first = f"Every table starts with `{cluster.name}` (`{cluster.type}`). {cluster.meaning}.\n\n"
+    return first + "\n".join(
         f"## {each.name}\n\n{_sentence(each)}\n\n"
         + table(
             ("column", "type", "meaning"),
-            ((column.name, f"`{column.type}`", column.meaning) for column in each.stored),
+            ((column.name, f"`{column.type}`", column.meaning) for column in each.columns),
         )
+        if each is not schemas.SILVER_CHANGE
+        else f"## {each.name}\n\n{_sentence(each)} It has the same columns, without dt.\n"
         for each in schemas.TABLES
     )
 
@@ -163,10 +168,10 @@ TABLES: Final[dict[str, Callable[[str], str]]] = {
 
 
 def _sentence(of: schemas.Table) -> str:
-    """What a row is, and by what the table is partitioned."""
+    """A description of a row, and the partition columns."""
     *first, last = of.folders
     partitions = f"{', '.join(first)} and {last}" if first else last
-    return f"{of.meaning[0].upper()}{of.meaning[1:]}. Partitioned by {partitions}."
+    return f"A row is {of.meaning}. Partitioned by {partitions}."
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -177,14 +182,14 @@ def _row(cells: Iterable[str]) -> str:
 def _served() -> Iterator[Metric]:
     """The metrics of a sidecar that has seen a volume twice."""
     board = _board()
-    capabilities, failures = _capabilities(board)
-    registry = build_registry(board, lambda steady_s: steady_s, _VALIDITY_S)
-    for capability in capabilities:
+    services = _services(board)
+    registry = build_registry(board, lambda steady_s: steady_s)
+    for capability in _capabilities(services):
         for collector in capability.collectors():
             registry.register(collector)
     registry.register(BrokerCollector(board))
     registry.register(ObserverCollector(None))
-    registry.register(failures)
+    registry.register(services.failures)
     for metric in registry.collect():
         if metric.name.startswith("kafka_throttle_"):
             yield metric
@@ -197,7 +202,7 @@ def _labels(metric: Metric) -> set[str]:
 
 
 def _board() -> Board:
-    factors = VolumeLimit(_LIMIT, _VALIDITY_S, 1.0, _STOP_LINE)
+    factors = VolumeLimit(Rules(_LIMIT, _VALIDITY_S, _STOP_LINE), 1.0)
     board = Board(factors, lambda: 1.0)
     membership = Membership("cluster", {1: "kafka-1:9092"}, {})
     for at in (0.0, 1.0):
@@ -212,35 +217,26 @@ async def _persist() -> bool:
     return False
 
 
-def _capabilities(board: Board) -> tuple[Sequence[Capability], CapabilityFailures]:
-    """All of them, of a sidecar that is disabled: they have the same metrics and routes."""
-    settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
+def _services(board: Board) -> Services:
     failures = CapabilityFailures(CAPABILITIES)
-    services = Services(board, lambda steady_s: steady_s, lambda: None, _persist, None, failures)
-    return build_all(prepare_all(settings), services), failures
+    return Services(board, lambda steady_s: steady_s, lambda: None, _persist, None, failures)
+
+
+def _capabilities(services: Services) -> Sequence[Capability]:
+    """All capabilities of a disabled sidecar, which have the same metrics and routes."""
+    settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
+    return build_all(prepare_all(settings), services)
 
 
 def _document() -> dict[str, Any]:
     board = _board()
-    capabilities, failures = _capabilities(board)
-
+    services = _services(board)
     app: FastAPI = build_app(
-        board,
-        wall=lambda steady_s: steady_s,
-        validity_s=_VALIDITY_S,
-        limit=None,
-        stop_line=None,
-        soft_limit=None,
-        reaction_s=1.0,
-        contents=None,
-        polling=Polling(enabled=False, stuck_after_s=1.0),
+        services,
+        Polling(enabled=False, stuck_after_s=1.0, reaction_s=1.0),
+        capabilities=_capabilities(services),
+        peers=Peers((), ObservationLog("", board.now)),
         registry=CollectorRegistry(),
-        token=lambda: None,
-        persist=_persist,
-        capabilities=capabilities,
-        failures=failures,
-        peers=(),
-        seen=ObservationLog("", board.now),
     )
     return app.openapi()
 

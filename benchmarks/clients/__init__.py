@@ -1,4 +1,4 @@
-"""What a throttle is to producers of many clients as they are: the measurements of docs/clients.md.
+"""Producers of many client libraries in a throttle: ``make bench-clients``.
 
 One program for each language appends numbered records. Their command lines are alike: words
 ``name=value``, which are ``client``, ``bootstrap``, ``topic`` (which is the client-id, too),

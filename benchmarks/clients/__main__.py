@@ -1,104 +1,147 @@
-"""``python -m benchmarks.clients [CLIENT ...]``: measures, and writes the tables of a page.
+"""``python -m benchmarks.clients [PART ...]``: producers of many clients in a throttle.
 
-Clients by their keys, all by default; "report" alone makes the tables of what was measured before.
-A part of it ("short": two at once, each alone; "long": seven at once) and an arm can be measured
-alone: results are kept in a folder, and the tables are of all that is there. Give the machine to it
-alone.
+Clients can be measured alone (``--clients``): the tables are of all results that the folder has.
 """
 
 import argparse
-import asyncio
-import json
 import sys
-import time
-import traceback
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from benchmarks.clients.arms import ARMS, OURS
 from benchmarks.clients.clients import CLIENTS, INSTALLED, Client, versions
-from benchmarks.clients.parts import PARTS
-from benchmarks.clients.report import report
-from benchmarks.clients.scene import Case, happen
-from benchmarks.machine import Stolen, describe
+from benchmarks.clients.figures import GOALS, Figures, back, figures, kb, verdicts
+from benchmarks.clients.run import Run
+from benchmarks.clients.scene import ARMS, PARTS, QUOTA, Case, happen
+from benchmarks.harness import program
+from benchmarks.harness.page import Pictures
+from benchmarks.harness.program import Benchmark, Task
+from benchmarks.harness.results import Results
+from benchmarks.harness.tables import table, whole
 from sidecar.cli.callback.jar import callback_jar
-from sidecar.errors import ClusterError
 
-_OUT: Final = Path("docs/clients.md")
-_KEYS: Final = tuple(each.key for each in CLIENTS)
-_PARTS: Final = {each.key: each for each in PARTS}
+_HEAD: Final = (
+    "client",
+    "kB/s before",
+    "kB/s landed: least to most (mean)",
+    "first error",
+    "records lost, from",
+    "failed, yet landed",
+    "twice",
+    "out of order",
+    "sent for nothing, MB; connections",
+    "refused",
+    "back to 90 %",
+    "most in a second of the 10 s after it, over before",
+)
 
 
-def main() -> int:
-    """Runs what is asked for; 1 if something could not be measured."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.clients", description="Throttled clients, as they are."
-    )
-    parser.add_argument(
-        "clients", nargs="*", metavar="CLIENT", help=f"of {', '.join(_KEYS)}, report"
-    )
-    parser.add_argument("--parts", nargs="+", choices=list(_PARTS), default=list(_PARTS))
-    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(OURS))
-    parser.add_argument("--seconds", type=float, help="of each throttle; default: the part's")
+def row(name: str, found: Figures) -> list[str]:
+    """A client's cells."""
+    peak = f"{found.peak / found.before:.2f} x after {found.peak_s:.1f} s" if found.before else ""
+    return [
+        name,
+        kb(found.before),
+        f"{kb(found.least)} to {kb(found.most)} ({kb(found.mean)})",
+        _error(found),
+        _lost(found),
+        whole(found.failed_but_landed),
+        whole(found.twice),
+        whole(found.disordered),
+        f"{found.for_nothing / 1e6:.1f}; {found.connections}",
+        "" if found.refused is None else whole(found.refused),
+        back(found),
+        peak,
+    ]
+
+
+def _error(found: Figures) -> str:
+    if found.first_error_s is None:
+        return "none"
+    text = " ".join(found.first_error.replace("|", "/").split())
+    return f"{found.first_error_s:.0f} s: {text if len(text) <= 60 else f'{text[:60]}...'}"
+
+
+def _lost(found: Figures) -> str:
+    text = "none"
+    if (lost := found.lost) is not None:
+        text = f"{lost.records:,} from {lost.first_s:.0f} s"
+        text += f", {lost.acknowledged:,} of them acknowledged" if lost.acknowledged else ""
+    return text + (f"; {found.unreported:,} not reported" if found.unreported else "")
+
+
+def section(part: str, results: Results, _: Pictures) -> str:
+    """Two tables for each arm: the figures of each client, and its goals."""
+    runs = results.by_arm(Run, part, ARMS)
+    found = {(arm, run.client): figures(run) for arm, of in runs.items() for run in of}
+    tables = []
+    for arm, of in runs.items():
+        title = f"a throttle of {_duration(of[0].throttle_s)}"
+        title += ", seven clients at once" if PARTS[part].is_shared else ""
+        clients = [each for each in CLIENTS if (arm, each.key) in found]
+        rows = [row(each.name, found[arm, each.key]) for each in clients]
+        tables.append(f"### {ARMS[arm]}, {title}\n\n{table(_HEAD, rows)}")
+        if arm != QUOTA:
+            goals = [
+                [each.name, *map(str, verdicts(each, arm, found[arm, each.key], without))]
+                for each in clients
+                for without in [found.get((QUOTA, each.key))]
+            ]
+            goal_table = table(["client", *GOALS], goals)
+            tables.append(f"Whether each goal was reached:\n\n{goal_table}")
+    return "\n".join(tables)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} s"
+
+
+def _tasks(asked: argparse.Namespace) -> Iterator[Task]:
+    jar = callback_jar(asked.jar)
+    chosen = [each for each in CLIENTS if each.key in asked.clients]
+    for part in (PARTS[key] for key in asked.parts):
+        timed = replace(part, throttle_s=asked.seconds or part.throttle_s)
+        for arm in asked.arms:
+            case = Case(timed, arm, asked.partitions, jar)
+            if not case.is_possible:
+                print(f"{jar} has nothing for the arm {arm}: left out", file=sys.stderr)
+                continue
+            for placed in timed.placed(chosen, asked.abreast):
+                keys = [client.key for of in placed for client in of]
+                title = f"{', '.join(keys)}; {arm}, {timed.throttle_s:g} s"
+                stems = [f"{part.key}.{arm}.{key}" for key in keys]
+                yield Task(title, part.key, stems, partial(_runs, placed, case, asked.results))
+
+
+async def _runs(
+    placed: Sequence[Sequence[Client]], case: Case, folder: Path
+) -> AsyncIterator[tuple[str, Any]]:
+    for key, run in (await happen(placed, case, folder)).items():
+        yield f"{case.part.key}.{case.arm}.{key}", run
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    keys = [each.key for each in CLIENTS]
+    parser.add_argument("--clients", nargs="+", choices=keys, default=keys, metavar="CLIENT")
     parser.add_argument("--partitions", type=int, default=1, help="of each topic")
-    parser.add_argument("--abreast", type=int, default=2, help="so many brokers at once, if short")
+    parser.add_argument("--abreast", type=int, default=2, help="brokers at once, if short")
     parser.add_argument("--jar", type=Path, help="the quota callback's; default: that of make jar")
-    parser.add_argument("--results", type=Path, default=INSTALLED / "results", metavar="FOLDER")
-    parser.add_argument("--out", type=Path, default=_OUT, metavar="FILE", help="the page")
-    asked = parser.parse_args()
-    if unknown := set(asked.clients) - {*_KEYS, "report"}:
-        parser.error(f"no such client: {', '.join(sorted(unknown))}")
-    folder: Path = asked.results
-    folder.mkdir(parents=True, exist_ok=True)
-    names = asked.clients or _KEYS
-    chosen = [each for each in CLIENTS if each.key in names]
-    failed = 0
-    if chosen:
-        jar = callback_jar(asked.jar)
-        for part in (_PARTS[key] for key in asked.parts):
-            machine, stolen = [*describe(), versions()], Stolen()
-            if asked.seconds is not None:
-                part = replace(part, throttle_s=asked.seconds)  # noqa: PLW2901 - what was asked
-            for arm in asked.arms:
-                case = Case(part, ARMS[arm], asked.partitions, jar)
-                if not case.is_possible:
-                    print(f"{jar} has nothing for the arm {arm}: left out", file=sys.stderr)
-                    continue
-                for placed in part.placed(chosen, asked.abreast):
-                    failed += not _try(placed, case, folder)
-            file = folder / f"machine.{part.key}.json"
-            file.write_text(json.dumps([*machine, str(stolen)]), encoding="utf-8")
-    print(report(folder, asked.out))
-    return 1 if failed else 0
+    parser.set_defaults(arms=[arm for arm in ARMS if arm != QUOTA], results=INSTALLED / "results")
 
 
-def _try(placed: Sequence[Sequence[Client]], case: Case, folder: Path) -> bool:
-    """Measure some; the others are worth measuring all the same when it fails."""
-    began = time.monotonic()
-    clients = [client for clients in placed for client in clients]
-    keys = ", ".join(each.key for each in clients)
-    what = f"{keys}; {case.arm.key}, {case.part.throttle_s:g} s"
-    print(f"{what} ...", end="", flush=True, file=sys.stderr)
-    for client in clients:
-        # What can't be measured again must not look as if it were of this run.
-        case.file(client, folder, "json").unlink(missing_ok=True)
-    try:
-        courses = asyncio.run(happen(placed, case, folder))
-    except Exception:  # noqa: BLE001 - reported, and in the exit code
-        print(" failed", file=sys.stderr)
-        traceback.print_exc()
-        return False
-    failures = [each for each in courses if isinstance(each, ClusterError)]
-    for client, course in zip(clients, courses, strict=True):
-        if not isinstance(course, ClusterError):
-            course.save(case.file(client, folder, "json"))
-    print(f" {time.monotonic() - began:.0f} s", file=sys.stderr)
-    for failure in failures:
-        print(f"not measured: {failure}", file=sys.stderr)
-    return not failures
-
+BENCHMARK: Final = Benchmark(
+    "clients",
+    "Producers of many clients in a throttle, with their defaults.",
+    parts=tuple(PARTS),
+    arms=tuple(ARMS),
+    tasks=_tasks,
+    section=section,
+    options=_options,
+    compared=("seconds", "partitions"),
+    machine=lambda: [versions()],
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.main(BENCHMARK))

@@ -1,4 +1,4 @@
-"""The clients, each as it is and with what its user can set, and the commands that run them.
+"""The clients, each with its defaults and with what its user can set, and how they are run.
 
 ``make bench-clients`` builds and installs what they need in ``.cache/clients``.
 """
@@ -6,7 +6,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -27,20 +27,20 @@ class Client:
         name: for a reader.
         language: of its program.
         library: as the program names it.
-        settings: besides its defaults.
         has_large_requests: whether they are of 64 kB and more when it has a backlog.
-        is_acknowledged: whether a broker acknowledges what it calls written: not with acks=0.
+        settings: besides its defaults.
+        is_acknowledged: whether a broker acknowledges the records that it reports as written.
         longest_wait_s: how long it waits by itself, at most, before it tries again what failed,
             seconds: by the defaults in its source. None: less than 10 s.
-        wait: the setting that says so.
+        wait: the setting of that.
     """
 
     key: str
     name: str
     language: str
     library: str
-    settings: Sequence[str] = field(default=())
     has_large_requests: bool = False
+    settings: tuple[str, ...] = ()
     is_acknowledged: bool = True
     longest_wait_s: float | None = None
     wait: str = ""
@@ -59,112 +59,60 @@ class Client:
             "python": [str(INSTALLED / "venv/bin/python"), str(_FOLDER / "produce.py")],
             "node": ["node", str(INSTALLED / "produce.js")],
         }
-        own = [f"client={self.library}", *words, *self.settings]
-        return [*programs[self.language], *own]
+        return [*programs[self.language], f"client={self.library}", *words, *self.settings]
 
 
+def _with(client: Client, key: str, text: str, *settings: str) -> Client:
+    """The same client with other settings, in the words of its own documentation."""
+    name, key = f"{client.name.partition(' (')[0]}, {text}", f"{client.key}-{key}"
+    return replace(client, key=key, name=name, settings=settings, is_acknowledged=True)
+
+
+_JAVA: Final = Client("java", "Java", "java", "java")
+_LIBRDKAFKA: Final = Client("librdkafka", "librdkafka", "python", "librdkafka", True)
+_FRANZ_GO: Final = Client("franz-go", "franz-go", "go", "franz-go", True)
+_SARAMA: Final = Client("sarama", "Sarama", "go", "sarama", True)
+_KAFKA_GO: Final = Client(
+    "kafka-go", "kafka-go (its default is acks=0)", "go", "kafka-go", True, is_acknowledged=False
+)
+_KAFKAJS: Final = Client("kafkajs", "kafkajs", "node", "kafkajs")
+_AIOKAFKA: Final = Client("aiokafka", "aiokafka", "python", "aiokafka")
+_KAFKA_PYTHON: Final = Client("kafka-python", "kafka-python", "python", "kafka-python")
+_IDEMPOTENT: Final = "enable.idempotence=true"
+_QUEUE: Final = "queue.buffering.max.messages=500"
+_RETRIES: Final = "Producer.Retry.Max=10000"
+_ATTEMPTS: Final = ("RequiredAcks=all", "MaxAttempts=10000")
 CLIENTS: Final = (
-    Client("java", "Java", "java", "java"),
-    Client(
-        "java-not-idempotent",
-        "Java, `enable.idempotence=false`",
-        "java",
-        "java",
-        ["enable.idempotence=false"],
+    _JAVA,
+    _with(_JAVA, "not-idempotent", "`enable.idempotence=false`", "enable.idempotence=false"),
+    _LIBRDKAFKA,
+    _with(_LIBRDKAFKA, "idempotent", f"`{_IDEMPOTENT}`", _IDEMPOTENT),
+    _FRANZ_GO,
+    _SARAMA,
+    _KAFKA_GO,
+    _with(_KAFKA_GO, "all", "`RequiredAcks=RequireAll`", "RequiredAcks=all"),
+    _KAFKAJS,
+    _AIOKAFKA,
+    _KAFKA_PYTHON,
+    # What its user can set, where a client does badly with its defaults.
+    _with(_LIBRDKAFKA, "small-queue", f"`{_QUEUE}`", _QUEUE),
+    _with(
+        _FRANZ_GO, "small-batch", "`ProducerBatchMaxBytes(65536)`", "ProducerBatchMaxBytes=65536"
     ),
-    Client("librdkafka", "librdkafka", "python", "librdkafka", has_large_requests=True),
-    Client(
-        "librdkafka-idempotent",
-        "librdkafka, `enable.idempotence=true`",
-        "python",
-        "librdkafka",
-        ["enable.idempotence=true"],
-        has_large_requests=True,
-    ),
-    Client("franz-go", "franz-go", "go", "franz-go", has_large_requests=True),
-    Client("sarama", "Sarama", "go", "sarama", has_large_requests=True),
-    Client(
-        "kafka-go",
-        "kafka-go (its default is acks=0)",
-        "go",
-        "kafka-go",
-        has_large_requests=True,
-        is_acknowledged=False,
-    ),
-    Client(
-        "kafka-go-all",
-        "kafka-go, `RequiredAcks=RequireAll`",
-        "go",
-        "kafka-go",
-        ["RequiredAcks=all"],
-        has_large_requests=True,
-    ),
-    Client("kafkajs", "kafkajs", "node", "kafkajs"),
-    Client("aiokafka", "aiokafka", "python", "aiokafka"),
-    Client("kafka-python", "kafka-python", "python", "kafka-python"),
-    # What its user can set, where a client does badly as it is.
-    Client(
-        "librdkafka-small-queue",
-        "librdkafka, `queue.buffering.max.messages=500`",
-        "python",
-        "librdkafka",
-        ["queue.buffering.max.messages=500"],
-        has_large_requests=True,
-    ),
-    Client(
-        "franz-go-small-batch",
-        "franz-go, `ProducerBatchMaxBytes(65536)`",
-        "go",
-        "franz-go",
-        ["ProducerBatchMaxBytes=65536"],
-        has_large_requests=True,
-    ),
-    Client(
-        "sarama-retries",
-        "Sarama, `Producer.Retry.Max=10000`",
-        "go",
-        "sarama",
-        ["Producer.Retry.Max=10000"],
-        has_large_requests=True,
-    ),
-    Client(
-        "kafka-go-attempts",
-        "kafka-go, `RequireAll`, `MaxAttempts=10000`",
-        "go",
-        "kafka-go",
-        ["RequiredAcks=all", "MaxAttempts=10000"],
-        has_large_requests=True,
-    ),
-    Client(
-        "kafkajs-one",
-        "kafkajs, `maxInFlightRequests: 1`",
-        "node",
-        "kafkajs",
-        ["maxInFlightRequests=1"],
-    ),
-    Client(
-        "kafkajs-idempotent",
-        "kafkajs, `idempotent: true`",
-        "node",
-        "kafkajs",
-        ["idempotent=true"],
+    _with(_SARAMA, "retries", f"`{_RETRIES}`", _RETRIES),
+    _with(_KAFKA_GO, "attempts", "`RequireAll`, `MaxAttempts=10000`", *_ATTEMPTS),
+    _with(_KAFKAJS, "one", "`maxInFlightRequests: 1`", "maxInFlightRequests=1"),
+    replace(
+        _with(_KAFKAJS, "idempotent", "`idempotent: true`", "idempotent=true"),
         longest_wait_s=30.0,
         wait="`retry.maxRetryTime`",
     ),
-    Client(
-        "aiokafka-batch",
-        "aiokafka, `max_batch_size=131072`",
-        "python",
-        "aiokafka",
-        ["max_batch_size=131072"],
+    replace(
+        _with(_AIOKAFKA, "batch", "`max_batch_size=131072`", "max_batch_size=131072"),
         has_large_requests=True,
     ),
-    Client(
-        "kafka-python-batch",
-        "kafka-python, `batch_size=131072`",
-        "python",
-        "kafka-python",
-        ["batch_size=131072"],
+    replace(
+        _with(_KAFKA_PYTHON, "batch", "`batch_size=131072`", "batch_size=131072"),
         has_large_requests=True,
     ),
 )

@@ -1,116 +1,174 @@
-"""``python -m benchmarks.enforcement [PART ...]``: measures, and writes tables and pictures.
+"""``python -m benchmarks.enforcement [PART ...]``: ours and Strimzi's plugin side by side.
 
-Parts are the scenarios' keys, "scope", "overhead", "polls" and "report"; all of them by default,
-which takes about two hours and 16 GB of memory for volumes. Results are kept in a folder, so parts
-can be measured again alone; "report" is made at the end of every run. Give the machine to it alone.
+All parts take about two hours and 16 GB of memory for volumes.
 """
 
 import argparse
-import asyncio
-import json
 import sys
-import time
-import traceback
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from benchmarks.enforcement import overhead, polls, scope
-from benchmarks.enforcement.contenders import NOTHING, OURS, PEER, Contender
-from benchmarks.enforcement.report import report
-from benchmarks.enforcement.scenarios import SCENARIOS
-from benchmarks.enforcement.scene import Scenario, happen
-from benchmarks.machine import Stolen, describe
+from benchmarks.enforcement import costs, tenants
+from benchmarks.enforcement.figures import compare, comparison, figures, promise, targets
+from benchmarks.enforcement.scene import SCENARIOS, Run, Scenario, happen
+from benchmarks.enforcement.tenants import Tenants
+from benchmarks.harness import program
+from benchmarks.harness.page import Pictures
+from benchmarks.harness.program import Benchmark, Task, task
+from benchmarks.harness.results import Results
+from benchmarks.harness.tables import notes
+from benchmarks.harness.throttles import NOTHING, OURS, PEER, SHORTEST
+from sidecar.cli.chart import Line, Mark, Panel, Point, svg
 
-_CONTENDERS: Final[dict[str, Contender]] = {each.key: each for each in (PEER, OURS)}
-_RESULTS: Final = Path(".cache/enforcement")
-_OUT: Final = Path("docs/enforcement.md")
-_Measure = Callable[[Sequence[Contender]], Coroutine[Any, Any, dict[str, object]]]
-_PARTS: Final = (*(each.key for each in SCENARIOS), "scope", "overhead", "polls")
+ARMS: Final = {each.key: each for each in (PEER, OURS)}
+_NAMES: Final = {key: each.name for key, each in ARMS.items()}
+_SCOPE: Final = "scope"
+_OVERHEAD: Final = "overhead"
+_POLLS: Final = "polls"
 
 
-def main() -> int:
-    """Runs what is asked for; 1 if something could not be measured."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.enforcement", description="Ours and the plugin side by side."
+def section(part: str, results: Results, pictures: Pictures) -> str:
+    """A part's table, and its picture if it has one."""
+    if part in SCENARIOS:
+        return _scenario(part, results, pictures)
+    if part == _SCOPE:
+        return _tenants(results, pictures)
+    if part == _OVERHEAD:
+        found = results.load(dict, f"{_OVERHEAD}.*.*")
+        rows = [row for rates in found for row in costs.overhead_rows(rates)]
+    else:
+        of = {arm: results.load(costs.Cost, f"{part}.{arm}.*") for arm in (NOTHING.key, *ARMS)}
+        last = {arm: each[-1] for arm, each in of.items() if each}
+        rows = list(costs.poll_rows(last)) if NOTHING.key in last else []
+    title = "What it costs" if part == _OVERHEAD else "What a poll costs"
+    return f"## {title}\n\n{comparison(rows)}" if rows else ""
+
+
+def _scenario(part: str, results: Results, pictures: Pictures) -> str:
+    runs = results.by_arm(Run, part, ARMS)
+    if not runs:
+        return ""
+    scenario = SCENARIOS[part]
+    peer, ours = (list(map(figures, runs.get(arm, ()))) for arm in ARMS)
+    promises = [each for run in runs.get(OURS.key, ()) if (each := promise(run)) is not None]
+    # While a volume is beyond its limit the sidecar polls at its interval.
+    poll_s = 1.0 if scenario.polls is SHORTEST else 60.0
+    rows = compare(peer, ours, targets(peer, ours, promises, poll_s))
+    # The first rounds, which were watched to their end.
+    firsts = {_NAMES[arm]: of[0] for arm, of in runs.items()}
+    image = pictures.add(part, scenario.title, picture(scenario.title, firsts))
+    noted = notes({_NAMES[arm]: of for arm, of in runs.items()})
+    return f"## {scenario.title}\n\n{comparison(rows)}{noted}\n{image}"
+
+
+def _tenants(results: Results, pictures: Pictures) -> str:
+    runs = results.by_arm(Tenants, _SCOPE, ARMS)
+    if not runs:
+        return ""
+    title = "Two tenants of one broker"
+    peer, ours = (list(map(tenants.figures, runs.get(arm, ()))) for arm in ARMS)
+    rows = compare(peer, ours, tenants.targets(ours))
+    # Whole names of both, with their clients, are wider than the picture.
+    short = {PEER.key: "plugin", OURS.key: "ours"}
+    image = tenants.picture(title, {short[arm]: of[0] for arm, of in runs.items()})
+    shown = pictures.add(_SCOPE, f"{title}: web has its throughput while etl is throttled", image)
+    return f"## {title}\n\n{comparison(rows)}\n{shown}"
+
+
+def picture(title: str, runs: dict[str, Run]) -> str:
+    """Throughput and free space over time as SVG; time is counted from the crossing of the limit.
+
+    Args:
+        title: above it.
+        runs: arm's name -> a run of one scenario, whose limit was crossed.
+    """
+    rates, spaces, moments = [], [], [Mark("limit crossed", 0.0)]
+    before = 0.0
+    for style, (name, run) in enumerate(runs.items()):
+        crossed = run.crossed_at or 0.0
+        begin = crossed - 10.0
+        rate = run.acknowledged.rates(0.25, 0.5)
+        rates.append(Line(name, _since(rate, begin, crossed), style))
+        spaces.append(Line(name, _since(_thinned(list(run.available)), begin, crossed), style))
+        before = max(before, run.acknowledged.rate(begin, crossed) / 1e6)
+        if run.freed_at is not None:
+            moments.append(Mark(f"freed ({name})", run.freed_at - crossed))
+    limit = Mark("limit", next(iter(runs.values())).limit_bytes / 1e6)
+    return svg(
+        title,
+        "seconds from the crossing of the limit",
+        [
+            # Lines are cut at so many times the earlier throughput, to show what is below.
+            Panel("throughput, MB/s", rates, _apart(moments), top=2.5 * before),
+            Panel("free on the fullest volume, MB", spaces, heights=[limit]),
+        ],
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(_PARTS)}, report")
-    parser.add_argument("--only", choices=list(_CONTENDERS), help="measure one of the two")
-    parser.add_argument(
-        "--rounds", type=int, default=3, help="of each scenario; default: 3, 1 of long ones"
-    )
-    parser.add_argument("--seconds", type=float, help="of a long throttle; default: 600")
-    parser.add_argument("--results", type=Path, default=_RESULTS, metavar="FOLDER")
-    parser.add_argument("--out", type=Path, default=_OUT, metavar="FILE", help="the page")
-    asked = parser.parse_args()
-    if unknown := set(asked.parts) - {*_PARTS, "report"}:
-        parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    folder: Path = asked.results
-    folder.mkdir(parents=True, exist_ok=True)
-    machine, stolen = describe(), Stolen()
-    runs = list(_runs(asked, folder))
-    failed = sum(not _try(what, run) for what, run in runs)
-    if runs:
-        (folder / "machine.json").write_text(json.dumps([*machine, str(stolen)]), encoding="utf-8")
-    print(report(folder, asked.out))
-    return 1 if failed else 0
 
 
-def _runs(asked: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """What is to be measured, by what it is called."""
-    contenders = [_CONTENDERS[asked.only]] if asked.only else list(_CONTENDERS.values())
-    parts = asked.parts or _PARTS
-    for scenario in SCENARIOS:
-        if scenario.key not in parts:
-            continue
-        if scenario.is_long and asked.seconds is not None:
-            scenario = replace(scenario, throttled_s=asked.seconds)  # noqa: PLW2901 - as asked
-        rounds = min(asked.rounds, scenario.rounds or asked.rounds)
-        for count in range(rounds):
-            for each in contenders:
-                what = f"{scenario.key}, {each.name}, round {count + 1}"
-                yield what, partial(_course, folder, scenario, each, count, count / rounds)
-    if "scope" in parts:
-        for each in contenders:
-            yield f"scope, {each.name}", partial(_tenants, folder, each)
-    for name, measure in (("overhead", overhead.measure), ("polls", polls.measure)):
-        if name in parts:
-            yield name, partial(_cost, folder / f"{name}.json", measure, contenders)
+def _since(points: Sequence[Point], begin: float, origin: float) -> list[Point]:
+    return [(at - origin, value / 1e6) for at, value in points if at >= begin]
 
 
-def _try(what: str, run: Callable[[], None]) -> bool:
-    """Measure one thing; the others are worth measuring all the same when it fails."""
-    began = time.monotonic()
-    print(f"{what} ...", end="", flush=True, file=sys.stderr)
-    try:
-        run()
-    except Exception:  # noqa: BLE001 - reported, and in the exit code
-        print(" failed", file=sys.stderr)
-        traceback.print_exc()
-        return False
-    print(f" {time.monotonic() - began:.0f} s", file=sys.stderr)
-    return True
+def _thinned(points: Sequence[Point]) -> list[Point]:
+    """At most ten a second, and at most two thousand."""
+    found: list[Point] = []
+    step_s = max(0.1, (points[-1][0] - points[0][0]) / 2000) if points else 0.0
+    for at, value in points:
+        if not found or at - found[-1][0] >= step_s:
+            found.append((at, value))
+    return found
 
 
-def _course(
-    folder: Path, scenario: Scenario, contender: Contender, count: int, phase: float
-) -> None:
-    if count > 0 and contender is PEER:
-        # That it takes minutes or for ever needs no second round; when it throttles varies.
-        scenario = replace(scenario, back_timeout_s=0.0)
-    course = asyncio.run(happen(scenario, contender, phase))
-    course.save(folder / f"{scenario.key}.{contender.key}.{count}.json")
+def _apart(moments: Sequence[Mark]) -> list[Mark]:
+    """Moments of several runs that fall together are one."""
+    found: list[Mark] = []
+    for mark in sorted(moments, key=lambda mark: mark.at):
+        if found and mark.at - found[-1].at < 1.0:
+            found[-1] = Mark(found[-1].name.partition(" (")[0], found[-1].at)
+        else:
+            found.append(mark)
+    return found
 
 
-def _tenants(folder: Path, contender: Contender) -> None:
-    asyncio.run(scope.measure(contender)).save(folder / f"scope.{contender.key}.json")
+def _tasks(asked: argparse.Namespace) -> Iterator[Task]:
+    arms, seconds = [ARMS[arm] for arm in asked.arms], asked.seconds
+    for part in asked.parts:
+        if part in SCENARIOS:
+            yield from _rounds(asked, SCENARIOS[part])
+        elif part == _SCOPE:
+            throttled_s = seconds or tenants.THROTTLED_S
+            for arm in arms:
+                yield task(part, arm.key, 0, partial(tenants.measure, arm, throttled_s))
+        elif part == _OVERHEAD:
+            yield task(part, "all", 0, partial(costs.overhead, (NOTHING, *arms), seconds or 5.0))
+        else:
+            for each in (NOTHING, *arms):
+                yield task(part, each.key, 0, partial(costs.polls, each, seconds or 60.0))
 
 
-def _cost(file: Path, measure: _Measure, contenders: Sequence[Contender]) -> None:
-    file.write_text(json.dumps(asyncio.run(measure((NOTHING, *contenders)))), encoding="utf-8")
+def _rounds(asked: argparse.Namespace, scenario: Scenario) -> Iterator[Task]:
+    if scenario.is_long and asked.seconds is not None:
+        scenario = replace(scenario, throttled_s=asked.seconds)
+    rounds = min(asked.rounds, scenario.rounds or asked.rounds)
+    for count in range(rounds):
+        for key in asked.arms:
+            # That the plugin takes minutes or for ever needs no second round.
+            back_s = 0.0 if count and key == PEER.key else scenario.back_timeout_s
+            measure = partial(happen, scenario, ARMS[key], count / rounds, back_s)
+            yield task(scenario.key, key, count, measure)
 
+
+BENCHMARK: Final = Benchmark(
+    "enforcement",
+    "Ours and Strimzi's plugin side by side.",
+    parts=(*SCENARIOS, _SCOPE, _OVERHEAD, _POLLS),
+    arms=tuple(ARMS),
+    tasks=_tasks,
+    section=section,
+    rounds=3,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.main(BENCHMARK))

@@ -1,166 +1,225 @@
-"""Whom a throttle leaves alone, worked out of two tenants' traffic; nothing here measures.
+"""One tenant fills a volume, and another one of the same broker produces beside it.
+
+Broker 0 leads all topics, so that it charges both tenants. The replicas of etl's topics lie on
+broker 2, those of web's on broker 1. Each tenant has a login, a librdkafka producer and a Java
+producer of 2 MB/s each with acks=all, to a topic of its own. When all are at their rates, a file
+takes the room of broker 2's volume but for 12 s; it is removed to free it.
 
 Example: web has 3.0 MB/s until etl fills a volume at 100.0 s, and 2.9 MB/s until space is freed at
 162.0 s: it has 97 % of its earlier rate while etl is throttled.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.enforcement.comparison import Comparison, number
-from benchmarks.enforcement.figures import BEFORE_S
-from kafka_lab.series import Series
+from benchmarks.enforcement.figures import Target
+from benchmarks.enforcement.scene import BEFORE_S
+from benchmarks.harness.results import Sampled
+from benchmarks.harness.tables import Figures, Value
+from benchmarks.harness.throttles import SHORTEST, Throttle, check_volumes, cluster_of
+from benchmarks.harness.traffic import Producers, sleep_until
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener
+from kafka_lab.series import Series, crossing
+from kafka_lab.traffic import Traffic
+from kafka_lab.waiting import deadline, until
 from sidecar.cli.chart import Line, Mark, Panel, svg
+from tests.support.java_traffic import JavaTraffic
 
 FILLS: Final = "etl"
 """The tenant whose topics have a replica on the volume that fills."""
-
 OTHER: Final = "web"
-"""The one whose topics have none there."""
-
+"""The tenant whose topics have none there."""
 CLIENTS: Final = ("librdkafka", "Java")
 LEAST: Final = 0.95
 """The share of its earlier rate that the other tenant is to have."""
-
+THROTTLED_S: Final = 62.0
+"""From the crossing to the freeing: a minute, and until the plugin throttles."""
 AFTER_S: Final = 30.0
-_WINDOW_S: Final = 5.0
-_STEP_S: Final = 0.1
-_EARLIER_S: Final = 10.0
+
+_BYTES_PER_S: Final = 2e6
+_BEFORE_S: Final = 12.0
+_FULLEST: Final = 2
+_LIMIT_BYTES: Final = 96 << 20
+_POLLS: Final = replace(SHORTEST, ours={**SHORTEST.ours, "SIDECAR_THROTTLE_SCOPE": "volume"})
+_PASSWORD: Final = "secret"
+_LOGINS: Final = Listener(
+    "TENANTS", "SASL_PLAINTEXT", "PLAIN", {FILLS: _PASSWORD, OTHER: _PASSWORD}
+)
+_REPLICAS: Final = {FILLS: [0, _FULLEST], OTHER: [0, 1]}
+_SASL: Final = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "acks": "all",
+    "client.id": "app",
+}
 
 
 @dataclass(slots=True)
 class Tenants:
-    """What happened.
+    """What happened; times are seconds of one monotonic clock.
 
     Attributes:
-        crossed_at: when the volume that fills reached the limit, seconds of one monotonic clock.
+        crossed_at: when the volume that fills reached the limit.
         freed_at: when its space was freed.
-        acknowledged: (tenant, client) -> bytes that its producer had acknowledged so far.
+        acknowledged: "tenant, client" -> bytes that its producer had acknowledged so far.
     """
 
     crossed_at: float
     freed_at: float
-    acknowledged: dict[tuple[str, str], Series] = field(default_factory=dict)
-
-    def save(self, file: Path) -> None:
-        """Write it."""
-        acknowledged = {
-            "/".join(who): [[round(at, 3), value] for at, value in series]
-            for who, series in self.acknowledged.items()
-        }
-        document = {"crossed_at": self.crossed_at, "freed_at": self.freed_at}
-        file.write_text(json.dumps({**document, "acknowledged": acknowledged}), encoding="utf-8")
-
-    @classmethod
-    def load(cls, file: Path) -> "Tenants":
-        """Read it."""
-        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        acknowledged = {}
-        for name, samples in document["acknowledged"].items():
-            tenant, _, client = name.partition("/")
-            acknowledged[tenant, client] = Series((at, value) for at, value in samples)
-        return cls(document["crossed_at"], document["freed_at"], acknowledged)
+    acknowledged: dict[str, Sampled] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TenantFigures:
-    """One producer's.
-
-    Attributes:
-        before: acknowledged bytes/s in the 8 s before the crossing.
-        during: the share of that from the crossing until space was freed.
-        least: likewise, in the 5 s of that time that have the least.
-        after: likewise, in the 30 s after space was freed.
-    """
-
-    before: float
-    during: float
-    least: float
-    after: float
-
-
-def tenant_figures(acknowledged: Series, crossed_at: float, freed_at: float) -> TenantFigures:
-    """All of them, of a producer that had a rate before the crossing.
+async def measure(throttle: Throttle, throttled_s: float) -> Tenants:
+    """Start brokers and both tenants, and let it happen.
 
     Raises:
-        ValueError: it had none.
+        ClusterError: it could not be measured.
     """
-    before = acknowledged.rate(crossed_at - BEFORE_S, crossed_at)
-    if before <= 0:
-        raise ValueError("a producer had nothing acknowledged before the crossing")
-    steps = int((freed_at - crossed_at - _WINDOW_S) / _STEP_S + 1e-9)
-    begins = [crossed_at + step * _STEP_S for step in range(steps + 1)]
-    return TenantFigures(
-        before=before,
-        during=acknowledged.rate(crossed_at, freed_at) / before,
-        least=min(acknowledged.rate(at, at + _WINDOW_S) for at in begins) / before,
-        after=acknowledged.rate(freed_at, freed_at + AFTER_S) / before,
+    properties = dict(throttle.refusing)
+    if properties:
+        properties["allow.everyone.if.no.acl.found"] = "true"
+    cluster = await cluster_of(
+        throttle,
+        _POLLS,
+        _LIMIT_BYTES,
+        brokers=3,
+        volumes=1,
+        volume_bytes=2 << 30,
+        properties=properties,
+        listeners=[_LOGINS],
     )
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(cluster)
+        check_volumes(cluster)
+        async with Admin(cluster.bootstrap) as admin:
+            for tenant, replicas in _REPLICAS.items():
+                for client in CLIENTS:
+                    await admin.create_topic(f"{tenant}-{client}", assignment=[replicas])
+        await throttle.obey(cluster, _POLLS, _LIMIT_BYTES)
+        producers: dict[str, Producers] = {}
+        for tenant in _REPLICAS:
+            for client in CLIENTS:
+                made = _producer(cluster.bootstrap_of(_LOGINS.name), tenant, client)
+                producers[f"{tenant}, {client}"] = await stack.enter_async_context(made)
+        async with deadline(90.0, "the producers were not at their rates"):
+            await until(lambda: all(_has_settled(each.samples) for each in producers.values()))
+        _, free = await cluster.usage(_FULLEST, 0)
+        left = int(len(CLIENTS) * _BYTES_PER_S * _BEFORE_S)
+        await cluster.occupy(_FULLEST, 0, free - _LIMIT_BYTES - left)
+        async with deadline(3 * _BEFORE_S, "the limit was not reached"):
+            crossed_at = await _crossed(cluster)
+        await sleep_until(crossed_at + throttled_s)
+        freed_at = time.monotonic()
+        await cluster.occupy(_FULLEST, 0, 0)
+        # A little more, for the last sample.
+        await asyncio.sleep(AFTER_S + 0.5)
+        acknowledged = {who: Series(list(each.samples)) for who, each in producers.items()}
+    return Tenants(crossed_at, freed_at, acknowledged)
 
 
-def compare_tenants(peer: Tenants | None, ours: Tenants | None) -> Iterator[Comparison]:
-    """The rows: the other tenant's first, for whose sake a throttle has a scope."""
+def _producer(bootstrap: str, user: str, client: str) -> Traffic | JavaTraffic:
+    topic = f"{user}-{client}"
+    if client == "Java":
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        jaas = f'{module} required username="{user}" password="{_PASSWORD}";'
+        config: dict[str, Any] = {**_SASL, "sasl.jaas.config": jaas}
+        return JavaTraffic(bootstrap, topic, bytes_per_s=_BYTES_PER_S, config=config, heap_mb=256)
+    config = {**_SASL, "sasl.username": user, "sasl.password": _PASSWORD}
+    return Traffic(bootstrap, topic, bytes_per_s=_BYTES_PER_S, config=config)
+
+
+def _has_settled(samples: Series) -> bool:
+    """Whether the last 8 s are within 5 % of the rate: there is nothing to catch up with."""
+    found = list(samples)
+    if not found or found[-1][0] - found[0][0] < BEFORE_S:
+        return False
+    rate = samples.rate(found[-1][0] - BEFORE_S, found[-1][0])
+    return abs(rate / _BYTES_PER_S - 1) <= 0.05
+
+
+async def _crossed(cluster: Cluster) -> float:
+    available = Series()
+    while True:
+        _, free = await cluster.usage(_FULLEST, 0)
+        available.add(time.monotonic(), free)
+        if (at := crossing(available, _LIMIT_BYTES)) is not None:
+            return at
+        await asyncio.sleep(0.02)
+
+
+def figures(run: Tenants) -> Figures:
+    """The other tenant's figures first: a throttle has a scope for its sake.
+
+    Raises:
+        ValueError: a producer had nothing acknowledged before the crossing.
+    """
+    found: dict[str, Value] = {}
     for tenant in (OTHER, FILLS):
         for client in CLIENTS:
-            yield from _rows(tenant, client, _of(peer, tenant, client), _of(ours, tenant, client))
+            who = f"{tenant}, {client}"
+            acknowledged = run.acknowledged[who]
+            before = acknowledged.rate(run.crossed_at - BEFORE_S, run.crossed_at)
+            if before <= 0:
+                raise ValueError(f"{who}: nothing was acknowledged before the crossing")
+            steps = int((run.freed_at - run.crossed_at - 5.0) / 0.1 + 1e-9)
+            begins = [run.crossed_at + step * 0.1 for step in range(steps + 1)]
+            least = min(acknowledged.rate(at, at + 5.0) for at in begins)
+            during = acknowledged.rate(run.crossed_at, run.freed_at)
+            after = acknowledged.rate(run.freed_at, run.freed_at + AFTER_S)
+            found |= {
+                f"{who}: before": Value(before / 1e6, "MB/s"),
+                f"{who}: while {FILLS} is throttled": _share(during / before),
+                f"{who}: the least in 5 s of that": _share(least / before),
+                f"{who}: in the {AFTER_S:.0f} s after space was freed": _share(after / before),
+            }
+    return found
 
 
-def _of(course: Tenants | None, tenant: str, client: str) -> TenantFigures | None:
-    if course is None:
-        return None
-    acknowledged = course.acknowledged[tenant, client]
-    return tenant_figures(acknowledged, course.crossed_at, course.freed_at)
+def _share(share: float) -> Value:
+    return Value(share, text="{:.1%}".format)
 
 
-def _rows(
-    tenant: str, client: str, peer: TenantFigures | None, ours: TenantFigures | None
-) -> Iterator[Comparison]:
-    def row(figure: str, text: Callable[[TenantFigures], str]) -> Comparison:
-        theirs, own = ("" if each is None else text(each) for each in (peer, ours))
-        return Comparison(figure, theirs, own)
-
-    yield row(f"{tenant}, {client}: before", lambda each: f"{number(each.before / 1e6)} MB/s")
-    during = row(f"while {FILLS} is throttled", lambda each: f"{each.during:.1%}")
-    if tenant == OTHER:
-        met = None if ours is None else ours.during >= LEAST
-        during = replace(during, target=f"≥ {LEAST:.0%}", met=met)
-    yield during
-    yield row(f"the least in {_WINDOW_S:.0f} s of that", lambda each: f"{each.least:.1%}")
-    yield row(f"in the {AFTER_S:.0f} s after space was freed", lambda each: f"{each.after:.1%}")
+def targets(ours: list[Figures]) -> dict[str, Target]:
+    """The other tenant is to have its rate."""
+    names = [f"{OTHER}, {client}: while {FILLS} is throttled" for client in CLIENTS]
+    return {
+        name: (
+            f"≥ {LEAST:.0%}",
+            all((each[name].value or 0.0) >= LEAST for each in ours) if ours else None,
+        )
+        for name in names
+    }
 
 
-def tenants_picture(title: str, found: Mapping[str, Tenants]) -> str:
-    """Throughput over time as SVG: a panel for each tenant, a line for each contender.
+def picture(title: str, found: Mapping[str, Tenants]) -> str:
+    """Throughput over time as SVG: a panel for each tenant, a line for each arm and client.
 
     Args:
         title: above it.
-        found: contender's name -> what happened to it; not empty.
+        found: arm's name -> what happened; not empty.
     """
     panels = []
     for tenant in (OTHER, FILLS):
-        lines = [
-            Line(f"{name}, {client}", _points(course, tenant, client), style)
-            for style, (name, course, client) in enumerate(
-                (name, course, client) for name, course in found.items() for client in CLIENTS
-            )
-        ]
-        freed = max(course.freed_at - course.crossed_at for course in found.values())
+        lines: list[Line] = []
+        top = 0.0
+        for name, run in found.items():
+            for client in CLIENTS:
+                acknowledged = run.acknowledged[f"{tenant}, {client}"]
+                begin = run.crossed_at - BEFORE_S
+                top = max(top, 2.5 * acknowledged.rate(begin, run.crossed_at) / 1e6)
+                points = [
+                    (at - run.crossed_at, rate / 1e6)
+                    for at, rate in acknowledged.rates(0.25, 1.0)
+                    if at >= run.crossed_at - 10.0
+                ]
+                lines.append(Line(f"{name}, {client}", points, len(lines)))
+        freed = max(run.freed_at - run.crossed_at for run in found.values())
         moments = [Mark("limit crossed", 0.0), Mark("space freed", freed)]
-        top = 2.5 * max(_before(course, tenant) for course in found.values())
         panels.append(Panel(f"{tenant}, MB/s", lines, moments, top=top))
     return svg(title, "seconds from the crossing of the limit", panels)
-
-
-def _points(course: Tenants, tenant: str, client: str) -> list[tuple[float, float]]:
-    rates = course.acknowledged[tenant, client].rates(0.25, 1.0)
-    begin = course.crossed_at - _EARLIER_S
-    return [(at - course.crossed_at, rate / 1e6) for at, rate in rates if at >= begin]
-
-
-def _before(course: Tenants, tenant: str) -> float:
-    """The most of a client, MB/s."""
-    begin, end = course.crossed_at - BEFORE_S, course.crossed_at
-    return max(course.acknowledged[tenant, client].rate(begin, end) / 1e6 for client in CLIENTS)

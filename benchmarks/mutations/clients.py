@@ -1,11 +1,8 @@
 """Connections of one user to all brokers in turn, each for one request at a time.
 
-A broker reads the next request of a connection when the one before is answered, and later when it
-was throttled. A client that sends at a pace despite throttle times needs several: the one that was
-unused longest is taken, and another is dialled when all are in use.
-
-Example: at 10 requests a second that take 0.05 s one connection would do, and 6 that are there from
-the beginning are used in turn, each once in 0.6 s.
+A broker reads the next request of a connection once it has answered the one before, and later when
+it throttled that one. A client that keeps its pace despite throttle times needs several: the one
+that was unused longest is taken, and another is dialled when all are in use.
 """
 
 import asyncio
@@ -13,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle
-from typing import Self
+from typing import Final, Self
 
 from pydantic import SecretStr
 
@@ -24,11 +21,11 @@ from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure
 
-LISTENER = "USERS"
-"""Of the brokers, with SASL/PLAIN: who is who decides whose quota it is."""
-PASSWORD = "only-on-loopback"
+LISTENER: Final = "USERS"
+"""Of the brokers, with SASL/PLAIN: a quota is that of the user who logs in."""
+PASSWORD: Final = "only-on-loopback"
 """Of each user of the listener."""
-DIAL_TIMEOUT_S = 30.0
+_DIAL_TIMEOUT_S: Final = 30.0
 
 
 class Clients:
@@ -39,7 +36,7 @@ class Clients:
 
         Args:
             brokers: "host:port" of each, of the listener.
-            user: who logs in.
+            user: the user that logs in.
             ready: how many connections there are from the beginning.
         """
         self._admins = cycle(
@@ -58,9 +55,14 @@ class Clients:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        async with asyncio.timeout(DIAL_TIMEOUT_S):
+        async with asyncio.timeout(_DIAL_TIMEOUT_S):
             for _ in range(self._ready):
-                self._idle.append(await self._another(connected=True))
+                controller = await self._another()
+                deadline = asyncio.get_running_loop().time() + _DIAL_TIMEOUT_S
+                answer = await controller.call(DescribeCluster(), deadline)
+                if isinstance(answer, Failure | Unanswered):
+                    raise ClusterError(f"the brokers can't be reached: {answer}")
+                self._idle.append(controller)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -69,16 +71,10 @@ class Clients:
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Controller]:
         """A connection that nobody else uses meanwhile."""
-        controller = self._idle.popleft() if self._idle else await self._another(connected=False)
+        controller = self._idle.popleft() if self._idle else await self._another()
         yield controller
         # Not after an error or a cancellation: an answer may still be on its way.
         self._idle.append(controller)
 
-    async def _another(self, *, connected: bool) -> Controller:
-        controller = await self._stack.enter_async_context(Controller(next(self._admins)))
-        if connected:
-            deadline = asyncio.get_running_loop().time() + DIAL_TIMEOUT_S
-            answer = await controller.call(DescribeCluster(), deadline)
-            if isinstance(answer, Failure | Unanswered):
-                raise ClusterError(f"the brokers can't be reached: {answer}")
-        return controller
+    async def _another(self) -> Controller:
+        return await self._stack.enter_async_context(Controller(next(self._admins)))

@@ -1,25 +1,23 @@
-"""Somebody else's operations: a topic of one partition now and then, and a first record in it.
+"""Another user's operations: a topic of one partition every 0.2 s, and a first record in it.
 
-They are due at a fixed pace, whether or not those before are done, so that a wait is seen by all
-who come while it lasts. The answer says that the controller has written the topic down; only when
-the brokers have caught up with what it wrote does a record get through, so that is waited for too.
+They are due at a fixed pace, whether or not the earlier ones are done. The answer says that the
+controller has written the topic down. A record gets through only once the brokers have caught up
+with what the controller wrote, so that is waited for too.
 
-Example: every 0.2 s a topic; while the brokers are 3 s behind, 15 of them wait for their first
-record, and the answers came at once.
+Example: while the brokers are 3 s behind, 15 topics wait for their first record although their
+answers came at once.
 """
 
 import asyncio
 import threading
 import time
-from contextlib import suppress
-from dataclasses import replace
-from types import TracebackType
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError, Producer
 
 from benchmarks.mutations.clients import LISTENER, PASSWORD, Clients
-from benchmarks.mutations.course import Operation
 from kafka_lab.cluster import Cluster
 from sidecar.kafka.client.controller import Unanswered
 from sidecar.kafka.topic_messages import CreateTopics, NewTopic
@@ -28,9 +26,25 @@ from sidecar.volumes import Failure
 
 USER: Final = "other"
 EVERY_S: Final = 0.2
-READY: Final = 30
+_READY: Final = 30
 """Connections from the beginning: with none left one would have to be dialled first."""
-_POLL_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Another user creates a topic of one partition.
+
+    Attributes:
+        due: when it was to be sent, seconds.
+        answered: when its answer was there, seconds; None: not while it was watched.
+        usable: when the first record in the topic was acknowledged, seconds; None likewise.
+        error: why it failed; "" if it did not.
+    """
+
+    due: float
+    answered: float | None = None
+    usable: float | None = None
+    error: str = ""
 
 
 class Others:
@@ -50,39 +64,38 @@ class Others:
         """
         self.operations: list[Operation] = []
         brokers = [broker.addresses[LISTENER] for broker in cluster.brokers.values()]
-        self._clients = Clients(brokers, USER, READY)
+        self._clients = Clients(brokers, USER, _READY)
         self._writer = FirstRecords(cluster.bootstrap_of(LISTENER), patience_s)
         self._replication = replication
         self._patience_s = patience_s
+        self._stack = AsyncExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        await self._clients.__aenter__()
-        self._writer.start()
-        self._ticking = asyncio.create_task(self._tick(), name="others")
+        await self._stack.enter_async_context(self._clients)
+        self._stack.enter_context(self._writer)
+        self._start(self._tick())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for task in (self._ticking, *self._tasks):
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.wait({self._ticking, *self._tasks})
-        self._writer.stop()
-        await self._clients.__aexit__(kind, error, trace)
+        await asyncio.wait(self._tasks)
+        await self._stack.aclose()
+
+    def _start(self, work: Any) -> None:  # noqa: ANN401 - a coroutine
+        task = asyncio.create_task(work, name="others")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _tick(self) -> None:
         begin = time.monotonic()
-        for number in range(1_000_000):
+        while True:
+            number = len(self.operations)
             due = begin + number * EVERY_S
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             self.operations.append(Operation(due))
-            task = asyncio.create_task(self._one(number), name=f"other {number}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._one(number))
 
     async def _one(self, number: int) -> None:
         topic = NewTopic(f"other-{number}", 1, self._replication)
@@ -93,23 +106,23 @@ class Others:
         now = time.monotonic()
         if isinstance(answer, Failure | Unanswered):
             failure = answer if isinstance(answer, Failure) else answer.failure
-            self._tell(number, error=failure.message)
+            self._set(number, error=failure.message)
             return
         ((name, _, code, message, *_),) = answer.topics
         if code:
-            self._tell(number, error=topic_result(name, code, message).message)
+            self._set(number, error=topic_result(name, code, message).message)
             return
-        self._tell(number, answered=now)
+        self._set(number, answered=now)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
-                self._tell(number, usable=await self._writer.write(topic.name))
+                self._set(number, usable=await self._writer.write(topic.name))
 
-    def _tell(self, number: int, **news: Any) -> None:  # noqa: ANN401 - as replace() takes them
+    def _set(self, number: int, **news: Any) -> None:  # noqa: ANN401 - as replace() takes them
         self.operations[number] = replace(self.operations[number], **news)
 
 
 class FirstRecords:
-    """Writes one record into a topic that has just been made."""
+    """Writes one record into a topic that has just been made; a context manager."""
 
     def __init__(self, bootstrap: str, patience_s: float) -> None:
         self._producer = Producer(
@@ -134,12 +147,12 @@ class FirstRecords:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="first records", daemon=True)
 
-    def start(self) -> None:
-        """Begin to hear of acknowledgements."""
+    def __enter__(self) -> Self:
         self._thread.start()
+        return self
 
-    def stop(self) -> None:
-        """End; what was not acknowledged is dropped."""
+    def __exit__(self, *_: object) -> None:
+        """What was not acknowledged is dropped."""
         self._stopping.set()
         self._thread.join()
         self._producer.purge()
@@ -172,4 +185,4 @@ class FirstRecords:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._producer.poll(_POLL_S)
+            self._producer.poll(0.02)

@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.machine import describe, quiet_cores
+from benchmarks.harness.machine import describe, quiet_cores
 from benchmarks.pipeline import peers, reading, replaying, whole
-from benchmarks.pipeline.figures import Figure, as_table
+from benchmarks.rows import Row, as_table
 from usage_pipeline.runtime.session import session
 from usage_pipeline.sample import Sample, write_sample
 
@@ -39,7 +39,7 @@ def main() -> int:
     return 0
 
 
-def _measure(folder: Path, size: float) -> Iterator[Figure]:
+def _measure(folder: Path, size: float) -> Iterator[Row]:
     sample = folder / "sample"
     write_sample(sample, Sample(size_bytes=round(size), brokers=4, hours=24))
     yield from whole.measure(sample, folder, _CORES)
@@ -60,7 +60,7 @@ def _measure(folder: Path, size: float) -> Iterator[Figure]:
     yield from whole.linear(folder, days)
 
 
-def _printed(figures: Iterator[Figure]) -> Iterator[Figure]:
+def _printed(figures: Iterator[Row]) -> Iterator[Row]:
     for figure in figures:
         print(f"{figure.name}: {figure.value:,.3g} {figure.unit} {figure.remark}", file=sys.stderr)
         yield figure

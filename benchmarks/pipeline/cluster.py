@@ -22,8 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.machine import Stolen, describe
-from benchmarks.pipeline.roles import DRIVERS_JAVA, DRIVERS_PYTHON, Roles
+from benchmarks.harness.machine import Stolen, describe
+from benchmarks.pipeline.memory import DRIVERS_JAVA, DRIVERS_PYTHON, Roles
 from benchmarks.pipeline.servers import environment, spark, store
 from usage_pipeline.sample import Sample, write_sample
 

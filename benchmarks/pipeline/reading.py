@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from benchmarks.pipeline import peers
-from benchmarks.pipeline.figures import Figure
+from benchmarks.rows import Row
 from usage_pipeline.batch.run import Inputs, Options, Run
 from usage_pipeline.batch.stages import STAGES, Stage
 from usage_pipeline.ingest.log_parts import SPLIT_BYTES, Part, in_tasks, parse_part, parts_of
@@ -41,7 +41,7 @@ _SILVER: Final = 0.20
 _USAGE: Final = 0.17
 
 
-def measure(spark: SparkSession, logs: Path, part: Path, cores: int) -> Iterator[Figure]:
+def measure(spark: SparkSession, logs: Path, part: Path, cores: int) -> Iterator[Row]:
     """S, the stages beside it, and the peers.
 
     Args:
@@ -63,14 +63,16 @@ def measure(spark: SparkSession, logs: Path, part: Path, cores: int) -> Iterator
         speeds = _speeds(works, megabytes)
     s = median(speeds["S"])
     remark = f"{megabytes:,.0f} MB in {len(files)} files, {cores} cores"
-    yield Figure("S: bare scan by Spark, warm", s, "MB/s", None, _spread(speeds["S"], remark))
+    yield Row("S: bare scan by Spark, warm", s, "MB/s", remark=_spread(speeds["S"], remark))
     duckdb = median(speeds["DuckDB"])
     yield _share("parse", speeds["parse"], s, _PARSE)
     yield _share("logs to silver_request (Parquet)", speeds["silver"], s, _SILVER)
     yield _share("logs to gold_usage_1s", speeds["usage"], s, _USAGE)
     usage = median(speeds["usage"])
-    yield Figure("the same, beside DuckDB, which does less", usage / duckdb, "times", 1.0)
-    yield Figure("peer: DuckDB", duckdb, "MB/s", None, _spread(speeds["DuckDB"], f"{cores} cores"))
+    yield Row(
+        "the same, beside DuckDB, which does less", usage / duckdb, "times", 1.0, at_least=True
+    )
+    yield Row("peer: DuckDB", duckdb, "MB/s", remark=_spread(speeds["DuckDB"], f"{cores} cores"))
     yield from _slow_peers(part, cores)
 
 
@@ -80,17 +82,17 @@ def _files(logs: Path) -> tuple[list[Path], float]:
     return files, sum(file.stat().st_size for file in files) / 1e6
 
 
-def _slow_peers(logs: Path, cores: int) -> Iterator[Figure]:
+def _slow_peers(logs: Path, cores: int) -> Iterator[Row]:
     files, megabytes = _files(logs)
     begin = time.perf_counter()
     peers.by_msgspec(files)
     speed = megabytes / (time.perf_counter() - begin)
-    yield Figure("peer: plain Python with msgspec", speed, "MB/s", None, "1 core, one turn")
+    yield Row("peer: plain Python with msgspec", speed, "MB/s", remark="1 core, one turn")
     os.environ["POLARS_MAX_THREADS"] = str(cores)
     begin = time.perf_counter()
     peers.by_polars(files)
     speed = megabytes / (time.perf_counter() - begin)
-    yield Figure("peer: polars", speed, "MB/s", None, f"{cores} cores, one turn")
+    yield Row("peer: polars", speed, "MB/s", remark=f"{cores} cores, one turn")
 
 
 def _scan(spark: SparkSession, logs: Path) -> None:
@@ -147,10 +149,10 @@ def _speeds(works: dict[str, Callable[[], object]], megabytes: float) -> dict[st
     return speeds
 
 
-def _share(name: str, speeds: list[float], s: float, target: float) -> Figure:
+def _share(name: str, speeds: list[float], s: float, target: float) -> Row:
     speed = median(speeds)
     remark = _spread(speeds, f"{speed / s:.2f} S")
-    return Figure(name, speed, "MB/s", target * s, remark)
+    return Row(name, speed, "MB/s", target * s, remark=remark, at_least=True)
 
 
 def _spread(speeds: list[float], remark: str) -> str:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from benchmarks.pipeline.figures import Figure
-from benchmarks.pipeline.resident import Resident
+from benchmarks.pipeline.memory import Resident
+from benchmarks.rows import Row
 
 _DEADLINE_S: Final = 1800.0
 _COLD_S: Final = 60.0
@@ -24,7 +24,7 @@ _STREAM: Final = 60.0
 _BATCH: Final = re.compile(r"batch \d+: ([\d,]+) files?, ([\d,.]+) a second")
 
 
-def measure(sample: Path, work: Path, cores: int) -> Iterator[Figure]:
+def measure(sample: Path, work: Path, cores: int) -> Iterator[Row]:
     """The cold run of everything, and the stream.
 
     Args:
@@ -44,29 +44,37 @@ def measure(sample: Path, work: Path, cores: int) -> Iterator[Figure]:
     seconds, peak = _timed("run", *inputs, "--out", str(work / "tables"))
     target = _COLD_S * size / _COLD_BYTES
     remark = f"{size / 1e9:.2f} GB of logs, {cores} cores, Spark's start in it"
-    yield Figure("cold, to all tables and the report", seconds, "s", target, remark, most=True)
-    yield Figure("the same, the first on a machine", first, "s", None, "kernels are compiled")
-    yield Figure("the second", second, "s", None, "Java's classes are stored")
-    yield Figure(
-        "memory of that, JVM and workers", peak / 1e9, "GB", _MEMORY_BYTES / 1e9, most=True
+    yield Row("cold, to all tables and the report", seconds, "s", target, remark=remark)
+    yield Row("the same, the first on a machine", first, "s", remark="kernels are compiled")
+    yield Row("the second", second, "s", remark="Java's classes are stored")
+    yield Row(
+        "memory of that, JVM and workers",
+        peak / 1e9,
+        "GB",
+        _MEMORY_BYTES / 1e9,
     )
     words = ("stream", "--request-logs", str(logs), "--out", str(work / "live"))
     log = work / "stream.log"
     with log.open("wb") as said:
         seconds, _ = _timed(*words, "--table", "gold_usage_1s", "--until-read", said=said)
-    yield Figure(
-        "stream, 1-s usage, cold", size / 1e6 / seconds, "MB/s", None, "Spark's start in it"
-    )
+    yield Row("stream, 1-s usage, cold", size / 1e6 / seconds, "MB/s", remark="Spark's start in it")
     batches = [
         (int(files.replace(",", "")), float(speed.replace(",", "")))
         for files, speed in _BATCH.findall(log.read_text())
     ]
     per_file = size / 1e6 / sum(files for files, _ in batches)
     remark = f"the last of {len(batches)} batches"
-    yield Figure("stream, 1-s usage, warm", batches[-1][1] * per_file, "MB/s", _STREAM, remark)
+    yield Row(
+        "stream, 1-s usage, warm",
+        batches[-1][1] * per_file,
+        "MB/s",
+        _STREAM,
+        remark=remark,
+        at_least=True,
+    )
 
 
-def linear(work: Path, parts: list[tuple[int, Path]]) -> Iterator[Figure]:
+def linear(work: Path, parts: list[tuple[int, Path]]) -> Iterator[Row]:
     """The same day in 1, 4 and 16 times the lines: what a byte costs.
 
     Args:
@@ -81,7 +89,7 @@ def linear(work: Path, parts: list[tuple[int, Path]]) -> Iterator[Figure]:
         inputs += ["--quotas", str(sample / "quotas.json")]
         seconds, _ = _timed("run", *inputs, "--out", str(work / "day"))
         base = base or seconds
-        yield Figure(f"the same day {times}x", seconds, "s", None, f"{seconds / base:.1f} times 1x")
+        yield Row(f"the same day {times}x", seconds, "s", remark=f"{seconds / base:.1f} times 1x")
 
 
 def _timed(*arguments: str, said: BinaryIO | None = None) -> tuple[float, int]:

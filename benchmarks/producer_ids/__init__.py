@@ -1,1 +1,1 @@
-"""A user who opens a producer id for every batch, throttled by each variant, and measured."""
+"""A user who opens a producer id for every batch, throttled in each way, beside a neighbour."""

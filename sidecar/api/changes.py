@@ -27,7 +27,7 @@ from sidecar.api.documents import (
 )
 from sidecar.api.views import override_document
 from sidecar.control.board import Board
-from sidecar.settings.durations import parse_duration
+from sidecar.formats.quantities import parse_duration
 from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import Override
 
@@ -59,7 +59,7 @@ class OverrideRequest(BaseModel):
     ]
     """Why, for the people who will see the factor: one line, not blank, no control characters."""
     duration: Annotated[str, Field(json_schema_extra={"format": "duration"})]
-    """For how long: ISO 8601, more than 0 and at most P30D."""
+    """For how long: 30m, 1h30m, 2d or ISO 8601 (PT30M); more than 0 and at most 30d."""
 
     @field_validator("reason")
     @classmethod
@@ -76,11 +76,11 @@ class OverrideRequest(BaseModel):
             seconds = parse_duration(text)
         except ValueError:
             raise ValueError(
-                "not an ISO 8601 duration such as PT30M, PT8H or P1D;"
+                "not a duration such as 30m, 8h, 1d or PT30M;"
                 " minutes come after a T: P5M is five months, PT5M five minutes"
             ) from None
         if not 0 < seconds <= LONGEST_OVERRIDE_S:
-            raise ValueError("must be more than 0 and at most P30D")
+            raise ValueError("must be more than 0 and at most 30d")
         return text
 
     @property

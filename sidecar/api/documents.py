@@ -56,12 +56,12 @@ class LimitDocument:
     type: LimitName
     """What is compared."""
     value: float
-    """In the unit of the type: bytes, or a share of the volume's bytes."""
+    """The value in the unit of the type: bytes, or a share of the volume's bytes."""
 
 
 @described
 class ViolationDocument:
-    """A volume at or below the limit, as it was read."""
+    """A volume at or below the limit, as last read."""
 
     broker_id: int
     """The broker's node id."""
@@ -70,7 +70,7 @@ class ViolationDocument:
     total_bytes: int
     """The size of the file system."""
     available_bytes: int
-    """What the broker may still write."""
+    """The bytes that the broker may still write."""
     available_ratio: float
     """Available over total bytes; 0 when the total is 0."""
     limit: LimitDocument | None
@@ -79,13 +79,13 @@ class ViolationDocument:
 
 @described
 class ShadowDocument:
-    """What would be in force, if it were not only observed (`SIDECAR_MODE=observe`)."""
+    """The decision that would apply without observe mode (`SIDECAR_MODE=observe`)."""
 
     factor: Factor
     """The factor."""
     source: SourceName
-    """Where it would come from."""
-    stop: bool
+    """The source of that factor."""
+    stop_line_reached: bool
     """Whether nothing would be admitted."""
     users: int
     """How many single users would be throttled."""
@@ -93,131 +93,130 @@ class ShadowDocument:
 
 @described
 class FactorDocument:
-    """The throttle factor in force, and why."""
+    """The throttle factor that applies, and why."""
 
     factor: Factor
     """Produce quotas are multiplied by it."""
     source: SourceName
-    """Where the factor comes from."""
+    """The source of the factor."""
     reason: str
     """One sentence for a person, with the numbers."""
     violations: Annotated[Raw, _encoded(list[ViolationDocument])]
     """The volumes at or below the limit, which an override does not hide."""
     slope: bool
-    """Whether the factor is on its slope between the soft limit and the limit. It moves without a
-    new generation then; the header Throttle-Factor has it, in a 304 too."""
-    stop: bool
-    """Whether nothing is admitted, from anybody but those excluded: a volume is at or below the
-    stop line. Never by a fallback or an override."""
-    stop_violations: Annotated[Raw, _encoded(list[ViolationDocument])]
-    """The volumes at or below the stop line and, until the stop ends, those that are not yet above
-    it by a tenth; limit is the stop line. An override does not hide them."""
+    """Whether the factor is on its slope between the soft limit and the limit. There it moves
+    without a new generation; the header Throttle-Factor has it, also in a 304."""
+    stop_line_reached: bool
+    """Whether nothing is admitted, except from excluded principals, because a volume is at or below
+    the stop line. A fallback or an override never sets this."""
+    stop_line_violations: Annotated[Raw, _encoded(list[ViolationDocument])]
+    """The volumes at or below the stop line. Once it is reached, also the volumes that are not yet
+    above it by a tenth. Their limit is the stop line. An override does not hide them."""
     computed_at: Time | None
     """When the newest valid factor was computed; null when there is none."""
     valid_until: Time | None
-    """The last moment at which this is valid without news; null when only news can change it."""
+    """The last moment at which this is valid without news; null when only news can end it."""
     valid_for_ms: Annotated[int, Field(ge=0)]
-    """How long a reader that gets no other answer may use this one, milliseconds. Every answer
-    renews it, a 304 too (header Throttle-Valid-For-Ms)."""
+    """How long a reader may use this answer when it gets no other one, milliseconds. Every answer
+    renews this time, also a 304 (header Throttle-Valid-For-Ms)."""
     since: Time
-    """When factor and source became what they are."""
+    """When the factor and the source last changed."""
     generation: Annotated[int, Field(ge=1)]
-    """Grows by one when factor, source, override, a user's factor (/v1/quota-factors), the stop,
-    the topics, or the set of volumes that violate the limit or stop changes."""
+    """Grows by one when one of these changes: the factor, the source, the override, a user's factor
+    (/v1/quota-factors), the topics, or the set of volumes that violate the limit or stop line."""
     seconds_to_limit: SecondsLeft
-    """When the first online volume of an active broker reaches its limit at the rate it fills; 0
-    when one violates it, null when none fills."""
+    """The time until the first online volume of an active broker reaches its limit at its fill
+    rate; 0 when one violates it, null when none fills."""
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
     topics: Annotated[Raw, _encoded(list[str] | None)]
-    """The factor is for clients that write to one of these (`SIDECAR_THROTTLE_SCOPE=volume`), which
-    brokers with the authorizer can tell; null: for all."""
+    """The factor applies only to clients that write to one of these topics
+    (`SIDECAR_THROTTLE_SCOPE=volume`), on brokers with the authorizer. Null: it applies to all."""
     shadow: ShadowDocument | None
-    """With `SIDECAR_MODE=observe`: what would be in force. Null: the factor above is."""
+    """In observe mode, the decision that would apply. Null in enforce mode."""
 
 
 @described
 class LeakDocument:
-    """What a broker may let through while the factor is 0.0, and a volume fills all the same."""
+    """How much a broker may let through at factor 0.0 while a volume fills all the same."""
 
     broker: int
     """The broker's node id."""
     share: Annotated[float, Field(gt=0.0, lt=1.0)]
-    """Of the leak budget that its callback is set to."""
+    """The share of the leak budget that is set for its callback."""
     pause_max_ms: Annotated[int, Field(gt=0)]
-    """How long a pause may be, milliseconds."""
+    """The longest pause, milliseconds."""
 
 
 @described
 class QuotaFactorsDocument:
-    """All factors in force, for the quota callback of a broker."""
+    """All factors that apply, for the quota callback of a broker."""
 
     factor: Factor
     """All produce quotas are multiplied by it."""
     source: SourceName
-    """Where that factor comes from."""
+    """The source of that factor."""
     reason: str
     """One sentence for a person, with the numbers."""
     users: Annotated[Raw, _encoded(dict[str, Factor])]
-    """By user name, the factors of single users; the stricter of such a one and that for all
-    is in force."""
+    """The factors of single users, by user name. The stricter of this and the factor for all
+    applies."""
     slope: bool
-    """Whether the factor is on its slope, as in /v1/throttle-factor: what it multiplies is the
-    smaller of a client's quota and its rate before. A sidecar of an earlier version has no such
-    member: false."""
+    """Whether the factor is on its slope, as in /v1/throttle-factor. There it multiplies the
+    client's quota or its previous rate, whichever is lower. A missing member means false."""
     stop: bool
-    """Whether nothing is to be admitted, from anybody but those excluded, as in
-    /v1/throttle-factor. A sidecar of an earlier version has no such member: false."""
+    """Whether nothing is admitted, except from excluded principals: `stop_line_reached` of
+    /v1/throttle-factor. A missing member means false."""
     valid_for_ms: Annotated[int, Field(ge=0)]
-    """How long a reader that gets no other answer may use this one, milliseconds. Every answer
-    renews it, a 304 too (header Throttle-Valid-For-Ms)."""
+    """How long a reader may use this answer when it gets no other one, milliseconds. Every answer
+    renews this time, also a 304 (header Throttle-Valid-For-Ms)."""
     generation: Annotated[int, Field(ge=1)]
-    """The decision's, as in /v1/throttle-factor."""
+    """The generation of the decision, as in /v1/throttle-factor."""
     seconds_to_full: SecondsLeft
-    """When the first online volume of an active broker has no byte available at the rate it fills;
-    null when none fills."""
+    """The time until the first online volume of an active broker is full at its fill rate; null
+    when none fills."""
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
     limit: LimitDocument | None
-    """The limit of every volume: a callback holds its own broker's volumes against it, also while
-    no sidecar answers. Null: none, or this sidecar only observes."""
+    """The limit of every volume. A callback compares its own broker's volumes with it, also while
+    no sidecar answers. Null without a limit, and in observe mode."""
     stop_line: LimitDocument | None
-    """The stop line, likewise."""
+    """The stop line, which a callback uses in the same way."""
     release_margin: Annotated[float, Field(ge=0)]
-    """By how much more than the limit a volume must have that violated it; in the limit's unit."""
+    """How much more than the limit a violating volume needs until its release, in its unit."""
     scope: Literal["cluster", "volume"]
-    """Whose producers are to be throttled (`SIDECAR_THROTTLE_SCOPE`), for a broker's own eyes."""
+    """The scope of a throttle (`SIDECAR_THROTTLE_SCOPE`), for brokers that decide by themselves."""
     topics: Annotated[Raw, _encoded(list[str] | None)]
-    """The factor for all is for clients that write to one of these; null: for all, as of a sidecar
-    of an earlier version."""
+    """The factor applies only to clients that write to one of these topics. Null or missing: it
+    applies to all clients."""
     leaks: Annotated[Raw, _encoded(list[LeakDocument])]
-    """The brokers that may let through only a share of their leak budget, since a volume would be
-    full all the same. It moves without a new generation: a broker that identifies itself
-    (Throttle-Reader) has its own in headers, in a 304 too."""
+    """The brokers that may let through only a share of their leak budget, because a volume would
+    become full otherwise. Shares move without a new generation: a broker that identifies itself
+    (Throttle-Reader) gets its own share in headers, also in a 304."""
 
 
 @described
 class RefusedByReason:
-    """How many produce requests were refused, by the reason."""
+    """The number of refused produce requests by reason."""
 
     new_connection: Annotated[int, Field(ge=0)]
     """The connection is newer than the throttle, and its share of the leak budget is used up."""
     stop_line: Annotated[int, Field(ge=0)]
     """A volume is at or below the stop line."""
     release: Annotated[int, Field(ge=0)]
-    """It came soon after the release, and its client may have sent it before that."""
+    """The request came soon after the release, and its client may have sent it before."""
 
 
 @described
 class RefusedPerSecond:
-    """The same a second, over the last 10 to 20 s of reports."""
+    """The rate per second, over the last 10 to 20 s of reports."""
 
     new_connection: Annotated[float, Field(ge=0)]
-    """Of connections newer than the throttle."""
+    """Refusals on connections that are newer than the throttle."""
     stop_line: Annotated[float, Field(ge=0)]
-    """At the stop line."""
+    """Refusals at the stop line."""
     release: Annotated[float, Field(ge=0)]
-    """After the release."""
+    """Refusals after the release."""
 
 
 @described
@@ -225,13 +224,13 @@ class RefusedClientDocument:
     """A client of which a broker refused produce requests."""
 
     principal: str
-    """Its user, without `User:`; of more than 64 characters the first, and an ellipsis."""
+    """Its user, without `User:`; longer names are cut to 64 characters and an ellipsis."""
     client_id: str
-    """The client-id, likewise."""
+    """The client-id, cut in the same way."""
     requests: Annotated[int, Field(ge=0)]
-    """How many were refused, at least."""
+    """The number of refused requests, at least."""
     per_second: Annotated[float, Field(ge=0)]
-    """The same a second, over the last 10 to 20 s."""
+    """The rate per second, over the last 10 to 20 s."""
 
 
 @described
@@ -239,56 +238,56 @@ class RefusalsDocument:
     """The produce requests that a broker's authorizer has refused."""
 
     total: Annotated[int, Field(ge=0)]
-    """All since the broker's start."""
+    """All refusals since the broker's start."""
     by_reason: RefusedByReason
-    """The same by the reason."""
+    """The refusals by reason."""
     per_second: RefusedPerSecond
-    """What it refuses now."""
+    """The current refusals per second, by reason."""
     clients: list[RefusedClientDocument]
-    """Who was refused most since the last throttle began, the most first, ten at most."""
+    """The ten clients with the most refusals since the last throttle began, most first."""
     logged: bool
-    """Whether the broker's log has an error for each, since it can't be filtered."""
+    """Whether the broker logs each refusal as an error, which can't be filtered there."""
 
 
 @described
 class ScopedClientDocument:
-    """A client that a throttle is for, since it writes to a topic on a full volume."""
+    """A client that a throttle is for, because it writes to a topic on a full volume."""
 
     principal: str
-    """Its user, without `User:`; of more than 64 characters the first, and an ellipsis."""
+    """Its user, without `User:`; longer names are cut to 64 characters and an ellipsis."""
     client_id: str
-    """The client-id, likewise."""
+    """The client-id, cut in the same way."""
     landed_bytes: Annotated[int, Field(ge=0)]
-    """What it has landed in the throttle."""
+    """The bytes that it has written during the throttle."""
     bytes_per_second: Annotated[float, Field(ge=0)]
-    """The same a second, over the last 10 to 20 s of reports."""
+    """The rate per second, over the last 10 to 20 s of reports."""
 
 
 @described
 class ReaderDocument:
-    """A broker whose quota callback follows the factor, as it reports itself."""
+    """A broker whose quota callback reads the factor, as the callback reports."""
 
     broker_id: int
     """The broker's node id."""
     last_seen: Time
     """When its last request came."""
     waiting: bool
-    """Whether it waits for a change now, and so gets it at once."""
+    """Whether it waits for a change now, so that it gets the change at once."""
     generation: Annotated[int, Field(ge=1)] | None
-    """The newest that it is known to have; null before that. A callback whose generation stays
-    behind the decision's does not apply the answers: see its broker's log."""
+    """The newest generation that it is known to have; null while none is known. A callback whose
+    generation stays behind does not apply the answers: see its broker's log."""
     emergency: bool
-    """Whether its pauses are longer than usual, since a volume will soon be full."""
+    """Whether its pauses are longer than usual, because a volume will soon be full."""
     throttled_clients: Annotated[int, Field(ge=0)]
     """How many of its clients it throttles."""
     fault: str | None
-    """Why it may not throttle some of its clients, as its own guards found: `self-test`,
-    `not-asked` or `error`; its broker's log has the details. Null: nothing is wrong."""
+    """Why it may fail to throttle some of its clients, by its own checks: `outdated`, `self-test`,
+    `not-asked` or `error`; its broker's log has the details. Null without a fault."""
     refused: RefusalsDocument | None
-    """What its authorizer has refused; null without one."""
+    """The refusals of its authorizer; null without an authorizer."""
     in_scope: list[ScopedClientDocument]
-    """The clients that a throttle of some topics is for, those that landed most first, fifty at
-    most; none where it is for all."""
+    """The clients that a throttle of some topics is for, at most 50, those that wrote most first.
+    Empty when the throttle is for all clients."""
 
 
 @described
@@ -316,23 +315,23 @@ class VolumeDocument:
     offline_reason: str | None
     """Why it is offline, as its broker reports it; null when it is not."""
     total_bytes: int | None
-    """The size of the file system; like the other sizes null when it was never read."""
+    """The size of the file system. All sizes are null when the volume was never read."""
     used_bytes: int | None
-    """Total less available bytes."""
+    """Total bytes minus available bytes."""
     available_bytes: int | None
-    """What the broker may still write."""
+    """The bytes that the broker may still write."""
     available_ratio: float | None
     """Available over total bytes; 0 when the total is 0."""
     limit_violated: bool | None
     """Whether it was at or below the limit when last read."""
-    stop_violated: bool | None
-    """Whether it was at or below the stop line when last read; null when none is set, too."""
+    stop_line_violated: bool | None
+    """Whether it was at or below the stop line when last read; null also without a stop line."""
     read_at: Time | None
-    """When the broker was asked for the sizes."""
+    """When the request for the sizes was sent."""
     fill_bytes_per_second: float | None
-    """How fast it fills, negative while it empties; null before a second reading and offline."""
+    """The fill rate, negative while it empties; null before a second reading, and offline."""
     seconds_to_limit: Annotated[float, Field(ge=0)] | None
-    """From now, at that rate; 0 when violated, null when it does not fill."""
+    """The time until its limit at that rate; 0 when violated, null when it does not fill."""
 
 
 @described
@@ -354,7 +353,7 @@ class FailureDocument:
     message: str
     """What failed and what to do."""
     since: Time | None
-    """When failures of this kind began; null where that is not known."""
+    """When failures of this kind began; null when that is not known."""
 
 
 @described
@@ -370,7 +369,7 @@ class BrokerDocument:
     last_seen: Time | None
     """When it last answered; null when that is not known."""
     last_failure: FailureDocument | None
-    """Why it did not answer when last asked; null when it did."""
+    """Why it did not answer the last request; null when it did."""
 
 
 @described
@@ -382,9 +381,9 @@ class BrokersDocument:
     listed_at: Time | None
     """When the cluster last listed its brokers."""
     failed_polls: int
-    """How many polls in a row have failed."""
+    """The number of failed polls in a row."""
     last_failure: FailureDocument | None
-    """Why the last poll failed; null when it did not."""
+    """Why the last poll failed; null when it succeeded."""
     brokers: list[BrokerDocument]
     """The brokers, by id."""
 
@@ -400,17 +399,17 @@ class ChangeDocument:
     factor: Factor
     """The factor from then on."""
     source: SourceName
-    """Where it came from."""
+    """The source of that factor."""
     reason: str
     """Why, in a sentence."""
     violation_count: int
     """How many volumes were at or below the limit."""
     violations: list[ViolationDocument]
     """The first 20 of them."""
-    stop: bool
-    """Whether nothing was admitted from then on."""
-    stop_violations: list[ViolationDocument]
-    """The first 20 of the volumes because of which."""
+    stop_line_reached: bool
+    """Whether the stop line was reached from then on."""
+    stop_line_violations: list[ViolationDocument]
+    """The first 20 of the volumes at the stop line."""
     computed_at: Time | None
     """When the newest valid factor was computed; null when there was none."""
     valid_until: Time | None

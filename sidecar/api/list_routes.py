@@ -16,12 +16,9 @@ from sidecar.api.documents import (
 )
 from sidecar.api.views import View, change_document, cluster_id, reader_document
 from sidecar.control.board import Board
-from sidecar.throttle.limits import Limit
 
 
-def add_reading(
-    app: FastAPI, board: Board, wall: Wall, limit: Limit | None, stop_line: Limit | None
-) -> None:
+def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
     """Adds the routes that list."""
 
     @app.get(
@@ -64,7 +61,7 @@ def add_reading(
     async def decisions() -> Response:
         """The newest first, since the sidecar started."""
         newest_first = list(reversed(board.changes))
-        documents = (change_document(change, limit, stop_line, wall) for change in newest_first)
+        documents = (change_document(change, board.rules, wall) for change in newest_first)
         return answer_listing({}, "decisions", documents)
 
     @app.get(
@@ -75,5 +72,5 @@ def add_reading(
     )
     async def readers() -> Response:
         """The generation they have, whether they wait, and how many clients they throttle."""
-        documents = (reader_document(one, wall) for one in board.readers.known(board.now()))
+        documents = (reader_document(one, wall) for one in board.readers.recent(board.now()))
         return answer_listing({"generation": board.snapshot.generation}, "readers", documents)

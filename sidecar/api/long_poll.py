@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE
-from sidecar.api.followed_documents import OBSERVED_AGO, VALID_FOR, FollowedDocument
+from sidecar.api.long_poll_documents import OBSERVED_AGO, VALID_FOR, LongPollDocument
 from sidecar.api.preferences import matches, preferred_wait_s
 from sidecar.api.reader_reports import parse_broker, parse_report
 from sidecar.api.views import observed_at
@@ -44,24 +44,25 @@ class LongPoll:
         waiting: how many readers wait for a change now.
     """
 
-    def __init__(self, board: Board, validity_s: float) -> None:
+    def __init__(self, board: Board) -> None:
         self.waiting = 0
         self._board = board
-        self._validity_s = validity_s
         self._observed = board.snapshot, observed_at(board.snapshot)
 
-    async def read(self, request: Request, document: FollowedDocument) -> Response:
+    async def read(self, request: Request, document: LongPollDocument) -> Response:
         """The answer to one request for a document."""
         sent = _headers(request)
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(sent.get("if-none-match", ""), self._board.etag)
-        told = (sent.get(f"throttle-{each}", "") for each in ("reader", "refused", "scope"))
-        report = parse_report(*told)
+        report_headers = (
+            sent.get(f"throttle-{each}", "") for each in ("reader", "refused", "scope")
+        )
+        report = parse_report(*report_headers)
         reader, broker_id = None, parse_broker(sent.get("throttle-broker", ""))
         if report is not None:
             broker_id = report.broker_id
             seen = generation if has_it else None
-            self._say_blind(report)
+            self._warn_of_missing_authorizer(report)
             reader = self._board.readers.record(report, seen, self._board.now())
         if has_it:
             preferred_s = preferred_wait_s(sent.get("prefer", ""))
@@ -83,7 +84,7 @@ class LongPoll:
             return Response(status_code=304, headers=headers)
         return document.answer(snapshot, now, sent.get("accept", "*/*"), headers)
 
-    def _say_blind(self, report: Report) -> None:
+    def _warn_of_missing_authorizer(self, report: Report) -> None:
         """Says of a broker, once, that it can't throttle by volume as the settings want it."""
         if not self._board.snapshot.decision.is_of_volumes or report.refusals is not None:
             return
@@ -105,10 +106,8 @@ class LongPoll:
         return {} if at is None else {OBSERVED_AGO: str(int(max(0.0, now - at) * 1000))}
 
     def _valid_for_s(self, now: float) -> float:
-        until = self._board.snapshot.decision.valid_until
-        if until is None:
-            return self._validity_s
-        return min(self._validity_s, max(0.0, until - now))
+        until, validity_s = self._board.snapshot.decision.valid_until, self._board.rules.validity_s
+        return validity_s if until is None else min(validity_s, max(0.0, until - now))
 
     def _longest_wait_s(self) -> float:
         valid_for_s = self._valid_for_s(self._board.now())

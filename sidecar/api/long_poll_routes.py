@@ -1,4 +1,4 @@
-"""The routes that are followed: read again and again, waiting for the next change.
+"""The routes for long polls: read again and again, waiting for the next change.
 
 Example: ``GET /v1/quota-factors`` with ``If-None-Match`` and ``Prefer: wait=60`` is answered when
 the decision changes, or with 304 after 60 s.
@@ -12,70 +12,58 @@ from starlette.responses import Response
 
 from sidecar.api.answers import Wall
 from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
-from sidecar.api.followed_documents import (
+from sidecar.api.long_poll import LongPoll
+from sidecar.api.long_poll_documents import (
     FACTOR,
     LEAK_SHARE,
     LIMIT_IN,
     OBSERVED_AGO,
     PAUSE_MAX,
     VALID_FOR,
-    followed_factor,
-    followed_quota_factors,
+    factor_document,
+    quota_factors_document,
 )
-from sidecar.api.long_poll import LongPoll
 from sidecar.control.board import Board
-from sidecar.throttle.limits import Limit
 
 
-def add_following(
-    app: FastAPI,
-    board: Board,
-    wall: Wall,
-    validity_s: float,
-    *,
-    limit: Limit | None,
-    stop_line: Limit | None,
-) -> None:
+def add_long_polls(app: FastAPI, board: Board, wall: Wall) -> None:
     """Adds the routes that are followed.
 
     Args:
         app: gets the routes.
         board: what is read.
         wall: steady seconds -> epoch seconds of the machine's clock.
-        validity_s: for how long an answer may be used that has no end of its own, seconds.
-        limit: what judges volumes; None when disabled.
-        stop_line: from where on nothing is admitted; None: nowhere.
     """
-    polls = LongPoll(board, validity_s)
-    factor = followed_factor(wall, limit, stop_line)
-    quota_factors = followed_quota_factors(wall, board.leak_rules, validity_s, limit, stop_line)
+    polls = LongPoll(board)
+    factor = factor_document(wall)
+    quota_factors = quota_factors_document(wall, board.leak_rules)
 
     @app.get(
         "/v1/throttle-factor",
-        summary="The throttle factor in force, and why",
+        summary="The throttle factor that applies, and why",
         response_model=None,
         responses=_responses(FactorDocument, {}, {"text/plain": {"schema": {"type": "string"}}}),
         openapi_extra={"parameters": _HEADERS},
     )
     async def throttle_factor(request: Request) -> Response:
-        """Waits for the next change, or answers 304, or the bare number, by the request's headers.
+        """Answers at once, or waits for the next change, depending on the request's headers.
 
-        With `If-None-Match` answers 304 while nothing has changed; with `Prefer: wait=SECONDS`
-        besides, waits for the next change. With `Accept: text/plain` answers the bare number.
+        With `If-None-Match` it answers 304 while nothing has changed. With `Prefer: wait=SECONDS`
+        in addition, it waits for the next change. With `Accept: text/plain` it answers the number.
         """
         return await polls.read(request, factor)
 
     @app.get(
         "/v1/quota-factors",
-        summary="All factors in force, for a broker's quota callback",
+        summary="All factors that apply, for a broker's quota callback",
         response_model=None,
         responses=_responses(QuotaFactorsDocument, _LEFT, {}),
         openapi_extra={"parameters": _HEADERS},
     )
     async def all_quota_factors(request: Request) -> Response:
-        """The factor for all, those of single users, and what brokers may let through.
+        """The factor for all, the factors of single users, and how much brokers may let through.
 
-        Waits and answers 304 as the throttle factor does; what moves meanwhile is in headers.
+        Waits and answers 304 as the throttle factor does. Values that move are in headers.
         """
         return await polls.read(request, quota_factors)
 
@@ -90,64 +78,63 @@ def _parameter(name: str, description: str) -> dict[str, object]:
 
 
 _HEADERS: Final = [
-    _parameter(
-        "If-None-Match", "The ETag of the answer that the reader has; 304 while nothing changed."
-    ),
+    _parameter("If-None-Match", "The ETag of the last answer; 304 while nothing changed."),
     _parameter(
         "Prefer",
         "wait=SECONDS (RFC 7240): with a matching If-None-Match, wait for a change. "
-        "At most 300 s, and half of what is left of the validity.",
+        "At most 300 s, and at most half of the remaining validity.",
     ),
     _parameter(
         "Throttle-Reader",
-        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER, and ; fault=WORD where "
-        "there is one: what a broker's quota callback reports of itself, for /v1/readers. Ignored "
-        "when it has another form.",
+        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER, and ; fault=WORD with "
+        "a fault: the report of a broker's quota callback, for /v1/readers. Another form "
+        "is ignored.",
     ),
     _parameter(
         "Throttle-Broker",
-        "NODE_ID: of a broker that follows another sidecar and wants the headers of its leak.",
+        "NODE_ID of a broker that reads another sidecar, and needs the headers of its leak.",
     ),
     _parameter(
         "Throttle-Refused",
         "new_connection=NUMBER; stop_line=NUMBER; release=NUMBER; "
-        "clients=PRINCIPAL/CLIENT_ID:NUMBER,...; logged=true: with Throttle-Reader, how many "
-        "produce requests the broker's authorizer has refused since its start, of whom most since "
-        "the last throttle began (names percent-encoded), and that its log has an error for each.",
+        "clients=PRINCIPAL/CLIENT_ID:NUMBER,...; logged=true: with Throttle-Reader, the number of "
+        "produce requests that the broker's authorizer has refused since its start, the clients "
+        "with the most since the last throttle began (names percent-encoded), and whether its log "
+        "has an error for each.",
     ),
     _parameter(
         "Throttle-Scope",
-        "clients=PRINCIPAL/CLIENT_ID:BYTES,...: with Throttle-Reader, while a throttle is for some "
-        "topics alone: the clients that it is for, and what each has landed in it.",
+        "clients=PRINCIPAL/CLIENT_ID:BYTES,...: with Throttle-Reader, while a throttle is only for "
+        "some topics: the clients that it is for, and the bytes that each has written during it.",
     ),
 ]
 
 _FACTOR: Final[dict[str, Any]] = {
     "schema": {"type": "number"},
-    "description": "The factor, while it is on its slope, where it moves without a new generation.",
+    "description": "The factor while it is on its slope, where it moves without a new generation.",
 }
 
 _AGE: Final[dict[str, Any]] = {
     "schema": {"type": "integer"},
-    "description": "How old the oldest reading is that the computed factor rests on, in ms; absent "
-    "while there is none. A reader of several sidecars trusts the youngest.",
+    "description": "The age of the oldest reading behind the computed factor, in ms; absent "
+    "without one. A reader of several sidecars trusts the youngest.",
 }
 
 _LEFT: Final[dict[str, Any]] = {
     LIMIT_IN: {
         "schema": {"type": "integer"},
-        "description": "How soon the first volume is at its limit if all fill as they do, in ms; "
-        "absent while none is within a minute, and while the factor is 0.0 or not computed. Where "
+        "description": "The time until the first volume is at its limit at its fill rate, in ms; "
+        "absent when that is more than a minute, and while the factor is 0.0 or not computed. When "
         "no sidecar answers any more, a callback throttles from that moment on.",
     },
     LEAK_SHARE: {
         "schema": {"type": "number"},
-        "description": "The share of its leak budget that the broker of Throttle-Reader or "
+        "description": "The share of its leak budget that the broker in Throttle-Reader or "
         "Throttle-Broker may let through; absent while it is 1, and without such a header.",
     },
     PAUSE_MAX: {
         "schema": {"type": "integer"},
-        "description": "With that, how long a pause of that broker may be, in ms.",
+        "description": "With Throttle-Leak-Share, the longest pause of that broker, in ms.",
     },
 }
 
@@ -163,18 +150,18 @@ def _responses(
             "headers": {
                 "ETag": {
                     "schema": {"type": "string"},
-                    "description": "Weak: the start's id and the generation; never repeated.",
+                    "description": "Weak: the id of the start and the generation; never repeated.",
                 },
                 VALID_FOR: {
                     "schema": {"type": "integer"},
-                    "description": "How long a reader that gets no other answer may use this one, "
+                    "description": "How long a reader may use this answer when it gets no other, "
                     "in ms.",
                 },
                 OBSERVED_AGO: _AGE,
                 FACTOR: _FACTOR,
                 "Preference-Applied": {
                     "schema": {"type": "string"},
-                    "description": "wait=SECONDS, when the answer was waited for.",
+                    "description": "wait=SECONDS, when the sidecar waited before it answered.",
                 },
                 **further,
             },
@@ -184,7 +171,7 @@ def _responses(
             "headers": {
                 VALID_FOR: {
                     "schema": {"type": "integer"},
-                    "description": "How long what the reader has may be used from now on, in ms.",
+                    "description": "How long the reader may use its last answer from now, in ms.",
                 },
                 OBSERVED_AGO: _AGE,
                 FACTOR: _FACTOR,

@@ -19,7 +19,7 @@ from sidecar.api.answers import NO_STORE, encode
 
 MEDIA_TYPE: Final = "application/problem+json"
 
-NOTHING_HERE: Final = "There is nothing here: /docs lists what there is."
+NOTHING_HERE: Final = "There is no such path: /docs lists all paths."
 """To a path that is not known."""
 
 _SCHEMA: Final[dict[str, object]] = {
@@ -28,7 +28,7 @@ _SCHEMA: Final[dict[str, object]] = {
     "description": "What is wrong (RFC 9457).",
     "required": ["type", "title", "status", "detail"],
     "properties": {
-        "type": {"type": "string", "description": "about:blank: the status says it all."},
+        "type": {"type": "string", "description": "about:blank: the status is the type."},
         "title": {"type": "string", "description": "The status in words."},
         "status": {"type": "integer", "description": "The HTTP status."},
         "detail": {"type": "string", "description": "What is wrong and what to do, in a sentence."},
@@ -52,7 +52,7 @@ def problem(
     errors: Sequence[Mapping[str, str]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The answer that says what is wrong; ``errors`` has field and problem of refused fields."""
+    """An error as an answer; ``errors`` has pairs of a refused field and its problem."""
     document: dict[str, object] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -70,7 +70,7 @@ def problem(
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What the OpenAPI document says of these errors."""
+    """The description of these errors in the OpenAPI document."""
     return {
         status: {
             "description": HTTPStatus(status).phrase,
@@ -87,7 +87,7 @@ async def refused(request: Request, error: Exception) -> Response:
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
     detail = {
         404: NOTHING_HERE,
-        405: "This method does nothing here: /docs lists what does.",
+        405: "This path does not have this method: /docs lists its methods.",
     }.get(error.status_code)
     if detail is None or error.detail != HTTPStatus(error.status_code).phrase:
         detail = error.detail
@@ -95,7 +95,7 @@ async def refused(request: Request, error: Exception) -> Response:
 
 
 async def invalid(_request: Request, error: Exception) -> Response:
-    """The answer to input that can't be understood: each field, and never what was in it."""
+    """The answer to invalid input: the name of each wrong field, but never its value."""
     if not isinstance(error, RequestValidationError):
         raise error
     errors = {
@@ -104,19 +104,19 @@ async def invalid(_request: Request, error: Exception) -> Response:
     }
     return problem(
         422,
-        "The input is not as it must be; nothing was changed.",
+        "The input is not valid, and nothing was changed: see errors.",
         errors=[{"field": field, "problem": message} for field, message in sorted(errors)],
     )
 
 
 async def gone(_request: Request, _error: Exception) -> Response:
-    """What ends a request whose client went away in the middle of its body; nobody reads it."""
+    """The end of a request whose client went away in the middle of the body; nobody reads it."""
     return problem(400, "The body ended early.")
 
 
 async def failed(_request: Request, _error: Exception) -> Response:
-    """The answer when the sidecar itself is at fault; the log has the traceback."""
-    return problem(500, "The sidecar failed; its log says how. Please report this.")
+    """The answer to a bug of the sidecar; the log has the traceback."""
+    return problem(500, "The sidecar failed; its log has the details. Please report this.")
 
 
 def _allowed(request: Request) -> str:

@@ -20,10 +20,12 @@ class Polling:
     Attributes:
         enabled: False when the check interval is PT0S.
         stuck_after_s: polling is stuck when no poll has ended for longer, seconds.
+        reaction_s: the longest time from when a volume reaches a line until brokers act, seconds.
     """
 
     enabled: bool
     stuck_after_s: float
+    reaction_s: float
 
 
 def why_not_ready(board: Board, polling: Polling) -> Callable[[], str | None]:

@@ -33,6 +33,7 @@ from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
 from sidecar.throttle.readers import Reader, RefusalRates, Refusals
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import OfflineLogDir
 
 
@@ -99,7 +100,7 @@ class View:
             available_bytes=volume.available_bytes,
             available_ratio=rounded(volume.available_ratio, 6),
             limit_violated=known.violates,
-            stop_violated=None if known.stop is None else known.stops,
+            stop_line_violated=None if known.stop_line_verdict is None else known.is_at_stop_line,
             read_at=timestamp(self.wall, known.read_at),
             fill_bytes_per_second=rounded(fill, 3),
             seconds_to_limit=_seconds_left(known, self.now),
@@ -138,10 +139,10 @@ def limit_reached_at(snapshot: Snapshot) -> float | None:
         A time that may be past; None when none fills.
     """
     times = [
-        known.read_at + known.verdict.seconds_left
+        known.read_at + known.seconds_left
         for broker in snapshot.memory.active_brokers()
         for known in broker.volumes
-        if known.online and known.verdict.seconds_left is not None
+        if known.online and known.seconds_left is not None
     ]
     times += [known.read_at for known in snapshot.decision.violations]
     return min(times, default=None)
@@ -166,7 +167,9 @@ def shadow_document(would: Decision | None) -> ShadowDocument | None:
     """What would be in force; None: what is decided is."""
     if would is None:
         return None
-    return ShadowDocument(would.factor, would.source.value, would.stop, len(would.users))
+    return ShadowDocument(
+        would.factor, would.source.value, would.stop_line_reached, len(would.users)
+    )
 
 
 def limit_document(limit: Limit | None) -> LimitDocument | None:
@@ -174,9 +177,7 @@ def limit_document(limit: Limit | None) -> LimitDocument | None:
     return None if limit is None else LimitDocument(limit.name, limit.value)
 
 
-def change_document(
-    change: Change, limit: Limit | None, stop_line: Limit | None, wall: Wall
-) -> ChangeDocument:
+def change_document(change: Change, rules: Rules, wall: Wall) -> ChangeDocument:
     """A change of the decision."""
     decision = change.decision
     return ChangeDocument(
@@ -186,9 +187,9 @@ def change_document(
         source=decision.source.value,
         reason=decision.reason,
         violation_count=change.violation_count,
-        violations=list(violations(decision.violations, limit)),
-        stop=decision.stop,
-        stop_violations=list(violations(decision.stopping, stop_line)),
+        violations=list(violations(decision.violations, rules.limit)),
+        stop_line_reached=decision.stop_line_reached,
+        stop_line_violations=list(violations(decision.at_stop_line, rules.stop_line)),
         computed_at=timestamp(wall, decision.computed_at),
         valid_until=timestamp(wall, decision.valid_until),
     )
@@ -263,7 +264,7 @@ def _refusals_document(refusals: Refusals | None, rates: RefusalRates) -> Refusa
 def _seconds_left(known: VolumeState, now: float) -> float | None:
     if known.violates:
         return 0.0
-    seconds_left = known.verdict.seconds_left
+    seconds_left = known.seconds_left
     if seconds_left is None or not known.online:
         return None
     return round(max(0.0, seconds_left - (now - known.read_at)), 3)
@@ -281,7 +282,7 @@ def _never_read(broker_id: int, state: BrokerStateName, offline: OfflineLogDir) 
         available_bytes=None,
         available_ratio=None,
         limit_violated=None,
-        stop_violated=None,
+        stop_line_violated=None,
         read_at=None,
         fill_bytes_per_second=None,
         seconds_to_limit=None,

@@ -67,14 +67,14 @@ def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
         UsageError: Kafka's options and the daemon's are mixed.
         SettingsError: the settings can't be used; it lists every problem.
     """
-    from sidecar.settings.command_config import (  # noqa: PLC0415 - see TYPE_CHECKING above
+    from sidecar.settings import (  # noqa: PLC0415 - see TYPE_CHECKING above
         read_command_config,
         read_daemon_admin,
     )
 
     if options.bootstrap_server is None and options.command_config is None:
         try:
-            return read_daemon_admin(os.environ, options.config, options.properties).admin
+            return read_daemon_admin(os.environ, options.config, options.properties)
         except SettingsError as error:
             if options != KafkaOptions() or os.environ.get(SERVERS):
                 raise
@@ -85,7 +85,7 @@ def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
             "give either --bootstrap-server and --command-config, or the daemon's settings"
             " (--config, --properties)"
         )
-    loaded = read_command_config(options.bootstrap_server, options.command_config)
-    for notice in loaded.notices:
+    admin, notices = read_command_config(options.bootstrap_server, options.command_config)
+    for notice in notices:
         click.echo(f"Note: {notice}", err=True)
-    return loaded.admin
+    return admin

@@ -17,11 +17,12 @@ from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import Settings
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.limits import Limit
-from sidecar.throttle.memory import Memory, VolumeState, fail
-from sidecar.throttle.recommended_stop import RecommendedStop, recommended_stop
+from sidecar.throttle.fold import fail
+from sidecar.throttle.memory import Memory, VolumeState
+from sidecar.throttle.recommended_stop_line import RecommendedStopLine, recommended_stop_line
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
-from sidecar.throttle.stop import not_below_limit
+from sidecar.throttle.stop_line import not_below_limit
 from sidecar.volumes import Failure
 
 Verdict = Literal["within limit", "limit violated", "unknown"]
@@ -33,8 +34,7 @@ class ClusterCheck:
 
     verdict: Verdict
     reason: str
-    limit: Limit
-    stop_line: Limit | None
+    rules: Rules
     reaction_s: float
     memory: Memory
     view: View
@@ -45,35 +45,38 @@ class ClusterCheck:
         return self.memory.membership.cluster_id if self.memory.membership else None
 
     @property
-    def recommended_stop(self) -> RecommendedStop | None:
+    def recommended_stop_line(self) -> RecommendedStopLine | None:
         """The stop line to set; None while one is set, or no volume was read."""
-        if self.stop_line is not None:
+        if self.rules.stop_line is not None:
             return None
-        return recommended_stop(self.limit, self.memory.volumes(), self.reaction_s)
+        return recommended_stop_line(
+            self.rules.required_limit, self.memory.volumes(), self.reaction_s
+        )
 
     @property
-    def stop_not_below_limit(self) -> list[VolumeState]:
+    def stop_line_not_below_limit(self) -> list[VolumeState]:
         """The volumes on which the stop line is not below the limit."""
         return not_below_limit(self.memory.volumes())
 
     def as_json(self) -> str:
         """Brokers and volumes as in the API, with the verdict."""
-        limit, stop_line = limit_document(self.limit), limit_document(self.stop_line)
-        recommended = self.recommended_stop
+        limit = limit_document(self.rules.limit)
+        stop_line = limit_document(self.rules.stop_line)
+        recommended = self.recommended_stop_line
         recommended_line = limit_document(recommended.line if recommended else None)
         document = {
             "verdict": self.verdict,
             "reason": self.reason,
             "cluster_id": self.cluster_id,
             "limit": dataclasses.asdict(limit) if limit else None,
-            "stop": self.view.snapshot.decision.stop,
+            "stop_line_reached": self.view.snapshot.decision.stop_line_reached,
             "stop_line": dataclasses.asdict(stop_line) if stop_line else None,
             "recommended_stop_line": dataclasses.asdict(recommended_line)
             if recommended_line
             else None,
             "stop_line_not_below_limit": [
                 {"broker_id": state.volume.broker_id, "log_dir": state.volume.log_dir}
-                for state in self.stop_not_below_limit
+                for state in self.stop_line_not_below_limit
             ],
             "brokers": [dataclasses.asdict(broker) for broker in self.view.brokers()],
             "volumes": [dataclasses.asdict(volume) for volume in self.view.volumes()],
@@ -94,7 +97,8 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
     clock = SteadyClock()
     timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
     # This command keeps no earlier reading, so no reading can be too old.
-    factors = VolumeLimit(settings.limit, math.inf, settings.fallback, settings.stop_line)
+    rules = Rules(settings.limit, math.inf, settings.stop_line)
+    factors = VolumeLimit(rules, settings.fallback)
     async with KafkaVolumeSource(settings.kafka_admin, clock=clock.now) as source:
         result = await source.observe(None, timing.deadline_s)
     if isinstance(result, Failure):
@@ -107,7 +111,5 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
     if memory.computed is not None:
         verdict = "limit violated" if memory.computed.violations else "within limit"
         reason = decision.reason
-    view = View(Snapshot(decision, 1, now, memory), now, clock.wall)
-    return ClusterCheck(
-        verdict, reason, settings.limit, settings.stop_line, timing.reaction_s, memory, view
-    )
+    view = View(Snapshot(decision, 1, now, memory, rules), now, clock.wall)
+    return ClusterCheck(verdict, reason, rules, timing.reaction_s, memory, view)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
+from sidecar.formats.quantities import parse_duration
+
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no settings, and pydantic takes time to import.
     from sidecar.settings import Loaded
@@ -78,15 +80,13 @@ def gathered(
 
 
 def duration(zero: str | None = None) -> Callable[[click.Context, click.Parameter, str], float]:
-    """A callback that reads ISO 8601 as seconds.
+    """A callback that reads a duration (30s, 1h30m, PT30M) as seconds.
 
     Args:
         zero: why 0 s is refused; None accepts it.
     """
 
     def read(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
-        from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
-
         try:
             seconds = parse_duration(value)
         except ValueError as error:

@@ -23,6 +23,7 @@ from sidecar.cli.sidecar_options import (
     sidecars_options,
     token_option,
 )
+from sidecar.formats.quantities import format_duration
 
 
 def _factor(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -46,17 +47,16 @@ _above_zero = duration(
 
 
 def _duration(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The text, which the sidecar reads itself, once it is sure to be a duration."""
-    _above_zero(context, parameter, value)
-    return value
+    """As ISO 8601, which a sidecar of any version reads."""
+    return format_duration(_above_zero(context, parameter, value))
 
 
 @click.group(
     "override",
     epilog="""\b
 Examples:
-  throttle-sidecar override set 1.0 --reason "disk is being replaced" --for PT8H
-  throttle-sidecar override set 0.5 --reason "migration" --for PT30M \\
+  throttle-sidecar override set 1.0 --reason "disk is being replaced" --for 8h
+  throttle-sidecar override set 0.5 --reason "migration" --for 30m \\
       --sidecars https://b1:7070,https://b2:7070 --token-file token
   throttle-sidecar override show --sidecars b1:7070,b2:7070,b3:7070
   throttle-sidecar override clear
@@ -73,8 +73,8 @@ def command() -> None:
     "set",
     epilog="""\b
 Examples:
-  throttle-sidecar override set 1.0 --reason "disk is being replaced" --for PT8H
-  throttle-sidecar override set 0 --reason "throttle all producers" --for PT10M \\
+  throttle-sidecar override set 1.0 --reason "disk is being replaced" --for 8h
+  throttle-sidecar override set 0 --reason "throttle all producers" --for 10m \\
       --sidecars b1:7070,b2:7070,b3:7070
 """,
 )
@@ -92,7 +92,7 @@ Examples:
     callback=_duration,
     required=True,
     metavar="DURATION",
-    help="For how long, such as PT30M, PT8H or P1D, at most P30D: it ends by itself.",
+    help="For how long, such as 30m, 8h or 1d, at most 30d: it ends by itself.",
 )
 @sidecars_options
 @token_option

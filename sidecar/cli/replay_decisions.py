@@ -89,15 +89,8 @@ def command(
     ).settings
     if settings.limit is None:
         raise SettingsError(("nothing to decide: the check interval is PT0S, and no limit is set",))
-    rules = VolumeLimit(
-        settings.limit,
-        settings.validity_s,
-        settings.fallback,
-        settings.stop_line,
-        settings.slope,
-        is_enforced=False,
-    )
-    reader, replay = HistoryReader(history, settings.validity_s), Replay(rules)
+    factors = VolumeLimit(settings.rules, settings.fallback, is_enforced=False)
+    reader, replay = HistoryReader(history, settings.validity_s), Replay(factors)
     for observation in reader.observations():
         replay.see(observation)
     if replay.first_at is None:
@@ -139,12 +132,12 @@ def _print(replay: "Replay", damaged_lines: int) -> None:
                 _clock(each.began_at),
                 _span(each, replay),
                 f"{each.factor:g}",
-                span(each.stopped_s) if each.stopped_s else "",
+                span(each.stop_line_s) if each.stop_line_s else "",
                 _cause(each),
             )
             for each in episodes
         ]
-        print_rows(("From (UTC)", "For", "Factor", "Stopped", "By"), rows, ())
+        print_rows(("From (UTC)", "For", "Factor", "At stop line", "By"), rows, ())
     for line in _summary(replay, damaged_lines):
         click.echo(line)
 
@@ -186,7 +179,7 @@ def _as_json(replay: "Replay", damaged_lines: int) -> str:
                 "from": moment(each.began_at),
                 "until": moment(each.ended_at),
                 "seconds": round(_seconds(each, replay), 3),
-                "stopped_seconds": round(each.stopped_s, 3),
+                "stop_line_seconds": round(each.stop_line_s, 3),
                 "factor": each.factor,
                 "source": each.source.value,
                 "reason": each.reason,

@@ -3,7 +3,7 @@
 Usage, replays and the owners of producer ids come from the request log. It costs disk and CPU for
 each request. The command therefore turns it on for a stated time and runs until then.
 
-Example: ``throttle-sidecar request-log on --for PT10M`` ends after ten minutes and restores the
+Example: ``throttle-sidecar request-log on --for 10m`` ends after ten minutes and restores the
 previous level of every broker. Ctrl-C ends it early and does the same.
 """
 
@@ -43,8 +43,8 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON inst
     "request-log",
     epilog="""\b
 Examples:
-  throttle-sidecar request-log on --for PT10M --bootstrap-server b1:9092
-  throttle-sidecar request-log on --for PT1H --broker 2 --config sidecar.toml
+  throttle-sidecar request-log on --for 10m --bootstrap-server b1:9092
+  throttle-sidecar request-log on --for 1h --broker 2 --config sidecar.toml
   throttle-sidecar request-log status --bootstrap-server b1:9092 --json
   throttle-sidecar request-log off --bootstrap-server b1:9092
 """,
@@ -61,8 +61,8 @@ def command() -> None:
     "on",
     epilog="""\b
 Examples:
-  throttle-sidecar request-log on --for PT10M --bootstrap-server b1:9092
-  throttle-sidecar request-log on --for PT1H --broker 2 --config sidecar.toml
+  throttle-sidecar request-log on --for 10m --bootstrap-server b1:9092
+  throttle-sidecar request-log on --for 1h --broker 2 --config sidecar.toml
 """,
 )
 @click.option(
@@ -73,7 +73,7 @@ Examples:
     ),
     required=True,
     metavar="DURATION",
-    help="For how long, such as PT10M or PT1H: the command stays and turns it off at the end.",
+    help="For how long, such as 10m or 1h: the command stays and turns it off at the end.",
 )
 @_nodes_options
 @click.pass_context

@@ -28,11 +28,11 @@ from sidecar.cli.request_log_report import (
     print_turned,
 )
 from sidecar.cli.request_log_session import Loggers, Session, Turned, is_on
+from sidecar.formats.quantities import format_duration
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, Levels, read_levels, set_levels
 from sidecar.kafka.client.each_broker import Nodes
 from sidecar.settings import KafkaAdmin
-from sidecar.settings.durations import format_duration
 from sidecar.volumes import Failure
 
 _ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

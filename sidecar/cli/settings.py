@@ -13,7 +13,7 @@ import click
 
 from sidecar.cli.options import settings_options
 from sidecar.errors import SettingsError
-from sidecar.settings import Examined, SettingRow, examine
+from sidecar.settings import Loaded, SettingRow, examine
 
 _NAMES = """\
 Environment: SIDECAR_ and the name in capitals, with _ for each dot.
@@ -52,7 +52,7 @@ def command(config: Path | None, properties: Path | None, as_json: bool) -> None
         raise SettingsError(found.problems)
 
 
-def _as_json(found: Examined) -> str:
+def _as_json(found: Loaded) -> str:
     document = {
         "settings": [dataclasses.asdict(row) for row in found.rows],
         "notices": found.notices,

@@ -37,7 +37,7 @@ _REFUSED: Final = (
     "Connection refused: nothing listens there; a sidecar's API listens where its "
     "SIDECAR_HTTP_LISTEN says"
 )
-_NOTHING_HERE: Final = "There is nothing here: /docs lists what there is."
+_NOTHING_HERE: Final = "There is no such path: /docs lists all paths."
 """``sidecar.api.problems.NOTHING_HERE``, without what importing that takes."""
 _NO_API: Final = (
     "the API is not there, but where the sidecar's SIDECAR_HTTP_LISTEN says: is this the port of "

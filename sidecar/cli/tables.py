@@ -16,7 +16,7 @@ from rich.text import Text
 from sidecar.api.documents import BrokerDocument, VolumeDocument
 from sidecar.cli.observe_once import ClusterCheck
 from sidecar.logs import printable
-from sidecar.settings.keys import environment_key
+from sidecar.settings.keys import stop_line_key
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.reason import without_broker
 from sidecar.throttle.sizes import size
@@ -24,7 +24,7 @@ from sidecar.throttle.sizes import size
 _STYLES: Final = {
     "ok": "green",
     "VIOLATED": "bold red",
-    "STOPPED": "bold red",
+    "AT STOP LINE": "bold red",
     "offline": "yellow",
 }
 
@@ -33,7 +33,7 @@ def print_check(seen: ClusterCheck) -> None:
     """Print every volume with its verdict, then the problems of brokers and of the stop line."""
     volumes = list(seen.view.volumes())
     if volumes:
-        Console(highlight=False).print(_volume_table(volumes, seen.limit))
+        Console(highlight=False).print(_volume_table(volumes, seen.rules.required_limit))
     # The verdict already names this failure.
     reported = seen.reason if seen.verdict == "unknown" else ""
     for line in (
@@ -77,7 +77,7 @@ def _volume_table(volumes: Sequence[VolumeDocument], limit: Limit) -> Table:
         ratio = volume.available_ratio
         verdict = "offline" if not volume.online else "ok"
         if volume.limit_violated:
-            verdict = "STOPPED" if volume.stop_violated else "VIOLATED"
+            verdict = "AT STOP LINE" if volume.stop_line_violated else "VIOLATED"
         table.add_row(
             str(volume.broker_id),
             Text(printable(volume.log_dir)),
@@ -112,11 +112,10 @@ def _broker_lines(brokers: Iterable[BrokerDocument], reported: str) -> Iterable[
 
 
 def _stop_lines(seen: ClusterCheck) -> Iterable[str]:
-    recommended = seen.recommended_stop
-    if recommended is not None:
-        setting = environment_key(f"storage_per_volume_stop_{recommended.line.name}")
+    recommended = seen.recommended_stop_line
+    if recommended is not None and (setting := stop_line_key(type(recommended.line))):
         yield from recommended.sentences(setting)
-    for state in seen.stop_not_below_limit:
+    for state in seen.stop_line_not_below_limit:
         yield (
             f"Broker {state.volume.broker_id} {state.volume.log_dir}: the stop line is not below "
             "the limit here: set a lower one, or a higher limit."

@@ -58,11 +58,11 @@ _retry = click.option(
 _timeout = click.option(
     "--timeout",
     "timeout_s",
-    default="PT10M",
+    default="10m",
     show_default=True,
     metavar="DURATION",
     callback=duration("the duration must be longer than 0 s"),
-    help="For all of it, as ISO 8601 has it: PT30S, PT2H.",
+    help="For all of it, such as 30s, 10m or 2h.",
 )
 _validate = click.option(
     "--validate-only",
@@ -85,7 +85,7 @@ def _topic_options(function: Callable[..., _R]) -> Callable[..., _R]:
     epilog="""\b
 Examples:
   throttle-sidecar topics create orders bills --partitions 12 --bootstrap-server b1:9092
-  throttle-sidecar topics create --from names.txt --partitions 4 --retry --timeout PT2H
+  throttle-sidecar topics create --from names.txt --partitions 4 --retry --timeout 2h
   throttle-sidecar topics grow orders --partitions 24
   throttle-sidecar topics delete --from names.txt --yes --retry
 """,
@@ -196,7 +196,7 @@ def grow(
     epilog="""\b
 Examples:
   throttle-sidecar topics delete orders bills
-  throttle-sidecar topics delete --from names.txt --yes --retry --timeout PT1H
+  throttle-sidecar topics delete --from names.txt --yes --retry --timeout 1h
 """,
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

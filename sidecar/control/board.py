@@ -1,19 +1,19 @@
 """The board: the one published snapshot, and waiting for its next change.
 
-All news comes in through the board's methods (an observation, a failed poll, an operator's
-override, or nothing but time): it is folded into the memory, decided upon and published in one
-synchronous step of the loop, so that no reader sees half of a change. Everyone else reads the
-snapshot. The board alone has the rules that memory and factor follow.
+All news comes in through the board's methods: an observation, a failed poll, an operator's
+override, or only the passing of time. The news is folded into the memory, decided upon and
+published in one synchronous step of the loop, so no reader sees half of a change. All other parts
+read the snapshot. The board alone owns the rules (limit, soft limit, stop line, validity) and
+publishes them with each snapshot.
 
-What brokers may let through while the factor is 0 moves with each update, without a generation.
+The generation grows by one when one of these changes: the factor, the source, the override, the
+factors of users, the topics that the factor is for, or the set of volumes that violate the limit or
+the stop line. It does not grow when free bytes, the validity or the leaks move, nor when the factor
+moves on its slope. With the start id it is the ETag, so that a restart never repeats one.
 
-The generation grows by one when factor, source, override, users' factors, the stop, the topics that
-the factor is for, or the set of violating or stopping volumes changes; not when free bytes or the
-validity move, nor when the factor moves on its slope. With the start id it makes the ETag, so that
-a restart never repeats one.
-
-Example: generation 4 says 1.0; 40 polls later free bytes have moved and it is still generation 4;
-a volume reaches the limit: generation 5 says 0.0, and whoever waited for a change of 4 is woken.
+Example: generation 4 has factor 1.0. After 40 polls free bytes have moved, and it is still
+generation 4. A volume reaches the limit: generation 5 has factor 0.0, and every reader that waits
+for a change of generation 4 gets it.
 """
 
 import asyncio
@@ -24,25 +24,27 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sidecar.throttle.decision import Decision, FactorRules, Source
+from sidecar.throttle.decision import Decision, FactorSource, Source
+from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import NO_LEAKS, LeakRules, Leaks
-from sidecar.throttle.memory import Memory, Override, VolumeState, fail
+from sidecar.throttle.memory import Memory, Override, VolumeState
 from sidecar.throttle.readers import Readers
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
 from sidecar.throttle.user_throttles import release, throttle_users
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
 MOST_CHANGES: Final = 1000
-"""A volume that flaps at the default minimum of 1 s fills this in a quarter of an hour; one that
-changes twice a day, in more than a year."""
+"""The most changes that are kept. A volume that changes every second fills this in a quarter of an
+hour; one that changes twice a day, in more than a year."""
 
 _CHECK_S: Final = 5.0
 """How late an expiry may be published after the machine was suspended."""
 
 MOST_VIOLATIONS: Final = 20
-"""Of each change: a limit set too high violates everywhere, and a thousand such changes of a large
-cluster would be gigabytes."""
+"""The most violations that are kept of each change. When a limit is set too high, all volumes
+violate it, and a thousand such changes of a large cluster would be gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Snapshot:
         generation: 1 at the start, one more at each change.
         since: when factor and source became what they are, steady seconds.
         memory: what the decision was made from.
+        rules: the rules by which it was made.
         released: when the factor last rose, since the start; None: never.
         leaks: what brokers may let through; they move without a new generation.
     """
@@ -62,6 +65,7 @@ class Snapshot:
     generation: int
     since: float
     memory: Memory
+    rules: Rules
     released: Release | None = None
     leaks: Leaks = NO_LEAKS
 
@@ -85,13 +89,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class PersistedState:
-    """What a restart takes over.
+    """The state that a restart takes over.
 
     Attributes:
-        memory: what was remembered.
-        factor: the factor in force when it was written.
-        source: where that came from.
-        since: when the two began, steady seconds.
+        memory: the memory.
+        factor: the factor that applied when it was written.
+        source: the source of that factor.
+        since: when factor and source began to apply, steady seconds.
         shares: broker id -> its share of its leak budget, below 1.
     """
 
@@ -103,17 +107,17 @@ class PersistedState:
 
     @property
     def effect(self) -> tuple[float | None, Source]:
-        """As of a decision."""
+        """Factor and source, as ``_effect`` of a decision."""
         is_sloped = self.memory.slope is not None and 0.0 < self.factor < 1.0
         return None if is_sloped else self.factor, self.source
 
 
 @dataclass(slots=True)
 class Tally:
-    """What is counted from the start on; each is a Prometheus counter or timestamp.
+    """The counters since the start; each is a Prometheus counter or timestamp.
 
     Attributes:
-        fallback_applied: transitions to the fallback (starting with it is none).
+        fallback_applied: transitions to the fallback (a start with the fallback is none).
         limit_violated: violating volumes, each once per observation that saw it violate.
         failures: polls and calls to one broker that failed, by kind.
         polled_at: when the last poll ended, however it did, steady seconds.
@@ -128,8 +132,8 @@ class Tally:
 
 
 Listener = Callable[[Snapshot | None, Snapshot], None]
-"""Called after each update with the snapshot before and the new one. Whoever reports the very
-first snapshot has none before."""
+"""Called after each update with the previous snapshot and the new one; for the first snapshot, the
+previous one is None."""
 
 
 class Board:
@@ -137,15 +141,15 @@ class Board:
 
     Attributes:
         start_id: differs at every start.
-        tally: what is counted.
+        tally: the counters.
         changes: the newest ``MOST_CHANGES`` changes, oldest first.
-        readers: the brokers that follow what is published.
-        leak_rules: by which brokers may let through less.
+        readers: the brokers whose quota callbacks read the board.
+        leak_rules: the rules by which brokers may let through less.
     """
 
     def __init__(
         self,
-        factors: FactorRules,
+        factors: FactorSource,
         clock: Callable[[], float],
         *,
         leak_rules: LeakRules | None = None,
@@ -172,7 +176,7 @@ class Board:
         if restored is not None and same:
             since = restored.since
             leaks = self.leak_rules.resumed(restored.shares, now)
-        self._snapshot = Snapshot(decision, 1, since, memory, leaks=leaks)
+        self._snapshot = Snapshot(decision, 1, since, memory, factors.rules, leaks=leaks)
         self._record_change(None, now)
 
     @property
@@ -181,13 +185,18 @@ class Board:
         return self._snapshot
 
     @property
+    def rules(self) -> Rules:
+        """The rules by which volumes are judged: limit, soft limit, stop line and validity."""
+        return self._factors.rules
+
+    @property
     def etag(self) -> str:
         """The start id and the generation, without quotes."""
         return f"{self.start_id}-{self._snapshot.generation}"
 
     @property
     def closed(self) -> bool:
-        """Whether the daemon is stopping: nobody waits for a change any more."""
+        """Whether the daemon is stopping, so that no reader waits any more."""
         return self._closed
 
     def now(self) -> float:
@@ -287,10 +296,14 @@ class Board:
             full = frozenset(state.volume.broker_id for state in before.decision.violations)
             released = Release(now, full)
         leaks = self.leak_rules.next(
-            before.leaks, memory, throttled=decision.factor == 0.0, now=now
+            before.leaks,
+            memory,
+            throttled=decision.factor == 0.0,
+            validity_s=self.rules.validity_s,
+            now=now,
         )
         self._snapshot = Snapshot(
-            decision, before.generation + changed, since, memory, released, leaks
+            decision, before.generation + changed, since, memory, self.rules, released, leaks
         )
         self._news.set()
         self._news = asyncio.Event()
@@ -341,7 +354,7 @@ class Board:
         kept = replace(
             decision,
             violations=decision.violations[:MOST_VIOLATIONS],
-            stopping=decision.stopping[:MOST_VIOLATIONS],
+            at_stop_line=decision.at_stop_line[:MOST_VIOLATIONS],
         )
         self.changes.append(Change(now, self._snapshot.generation, kept, len(decision.violations)))
         if before is not None and before.decision.source is not Source.FALLBACK:
@@ -369,7 +382,7 @@ def _unchanged(memory: Memory) -> Memory:
 
 
 def _effect(decision: Decision) -> tuple[float | None, Source]:
-    """Factor and source; on the slope the factor moves without a change."""
+    """Factor and source; on the slope a move of the factor is no change."""
     return None if decision.is_sloped else decision.factor, decision.source
 
 
@@ -380,8 +393,8 @@ def _identity(decision: Decision) -> tuple[object, ...]:
         decision.users,
         decision.shadow and _identity(decision.shadow),
         _log_dirs(decision.violations),
-        # With the source this is the stop, too.
-        _log_dirs(decision.stopping),
+        # Together with the source this decides ``stop_line_reached``.
+        _log_dirs(decision.at_stop_line),
         decision.topics,
     )
 

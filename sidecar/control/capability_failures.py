@@ -58,7 +58,7 @@ class CapabilityFailures(Collector):
         now = Failing(capability, what, type(error).__name__)
         if self._failing.get((capability, what)) != now:
             _log.error(
-                "%s: %s failed in a way that it should not; please report this",
+                "%s: %s failed because of a bug in the sidecar; please report this",
                 capability,
                 what,
                 exc_info=error,

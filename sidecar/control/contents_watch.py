@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 from sidecar.control.board import Board
 from sidecar.throttle.memory import Memory
-from sidecar.throttle.scope import to_read, with_contents
+from sidecar.throttle.scope import brokers_to_read, with_contents
 from sidecar.volumes import Failure
 
 LOOK_S: Final = 0.5
@@ -58,7 +58,7 @@ class ContentsWatch:
     async def look(self) -> None:
         """Reads what is due now."""
         now, memory = self.board.now(), self.board.snapshot.memory
-        wanted = to_read(memory, now)
+        wanted = brokers_to_read(memory, now)
         self._asked_at = {key: at for key, at in self._asked_at.items() if key in wanted}
         due = [
             broker_id

@@ -1,10 +1,10 @@
-"""Knows which brokers the followers of this sidecar feed, while producers are throttled.
+"""Reads which brokers the readers of this sidecar feed, while producers are throttled.
 
 A broker whose callback asks this sidecar is read itself, once a minute, so N sidecars cost each of
 N brokers one read. What can't be read is not known, and then the broker counts as feeding all.
 
-Example: broker 1 follows. 5 s after a throttle began at the latest it is read, before anything
-depends on it; when it is killed its next read fails, and it may feed all.
+Example: broker 1 reads this sidecar. At most 5 s after a throttle began, its replicas are read,
+before anything depends on them. When broker 1 is killed, the next read fails: it may feed all.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ LOOK_S: Final = 5.0
 """Less than passes from the begin of a throttle to the first smaller share."""
 
 MOST: Final = 10
-"""Who follows is what anybody may claim."""
+"""Anybody may claim to be a broker, so this is bounded."""
 
 FetchFed = Callable[[int], Awaitable[frozenset[int] | Failure]]
 """Broker id -> the brokers that it feeds, within a deadline of its own."""
@@ -48,7 +48,7 @@ class FeedWatch:
                 await self._read(now)
 
     async def _read(self, now: float) -> None:
-        followers = [each.report.broker_id for each in self.board.readers.known(now)[:MOST]]
-        found = {broker_id: await self.fetch(broker_id) for broker_id in followers}
+        readers = [each.report.broker_id for each in self.board.readers.recent(now)[:MOST]]
+        found = {broker_id: await self.fetch(broker_id) for broker_id in readers}
         feeds = {key: fed for key, fed in found.items() if not isinstance(fed, Failure)}
         self.board.update(lambda memory: replace(memory, feeds=feeds))

@@ -1,10 +1,12 @@
-"""What is logged of each publication: changes of the decision, and failures that begin or end.
+"""The log lines of each publication: changes of the decision, and failures that begin or end.
 
-One line per change of decision with its reason, a WARNING where the factor falls by itself or the
-fallback begins; a WARNING when nothing is admitted any more, and for each user who is throttled, a
-line when that ends; a line for each change of how much brokers may let through while producers are
-throttled, a WARNING where it shrinks; a WARNING for a new kind of failure of a broker or of the
-poll, a line when it ends; a publication that changes nothing is logged at DEBUG only.
+- One line for each change of the decision, with its reason. It is a WARNING when the factor falls
+  by itself or when the fallback begins.
+- A WARNING when the stop line is reached, and for each user who is throttled; a line when it ends.
+- A line for each change of how much brokers may let through while producers are throttled. It is a
+  WARNING when the share shrinks.
+- A WARNING for a new kind of failure of a broker or of the poll; a line when it ends.
+- A publication that changes nothing is logged at DEBUG only.
 
 Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 64.0 MB available
 (59.7%), at or below the limit of 40.0 MB``.
@@ -23,13 +25,13 @@ _log = logging.getLogger(__name__)
 _UNKNOWN = BrokerState()
 
 _NAMED = 3
-"""So many volumes are named in a line; the rest is counted."""
+"""The most volumes that a line names; the others are only counted."""
 
 
 def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     """A board's listener."""
     _log_decision(before, after)
-    _log_stop(before, after)
+    _log_stop_line(before, after)
     _log_users(before, after)
     _log_leaks(before, after)
     if before is None or before.memory is after.memory:
@@ -46,9 +48,10 @@ def log_publication(before: Snapshot | None, after: Snapshot) -> None:
             if failed_now is not failed_before:
                 _log_failure(f"broker {broker_id}", failed_before, failed_now)
         elif failed_before is not None:
-            # It is not polled any more, which does not mean that it works.
+            # The end of polling does not mean that the broker works.
             _log.info(
-                "broker %d: is fenced, has left or is forgotten (%s is over)",
+                "broker %d is no longer polled (fenced, removed or forgotten); its last failure was"
+                " %s",
                 broker_id,
                 failed_before.kind.value,
             )
@@ -70,18 +73,22 @@ def _log_decision(before: Snapshot | None, after: Snapshot) -> None:
     )
 
 
-def _log_stop(before: Snapshot | None, after: Snapshot) -> None:
+def _log_stop_line(before: Snapshot | None, after: Snapshot) -> None:
     decision = after.decision
-    stopped = before is not None and before.decision.stop
-    if decision.stop and not stopped:
+    was_reached = before is not None and before.decision.stop_line_reached
+    if decision.stop_line_reached and not was_reached:
         volumes = ", ".join(
             f"broker {state.volume.broker_id} {state.volume.log_dir}"
-            for state in decision.stopping[:_NAMED]
+            for state in decision.at_stop_line[:_NAMED]
         )
-        more = f" and {len(decision.stopping) - _NAMED} more" if decision.stopping[_NAMED:] else ""
-        _log.warning("stop: nothing is admitted, because of %s%s", volumes, more)
-    elif stopped and not decision.stop:
-        _log.info("stop: is over (%s)", decision.source.value)
+        more = (
+            f" and {len(decision.at_stop_line) - _NAMED} more"
+            if decision.at_stop_line[_NAMED:]
+            else ""
+        )
+        _log.warning("stop line reached: nothing is admitted, because of %s%s", volumes, more)
+    elif was_reached and not decision.stop_line_reached:
+        _log.info("stop line: no longer reached (%s)", decision.source.value)
 
 
 def _log_users(before: Snapshot | None, after: Snapshot) -> None:
@@ -94,7 +101,7 @@ def _log_users(before: Snapshot | None, after: Snapshot) -> None:
         reason = "" if throttle is None else f": {throttle.reason}"
         _log.warning("user %s %s throttled%s", user, is_, reason, extra={"user": user})
     for user in sorted(set(old) - set(new)):
-        _log.info("user %s %s throttled no longer", user, is_, extra={"user": user})
+        _log.info("user %s %s no longer throttled", user, is_, extra={"user": user})
 
 
 def _log_leaks(before: Snapshot | None, after: Snapshot) -> None:
@@ -103,18 +110,19 @@ def _log_leaks(before: Snapshot | None, after: Snapshot) -> None:
     if new < 1.0 and new != old:
         _log.log(
             logging.WARNING if new < old else logging.INFO,
-            "a volume would be full soon although producers are throttled: brokers may let through "
-            "%.3g of their leak budget, by longer pauses",
+            "a volume would be full soon although producers are throttled: brokers may let only"
+            " %.3g of their leak budget through, with longer pauses",
             new,
         )
     elif new > old:
-        _log.info("brokers may let through their whole leak budget again")
+        _log.info("brokers may let their whole leak budget through again")
 
 
 def _level(before: Snapshot | None, after: Snapshot) -> int:
     new = after.decision
     if before is None:
-        # No observation yet is no fault; a throttle that a restart finds is worth a line.
+        # A start without an observation is no fault. A throttle that goes on over a restart is
+        # worth a warning.
         throttles = new.source is Source.OBSERVATION and new.factor < 1.0
         return logging.WARNING if throttles else logging.INFO
     old = before.decision
@@ -126,7 +134,7 @@ def _level(before: Snapshot | None, after: Snapshot) -> int:
 
 
 def _for_all(decision: Decision) -> Decision:
-    """A decision without its single users."""
+    """The decision without the throttles of single users."""
     shadow = None if decision.shadow is None else _for_all(decision.shadow)
     return replace(decision, users={}, users_until=None, user_throttles={}, shadow=shadow)
 
@@ -134,7 +142,7 @@ def _for_all(decision: Decision) -> Decision:
 def _log_failure(subject: str, before: Failure | None, after: Failure | None) -> None:
     if after is None:
         if before is not None:
-            _log.info("%s: works again (%s is over)", subject, before.kind.value)
+            _log.info("%s works again; its last failure was %s", subject, before.kind.value)
     elif before is None or before.kind != after.kind:
         _log.warning(
             "%s: %s: %s", subject, after.kind.value, after.message, extra={"kind": after.kind.value}

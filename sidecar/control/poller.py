@@ -1,10 +1,10 @@
-"""The poller: observe, publish, schedule, wait; for ever.
+"""The poller: observe, publish, schedule, wait, without end.
 
-One poll at a time, each under one deadline. No failed poll ends it, not even one that fails by a
-bug of ours: a sidecar that stopped polling would publish its last factor and then fall back, which
-is what it is there to prevent.
+One poll runs at a time, each under one deadline. A failed poll never ends the poller, not even one
+that fails by a bug. A sidecar that stopped polling would publish its last factor and then fall
+back, which it is there to prevent.
 
-Example: interval 60 s, minimum 1 s: polls at 0 s and 1 s bring the first fill rates; nothing fills,
+Example: interval 60 s, minimum 1 s: polls at 0 s and 1 s bring the first fill rates. Nothing fills,
 so the next poll comes at 61 s.
 """
 
@@ -23,23 +23,23 @@ _log = logging.getLogger(__name__)
 _BUG: Final = Failure(FailureKind.UNEXPECTED, "the poll failed unexpectedly: see the log")
 
 _GRACE_S: Final = 1.0
-"""What a source may take beyond its own deadline, to close what did not answer."""
+"""How much longer than its deadline a source may take, to close silent connections."""
 
 _HAIR_S: Final = 1e-6
-"""Waits shorter than what a clock resolves would never end."""
+"""Shorter waits than the resolution of the clock would never end."""
 
 
 _LOOK_S: Final = 0.25
-"""How often is looked whether this sidecar is to poll."""
+"""How often the poller checks whether this sidecar has to poll."""
 
 
 def always() -> bool:
-    """What is wanted of one sidecar is wanted of all, where nothing else is set."""
+    """Without observers every sidecar polls."""
     return True
 
 
 def _ignored(due_at: float) -> None:
-    """Nobody follows."""
+    """No follower waits for the next observation."""
 
 
 @dataclass(slots=True)
@@ -51,9 +51,9 @@ class Poller:
         board: where decisions are published.
         timing: how often to poll.
         polled: called with the duration of each poll, seconds.
-        observed: called with each observation that was published; must not raise.
-        is_wanted: whether this sidecar is to poll; it waits while others do that for it.
-        planned: called with when the next poll is over at the latest, steady seconds.
+        observed: called with each observation after it was published; must not raise.
+        is_wanted: whether this sidecar has to poll; otherwise it waits while others poll for it.
+        planned: called with the latest end of the next poll, steady seconds.
     """
 
     source: VolumeSource
@@ -109,7 +109,14 @@ class Poller:
     def _plan(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
         now = self.board.now()
         since_whole_s = now - whole_started
-        return next_poll(snapshot.memory, self.timing, now, since_whole_s, snapshot.released)
+        return next_poll(
+            snapshot.memory,
+            self.timing,
+            now,
+            since_whole_s,
+            snapshot.released,
+            soft_limit=snapshot.rules.soft_limit,
+        )
 
     async def poll(self, brokers: frozenset[int] | None, deadline_s: float) -> Snapshot:
         """Looks once and publishes what follows.
@@ -124,12 +131,12 @@ class Poller:
                 snapshot = self.board.fail(result, partial=brokers is not None)
             else:
                 snapshot = self.board.observe(result)
-                # After it: who is slow to hear it delays no throttle.
+                # After the publication, so that a slow listener does not delay a throttle.
                 self.observed(result)
         except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll
             # One traceback for each new bug, not one for each poll.
             if type(error) is not self._bug:
-                _log.exception("a poll failed in a way that it should not; please report this")
+                _log.exception("a poll failed because of a bug in the sidecar; please report this")
             self._bug = type(error)
             return self.board.fail(_BUG, partial=brokers is not None)
         self._bug = None

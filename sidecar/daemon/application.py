@@ -1,10 +1,11 @@
 """The routes: which path is answered by what, and how the OpenAPI document describes it.
 
-Example: ``build_app(board, ...)`` for the whole API; ``build_metrics_app(board, ...)`` for an
-address that only Prometheus and probes may reach.
+Example: ``build_app(services, polling)`` is the whole API; ``build_metrics_app(board, ...)`` is for
+an address that only Prometheus and probes may reach.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from fastapi import FastAPI
@@ -18,94 +19,71 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sidecar import __version__
 from sidecar.api import problems
-from sidecar.api.answers import NO_STORE, Wall, answer
+from sidecar.api.answers import NO_STORE, answer
 from sidecar.api.body_limit import BodyLimitMiddleware
 from sidecar.api.change_routes import add_changing
-from sidecar.api.changes import (
-    Changes,
-)
+from sidecar.api.changes import Changes
 from sidecar.api.docs_page import CONTENT_SECURITY_POLICY, docs_page
-from sidecar.api.documents import (
-    StatusDocument,
-)
+from sidecar.api.documents import StatusDocument
 from sidecar.api.exposition import scrape
-from sidecar.api.list_routes import add_reading
-from sidecar.api.long_poll_routes import add_following
+from sidecar.api.list_routes import add_lists
+from sidecar.api.long_poll_routes import add_long_polls
 from sidecar.api.observation_routes import add_observations
 from sidecar.api.problems import documented, problem
 from sidecar.api.readiness import Polling, why_not_ready
 from sidecar.control.board import Board
-from sidecar.control.capability import Capability
+from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.peers.observations import ObservationLog
-from sidecar.status import add_status
+from sidecar.status import StatusInputs, add_status
 from sidecar.status.contents import VolumeContents
-from sidecar.throttle.limits import Limit
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The other sidecars of the cluster.
+
+    Attributes:
+        addresses: their addresses, as far as they are known.
+        observations: the observations of this sidecar, which followers read; None when it does not
+            publish them.
+    """
+
+    addresses: Sequence[str] = ()
+    observations: ObservationLog | None = None
 
 
 def build_app(
-    board: Board,
-    *,
-    wall: Wall,
-    validity_s: float,
-    limit: Limit | None,
-    stop_line: Limit | None,
-    soft_limit: Limit | None,
-    reaction_s: float,
+    services: Services,
     polling: Polling,
-    registry: CollectorRegistry | None,
-    token: Callable[[], str | None],
-    persist: Callable[[], Awaitable[bool]],
-    capabilities: Sequence[Capability],
-    failures: CapabilityFailures,
-    contents: VolumeContents | None,
-    peers: Sequence[str],
-    seen: ObservationLog | None = None,
+    *,
+    capabilities: Sequence[Capability] = (),
+    contents: VolumeContents | None = None,
+    peers: Peers = Peers(),
+    registry: CollectorRegistry | None = None,
 ) -> FastAPI:
     """The whole API.
 
     Args:
-        board: what is read and changed.
-        wall: steady seconds -> epoch seconds of the machine's clock.
-        validity_s: for how long an answer may be used that has no end of its own, seconds.
-        limit: what volumes are compared with; None when disabled.
-        stop_line: from where on nothing is admitted; None: nowhere.
-        soft_limit: from where on producers are slowed down; None: nowhere.
-        reaction_s: how long a throttle may take, seconds.
-        polling: what polling is to be like.
-        registry: the metrics; None when they are served elsewhere.
-        token: the bearer token for changes, read at each request; None refuses them.
-        persist: writes the state now; returns whether it is on disk.
-        capabilities: what adds routes of its own, in the order of the documentation.
-        failures: what of them failed, a request to one of their routes too.
-        contents: what lies on volumes; None when no broker is queried.
-        peers: the addresses of other sidecars, as far as they are known.
-        seen: what this sidecar has seen, for its followers; None: it has none.
+        services: the board, and everything that a change through the API needs.
+        polling: the times that polling should keep to.
+        capabilities: the capabilities that add routes, in the order of the documentation.
+        contents: the topics on volumes, for the status page; None when no broker is queried.
+        peers: the other sidecars.
+        registry: the metrics; None when they have an address of their own.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
-    add_following(app, board, wall, validity_s, limit=limit, stop_line=stop_line)
-    add_reading(app, board, wall, limit, stop_line)
-    if seen is not None:
-        add_observations(app, board, seen)
-    changes = Changes(board, wall, persist)
-    add_changing(app, changes, token)
+    board, wall, failures = services.board, services.wall, services.failures
+    add_long_polls(app, board, wall)
+    add_lists(app, board, wall)
+    if peers.observations is not None:
+        add_observations(app, board, peers.observations)
+    changes = Changes(board, wall, services.persist)
+    add_changing(app, changes, services.token)
     for each in capabilities:
         _add_guarded(app, each, failures)
-    add_status(
-        app,
-        board,
-        limit=limit,
-        stop_line=stop_line,
-        soft_limit=soft_limit,
-        reaction_s=reaction_s,
-        validity_s=validity_s,
-        contents=contents,
-        changes=changes,
-        token=token,
-        peers=peers,
-        capabilities=capabilities,
-        failures=failures,
-    )
+    inputs = StatusInputs(board, polling.reaction_s, contents, capabilities, failures)
+    add_status(app, inputs, changes, services.token, peers.addresses)
     _add_health(app, board, polling)
     if registry is not None:
         _add_metrics(app, registry)
@@ -113,12 +91,7 @@ def build_app(
     return app
 
 
-def build_metrics_app(
-    board: Board,
-    *,
-    registry: CollectorRegistry,
-    polling: Polling,
-) -> FastAPI:
+def build_metrics_app(board: Board, polling: Polling, registry: CollectorRegistry) -> FastAPI:
     """/metrics, /healthz and /readyz alone."""
     app = _app("The metrics and the health of a throttle sidecar.")
     _add_health(app, board, polling)

@@ -8,15 +8,17 @@ poller, the same routes and metrics, and the tasks that its capabilities have th
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
+from fastapi import FastAPI
+
 from sidecar import __version__
 from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
-from sidecar.api.server import HttpServer, Listen
+from sidecar.api.server import HttpServer
 from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
@@ -24,7 +26,7 @@ from sidecar.control.contents_watch import ContentsWatch
 from sidecar.control.feed_watch import FeedWatch
 from sidecar.control.journal import log_publication
 from sidecar.control.poller import Poller
-from sidecar.daemon.application import build_app, build_metrics_app
+from sidecar.daemon.application import Peers, build_app, build_metrics_app
 from sidecar.daemon.capabilities import (
     CAPABILITIES,
     announce_to,
@@ -36,10 +38,11 @@ from sidecar.daemon.machine import Machine
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.start_files import read_start_files
 from sidecar.errors import SidecarError
+from sidecar.formats.addresses import HostPort
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import LogDirTopics, largest_topics, topics_by_log_dir
-from sidecar.metrics.board_collector import SidecarRegistry, build_registry
+from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.peers.addresses import Addresses
@@ -51,7 +54,7 @@ from sidecar.state import Damaged, StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.contents import FetchContents, VolumeContents
-from sidecar.throttle.decision import Disabled, FactorRules, Shadow, VolumeLimit
+from sidecar.throttle.decision import Disabled, FactorSource, Shadow, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
 
@@ -60,14 +63,14 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _CONTENTS_S: Final = 10.0
-"""For a broker to tell what lies on its volumes, for the status page."""
+"""The deadline for a broker to list the contents of its volumes."""
 
 _STUCK_S: Final = 60.0
-"""Beyond an interval and two deadlines: readiness is no alarm clock, and large clusters are polled
+"""Polling counts as stuck after an interval, two deadlines and this time. Large clusters are polled
 less often than the interval says."""
 
 _FED_S: Final = 10.0
-"""For each of two requests about what a broker leads."""
+"""The deadline of each of the two requests about the partitions that a broker leads."""
 
 _FEEDS: Final = "feeds"
 _OBSERVERS: Final = "observers"
@@ -139,13 +142,13 @@ def compose(
         board=board,
         wall=clock.wall,
         token=lambda: credentials.token,
-        persist=_kept_nowhere if writer is None else writer.write,
+        persist=_persist_nowhere if writer is None else writer.write,
         request_log=request_log,
         failures=failures,
         is_observer=lambda: observers is None or observers.is_observer,
     )
     capabilities = build_all(files.capabilities, services)
-    registry = build_registry(board, clock.wall, settings.validity_s)
+    registry = build_registry(board, clock.wall)
     registry.register(BrokerCollector(board))
     registry.register(failures)
     register_collectors(registry, capabilities, failures)
@@ -163,13 +166,7 @@ def compose(
         source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
         contents = VolumeContents(_contents_of(credentials), clock.now)
         supervised.append((_STATUS, "contents of volumes", contents.run))
-        feeds = FeedWatch(board, _asks(credentials, fed_brokers, _FED_S))
-        supervised.append((_FEEDS, "whom brokers feed", feeds.run))
-        if factors.is_of_volumes:
-            scope = ContentsWatch(
-                board, _asks(credentials, topics_by_log_dir, _CONTENTS_S), timing.interval_s
-            )
-            supervised.append((_SCOPE, "topics on full volumes", scope.run))
+        supervised += _watches(board, credentials, settings)
         announce = announce_to(capabilities, failures)
         poller = Poller(source, board, timing, registry.poll_duration.observe, announce)
         if settings.observers is not None:
@@ -179,20 +176,23 @@ def compose(
             poller = _observed(poller, observers, seen)
         vital["poller"] = poller.run
     registry.register(ObserverCollector(observers))
-    stuck_after_s = timing.interval_s + 2 * timing.deadline_s + _STUCK_S
-    polling = Polling(enabled=factors is not None, stuck_after_s=stuck_after_s)
-    servers = _servers(
-        settings,
+    polling = Polling(
+        enabled=factors is not None,
+        stuck_after_s=timing.interval_s + 2 * timing.deadline_s + _STUCK_S,
+        reaction_s=timing.reaction_s,
+    )
+    app = build_app(
         services,
-        registry,
-        timing=timing,
-        polling=polling,
+        polling,
         capabilities=capabilities,
         contents=contents,
-        seen=seen,
-        connections=connections,
-        listen=machine.listen,
+        peers=Peers(settings.peers, seen),
+        registry=registry if settings.metrics_listen is None else None,
     )
+    apps = [(app, settings.http_listen)]
+    if settings.metrics_listen is not None:
+        apps.append((build_metrics_app(board, polling, registry), settings.metrics_listen))
+    servers = _servers(apps, connections, machine)
     vital["expiry"] = board.publish_expiries
     vital |= {f"http {server.address}": server.serve for server in servers}
     return Composition(
@@ -209,31 +209,23 @@ def compose(
 
 
 def _timing(settings: Settings) -> Timing:
-    soft_limit = None if settings.slope is None else settings.slope.soft_limit
-    return Timing(settings.check_interval_s, settings.check_interval_minimum_s, soft_limit)
+    return Timing(settings.check_interval_s, settings.check_interval_minimum_s)
 
 
 def _factors(settings: Settings) -> VolumeLimit | None:
     if settings.check_interval_s == 0.0 or settings.limit is None:
         return None
-    return VolumeLimit(
-        settings.limit,
-        settings.validity_s,
-        settings.fallback,
-        settings.stop_line,
-        settings.slope,
-        is_of_volumes=settings.scope == "volume",
-    )
+    return VolumeLimit(settings.rules, settings.fallback, is_of_volumes=settings.scope == "volume")
 
 
 def _board(
     settings: Settings, factors: VolumeLimit | None, path: Path | None, machine: Machine
 ) -> tuple[Board, StateWriter | None]:
-    """The board with what an earlier run left, and what keeps it for the next."""
+    """The board with the state of an earlier run, and the writer that keeps it for the next."""
     clock = machine.clock
     state = _state_file(path, factors, machine.disk)
     board = Board(
-        _in_force(factors, settings),
+        _factor_source(factors, settings),
         clock.now,
         leak_rules=settings.leak_rules,
         restored=_load(state, clock.now()),
@@ -242,14 +234,16 @@ def _board(
     )
     if state is None:
         return board, None
-    return board, StateWriter(board, state, clock.wall, settings.validity_s)
+    return board, StateWriter(board, state, clock.wall)
 
 
-def _in_force(factors: VolumeLimit | None, settings: Settings) -> FactorRules:
+def _factor_source(factors: VolumeLimit | None, settings: Settings) -> FactorSource:
     if factors is None:
-        return Disabled()
+        return Disabled(settings.rules)
     if settings.mode == "observe":
-        _log.warning("SIDECAR_MODE=observe: what is decided is only shown, and throttles nobody")
+        _log.warning(
+            "SIDECAR_MODE=observe: the sidecar publishes what it decides, and throttles nobody"
+        )
         return Shadow(replace(factors, is_enforced=False))
     return factors
 
@@ -259,65 +253,45 @@ def _state_file(path: Path | None, factors: VolumeLimit | None, disk: Disk) -> S
         return None
     if path is None:
         _log.info(
-            "no SIDECAR_STATE_FILE: a restart forgets the decision, the last volumes of brokers "
-            "that are down (so a full broker that restarts with the sidecar releases the throttle) "
-            "and the override"
+            "SIDECAR_STATE_FILE is not set: a restart forgets the decision, the override, and the "
+            "last volumes of brokers that are down. So a full broker that restarts together with "
+            "the sidecar releases the throttle"
         )
         return None
-    return StateFile(path, factors.limit, disk, factors.stop_line)
+    return StateFile(path, factors.rules, disk)
 
 
 def _load(state: StateFile | None, now: float) -> PersistedState | None:
     loaded = state.load(now) if state is not None else None
     if isinstance(loaded, Damaged):
-        _log.error("%s; starting without it", loaded.problem)
+        _log.error("%s; the sidecar starts without it", loaded.problem)
         return None
     return loaded
 
 
+def _watches(
+    board: Board, credentials: Credentials, settings: Settings
+) -> Iterator[tuple[str, str, Task]]:
+    """The tasks that read from brokers what a throttle needs to know besides sizes."""
+    feeds = FeedWatch(board, _ask_one_broker(credentials, fed_brokers, _FED_S))
+    yield _FEEDS, "whom brokers feed", feeds.run
+    if settings.scope == "volume":
+        fetch = _ask_one_broker(credentials, topics_by_log_dir, _CONTENTS_S)
+        scope = ContentsWatch(board, fetch, settings.check_interval_s)
+        yield _SCOPE, "topics on full volumes", scope.run
+
+
 def _servers(
-    settings: Settings,
-    services: Services,
-    registry: SidecarRegistry,
-    *,
-    timing: Timing,
-    polling: Polling,
-    capabilities: Sequence[Capability],
-    contents: VolumeContents | None,
-    seen: ObservationLog | None,
-    connections: Connections,
-    listen: Listen,
-) -> Sequence[HttpServer]:
-    """The API and, where they have an address of their own, the metrics; both bound."""
-    board = services.board
-    app = build_app(
-        board,
-        wall=services.wall,
-        validity_s=settings.validity_s,
-        limit=settings.limit,
-        stop_line=settings.stop_line,
-        soft_limit=timing.soft_limit,
-        reaction_s=timing.reaction_s,
-        polling=polling,
-        registry=registry if settings.metrics_listen is None else None,
-        token=services.token,
-        persist=services.persist,
-        capabilities=capabilities,
-        failures=services.failures,
-        contents=contents,
-        peers=settings.peers,
-        seen=seen,
-    )
-    servers = [HttpServer(app, settings.http_listen, connections, listen)]
-    if settings.metrics_listen is not None:
-        metrics = build_metrics_app(board, registry=registry, polling=polling)
-        servers.append(HttpServer(metrics, settings.metrics_listen, connections, listen))
+    apps: Sequence[tuple[FastAPI, HostPort]], connections: Connections, machine: Machine
+) -> list[HttpServer]:
+    """The servers of some apps, each bound to its address."""
+    servers = [HttpServer(app, at, connections, machine.listen) for app, at in apps]
     addresses = " and ".join(f"http://{server.address}" for server in servers)
     _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
     return servers
 
 
-async def _kept_nowhere() -> bool:
+async def _persist_nowhere() -> bool:
     return False
 
 
@@ -327,7 +301,7 @@ def _observers(
     seen: ObservationLog,
     announce: Callable[[Observation], None],
 ) -> Observers:
-    """What follows other sidecars, as if what they saw had been seen here."""
+    """The part that follows observers and publishes their observations here."""
 
     def take(observation: Observation) -> None:
         board.observe(observation)
@@ -348,7 +322,7 @@ def _observers(
 
 
 def _observed(poller: Poller, observers: Observers, seen: ObservationLog) -> Poller:
-    """One that polls while this sidecar is an observer, for its followers too."""
+    """The poller of an observer: it polls while this sidecar is one, for its followers too."""
 
     def observed(observation: Observation) -> None:
         poller.observed(observation)
@@ -370,12 +344,12 @@ def _contents_of(credentials: Credentials) -> FetchContents:
     return fetch
 
 
-def _asks(
+def _ask_one_broker(
     credentials: Credentials,
     ask: Callable[[KafkaAdmin, int, float], Awaitable[_T | Failure]],
     deadline_s: float,
 ) -> Callable[[int], Awaitable[_T | Failure]]:
-    """Asks one broker, with the credentials of the moment."""
+    """A function that asks one broker, with the current credentials."""
 
     async def fetch(broker_id: int) -> _T | Failure:
         admin = credentials.kafka_admin

@@ -27,10 +27,10 @@ from sidecar.settings import Settings
 _log = logging.getLogger(__name__)
 
 _STOP_S: Final = 1.8
-"""After a signal the process is gone in 2 s, even if a disk or a peer blocks."""
+"""After a signal the process ends within 2 s, even if a disk or a peer blocks."""
 
 _LEAVE_S: Final = 1.1
-"""Of these, for all capabilities to leave at the same time; what is left is for the state file."""
+"""The part of that time for all capabilities to leave; the rest is for the state file."""
 
 _HAIR_S: Final = 0.1
 """A capability that bounds its own leaving says better what is left than a timeout here."""
@@ -121,7 +121,7 @@ async def leave(capability: Capability, failures: CapabilityFailures) -> None:
         async with asyncio.timeout(timeout_s + _HAIR_S):
             await capability.leave(timeout_s)
     except TimeoutError:
-        _log.warning("%s did not leave within %g s", capability.name, timeout_s)
+        _log.warning("the capability %s did not end within %g s", capability.name, timeout_s)
     except Exception as error:  # noqa: BLE001 - no optional part is worth the last write
         failures.failed(capability.name, "leave", error)
 
@@ -143,6 +143,8 @@ def _on_stop(number: signal.Signals, stop: asyncio.Event) -> None:
 
 
 def _exit() -> None:
-    _log.warning("something did not stop in time; leaving without it")
+    _log.warning(
+        "a part of the daemon did not stop in time; the process ends without waiting for it"
+    )
     logging.shutdown()
     os._exit(0)

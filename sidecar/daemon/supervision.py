@@ -1,7 +1,7 @@
-"""Keeps the tasks of optional parts running: what fails is started again, after a longer pause.
+"""Keeps the tasks of optional parts running: a failed task is started again, after a longer pause.
 
-The pause is 1 s, then twice as long after each failure, 60 s at most; a task that ran for 60 s
-begins with 1 s again. A task that ends by itself has failed too.
+The pause is 1 s, then doubles with each failure, up to 60 s. After a task has run for 60 s, the
+next pause is 1 s again. A task that ends by itself has failed too.
 
 Example: a task that fails at once is started at 0, 1, 3, 7, 15, 31, 63 and 123 s.
 """
@@ -15,7 +15,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 STEADY_S: Final = 60.0
-"""Who has run for so long works."""
+"""A task that has run for this long works."""
 
 
 async def supervise(

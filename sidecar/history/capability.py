@@ -16,14 +16,14 @@ from sidecar.volumes import Observation
 
 def prepare(settings: Settings) -> Build:
     """Return the function that builds the capability; it never prevents a start."""
-    section = settings.history
+    dir_, max_bytes = settings.history_dir, settings.history_max_bytes
 
     def build(services: Services) -> Capability:
-        if section.folder is None:
+        if dir_ is None:
             return HistoryCapability(None)
         # Several sidecars of a host may share the folder. Port 0 can't be part of a name.
         origin = f"{socket.gethostname()}-{settings.http_listen.port or os.getpid()}"
-        folder = Folder(section.folder, origin, section.max_bytes)
+        folder = Folder(dir_, origin, max_bytes)
         return HistoryCapability(History(folder, services.wall))
 
     return build

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.failures import error_name, one_line
+from sidecar.kafka.client.one_call import refused
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind, Membership, OfflineLogDir, Reading, Volume
 
-CLUSTER_AUTHORIZATION_FAILED = 31
 KAFKA_STORAGE_ERROR = 56
 MISMATCHED_ENDPOINT_TYPE = 114
 UNSUPPORTED_ENDPOINT_TYPE = 115
@@ -85,17 +85,9 @@ def read_log_dirs(
         read_at: when the broker was asked, steady seconds.
         principal: the sidecar's principal, for the hint in an authorization failure.
     """
-    code = response.error_code
-    if code == CLUSTER_AUTHORIZATION_FAILED:
-        return Failure(
-            FailureKind.AUTHORIZATION,
-            f"broker {broker_id}: {error_name(code)}: DescribeLogDirs needs DESCRIBE on the Kafka "
-            "cluster resource: kafka-acls.sh --bootstrap-server <host:port> --add "
-            f"--allow-principal User:{principal} --operation Describe --cluster",
-        )
-    if code:
-        text = f"broker {broker_id}: DescribeLogDirs returned {error_name(code)}"
-        return Failure(FailureKind.BROKER, text)
+    if code := response.error_code:
+        broker = f"broker {broker_id}"
+        return refused(broker, "DescribeLogDirs", code, None, "Describe", principal=principal)
     volumes: list[Volume] = []
     offline: list[OfflineLogDir] = []
     # Unpacked by position for speed: a poll of a large cluster has 12,000 log dirs.

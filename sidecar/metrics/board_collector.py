@@ -44,7 +44,7 @@ class SidecarRegistry(CollectorRegistry):
         self._collectors: list[Collector] = []
         self.poll_duration = Histogram(
             "kafka_throttle_poll_duration_seconds",
-            "How long polls took, in seconds, failed ones too.",
+            "The duration of polls, including failed ones, in seconds.",
             buckets=_DURATIONS_S,
             registry=self,
         )
@@ -69,18 +69,15 @@ class SidecarRegistry(CollectorRegistry):
             yield metric
 
 
-def build_registry(
-    board: Board, wall: Callable[[float], float], validity_s: float
-) -> SidecarRegistry:
+def build_registry(board: Board, wall: Callable[[float], float]) -> SidecarRegistry:
     """Every metric of a sidecar.
 
     Args:
         board: what is read at each scrape.
         wall: steady seconds -> epoch seconds of the machine's clock.
-        validity_s: for how long a reading of a volume counts, seconds.
     """
     registry = SidecarRegistry()
-    registry.register(_BoardCollector(board, wall, validity_s))
+    registry.register(_BoardCollector(board, wall))
     ProcessCollector(registry=registry)
     return registry
 
@@ -88,15 +85,9 @@ def build_registry(
 class _BoardCollector(Collector):
     """The board as metrics."""
 
-    def __init__(
-        self,
-        board: Board,
-        wall: Callable[[float], float],
-        validity_s: float,
-    ) -> None:
+    def __init__(self, board: Board, wall: Callable[[float], float]) -> None:
         self._board = board
         self._wall = wall
-        self._validity_s = validity_s
         self._labels: dict[tuple[int, str], dict[str, str]] = {}
 
     def collect(self) -> Iterable[Metric]:
@@ -111,23 +102,25 @@ class _BoardCollector(Collector):
     def _decision(self, snapshot: Snapshot) -> Iterator[Metric]:
         decision, memory = snapshot.decision, snapshot.memory
         yield _gauge(
-            "factor", "The throttle factor in force, 0 to 1, whatever its source.", decision.factor
+            "factor",
+            "The throttle factor that applies, 0 to 1, whatever its source.",
+            decision.factor,
         )
         yield _gauge(
             "shadow_factor",
-            "What was decided: the throttle factor, unless SIDECAR_MODE=observe keeps that at 1.",
+            "The factor that was decided. In observe mode it does not apply, and the factor is 1.",
             decision.decided.factor,
         )
         yield _gauge(
-            "stop",
-            "1 while nothing is admitted, from anybody but those excluded: a volume is at or below "
-            "the stop line; else 0.",
-            float(decision.stop),
+            "stop_line_reached",
+            "1 while a volume is at or below the stop line, so that nothing is admitted except "
+            "from excluded principals; else 0.",
+            float(decision.stop_line_reached),
         )
         source = GaugeMetricFamily(
             "kafka_throttle_source",
-            "1 for the source of the factor in force (observation, fallback, override, disabled, "
-            "shadow), 0 for the others.",
+            "1 for the source of the factor that applies (observation, fallback, override, "
+            "disabled, shadow), 0 for the others.",
             labels=["source"],
         )
         for name in Source:
@@ -135,19 +128,19 @@ class _BoardCollector(Collector):
         yield source
         yield _gauge(
             "generation",
-            "Grows by one when factor, source, override, a user's factor, the stop, or the set of "
-            "volumes that violate the limit or stop changes; starts at 1.",
+            "Grows by one when the factor, the source, the override, a user's factor, or the set "
+            "of volumes that violate the limit or stop line changes; starts at 1.",
             snapshot.generation,
         )
         yield _gauge(
             "valid_until_timestamp_seconds",
-            "Until when the decision is valid without news; +Inf when only news can change it.",
+            "The end of the decision's validity without news; +Inf when only news can end it.",
             float("inf") if decision.valid_until is None else self._wall(decision.valid_until),
         )
         yield _gauge(
             "validity_duration_seconds",
-            "How long a computed factor may be used when newer polls fail, as set.",
-            self._validity_s,
+            "How long a computed factor may be used while newer polls fail, by the settings.",
+            self._board.rules.validity_s,
         )
         dirs = [
             len(
@@ -162,36 +155,35 @@ class _BoardCollector(Collector):
             len(memory.active),
         )
         yield _gauge(
-            "active_log_dirs", "Log dirs of the active brokers, offline ones too.", sum(dirs)
+            "active_log_dirs", "Log dirs of the active brokers, including offline ones.", sum(dirs)
         )
 
     def _readers(self) -> Iterator[Metric]:
         board, now = self._board, self._board.now()
         leaks = board.snapshot.leaks
         window_s = board.leak_rules.window_s(leaks)
-        ends_at = full_at(board.snapshot.memory, self._validity_s, now, window_s)
+        ends_at = full_at(board.snapshot.memory, self._board.rules.validity_s, now, window_s)
         yield _gauge(
             "seconds_to_full",
-            "When the first online volume of an active broker has no byte available at the rate it "
-            "fills, from now; +Inf when none fills.",
+            "The time until the first online volume of an active broker is full at its fill rate; "
+            "+Inf when none fills.",
             float("inf") if ends_at is None else max(0.0, ends_at - now),
         )
         yield _gauge(
             "leak_share",
             "The smallest share of its leak budget that a broker may let through while producers "
-            "are throttled; 1 where no volume would be full all the same.",
+            "are throttled; 1 when no volume would become full.",
             leaks.share,
         )
-        readers = board.readers.known(now)
+        readers = board.readers.recent(now)
         yield _gauge(
             "readers",
-            "Brokers whose quota callbacks asked this sidecar for the factors in the last "
-            "10 minutes.",
+            "Brokers whose quota callbacks read the factors here in the last 10 minutes.",
             len(readers),
         )
         yield _gauge(
             "readers_in_emergency",
-            "Those of them whose pauses are longer than usual, since a volume will soon be full.",
+            "Readers whose pauses are longer than usual, because a volume will soon be full.",
             sum(reader.report.emergency for reader in readers),
         )
 
@@ -199,17 +191,17 @@ class _BoardCollector(Collector):
         tally = self._board.tally
         yield CounterMetricFamily(
             "kafka_throttle_fallback_applied",
-            "How often the factor in force became the fallback; starting with it is none.",
+            "How often the fallback began to apply; a start with the fallback does not count.",
             tally.fallback_applied,
         )
         yield CounterMetricFamily(
             "kafka_throttle_limit_violated",
-            "Volumes at or below the limit, each once per observation that saw it so.",
+            "Volumes at or below the limit, counted once in each observation.",
             tally.limit_violated,
         )
         failures = CounterMetricFamily(
             "kafka_throttle_poll_failures",
-            "Polls, and calls to one broker, that failed, by kind of failure.",
+            "Failed polls, and failed calls to single brokers, by kind of failure.",
             labels=["kind"],
         )
         for kind, count in tally.failures.items():
@@ -256,7 +248,7 @@ class _BoardCollector(Collector):
         family = _gauge(
             "fill_while_throttled_bytes_per_second",
             "How fast a volume fills although producers are throttled (factor 0), over 5 minutes of"
-            " readings from 5 s after the throttle's begin on; no series for any other.",
+            " readings that begin 5 s after the throttle; no series for any other volume.",
             labels=_LABELS,
         )
         family.samples = [
@@ -265,7 +257,9 @@ class _BoardCollector(Collector):
                 _labels(each.known.volume.broker_id, each.known.volume.log_dir),
                 each.bytes_per_second,
             )
-            for each in throttled_fills(snapshot.memory, since, self._validity_s, self._board.now())
+            for each in throttled_fills(
+                snapshot.memory, since, self._board.rules.validity_s, self._board.now()
+            )
         ]
         return family
 
@@ -283,21 +277,21 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         lambda state: state.volume.total_bytes,
     ),
     "available_bytes": (
-        "What the broker may still write there, as last read.",
+        "The bytes that the broker may still write there, as last read.",
         lambda state: state.volume.available_bytes,
     ),
     "limit_violated": (
         "1 when the volume was at or below the limit when last read, else 0.",
         lambda state: float(state.violates),
     ),
-    "stop_violated": (
-        "1 when the volume was at or below the stop line when last read, else 0; no series while "
-        "no line is set.",
-        lambda state: None if state.stop is None else float(state.stops),
+    "stop_line_violated": (
+        "1 when the volume was at or below the stop line when last read, else 0; no series "
+        "without a stop line.",
+        lambda state: None if state.stop_line_verdict is None else float(state.is_at_stop_line),
     ),
     "online": (
-        "0 while its broker reports the log dir without sizes, else 1; one that was never read has "
-        "this series alone.",
+        "0 while its broker reports the log dir without sizes, else 1; the only series of a log "
+        "dir that was never read.",
         lambda state: float(state.online),
     ),
     "fill_bytes_per_second": (
@@ -306,14 +300,14 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         lambda state: state.fill.bytes_per_second if state.online else None,
     ),
     "limit_bytes": (
-        "The available bytes at which the volume violates the limit, by its size where the limit "
-        "is a ratio.",
+        "The available bytes at which the volume violates the limit; with a limit that is a ratio, "
+        "they depend on its size.",
         lambda state: state.verdict.threshold_bytes,
     ),
-    "stop_bytes": (
-        "The available bytes at which the stop line lies, at the limit at most; no series while no "
-        "line is set.",
-        lambda state: state.stop_bytes,
+    "stop_line_bytes": (
+        "The available bytes at which the stop line lies, at most at the limit; no series without "
+        "a stop line.",
+        lambda state: state.stop_line_bytes,
     ),
 }
 

@@ -1,11 +1,11 @@
-"""The metrics of single brokers: whether they are seen, and whether their callbacks follow.
+"""The metrics of single brokers: whether they are seen, and whether their callbacks are up to date.
 
 A broker has series while it is in the cluster, and as long as anything is remembered of it; what
 its callback says, until 10 minutes after its last request. Only the sidecar that a callback polls
 knows of it, so in Prometheus the largest value of all sidecars counts.
 
 Example: broker 3 is killed. Its ``broker_active`` is 0 as soon as it is fenced, and its
-``reader_follows`` 0 until its last report is 10 minutes old; then it has none.
+``reader_up_to_date`` 0 until its last report is 10 minutes old; then it has none.
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,9 +47,9 @@ class BrokerCollector(Collector):
 
     def _readers(self) -> Iterator[Metric]:
         board, now = self._board, self._board.now()
-        follows = _of_brokers(
-            "reader_follows",
-            "1 while a broker's quota callback has the present decision and listens for the next;"
+        up_to_date = _of_brokers(
+            "reader_up_to_date",
+            "1 while a broker's quota callback has the current decision and waits for the next;"
             " no series 10 minutes after its last request.",
         )
         faulty = _of_brokers(
@@ -63,16 +63,16 @@ class BrokerCollector(Collector):
             " (new_connection, stop_line, release); no series without the authorizer.",
             labels=["broker", "reason"],
         )
-        for reader in board.readers.known(now):
+        for reader in board.readers.recent(now):
             report = reader.report
-            does = reader.follows(board.snapshot.generation, now)
-            follows.add_metric([str(report.broker_id)], float(does))
+            is_up_to_date = reader.is_up_to_date(board.snapshot.generation, now)
+            up_to_date.add_metric([str(report.broker_id)], float(is_up_to_date))
             faulty.add_metric([str(report.broker_id)], float(report.fault is not None))
             if report.refusals is not None:
                 for reason in ("new_connection", "stop_line", "release"):
                     count = getattr(report.refusals, reason)
                     refused.add_metric([str(report.broker_id), reason], count)
-        yield from (follows, faulty, refused)
+        yield from (up_to_date, faulty, refused)
 
 
 def _of_brokers(name: str, text: str) -> GaugeMetricFamily:

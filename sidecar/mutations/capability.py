@@ -14,14 +14,16 @@ from sidecar.settings import Settings
 
 def prepare(settings: Settings) -> Build:
     """Return the function that builds the capability; it never prevents a start."""
-    section, admin = settings.mutations, settings.kafka_admin
+    admin = settings.kafka_admin
 
     def build(services: Services) -> Capability:
         if admin is None:
             return MutationCapability(None)
         return MutationCapability(
             ControllerMutations(
-                MutationAdmissions(section.algorithm, section.window),
+                MutationAdmissions(
+                    settings.controller_mutations_algorithm, settings.mutation_window
+                ),
                 admin,
                 read=describe_client_quotas,
                 clock=services.board.now,

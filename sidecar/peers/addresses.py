@@ -1,11 +1,11 @@
-"""Where the sidecars of ``SIDECAR_PEERS`` are: their names are looked up again and again.
+"""The addresses of the sidecars of ``SIDECAR_PEERS``, whose names are looked up again and again.
 
-A name with several addresses, as that of a headless Service, is as many sidecars; any other name is
-one. Whose name can't be looked up now is where it was: a resolver that fails for a moment must not
-let anybody forget what has been read from whom.
+A name with several addresses, such as that of a headless Service, stands for as many sidecars; any
+other name stands for one. When a lookup fails, the old addresses stay: a resolver that fails for a
+moment must not make the sidecar forget what it has read from others.
 
 Example: http://sidecars.kafka:7070 has 10.0.0.1 and 10.0.0.2, so two sidecars are asked. A third
-pod starts, and is asked half a minute later at most.
+pod starts, and is asked within half a minute.
 """
 
 import asyncio

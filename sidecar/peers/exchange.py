@@ -1,14 +1,14 @@
-"""What other sidecars' brokers say of producer ids: requested from each of them, again and again.
+"""The producer ids of other sidecars' brokers, requested from these sidecars again and again.
 
-A request waits for the next id, so that sidecars of an idle cluster ask each other every ten
-seconds; after each answer a second passes, so that those of a busy one ask once a second.
+A request waits for the next id. So the sidecars of an idle cluster ask each other every ten
+seconds. A second passes after each answer, so those of a busy cluster ask once a second.
 
-An idempotent producer gets its id from any broker, so each sidecar sees some of a user's ids. Each
-retains those of its own broker's log for the others, and counts the others'. Ids that wrote are in
-the same list, after those that were allocated before. What came from others is never passed on.
+An idempotent producer gets its id from any broker, so each sidecar sees only some ids of a user.
+Each sidecar offers the ids of its own broker's log to the others, and counts theirs. Ids that wrote
+are in the same list, after those that were allocated before. The ids of others are never passed on.
 
-Example: three sidecars, 30 ids of bob at each broker: after a second each has counted 90. One of
-them restarts: the others continue with its first id, and it with what is allocated from then on.
+Example: three sidecars, and 30 ids of bob at each broker: after a second each has counted 90. When
+one sidecar restarts, the others continue with its first id, and it counts new ids from then on.
 
 Source: KIP-936, "Known Limitations": quotas are per broker; here a user's ids are the cluster's.
 """

@@ -1,19 +1,20 @@
 """Follows the few sidecars that ask all brokers, so that N sidecars do not ask N brokers each.
 
-Of the sidecars in ``SIDECAR_PEERS`` each follows the first k that answer, in an order that is the
-same everywhere (``rendezvous``). Whoever finds itself among them asks the brokers, and so does
-whoever is followed: a sidecar that others take for the next one need not know why. What an observer
-saw is folded in as if it had been seen here.
+Each sidecar follows the first k sidecars of ``SIDECAR_PEERS`` that answer, in an order that is the
+same everywhere (``rendezvous``). A sidecar is an observer, and asks the brokers, when it finds
+itself among these k, or when another sidecar follows it; it need not know why it is followed. The
+observations of an observer are folded in as if this sidecar had made them.
 
-A sidecar asks all brokers itself too when no observation came for two renewals, each as long as the
-observer said that the next one would take: it is never blinder than without observers for longer.
+A sidecar also asks all brokers itself when no observation came for two renewals. A renewal is as
+long as the observer announced for its next observation. So following makes no sidecar blind for
+longer than that.
 
-What makes no sense, is of another cluster or older than an hour is dropped and counted. Of a whole
-observation that is older than the last one its readings count: one observer may have read a broker
-that did not answer another.
+An observation that makes no sense, comes from another cluster, or is older than an hour is dropped
+and counted. Of a whole observation that is older than the last one, the readings still count: one
+observer may have read a broker that did not answer another.
 
-Example: of 30 sidecars with k = 3 three ask 30 brokers, and 27 follow them; each broker is asked
-three times an interval. One of the three dies: within two seconds all follow the next.
+Example: of 30 sidecars with k = 3, three ask 30 brokers and 27 follow them. Each broker is asked
+three times an interval. When one of the three dies, all follow the next one within two seconds.
 """
 
 import asyncio
@@ -43,24 +44,24 @@ from sidecar.volumes import Observation, Reading
 _log = logging.getLogger(__name__)
 
 _WAIT_S: Final = 10
-"""So long a request waits for the next observation."""
+"""How long a request waits for the next observation."""
 _DEADLINE_S: Final = 3.0
-"""Of an answer, beyond the wait."""
+"""The deadline of an answer, beyond the wait."""
 _LOOK_S: Final = 0.5
 _RETRY_S: Final = 15.0
-"""For so long one that failed is not asked again, and the next one in the order takes its place."""
+"""How long an observer that failed is not asked again; the next in the order takes its place."""
 _SPACING_S: Final = 0.05
-"""Between two requests to one at least."""
+"""The shortest time between two requests to one observer."""
 _FOLLOWED_S: Final = 2 * _WAIT_S + 5.0
-"""Who was followed so lately is an observer: a follower asks again within the wait."""
+"""A sidecar that was followed so recently is an observer: a follower asks again within the wait."""
 _GRACE_S: Final = 5.0
-"""After the start: until then followers wait for an observer's first answer."""
+"""How long after the start followers wait for an observer's first answer."""
 _RENEWALS: Final = 2.0
 _HAIR_S: Final = 1.0
-"""What an answer may take beyond what an observer said."""
+"""How much later than announced an observation may come."""
 _LONGEST_ANSWER: Final = 64 << 20
 _OLDEST_MS: Final = 3_600_000
-"""Older news changes nothing."""
+"""Older observations change nothing."""
 
 
 @dataclass(slots=True)
@@ -68,10 +69,10 @@ class Observer:
     """A sidecar that may be followed.
 
     Attributes:
-        address: where.
-        is_self: whether this sidecar itself answered there.
-        failure: why its last request failed; None when it did not.
-        retry_at: when it may be asked again after that, steady seconds.
+        address: its address.
+        is_self: whether this sidecar itself answers there.
+        failure: why its last request failed; None when it succeeded.
+        retry_at: when it may be asked again after a failure, steady seconds.
     """
 
     address: Address
@@ -84,16 +85,16 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What this sidecar sees and knows.
+    """The observations that this sidecar has and takes.
 
     Attributes:
-        log: what it has seen itself, for its followers.
-        take: publishes what another has seen.
+        log: its own observations, for its followers.
+        take: publishes an observation of another sidecar.
         clock: steady seconds.
-        cluster_id: of the cluster; None before it is known.
-        whole_at: when the last whole observation was complete that is known, whoever made it,
-            steady seconds; None: none is.
-        longest_s: the longest time to the next observation, seconds, whatever an observer says.
+        cluster_id: the id of the cluster; None before it is known.
+        whole_at: when the last known whole observation was complete, whoever made it, steady
+            seconds; None before the first.
+        longest_s: the longest time to the next observation, seconds, whatever is announced.
     """
 
     log: ObservationLog
@@ -105,7 +106,7 @@ class Sight:
 
 
 Ask = Callable[[Observer], Awaitable[ObservationPage]]
-"""Asks an observer for what is new since its ``origin`` and ``after``; raises as ``request``."""
+"""Asks an observer for its observations after ``origin`` and ``after``; raises like ``request``."""
 
 
 class Observers:
@@ -195,7 +196,7 @@ class Observers:
                 failure = failure_of(error, _WAIT_S + _DEADLINE_S)
             except Exception as error:  # noqa: BLE001 - reported, and in the log
                 # A bug of ours: it must not be lost, nor end the others.
-                _log.exception("what %s has seen could not be used", observer.address)
+                _log.exception("the observations of %s could not be used", observer.address)
                 failure = f"unexpected: {type(error).__name__}"
             if failure is not None:
                 if observer.failure is None:

@@ -42,7 +42,7 @@ def prepare(settings: Settings) -> Build:
     Raises:
         SettingsError: the file can't be read, or its contents are invalid.
     """
-    path = settings.producer_ids.quota_file
+    path = settings.producer_id_quota_file
     file = None if path is None else IdQuotaFile(path)
     quotas = None if file is None else file.load()
     return lambda services: ProducerIdCapability(settings, services, file, quotas)
@@ -73,7 +73,7 @@ class ProducerIdCapability(Capability):
         Raises:
             SettingsError: certificates or credentials can't be read.
         """
-        board, section = services.board, settings.producer_ids
+        board = services.board
         is_enabled = settings.check_interval_s > 0.0
         self._services = services
         self._file = file
@@ -81,9 +81,9 @@ class ProducerIdCapability(Capability):
         self._watch = ProducerIdWatch(
             board,
             self._retained,
-            section.counting,
-            ProducerIdQuota(section.rate),
-            section.cleanup_s,
+            settings.id_counting,
+            ProducerIdQuota(settings.producer_ids_rate),
+            settings.producer_id_quota_cache_cleanup_scheduler_interval_ms / 1000,
             file=quotas,
         )
         self._allocated = AllocatedIdLog(board.start_id)
@@ -98,7 +98,7 @@ class ProducerIdCapability(Capability):
             self._peers,
             is_enabled=is_enabled,
             active=self._active,
-            counts=section.ids_count,
+            counts=settings.producer_id_quota_counts,
         )
         has_log = services.subscribe(NAME, self._on_line, self._is_limited)
         if not has_log and is_enabled and self._is_limited():
@@ -181,15 +181,15 @@ class ProducerIdCapability(Capability):
     def _active_watch(self, settings: Settings) -> ActiveIdWatch | None:
         if self._producers is None:
             return None
-        section, services = settings.producer_ids, self._services
-        of_all_brokers = section.broker_id is None
+        services = self._services
+        of_all_brokers = settings.broker_id is None
         return ActiveIdWatch(
             self._producers,
-            ActiveIds(section.counting.window_size_s * 1000),
+            ActiveIds(settings.id_counting.window_size_s * 1000),
             self._watch.seen,
             self._allocated.add_written,
             services.board.now,
-            interval_s=section.active_interval_s,
+            interval_s=settings.producer_id_quota_active_interval,
             is_wanted=services.is_observer if of_all_brokers else always,
         )
 
@@ -217,11 +217,14 @@ class ProducerIdCapability(Capability):
 def _producers(settings: Settings, board: Board) -> ActiveProducers | None:
     # Without known owners, a scan would count nothing.
     has_owners = settings.request_log_file is not None or bool(settings.peers)
-    section = settings.producer_ids
-    is_asked = section.ids_count == "active" and settings.check_interval_s > 0.0 and has_owners
+    is_asked = (
+        settings.producer_id_quota_counts == "active"
+        and settings.check_interval_s > 0.0
+        and has_owners
+    )
     if not is_asked or settings.kafka_admin is None:
         return None
-    return ActiveProducers(settings.kafka_admin, section.broker_id, board.now)
+    return ActiveProducers(settings.kafka_admin, settings.broker_id, board.now)
 
 
 def _quota_calls(admin: KafkaAdmin) -> tuple[Describe, Alter]:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidecar.control.board import Board
+from sidecar.formats.quantities import format_duration
 from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import Default
 from sidecar.quotas.producer_ids.id_counts import Dropped, ProducerIds, ProducerIdSettings
@@ -35,7 +36,6 @@ from sidecar.quotas.producer_ids.id_quotas import (
     quota_of,
 )
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
-from sidecar.settings.durations import format_duration
 from sidecar.throttle.user_throttles import UserThrottle, throttles_of, unexpired
 
 _CHECK_S: Final = 1.0

@@ -1,12 +1,12 @@
 """The settings: from environment, properties and TOML to values that can't be wrong."""
 
-from sidecar.settings.loaded import Examined, Loaded, SettingRow
-from sidecar.settings.loader import examine, load
-from sidecar.settings.report import describe
-from sidecar.settings.values import HostPort, KafkaAdmin, Settings
+from sidecar.formats.addresses import HostPort
+from sidecar.settings.keys import SettingRow
+from sidecar.settings.loader import examine, load, read_command_config, read_daemon_admin
+from sidecar.settings.model import KafkaAdmin, Settings
+from sidecar.settings.report import Loaded, describe
 
 __all__ = [
-    "Examined",
     "HostPort",
     "KafkaAdmin",
     "Loaded",
@@ -15,4 +15,6 @@ __all__ = [
     "describe",
     "examine",
     "load",
+    "read_command_config",
+    "read_daemon_admin",
 ]

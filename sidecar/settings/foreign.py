@@ -9,108 +9,56 @@ Example: ``kafka.admin.request.timeout.ms`` is noted; ``kafka.admin.ssl.engine.f
 refused.
 """
 
-from dataclasses import dataclass
-
-_TUNING = frozenset(
-    {
-        "auto.include.jmx.reporter",
-        "bootstrap.controllers",
-        "bootstrap.resolve.timeout.ms",
-        "client.dns.lookup",
-        "config.providers",
-        "connections.max.idle.ms",
-        "default.api.timeout.ms",
-        "enable.metrics.push",
-        "metadata.cluster.check.enable",
-        "metadata.max.age.ms",
-        "metadata.recovery.rebootstrap.trigger.ms",
-        "metadata.recovery.strategy",
-        "metric.reporters",
-        "metrics.num.samples",
-        "metrics.recording.level",
-        "metrics.sample.window.ms",
-        "receive.buffer.bytes",
-        "reconnect.backoff.max.ms",
-        "reconnect.backoff.ms",
-        "request.timeout.ms",
-        "retries",
-        "retry.backoff.max.ms",
-        "retry.backoff.ms",
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.service.name",
-        "sasl.kerberos.ticket.renew.jitter",
-        "sasl.kerberos.ticket.renew.window.factor",
-        "sasl.login.connect.timeout.ms",
-        "sasl.login.read.timeout.ms",
-        "sasl.login.refresh.buffer.seconds",
-        "sasl.login.refresh.min.period.seconds",
-        "sasl.login.refresh.window.factor",
-        "sasl.login.refresh.window.jitter",
-        "sasl.login.retry.backoff.max.ms",
-        "sasl.login.retry.backoff.ms",
-        "sasl.oauthbearer.allow.unverified.audience",
-        "sasl.oauthbearer.allow.unverified.issuer",
-        "sasl.oauthbearer.assertion.algorithm",
-        "sasl.oauthbearer.assertion.claim.aud",
-        "sasl.oauthbearer.assertion.claim.exp.seconds",
-        "sasl.oauthbearer.assertion.claim.iss",
-        "sasl.oauthbearer.assertion.claim.jti.include",
-        "sasl.oauthbearer.assertion.claim.nbf.seconds",
-        "sasl.oauthbearer.assertion.claim.sub",
-        "sasl.oauthbearer.assertion.file",
-        "sasl.oauthbearer.assertion.private.key.file",
-        "sasl.oauthbearer.assertion.private.key.passphrase",
-        "sasl.oauthbearer.assertion.template.file",
-        "sasl.oauthbearer.clock.skew.seconds",
-        "sasl.oauthbearer.expected.audience",
-        "sasl.oauthbearer.expected.issuer",
-        "sasl.oauthbearer.header.urlencode",
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        "sasl.oauthbearer.jwks.endpoint.url",
-        "sasl.oauthbearer.scope.claim.name",
-        "sasl.oauthbearer.sub.claim.name",
-        "send.buffer.bytes",
-        "socket.connection.setup.timeout.max.ms",
-        "socket.connection.setup.timeout.ms",
-        "ssl.cipher.suites",
-        "ssl.enabled.protocols",
-        "ssl.keymanager.algorithm",
-        "ssl.protocol",
-        "ssl.provider",
-        "ssl.secure.random.implementation",
-        "ssl.trustmanager.algorithm",
-    }
-)
-
+_TUNING = """
+auto.include.jmx.reporter bootstrap.controllers bootstrap.resolve.timeout.ms client.dns.lookup
+config.providers connections.max.idle.ms default.api.timeout.ms enable.metrics.push
+metadata.cluster.check.enable metadata.max.age.ms metadata.recovery.rebootstrap.trigger.ms
+metadata.recovery.strategy metric.reporters metrics.num.samples metrics.recording.level
+metrics.sample.window.ms receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms
+request.timeout.ms retries retry.backoff.max.ms retry.backoff.ms sasl.kerberos.kinit.cmd
+sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+sasl.kerberos.ticket.renew.window.factor sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
+sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
+sasl.login.retry.backoff.ms sasl.oauthbearer.allow.unverified.audience
+sasl.oauthbearer.allow.unverified.issuer sasl.oauthbearer.assertion.algorithm
+sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
+sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
+sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
+sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
+sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
+sasl.oauthbearer.expected.issuer sasl.oauthbearer.header.urlencode
+sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name send.buffer.bytes
+socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms ssl.cipher.suites
+ssl.enabled.protocols ssl.keymanager.algorithm ssl.protocol ssl.provider
+ssl.secure.random.implementation ssl.trustmanager.algorithm
+"""
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
+_LOGIN = "OAuthBearerLoginCallbackHandler"
 _CLASSES = {
-    "sasl.client.callback.handler.class": frozenset(
-        {_OAUTH + "OAuthBearerSaslClientCallbackHandler"}
-    ),
-    "sasl.login.callback.handler.class": frozenset(
-        {
-            _OAUTH + "OAuthBearerLoginCallbackHandler",
-            _OAUTH + "secured.OAuthBearerLoginCallbackHandler",
-        }
-    ),
-    "sasl.login.class": frozenset[str](),
-    "sasl.oauthbearer.jwt.retriever.class": frozenset(
-        {_OAUTH + "DefaultJwtRetriever", _OAUTH + "ClientCredentialsJwtRetriever"}
-    ),
-    "sasl.oauthbearer.jwt.validator.class": frozenset(
-        {_OAUTH + "DefaultJwtValidator", _OAUTH + "ClientJwtValidator"}
-    ),
-    "security.providers": frozenset[str](),
-    "ssl.engine.factory.class": frozenset(
-        {"org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"}
-    ),
+    "sasl.client.callback.handler.class": {f"{_OAUTH}OAuthBearerSaslClientCallbackHandler"},
+    "sasl.login.callback.handler.class": {f"{_OAUTH}{_LOGIN}", f"{_OAUTH}secured.{_LOGIN}"},
+    "sasl.login.class": set[str](),
+    "sasl.oauthbearer.jwt.retriever.class": {
+        f"{_OAUTH}DefaultJwtRetriever",
+        f"{_OAUTH}ClientCredentialsJwtRetriever",
+    },
+    "sasl.oauthbearer.jwt.validator.class": {
+        f"{_OAUTH}DefaultJwtValidator",
+        f"{_OAUTH}ClientJwtValidator",
+    },
+    "security.providers": set[str](),
+    "ssl.engine.factory.class": {"org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"},
 }
 
-ADMIN_KEYS = _TUNING | _CLASSES.keys()
+ADMIN_KEYS = frozenset(_TUNING.split()) | _CLASSES.keys()
 """The Java admin client's other keys, without any prefix."""
+
+ADMIN_FIELDS = {f"kafka_admin_{key}".replace(".", "_"): key for key in ADMIN_KEYS}
+"""The same, by what would be their settings' names."""
 
 _CALLBACK = "is the quota callback's and has no effect here"
 PLUGIN_NOTICES = {
@@ -132,22 +80,12 @@ REMOVED_KEYS = {"storage.hard": _REMOVED, "storage.soft": _REMOVED}
 """The plugin's former keys, without prefix, and what replaced them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is said of a key that is valid elsewhere.
+def admin_verdict(key: str, value: object) -> tuple[bool, str]:
+    """Whether the sidecar can't start with one of ``ADMIN_KEYS``, and what follows it in a message.
 
-    Attributes:
-        refused: whether the sidecar can't start with it.
-        sentence: what follows the key in the message.
+    The value is never quoted.
     """
-
-    refused: bool
-    sentence: str
-
-
-def admin_verdict(key: str, value: object) -> Verdict:
-    """What is said of one of ``ADMIN_KEYS``; the value is never quoted."""
     harmless = _CLASSES.get(key)
     if harmless is not None and not (isinstance(value, str) and value in harmless):
-        return Verdict(True, "names a Java class to load, which the sidecar, not being Java, can't")
-    return Verdict(False, "is the Java admin client's and has no effect here")
+        return True, "names a Java class to load, which the sidecar, not being Java, can't"
+    return False, "is the Java admin client's and has no effect here"

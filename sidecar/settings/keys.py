@@ -1,53 +1,40 @@
 """The names of settings in the environment, in properties and in TOML.
 
-A field's name decides all of them, so none is written twice: the environment has it in capitals
+A setting's name decides all of them, so none is written twice: the environment has it in capitals
 after ``SIDECAR_``, properties with dots after the plugin's prefix, TOML in tables. TOML may be
-grouped otherwise than documented, as long as the words are the same in the same order:
-``kafka_admin.sasl_mechanism`` and ``kafka.admin.sasl.mechanism`` are one key.
+grouped otherwise than documented, as long as the words are the same in the same order.
 
 Example: ``storage_check_interval`` is ``SIDECAR_STORAGE_CHECK_INTERVAL``,
 ``client.quota.callback.static.storage.check.interval`` and ``storage.check_interval``.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
 
-from sidecar.settings.fields import About, RawSettings
+from pydantic import BaseModel
+
+from sidecar.settings.forms import Default, Form, fields_of, marks
+from sidecar.settings.model import KafkaAdmin, Settings
 from sidecar.settings.values import Place
+from sidecar.throttle.limits import Limit
 
-ENVIRONMENT_PREFIX = "SIDECAR_"
-PROPERTY_PREFIX = "client.quota.callback.static."
-ADMIN_PREFIX = "kafka.admin."
-FIELDS = tuple(RawSettings.model_fields)
-"""The names of all settings, in the documented order."""
+ENVIRONMENT_PREFIX: Final = "SIDECAR_"
+PROPERTY_PREFIX: Final = "client.quota.callback.static."
+ADMIN_PREFIX: Final = "kafka.admin."
 
-_TABLES = (
-    "storage_per_volume_limit",
-    "storage_per_volume_soft_limit",
-    "storage_per_volume_stop",
-    "storage",
-    "kafka_admin",
-    "throttle_factor",
-    "throttle_emergency",
-    "http",
-    "metrics",
-    "history",
-    "producer_id_quota",
-    "controller_mutations",
-    "controller_quota",
-    "log",
+_PROPERTIES: Final = re.compile(
+    "storage_check_interval|(?:kafka_admin|throttle_factor|storage_per_volume_limit)_.*"
+)
+_TABLES: Final = re.compile(
+    "(storage_per_volume_(?:limit|soft_limit|stop)|storage|kafka_admin|throttle_(?:factor|emergency)"
+    "|http|metrics|history|producer_id_quota|controller_(?:mutations|quota)|log)_(.*)"
 )
 # What Kubernetes injects for a Service whose name starts with "sidecar-".
-_SERVICE_VARIABLE = re.compile(
+_SERVICE_VARIABLE: Final = re.compile(
     r".+_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_.+)?)?)"
 )
-
-
-def about(field: str) -> About:
-    """What is known of a setting besides its type."""
-    return next(
-        item for item in RawSettings.model_fields[field].metadata if isinstance(item, About)
-    )
 
 
 def dotted(field: str) -> str:
@@ -61,15 +48,14 @@ def environment_key(field: str) -> str:
 
 
 def property_key(field: str) -> str:
-    """The setting's property; "" when it has none."""
-    return PROPERTY_PREFIX + dotted(field) if about(field).in_properties else ""
+    """The setting's property; "" when it has none, since the plugin has no such setting."""
+    return PROPERTY_PREFIX + dotted(field) if _PROPERTIES.fullmatch(field) else ""
 
 
 def toml_key(field: str) -> str:
     """The setting's documented key in the TOML file."""
-    for table in _TABLES:
-        if field.startswith(f"{table}_"):
-            return f"{table.replace('storage_', 'storage.')}.{field.removeprefix(f'{table}_')}"
+    if match := _TABLES.fullmatch(field):
+        return f"{match[1].replace('storage_', 'storage.')}.{match[2]}"
     return field
 
 
@@ -89,6 +75,12 @@ def name_in(place: Place, field: str) -> str:
     return f"{key} ({variable})" if key not in {"", variable} else variable
 
 
+def stop_line_key(kind: type[Limit]) -> str | None:
+    """The environment variable of a stop line of this type; None if the type has none."""
+    fields = fields_of(Settings, "stop line").items()
+    return next((environment_key(name) for name, each in fields if each is kind), None)
+
+
 def nearest(key: str, known: Iterable[str]) -> str:
     """The known key that is most like an unknown one; of a table, one that is in it."""
     import difflib  # noqa: PLC0415 - 0.2 MB, which only a wrong key needs
@@ -106,3 +98,68 @@ def is_injected(variable: str) -> bool:
 def looks_injected(variable: str) -> bool:
     """Whether Kubernetes may have set this variable for a Service called sidecar-something."""
     return _SERVICE_VARIABLE.fullmatch(variable) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting as a person reads it.
+
+    Attributes:
+        name: the setting's one name: the property's, without the plugin's prefix.
+        environment: the environment variable.
+        property: the property in a Java properties file; "" when there is none.
+        toml: the dotted key in the TOML file.
+        value: the current value, with a secret as stars; "" if it is not set or not valid.
+        origin: "environment", "properties FILE:LINE", "toml FILE" or "default".
+        default: the value when nothing is set, or words for it.
+        unit: what the value is counted in, or its form.
+        meaning: what it does.
+        problems: one line each: that it is missing, or what is wrong with it.
+    """
+
+    name: str
+    environment: str
+    property: str
+    toml: str
+    value: str
+    origin: str
+    default: str
+    unit: str
+    meaning: str
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A setting: where its value is in the input of ``Settings``, its form, its row if not set."""
+
+    path: tuple[str, ...]
+    form: Form
+    unset: SettingRow
+
+
+def _about(model: type[BaseModel], *path: str) -> Iterator[tuple[str, About]]:
+    for name, info in model.model_fields.items():
+        if info.annotation == KafkaAdmin | None:
+            yield from _about(KafkaAdmin, name)
+        for form in (mark for mark in marks(info) if isinstance(mark, Form)):
+            where = (*path, info.alias or name)
+            field = "_".join(where)
+            value = "" if info.default in (None, ()) else form.write(info.default)
+            words = [mark.words for mark in marks(info) if isinstance(mark, Default)]
+            row = SettingRow(
+                name=dotted(field),
+                environment=environment_key(field),
+                property=property_key(field),
+                toml=toml_key(field),
+                value=value,
+                origin="default",
+                default=(*words, value or "none")[0],
+                unit=form.unit,
+                meaning=" ".join((info.description or "").split()),
+            )
+            yield field, About(where, form, row)
+
+
+FIELDS: Final = dict(_about(Settings))
+"""All settings by their names, in the documented order."""

@@ -22,7 +22,7 @@ from sidecar.control.board import PersistedState
 from sidecar.state.disk import Disk, MachineDisk
 from sidecar.state.form import StateRecord, from_record, to_record
 from sidecar.state.records import problem_of
-from sidecar.throttle.limits import Limit
+from sidecar.throttle.rules import Rules
 
 
 class _Envelope(BaseModel):
@@ -50,15 +50,13 @@ class StateFile:
 
     Attributes:
         path: the file; its folder must exist.
-        limit: the limit that volumes are compared with now.
-        disk: what it lies on.
-        stop_line: the stop line of now; None: there is none.
+        rules: the rules by which volumes are judged now.
+        disk: the disk that it lies on.
     """
 
     path: Path
-    limit: Limit
+    rules: Rules
     disk: Disk = field(default_factory=MachineDisk)
-    stop_line: Limit | None = None
 
     def load(self, now: float) -> PersistedState | Damaged | None:
         """Reads the file.
@@ -80,7 +78,7 @@ class StateFile:
             if envelope.sha256 != _checksum(envelope.state):
                 return self._set_aside("its checksum does not match")
             form = StateRecord.model_validate(envelope.state)
-            return from_record(form, self.limit, now, self.stop_line)
+            return from_record(form, self.rules, now)
         except ValidationError as error:
             return self._set_aside(problem_of(error))
 
@@ -94,7 +92,7 @@ class StateFile:
         Raises:
             OSError: the file or its folder can't be written; the old file is still whole.
         """
-        record = to_record(kept, self.limit, wall, self.stop_line)
+        record = to_record(kept, self.rules, wall)
         # Without a stop line an earlier version can read it too: it refuses what it doesn't know.
         state = record.model_dump(mode="json", exclude_defaults=True)
         self.disk.replace(

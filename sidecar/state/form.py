@@ -1,14 +1,15 @@
-"""The form of what is kept: plain values with wall-clock times, checked when they are read.
+"""The form of the state on disk: plain values with wall-clock times, checked when they are read.
 
-Times on disk are epoch seconds, since the steady clock begins anew at each start; one that lies
-beyond the moment of reading (the machine's clock was set back) is read as that moment, so that
-nothing is valid for longer than its validity after a restart. A factor computed under another limit
-is not taken over; volumes are, and are judged by the limit of now. So are they by the stop line;
-that a stop was in force is taken over under the same line alone. Fill rates are not kept: two
-polls later they are known again. Verdicts are, since a limit may go by those rates.
+- Times on disk are epoch seconds, because the steady clock begins anew at each start. A time later
+  than the moment of reading (the machine's clock was set back) is read as that moment. So nothing
+  is valid for longer than its validity after a restart.
+- A factor computed under another limit is not used. Volumes are used, and judged by the current
+  limit and stop line. That the stop line was reached is only used under the same stop line.
+- Fill rates are not stored: after two polls they are known again.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
@@ -18,7 +19,7 @@ from sidecar.state.records import Record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
 from sidecar.throttle.leak import LEAST
-from sidecar.throttle.limits import Level, Limit, Verdict
+from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import (
     BrokerState,
     Computed,
@@ -29,18 +30,10 @@ from sidecar.throttle.memory import (
     Slope,
     VolumeState,
 )
-from sidecar.throttle.stop import stopping
+from sidecar.throttle.rules import Rules
+from sidecar.throttle.stop_line import volumes_at_stop_line
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
-
-
-class VerdictRecord(Record):
-    """What the limit said of a volume."""
-
-    level: Level
-    factor: float = Field(ge=0.0, le=1.0)
-    # A float alone would round what is above 2^53.
-    threshold_bytes: int | float
 
 
 class VolumeRecord(Record):
@@ -52,7 +45,7 @@ class VolumeRecord(Record):
     available_bytes: NonNegativeInt
     read_at: float
     online: bool
-    verdict: VerdictRecord
+    violates: bool
 
 
 class BrokerRecord(Record):
@@ -79,8 +72,8 @@ class ComputedRecord(Record):
     factor: float = Field(ge=0.0, le=1.0)
     computed_at: float
     violations: list[VolumeRecord]
-    # A version without it had no stop.
-    is_stopped: bool = False
+    # A version without it had no stop line.
+    is_at_stop_line: bool = False
 
 
 class SlopeRecord(Record):
@@ -147,26 +140,20 @@ class StateRecord(Record):
     shares: dict[int, Annotated[float, Field(ge=LEAST, lt=1.0)]] = Field(default_factory=dict)
 
 
-def to_record(
-    kept: PersistedState,
-    limit: Limit,
-    wall: Callable[[float], float],
-    stop_line: Limit | None = None,
-) -> StateRecord:
+def to_record(kept: PersistedState, rules: Rules, wall: Callable[[float], float]) -> StateRecord:
     """What is written.
 
     Args:
         kept: in steady seconds.
-        limit: what the factor was computed under.
+        rules: the rules by which the factor was computed.
         wall: steady to epoch seconds.
-        stop_line: the stop line that it was computed under; None: there was none.
     """
     memory = kept.memory
     membership, known_at = memory.membership, memory.membership_at
     computed, override = memory.computed, memory.override
     return StateRecord(
-        limit=_limit_form(limit),
-        stop_line=None if stop_line is None else _limit_form(stop_line),
+        limit=_limit_form(rules.required_limit),
+        stop_line=_limit_form(rules.stop_line) if rules.stop_line else None,
         membership=MembershipRecord(
             cluster_id=membership.cluster_id,
             known_at=wall(known_at),
@@ -188,7 +175,7 @@ def to_record(
             factor=computed.factor,
             computed_at=wall(computed.computed_at),
             violations=[_volume_form(volume, wall) for volume in computed.violations],
-            is_stopped=bool(computed.stopping),
+            is_at_stop_line=bool(computed.at_stop_line),
         )
         if computed
         else None,
@@ -228,28 +215,26 @@ def to_record(
     )
 
 
-def from_record(
-    form: StateRecord, limit: Limit, now: float, stop_line: Limit | None = None
-) -> PersistedState:
+def from_record(form: StateRecord, rules: Rules, now: float) -> PersistedState:
     """What was kept.
 
     Args:
         form: as read.
-        limit: the limit of now.
+        rules: the rules of now.
         now: epoch seconds, which the steady clock equals at the start.
-        stop_line: the stop line of now; None: there is none.
     """
-    same_limit = form.limit == _limit_form(limit)
+    same_limit = form.limit == _limit_form(rules.required_limit)
 
     def volume_state(volume: VolumeRecord) -> VolumeState:
-        return _volume_state(volume, limit, stop_line, now, same_limit=same_limit)
+        return _volume_state(volume, rules, now, same_limit=same_limit)
 
     known, computed, override = form.membership, form.computed, form.override
     if not same_limit:
         computed = None
     violations = tuple(map(volume_state, computed.violations)) if computed else ()
-    same_line = stop_line is not None and form.stop_line == _limit_form(stop_line)
-    is_stopped = same_line and computed is not None and computed.is_stopped
+    line = rules.stop_line
+    same_line = line is not None and form.stop_line == _limit_form(line)
+    was_reached = same_line and computed is not None and computed.is_at_stop_line
     memory = Memory(
         membership=Membership(known.cluster_id, known.active, known.fenced) if known else None,
         membership_at=min(known.known_at, now) if known else None,
@@ -265,7 +250,7 @@ def from_record(
             computed.factor,
             min(computed.computed_at, now),
             violations,
-            stopping(violations, stopped=is_stopped),
+            volumes_at_stop_line(violations, was_reached=was_reached),
         )
         if computed
         else None,
@@ -324,28 +309,20 @@ def _volume_form(state: VolumeState, wall: Callable[[float], float]) -> VolumeRe
         available_bytes=state.volume.available_bytes,
         read_at=wall(state.read_at),
         online=state.online,
-        verdict=VerdictRecord(
-            level=state.verdict.level,
-            factor=state.verdict.factor,
-            threshold_bytes=state.verdict.threshold_bytes,
-        ),
+        violates=state.violates,
     )
 
 
-def _volume_state(
-    form: VolumeRecord, limit: Limit, stop_line: Limit | None, now: float, *, same_limit: bool
-) -> VolumeState:
+def _volume_state(form: VolumeRecord, rules: Rules, now: float, *, same_limit: bool) -> VolumeState:
     volume = Volume(form.broker_id, form.log_dir, form.total_bytes, form.available_bytes)
     read_at = min(form.read_at, now)
     fill = first_fill(read_at, volume.used_bytes)
-    verdict = _verdict(form.verdict) if same_limit else limit.judge(volume, fill, None)
-    stop = None if stop_line is None else stop_line.judge(volume, fill, None)
-    return VolumeState(volume, read_at, verdict, form.online, fill, stop)
-
-
-def _verdict(form: VerdictRecord) -> Verdict:
-    left_s = 0.0 if form.level is Level.VIOLATED else None
-    return Verdict(form.level, form.factor, form.threshold_bytes, left_s, left_s)
+    verdict = rules.required_limit.judge(volume)
+    if same_limit:
+        # It may violate because of the release margin alone.
+        verdict = replace(verdict, violates=form.violates)
+    stop_line_verdict = None if rules.stop_line is None else rules.stop_line.judge(volume)
+    return VolumeState(volume, read_at, verdict, form.online, fill, stop_line_verdict)
 
 
 def _limit_form(limit: Limit) -> dict[str, str | int | float]:

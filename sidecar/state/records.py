@@ -1,11 +1,11 @@
-"""What a capability retains over a restart: plain JSON under its name, which it checks itself.
+"""What a capability keeps over a restart: plain JSON under its name, which it checks itself.
 
-It gives it to ``Board.retain``, and the state file has it beside the spine's state. A part that
-can't be used is logged and costs nothing else; it stays in the file until the capability has
-something new to retain.
+A capability gives it to ``Board.retain``, and the state file stores it beside the spine's state. A
+part that can't be used is logged and affects nothing else. It stays in the file until the
+capability has something new to keep.
 
 Example: ``{"producer_ids": {"quotas": [], "enforced_request_percentages": {"bob": "much"}}}`` is
-refused for the one number, and the override and the volumes of the same file are taken over.
+refused because of one number. The override and the volumes of the same file are used.
 """
 
 import logging

@@ -1,12 +1,12 @@
-"""Keeps the board's state on disk: at once after a change, else every ten seconds at most.
+"""Keeps the board's state on disk: at once after a change, otherwise every ten seconds at most.
 
 A throttle that gets longer by more than a second is on disk a second later.
 
-Writes are done in a thread, one at a time, so that a slow disk never blocks the loop. A write
-that fails is logged once, and once more when writing works again; the daemon continues without.
+A thread writes, one write at a time, so that a slow disk never blocks the loop. A failed write is
+logged once, and once more when writing works again. The daemon continues without it.
 
-Example: polls every 100 ms with nothing but moving bytes write 6 times a minute; a volume that
-reaches its limit is on disk some milliseconds later.
+Example: polls every 100 ms in which only free bytes move are written 6 times a minute. A volume
+that reaches its limit is on disk some milliseconds later.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from sidecar.throttle.user_throttles import UserThrottles
 _log = logging.getLogger(__name__)
 
 _SPACING_S: Final = 10.0
-"""Sizes that are 10 s older after a restart change no decision while the validity is minutes."""
+"""With a validity of minutes, sizes that are 10 s older after a restart change no decision."""
 
 _VALIDITY_SHARE: Final = 0.25
 """Of a short validity: what a kill -9 leaves on disk is still valid after it."""
@@ -35,10 +35,8 @@ _LONGER_S: Final = 1.0
 class StateWriter:
     """Writes what a board publishes to a state file."""
 
-    def __init__(
-        self, board: Board, file: StateFile, wall: Callable[[float], float], validity_s: float
-    ) -> None:
-        self._spacing_s = min(_SPACING_S, _VALIDITY_SHARE * validity_s)
+    def __init__(self, board: Board, file: StateFile, wall: Callable[[float], float]) -> None:
+        self._spacing_s = min(_SPACING_S, _VALIDITY_SHARE * board.rules.validity_s)
         self._board = board
         self._file = file
         self._wall = wall

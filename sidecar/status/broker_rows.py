@@ -1,4 +1,4 @@
-"""The brokers that are down or did not answer, and those that follow this sidecar.
+"""The brokers that are down or did not answer, and the readers of this sidecar.
 
 Example: of three brokers one is fenced: one row, and "3 brokers, 2 answered".
 """
@@ -67,7 +67,7 @@ class Brokers:
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
+class ReaderRow:
     """A broker whose quota callback reads this sidecar, by its own report."""
 
     broker_id: int
@@ -129,16 +129,16 @@ def brokers(snapshot: Snapshot, now: Now) -> Brokers:
     )
 
 
-def followers(known: list[Reader], snapshot: Snapshot, now: Now) -> tuple[Follower, ...]:
-    """The brokers that follow."""
+def reader_rows(known: list[Reader], snapshot: Snapshot, now: Now) -> tuple[ReaderRow, ...]:
+    """The brokers whose callbacks read this sidecar."""
     return tuple(
-        Follower(reader.report.broker_id, _does(reader, snapshot), now.moment(reader.seen_at))
+        ReaderRow(reader.report.broker_id, _does(reader, snapshot), now.moment(reader.seen_at))
         for reader in known
     )
 
 
 def refused(known: list[Reader]) -> tuple[RefusedRow, ...]:
-    """The clients of which most was refused, over all brokers that follow."""
+    """The clients of which most was refused, over all readers."""
     requests: Counter[tuple[str, str]] = Counter()
     per_s: defaultdict[tuple[str, str], float] = defaultdict(float)
     for reader in known:

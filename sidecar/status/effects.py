@@ -1,15 +1,16 @@
 """What setting or ending an override would do, in sentences, before it is done.
 
-Example: "For 60 min, until 03:12:00 UTC: nobody is throttled.", "It does not heed that /kafka/data
-of broker 2 has 8.1 GB left, ...", "It is in force at once on broker 1, which reads this sidecar."
+Example: "For 60 min, until 03:12:00 UTC: nobody is throttled.", "It ignores that /kafka/data
+of broker 2 has 8.1 GB left, ...", "It applies at once on broker 1, which reads this sidecar."
 """
 
 import shlex
 
 from sidecar.api.changes import OverrideRequest
 from sidecar.status.headline import effect, short_of
+from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Now, span
-from sidecar.status.view import StatusInputs, hidden
+from sidecar.status.view import hidden
 from sidecar.throttle.decision import Decision
 
 
@@ -25,11 +26,11 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
             "Every producer waits, whatever the volumes have left; excluded principals do not."
         )
     elif requested.factor < 1.0:
-        sentences.append("Where a client has no quota, that is of its rate before.")
+        sentences.append("For a client without a quota, that is a share of its previous rate.")
     if hides := hidden(snapshot, requested.factor):
-        sentences.append(f"It does not heed that {hides}")
-    if snapshot.decision.stop:
-        sentences.append("It lifts the stop.")
+        sentences.append(f"It ignores that {hides}")
+    if snapshot.decision.stop_line_reached:
+        sentences.append("Brokers admit producers again, although the stop line is reached.")
     if snapshot.decision.override is not None:
         before = snapshot.decision.override
         sentences.append(
@@ -73,22 +74,20 @@ def _to(sidecars: str) -> str:
 
 
 def _after(inputs: StatusInputs, decision: Decision) -> str:
-    if decision.violations and inputs.limit is not None:
-        does = "Nothing is admitted" if decision.stopping else "Producers are throttled"
-        return f"{does} at once: {short_of(inputs.board.snapshot, inputs.limit)}."
+    if decision.violations:
+        does = "Nothing is admitted" if decision.at_stop_line else "Producers are throttled"
+        return f"{does} at once: {short_of(inputs.board.snapshot)}."
     if decision.computed_at is None:
         return "The volumes can't be read: the fallback applies at once."
     return "Nobody is throttled then: no volume is at or below the limit."
 
 
 def _where(inputs: StatusInputs, now: float) -> str:
-    ids = [str(reader.report.broker_id) for reader in inputs.board.readers.known(now)]
+    ids = [str(reader.report.broker_id) for reader in inputs.board.readers.recent(now)]
     if not ids:
         return (
             "No broker's quota callback has read this sidecar's factor in the last 10 minutes: "
-            "as far as is known here, nobody will notice."
+            "as far as this sidecar knows, it changes nothing."
         )
     named = f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(ids)}"
-    return (
-        f"It is in force at once on {named}, which read{'s' if len(ids) == 1 else ''} this sidecar."
-    )
+    return f"It applies at once on {named}, which read{'s' if len(ids) == 1 else ''} this sidecar."

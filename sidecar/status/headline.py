@@ -19,7 +19,7 @@ from sidecar.throttle.reason import why_retained
 Tone = Literal["free", "part", "stopped", "blind"]
 """How it looks: nobody is throttled, some, everybody, or nothing is seen."""
 
-_OBSERVES: Final = "Nobody is throttled: this sidecar only observes (SIDECAR_MODE=observe)."
+_OBSERVES: Final = "Nobody is throttled: this sidecar is in observe mode (SIDECAR_MODE=observe)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,7 @@ class Headline:
     to_do: ToDo | None
 
 
-def headline(
-    snapshot: Snapshot, limit: Limit | None, now: Now, stop_line: Limit | None = None
-) -> Headline:
+def headline(snapshot: Snapshot, now: Now) -> Headline:
     """The head of the page."""
     decision = snapshot.decision
     decided = decision.decided
@@ -83,28 +81,28 @@ def headline(
         word=word,
         factor=decision.factor,
         source=decision.source.value,
-        sentence=sentence(snapshot, limit, stop_line),
+        sentence=sentence(snapshot),
         reason=decided.reason if says_more else "",
         since=now.moment(snapshot.since),
-        until=tuple(_until(replace(snapshot, decision=decided), limit, now)),
+        until=tuple(_until(replace(snapshot, decision=decided), now)),
         to_do=_to_do(replace(snapshot, decision=decided)),
     )
 
 
-def sentence(snapshot: Snapshot, limit: Limit | None, stop_line: Limit | None = None) -> str:
+def sentence(snapshot: Snapshot) -> str:
     """The one sentence, and a second one about more volumes or about single users."""
     decision = snapshot.decision
     if decision.shadow is not None:
-        would = sentence(replace(snapshot, decision=decision.shadow), limit, stop_line)
-        return f"{_OBSERVES} If it enforced: {would[0].lower()}{would[1:]}"
-    text = _sentence(snapshot, limit, stop_line)
-    if decision.stop and len(decision.stopping) > 1:
-        text += f" {len(decision.stopping)} volumes need more."
-    elif not decision.stop and len(decision.violations) > 1:
+        would = sentence(replace(snapshot, decision=decision.shadow))
+        return f"{_OBSERVES} In enforce mode: {would[0].lower()}{would[1:]}"
+    text = _sentence(snapshot)
+    if decision.stop_line_reached and len(decision.at_stop_line) > 1:
+        text += f" {len(decision.at_stop_line)} volumes are affected."
+    elif not decision.stop_line_reached and len(decision.violations) > 1:
         text += f" {len(decision.violations)} volumes are at or below it."
     if decision.users:
         are = "single user is" if len(decision.users) == 1 else "single users are"
-        text += f" {len(decision.users)} {are} throttled besides."
+        text += f" In addition, {len(decision.users)} {are} throttled."
     return text
 
 
@@ -120,10 +118,10 @@ def effect(factor: float) -> str:
 def effect_of(decision: Decision) -> str:
     """What a decision does: a stop, or what its factor does."""
     if decision.shadow is not None:
-        return f"only observed: {effect_of(decision.shadow)}"
+        return f"observe mode: {effect_of(decision.shadow)}"
     if decision.is_sloped:
-        return f"producers are slowed to {100 * decision.factor:.4g} % of their rate before"
-    return "nothing is admitted" if decision.stop else effect(decision.factor)
+        return f"producers are slowed to {100 * decision.factor:.4g} % of their previous rate"
+    return "nothing is admitted" if decision.stop_line_reached else effect(decision.factor)
 
 
 def worst(violations: Sequence[VolumeState]) -> VolumeState:
@@ -131,52 +129,56 @@ def worst(violations: Sequence[VolumeState]) -> VolumeState:
     return min(violations, key=lambda known: known.volume.available_ratio)
 
 
-def short_of(snapshot: Snapshot, limit: Limit) -> str:
+def short_of(snapshot: Snapshot) -> str:
     """The worst violating volume against the limit, in words."""
+    limit = snapshot.rules.required_limit
     has_left = _has_left(snapshot, snapshot.decision.violations, limit)
     return f"{has_left}, the limit is {limit.describe()}"
 
 
-def _short(snapshot: Snapshot, limit: Limit, stop_line: Limit | None) -> str:
-    """Against the stop line while it stops."""
-    if stop_line is None or not snapshot.decision.stop:
-        return short_of(snapshot, limit)
-    has_left = _has_left(snapshot, snapshot.decision.stopping, stop_line)
+def _short(snapshot: Snapshot) -> str:
+    """The same against the stop line, once that is reached."""
+    stop_line = snapshot.rules.stop_line
+    if stop_line is None or not snapshot.decision.stop_line_reached:
+        return short_of(snapshot)
+    has_left = _has_left(snapshot, snapshot.decision.at_stop_line, stop_line)
     return f"{has_left}, the stop line is {stop_line.describe()}"
 
 
 def _has_left(snapshot: Snapshot, states: Sequence[VolumeState], limit: Limit) -> str:
     known = worst(states)
     volume = known.volume
-    left = limit.left(volume, known.fill)
+    left = limit.left(volume)
     retained = why_retained(snapshot.memory, known)
     had = "had" if retained else "has"
     return f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}"
 
 
-def _sentence(snapshot: Snapshot, limit: Limit | None, stop_line: Limit | None) -> str:
+def _sentence(snapshot: Snapshot) -> str:
     decision = snapshot.decision
     does = effect_of(decision)
     does = does[0].upper() + does[1:]
-    if decision.source is Source.DISABLED or limit is None:
+    if decision.source is Source.DISABLED:
         return f"{does}: this sidecar is disabled, its check interval is PT0S."
     if decision.source is Source.FALLBACK:
         if snapshot.memory.computed is None:
             return f"{does}, by the fallback: no volume has been read yet."
         return f"{does}, by the fallback: the volumes can't be read any more."
     if decision.source is Source.OVERRIDE:
-        shown = f", although {short_of(snapshot, limit)}" if decision.violations else ""
+        shown = f", although {short_of(snapshot)}" if decision.violations else ""
         # An override to 0 or below 1 needs no "although": the volumes need no less.
         return f"{does}, set by hand{shown if decision.factor > 0 else ''}."
-    return f"{does}: {_seen(snapshot, limit, stop_line)}."
+    return f"{does}: {_seen(snapshot)}."
 
 
-def _seen(snapshot: Snapshot, limit: Limit, stop_line: Limit | None) -> str:
+def _seen(snapshot: Snapshot) -> str:
     """What an observation says, after the colon."""
     decision = snapshot.decision
     if decision.violations:
-        return _short(snapshot, limit, stop_line)
-    return decision.reason if decision.is_sloped else f"every volume has {limit.within()}"
+        return _short(snapshot)
+    if decision.is_sloped:
+        return decision.reason
+    return f"every volume has {snapshot.rules.required_limit.within()}"
 
 
 def _tone(decision: Decision) -> tuple[Tone, str]:
@@ -188,7 +190,7 @@ def _tone(decision: Decision) -> tuple[Tone, str]:
 
 def _tone_of(decision: Decision) -> tuple[Tone, str]:
     if decision.factor == 0.0:
-        return "stopped", "Stopped" if decision.stop else "Throttled"
+        return "stopped", "Stopped" if decision.stop_line_reached else "Throttled"
     if decision.factor < 1.0:
         return "part", "Slowed"
     if decision.source is Source.FALLBACK:
@@ -200,23 +202,25 @@ def _tone_of(decision: Decision) -> tuple[Tone, str]:
     return "free", "Not throttled"
 
 
-def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
+def _until(snapshot: Snapshot, now: Now) -> list[Until]:
     decision = snapshot.decision
-    if decision.source is Source.DISABLED or limit is None:
+    if decision.source is Source.DISABLED:
         return [Until("Until the sidecar is started with a check interval.")]
     if decision.source is Source.FALLBACK:
         return [Until("Until the volumes are read.")]
     if decision.override is not None:
         return [
-            Until("Until it is ended by hand, or at last at", now.moment(decision.override.ends_at))
+            Until(
+                "Until it is ended by hand, at the latest at", now.moment(decision.override.ends_at)
+            )
         ]
     found = (
-        _throttled_until(decision, limit, now)
+        _throttled_until(decision, snapshot.rules.required_limit, now)
         if decision.violations
         else _free_until(snapshot, now)
     )
     if decision.valid_until is not None:
-        text = "If nothing more can be read, the fallback follows after"
+        text = "If no more readings come, the fallback applies after"
         found.append(Until(text, now.moment(decision.valid_until)))
     return found
 
@@ -224,12 +228,12 @@ def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
 def _to_do(snapshot: Snapshot) -> ToDo | None:
     decision = snapshot.decision
     if decision.source is Source.FALLBACK:
-        return ToDo("See to it that the brokers answer", "brokers")
+        return ToDo("Make sure that the brokers answer", "brokers")
     if not decision.violations:
         return None
     if why_retained(snapshot.memory, worst(decision.violations)):
-        return ToDo("It can't be read now: see to its broker and its disk", "brokers")
-    return ToDo("Free space: what lies there, and the commands that make it smaller", "contents-1")
+        return ToDo("It can't be read now: check its broker and its disk", "brokers")
+    return ToDo("Free space: the largest topics there, and commands that shrink them", "contents-1")
 
 
 def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
@@ -250,8 +254,8 @@ def _released_at(known: VolumeState) -> float | None:
 def _free_until(snapshot: Snapshot, now: Now) -> list[Until]:
     at = limit_reached_at(snapshot)
     if snapshot.decision.is_sloped and at is None:
-        return [Until("It falls or rises with what the volumes have.")]
+        return [Until("The factor follows the space on the volumes.")]
     if at is None:
-        return [Until("Until a volume reaches its limit; none fills.")]
+        return [Until("Until a volume reaches its limit. No volume fills now.")]
     text = "Until a volume reaches its limit: at the rate at which they fill,"
     return [Until(text, now.moment(max(at, now.now)))]

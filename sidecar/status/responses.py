@@ -24,6 +24,7 @@ from sidecar.status.effects import (
 )
 from sidecar.status.forms import DURATIONS, FACTORS, OverrideForm, form_fields
 from sidecar.status.headline import sentence
+from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Now
 from sidecar.status.pages import (
     CONTENT_SECURITY_POLICY,
@@ -33,7 +34,7 @@ from sidecar.status.pages import (
     status_page,
     status_parts,
 )
-from sidecar.status.view import StatusInputs, StatusView, status_view
+from sidecar.status.view import StatusView, status_view
 from sidecar.status.volume_rows import lines_in_bars, volume_rows
 
 ROWS: Final = 100
@@ -79,14 +80,14 @@ class Answers:
         now = self._now()
         number = _number(request.query_params.get("page", "1"))
         first = (number - 1) * ROWS
-        inputs = self._inputs
-        rows, count = volume_rows(inputs.board.snapshot, now, first, ROWS, inputs.soft_limit)
+        snapshot = self._inputs.board.snapshot
+        rows, count = volume_rows(snapshot, now, first, ROWS)
         values = {
             "rows": rows,
             "count": count,
             "number": number,
             "pages": max(1, -(-count // ROWS)),
-            "lines": lines_in_bars(inputs.limit, inputs.stop_line, inputs.soft_limit),
+            "lines": lines_in_bars(snapshot.rules),
             "made": now.moment(now.now),
         }
         return _html(page("volumes.html", **values))
@@ -149,9 +150,7 @@ class Answers:
 
     def _form(self, form: OverrideForm, problems: list[str]) -> Response:
         values = {
-            "sentence": sentence(
-                self._inputs.board.snapshot, self._inputs.limit, self._inputs.stop_line
-            ),
+            "sentence": sentence(self._inputs.board.snapshot),
             "problems": problems,
             "form": form,
             "factors": FACTORS,

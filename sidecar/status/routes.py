@@ -16,11 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.changes import Changes
-from sidecar.control.board import Board
-from sidecar.control.capability import Capability
-from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.status.contents import VolumeContents
-from sidecar.throttle.limits import Limit
+from sidecar.status.inputs import StatusInputs
 
 if TYPE_CHECKING:
     from sidecar.status.responses import Answers
@@ -44,54 +40,25 @@ _ROUTES: Final[tuple[tuple[str, str, Callable[["Answers"], _Answer]], ...]] = (
 
 def add_status(
     app: FastAPI,
-    board: Board,
-    *,
-    limit: Limit | None,
-    stop_line: Limit | None,
-    soft_limit: Limit | None,
-    reaction_s: float,
-    validity_s: float,
-    contents: VolumeContents | None,
+    inputs: StatusInputs,
     changes: Changes,
     token: Callable[[], str | None],
     peers: Sequence[str],
-    capabilities: Sequence[Capability],
-    failures: CapabilityFailures,
 ) -> None:
     """Adds the routes.
 
     Args:
-        app: gets them.
-        board: what is shown.
-        limit: what volumes are compared with; None when disabled.
-        stop_line: from where on nothing is admitted; None: nowhere.
-        soft_limit: from where on producers are slowed down; None: nowhere.
-        reaction_s: how long a throttle may take, seconds.
-        validity_s: for how long a decision may be used that has no end of its own, seconds.
-        contents: what lies on volumes; None when no broker is read.
-        changes: what changes go through.
-        token: read at each request; None refuses every change.
+        app: gets the routes.
+        inputs: what the page is made from.
+        changes: publishes what an operator changes.
+        token: the bearer token for changes, read at each request; None refuses every change.
         peers: the addresses of other sidecars, as far as they are known.
-        capabilities: whose blocks are shown.
-        failures: which of them fail; gets each failure of a block.
     """
 
     @cache
     def answers() -> "Answers":
         from sidecar.status.responses import Answers  # noqa: PLC0415  see above
-        from sidecar.status.view import StatusInputs  # noqa: PLC0415  see above
 
-        inputs = StatusInputs(
-            board,
-            limit,
-            stop_line,
-            soft_limit,
-            reaction_s,
-            validity_s,
-            contents,
-            capabilities,
-            failures,
-        )
         return Answers(inputs, changes, token, peers)
 
     for path, method, chosen in _ROUTES:

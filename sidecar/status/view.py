@@ -3,38 +3,37 @@
 Example: one volume at its limit makes a headline, one bad row, and what lies on that volume.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from sidecar.api.views import cluster_id
 from sidecar.control.board import Board, Snapshot
-from sidecar.control.capability import Block, Capability
-from sidecar.control.capability_failures import CapabilityFailures, Failing
-from sidecar.settings.keys import environment_key
+from sidecar.control.capability import Block
+from sidecar.control.capability_failures import Failing
+from sidecar.settings.keys import stop_line_key
 from sidecar.status.broker_rows import (
     Brokers,
-    Follower,
+    ReaderRow,
     RefusedRow,
     ScopedRow,
     brokers,
-    followers,
     in_scope,
+    reader_rows,
     refused,
 )
-from sidecar.status.contents import VolumeContents
 from sidecar.status.headline import Headline, effect, effect_of, headline, worst
+from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Moment, Now, span
 from sidecar.status.relief import OnVolume, on_volumes
 from sidecar.status.volume_rows import WORST, Row, lines_in_bars, rate, volume_rows
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.fill import seconds_to
-from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
-from sidecar.throttle.recommended_stop import recommended_stop
+from sidecar.throttle.recommended_stop_line import recommended_stop_line
 from sidecar.throttle.sizes import size
-from sidecar.throttle.stop import not_below_limit
+from sidecar.throttle.stop_line import not_below_limit
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
 CHANGES: Final = 10
@@ -106,7 +105,7 @@ class StatusView:
         volumes: the worst ones.
         volume_count: how many there are.
         brokers: the cluster's, as far as something is wrong with them.
-        followers: the brokers that ask this sidecar.
+        readers: the brokers whose callbacks read this sidecar.
         refused: the clients of which they refused most.
         in_scope: the clients that a throttle of some topics is for.
         changes: the last ones, the newest first.
@@ -129,7 +128,7 @@ class StatusView:
     volumes: tuple[Row, ...]
     volume_count: int
     brokers: Brokers
-    followers: tuple[Follower, ...]
+    readers: tuple[ReaderRow, ...]
     refused: tuple[RefusedRow, ...]
     in_scope: tuple[ScopedRow, ...]
     changes: tuple[Changed, ...]
@@ -152,51 +151,24 @@ class StatusView:
         return self.head.source == Source.SHADOW.value
 
 
-@dataclass(frozen=True, slots=True)
-class StatusInputs:
-    """What views are made from.
-
-    Attributes:
-        board: what is read.
-        limit: what volumes are compared with; None when disabled.
-        stop_line: from where on nothing is admitted; None: nowhere.
-        soft_limit: from where on producers are slowed down; None: nowhere.
-        reaction_s: how long a throttle may take, seconds.
-        validity_s: for how long a reading counts, seconds.
-        contents: what lies on volumes; None: no broker can be read.
-        capabilities: whose blocks are shown.
-        failures: which of them fail, and called when a block does.
-    """
-
-    board: Board
-    limit: Limit | None
-    stop_line: Limit | None
-    soft_limit: Limit | None
-    reaction_s: float
-    validity_s: float
-    contents: VolumeContents | None
-    capabilities: Sequence[Capability]
-    failures: CapabilityFailures
-
-
 def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusView:
     """What the page shows at a moment."""
-    board, limit, snapshot = inputs.board, inputs.limit, inputs.board.snapshot
-    rows, count = volume_rows(snapshot, now, 0, WORST, inputs.soft_limit)
-    readers = board.readers.known(now.now)
+    board, snapshot = inputs.board, inputs.board.snapshot
+    rows, count = volume_rows(snapshot, now, 0, WORST)
+    readers = board.readers.recent(now.now)
     decision = snapshot.decision.decided
     return StatusView(
         etag=board.etag,
         made=now.moment(now.now),
         cluster_id=cluster_id(snapshot.memory) or "",
-        head=headline(snapshot, limit, now, inputs.stop_line),
-        lines=lines_in_bars(limit, inputs.stop_line, inputs.soft_limit),
+        head=headline(snapshot, now),
+        lines=lines_in_bars(snapshot.rules),
         stop_line=tuple(_stop_line(inputs)),
-        filling=tuple(_filling(snapshot, inputs.validity_s, now)),
+        filling=tuple(_filling(snapshot, now)),
         volumes=tuple(rows),
         volume_count=count,
         brokers=brokers(snapshot, now),
-        followers=followers(readers, snapshot, now),
+        readers=reader_rows(readers, snapshot, now),
         refused=refused(readers),
         in_scope=in_scope(readers),
         changes=tuple(_changes(board, now)),
@@ -211,13 +183,13 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
 
 
 def _stop_line(inputs: StatusInputs) -> Iterator[str]:
-    limit, line, memory = inputs.limit, inputs.stop_line, inputs.board.snapshot.memory
+    rules, memory = inputs.board.rules, inputs.board.snapshot.memory
+    limit, line = rules.limit, rules.stop_line
     if limit is None:
         return
     if line is None:
-        recommended = recommended_stop(limit, memory.volumes(), inputs.reaction_s)
-        if recommended is not None:
-            setting = environment_key(f"storage_per_volume_stop_{recommended.line.name}")
+        recommended = recommended_stop_line(limit, memory.volumes(), inputs.reaction_s)
+        if recommended is not None and (setting := stop_line_key(type(recommended.line))):
             yield from recommended.sentences(setting)
         return
     yield (
@@ -273,9 +245,9 @@ def full_in(known: VolumeState, bytes_per_second: float | None, now: float) -> s
     return "" if left_s is None else f"in {span(max(0.0, known.read_at + left_s - now))}"
 
 
-def _filling(snapshot: Snapshot, validity_s: float, now: Now) -> list[Filling]:
+def _filling(snapshot: Snapshot, now: Now) -> list[Filling]:
     since = throttled_since(snapshot.decision.factor, snapshot.since)
-    found = throttled_fills(snapshot.memory, since, validity_s, now.now)
+    found = throttled_fills(snapshot.memory, since, snapshot.rules.validity_s, now.now)
     found.sort(key=lambda each: each.known.volume.available_bytes)
     return [
         Filling(

@@ -19,6 +19,7 @@ from sidecar.control.board import Snapshot
 from sidecar.status.moments import Now, span
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.sizes import size
 from sidecar.throttle.throttled_fill import throttled_rate, throttled_since
 from sidecar.volumes import OfflineLogDir
@@ -40,8 +41,8 @@ class Row:
         total: the whole volume.
         used: share of the bar, 0 to 100; None when it was never read.
         limit_at: where on the bar the limit is, 0 to 100.
-        stop_at: where on the bar the stop line is; None while there is none.
-        soft_at: where on the bar the soft limit is; None while there is none.
+        stop_line_at: where on the bar the stop line is; None while there is none.
+        soft_limit_at: where on the bar the soft limit is; None while there is none.
         fills: how fast; "" when that is not known.
         to_limit: when the limit is reached at that rate, "" when it is not.
         read: how old the reading is, when it is not of the last poll or that failed; else "".
@@ -60,12 +61,12 @@ class Row:
     to_limit: str
     read: str
     forget: str = ""
-    stop_at: float | None = None
-    soft_at: float | None = None
+    stop_line_at: float | None = None
+    soft_limit_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ListedVolume:
     broker_id: int
     log_dir: str
     known: VolumeState | None
@@ -73,26 +74,23 @@ class _Found:
     rank: tuple[float, ...]
 
 
-def volume_rows(
-    snapshot: Snapshot, now: Now, first: int, count: int, soft_limit: Limit | None = None
-) -> tuple[list[Row], int]:
+def volume_rows(snapshot: Snapshot, now: Now, first: int, count: int) -> tuple[list[Row], int]:
     """Some of the volumes, the worst first.
 
     Returns:
         The rows, and how many volumes there are.
     """
-    found = _found(snapshot, now.now)
-    taken = nsmallest(first + count, found, key=lambda each: (each.rank, each.broker_id))
-    return [_row(each, snapshot, now, soft_limit) for each in taken[first:]], len(found)
+    listed = _found(snapshot, now.now)
+    taken = nsmallest(first + count, listed, key=lambda each: (each.rank, each.broker_id))
+    return [_row(each, snapshot, now) for each in taken[first:]], len(listed)
 
 
-def lines_in_bars(
-    limit: Limit | None, stop_line: Limit | None, soft_limit: Limit | None = None
-) -> str:
-    """What the lines in the bars are; "" when nothing is compared."""
+def lines_in_bars(rules: Rules) -> str:
+    """The meaning of the lines in the bars; "" when there is no limit."""
+    limit = rules.limit
     if limit is None:
         return ""
-    lines = {"soft limit": soft_limit, "limit": limit, "stop line": stop_line}
+    lines = {"soft limit": rules.soft_limit, "limit": limit, "stop line": rules.stop_line}
     *others, last = (f"the {name}, {at.describe()}" for name, at in lines.items() if at is not None)
     if not others:
         return f"The line in each bar is the limit: {limit.describe()}."
@@ -109,17 +107,19 @@ def rate(bytes_per_second: float | None) -> str:
     return f"{verb} by {size(abs(bytes_per_second))}/s"
 
 
-def _found(snapshot: Snapshot, now: float) -> list[_Found]:
-    found = []
+def _found(snapshot: Snapshot, now: float) -> list[_ListedVolume]:
+    listed = []
     for broker_id, broker in snapshot.memory.brokers.items():
         offline_dirs = {offline.log_dir: offline for offline in broker.offline}
         for known in broker.volumes:
             log_dir = known.volume.log_dir
             rank = _rank(known, now)
-            found.append(_Found(broker_id, log_dir, known, offline_dirs.pop(log_dir, None), rank))
+            listed.append(
+                _ListedVolume(broker_id, log_dir, known, offline_dirs.pop(log_dir, None), rank)
+            )
         for log_dir, offline in offline_dirs.items():
-            found.append(_Found(broker_id, log_dir, None, offline, (1.0, 0.0, 0.0)))
-    return found
+            listed.append(_ListedVolume(broker_id, log_dir, None, offline, (1.0, 0.0, 0.0)))
+    return listed
 
 
 def _rank(known: VolumeState, now: float) -> tuple[float, ...]:
@@ -129,22 +129,22 @@ def _rank(known: VolumeState, now: float) -> tuple[float, ...]:
         return (0.0, share, 0.0)
     if not known.online:
         return (1.0, share, 0.0)
-    left_s = known.verdict.seconds_left
+    left_s = known.seconds_left
     return (2.0, math.inf if left_s is None else known.read_at + left_s - now, share)
 
 
-def _row(found: _Found, snapshot: Snapshot, now: Now, soft_limit: Limit | None) -> Row:
-    known = found.known
-    state = broker_state(snapshot.memory, found.broker_id)
+def _row(listed: _ListedVolume, snapshot: Snapshot, now: Now) -> Row:
+    known = listed.known
+    state = broker_state(snapshot.memory, listed.broker_id)
     if known is None:
-        reason = found.offline.reason if found.offline else ""
-        return Row(found.broker_id, found.log_dir, reason, False, "", "", None, 0.0, "", "", "")
+        reason = listed.offline.reason if listed.offline else ""
+        return Row(listed.broker_id, listed.log_dir, reason, False, "", "", None, 0.0, "", "", "")
     volume = known.volume
     total = volume.total_bytes or 1
     return Row(
-        broker_id=found.broker_id,
-        log_dir=found.log_dir,
-        state=_state(known, found.offline, state),
+        broker_id=listed.broker_id,
+        log_dir=listed.log_dir,
+        state=_state(known, listed.offline, state),
         is_bad=known.violates,
         left=size(volume.available_bytes),
         total=size(volume.total_bytes),
@@ -155,24 +155,31 @@ def _row(found: _Found, snapshot: Snapshot, now: Now, soft_limit: Limit | None) 
         read=_read(known, snapshot, now),
         forget=""
         if known.online or not known.violates
-        else f"throttle-sidecar forget {found.broker_id} --log-dir {shlex.quote(found.log_dir)}",
-        stop_at=None if known.stop_bytes is None else _percent(1.0 - known.stop_bytes / total),
-        soft_at=_soft_at(known, soft_limit),
+        else f"throttle-sidecar forget {listed.broker_id} --log-dir {shlex.quote(listed.log_dir)}",
+        stop_line_at=_stop_line_at(known),
+        soft_limit_at=_soft_limit_at(known, snapshot.rules.soft_limit),
     )
 
 
-def _soft_at(known: VolumeState, soft_limit: Limit | None) -> float | None:
+def _stop_line_at(known: VolumeState) -> float | None:
+    line_bytes = known.stop_line_bytes
+    return (
+        None if line_bytes is None else _percent(1.0 - line_bytes / (known.volume.total_bytes or 1))
+    )
+
+
+def _soft_limit_at(known: VolumeState, soft_limit: Limit | None) -> float | None:
     """None too on a volume whose limit is as high: there it counts for nothing."""
     if soft_limit is None:
         return None
-    soft_bytes = soft_limit.judge(known.volume, known.fill, None).threshold_bytes
+    soft_bytes = soft_limit.judge(known.volume).threshold_bytes
     if soft_bytes <= known.verdict.threshold_bytes:
         return None
     return _percent(1.0 - soft_bytes / (known.volume.total_bytes or 1))
 
 
 def _state(known: VolumeState, offline: OfflineLogDir | None, broker: BrokerStateName) -> str:
-    line = "stop line" if known.stops else "limit"
+    line = "stop line" if known.is_at_stop_line else "limit"
     states = [f"at or below the {line}"] if known.violates else []
     if offline is not None:
         states.append(offline.reason)
@@ -195,9 +202,9 @@ def _fill_rate(known: VolumeState, snapshot: Snapshot) -> float | None:
 def _to_limit(known: VolumeState, now: float) -> str:
     if known.violates:
         return "reached"
-    if known.verdict.seconds_left is None or not known.online:
+    if known.seconds_left is None or not known.online:
         return ""
-    return f"in {span(max(0.0, known.read_at + known.verdict.seconds_left - now))}"
+    return f"in {span(max(0.0, known.read_at + known.seconds_left - now))}"
 
 
 def _read(known: VolumeState, snapshot: Snapshot, now: Now) -> str:

@@ -1,10 +1,10 @@
-"""The decision: which factor is in force, why, and until when without news (proposal 047).
+"""The decision: which factor applies, why, and until when without news (proposal 047).
 
-Order of authority: disabled, override while it lasts, the newest valid computed factor, fallback.
-A failed poll retains the computed factor while now <= computed_at + validity; after that the
-fallback is in force.
+Order of authority: disabled, the override while it lasts, the newest valid computed factor, the
+fallback. A failed poll keeps the computed factor while now <= computed_at + validity; after that
+the fallback applies.
 
-In shadow mode all of that is decided, and nothing of it is in force: the factor is 1.0.
+In observe mode all this is decided and published, but nobody is throttled: the factor is 1.0.
 
 Example (the proposal's own): validity 2 min, fallback 0.0. Minute 0 computes 1.0. Minutes 1 and 2
 fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
@@ -16,27 +16,19 @@ from enum import StrEnum
 from typing import Protocol
 
 from sidecar.throttle import reason
-from sidecar.throttle.limits import Limit
-from sidecar.throttle.memory import (
-    Computed,
-    Memory,
-    Override,
-    Slope,
-    VolumeState,
-    fail,
-    fold_in,
-    forget,
-)
+from sidecar.throttle.fold import fail, fold_in, forget
+from sidecar.throttle.memory import Computed, Memory, Override, Slope, VolumeState
+from sidecar.throttle.rules import NO_RULES, Rules
 from sidecar.throttle.scope import ALL, scope_of, unread
-from sidecar.throttle.slope import SlopeRules, next_slope
-from sidecar.throttle.stop import stopping
+from sidecar.throttle.slope import next_slope
+from sidecar.throttle.stop_line import volumes_at_stop_line
 from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation
 
 
 class Source(StrEnum):
-    """Where the factor in force comes from."""
+    """The source of the factor that applies."""
 
     OBSERVATION = "observation"
     FALLBACK = "fallback"
@@ -47,37 +39,38 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The factor in force and why.
+    """The factor that applies, and why.
 
     Attributes:
         factor: 0.0 to 1.0; produce quotas are multiplied by it.
-        source: where it comes from.
+        source: its source.
         reason: one sentence for a person, with the numbers.
-        violations: the volumes at or below the limit by the newest valid computed factor, which an
-            override does not hide.
-        stopping: those of them because of which nothing is admitted by the newest valid computed
-            factor, which an override does not hide either.
-        computed_at: when the newest valid factor was computed, steady seconds; None when none is.
+        violations: the volumes at or below the limit when the newest valid factor was computed. An
+            override does not hide them.
+        at_stop_line: the violating volumes because of which nothing is admitted, at that time. An
+            override does not hide them either.
+        computed_at: when the newest valid factor was computed, steady seconds; None without one.
         valid_until: the last moment at which this decision is valid without news, steady seconds;
             None when only news ends it.
-        override: the operator's factor, when it is in force.
-        users: user name -> the factor for that user's quotas, beside the one for all; the stricter
-            of the two is in force.
+        override: the operator's factor, while it applies.
+        users: user name -> the factor for that user's quotas, besides the factor for all; the
+            stricter of the two applies.
         users_until: the last moment at which ``users`` is valid without news, steady seconds; None
             when only news ends it.
-        user_throttles: user name -> the throttle that ``users`` follows.
-        shadow: what would be in force; None: this is.
-        is_sloped: whether the factor is on its slope: it moves without another decision.
-        topics: the factor is for clients that write to one of these, sorted; None: for all.
-        is_of_volumes: whether that is asked for, also while nobody is throttled, or topics are not
-            known.
+        user_throttles: user name -> the throttle that is the reason of its factor.
+        shadow: the decision that would apply in enforce mode; None when this one applies.
+        is_sloped: whether the factor is on its slope, where it moves without a new decision.
+        topics: the throttle is for clients that write to one of these topics, sorted; None: for
+            all clients.
+        is_of_volumes: whether the settings ask for a throttle by topics, even while nobody is
+            throttled or the topics are not known.
     """
 
     factor: float
     source: Source
     reason: str
     violations: tuple[VolumeState, ...] = ()
-    stopping: tuple[VolumeState, ...] = ()
+    at_stop_line: tuple[VolumeState, ...] = ()
     computed_at: float | None = None
     valid_until: float | None = None
     override: Override | None = None
@@ -91,20 +84,20 @@ class Decision:
 
     @property
     def decided(self) -> "Decision":
-        """What was decided, whether it is in force or not."""
+        """The decision of enforce mode, whether it applies or not."""
         return self.shadow or self
 
     @property
-    def stop(self) -> bool:
-        """Whether nothing is admitted, from anybody but those excluded.
+    def stop_line_reached(self) -> bool:
+        """Whether nothing is admitted, from anybody but excluded principals.
 
-        Only what is seen stops: neither a fallback nor an operator's factor does.
+        Only an observation can say so: neither a fallback nor an operator's factor does.
         """
-        return self.source is Source.OBSERVATION and bool(self.stopping)
+        return self.source is Source.OBSERVATION and bool(self.at_stop_line)
 
     @property
     def changes_after(self) -> float | None:
-        """The last moment at which all of it is valid without news, steady seconds."""
+        """The last moment at which the whole decision is valid without news, steady seconds."""
         return _first_of(self.valid_until, self.users_until)
 
 
@@ -112,42 +105,53 @@ def _first_of(*moments: float | None) -> float | None:
     return min((at for at in moments if at is not None), default=None)
 
 
-class FactorRules(Protocol):
+class FactorSource(Protocol):
     """The memory, and the factor that follows from it (proposal 047, "Throttle Factor Source")."""
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which volumes are judged."""
+        ...
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """The decision at ``now``, steady seconds."""
         ...
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
-        """Memory after an observation."""
+        """The memory after an observation."""
         ...
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
-        """Memory after an operator said that a last reading no longer counts.
+        """The memory after an operator said that a last reading no longer counts.
 
         Args:
-            memory: before it.
-            broker_id: whose reading; the broker will not come back.
-            log_dir: the path of the only log dir that will not come back; None: all of them.
+            memory: the memory before.
+            broker_id: the broker that will not come back.
+            log_dir: the path of the only log dir that will not come back; None for all of them.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """The factor source of a sidecar with check interval PT0S: 1.0, whatever else is set."""
+    """The factor source of a sidecar with check interval PT0S: 1.0, whatever else is set.
+
+    Attributes:
+        rules: published, but no volume is judged by them.
+    """
+
+    rules: Rules = NO_RULES
 
     def decide(self, memory: Memory, now: float) -> Decision:  # noqa: ARG002 - the protocol's
         """Always factor 1.0."""
         return Decision(1.0, Source.DISABLED, reason.DISABLED)
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:  # noqa: ARG002
-        """Nothing is polled, so nothing is remembered."""
+        """The memory as it was: nothing is polled."""
         return memory
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:  # noqa: ARG002
-        """Nothing is remembered, so nothing is forgotten."""
+        """The memory as it was: nothing was read."""
         return memory
 
 
@@ -156,32 +160,27 @@ class VolumeLimit:
     """The factor source of proposal 047: one limit for every volume of the cluster.
 
     Attributes:
-        limit: what judges every volume.
-        validity_s: how long a computed factor is valid when newer polls fail, seconds, > 0.
+        rules: the limit with the other lines, and the validity.
         fallback: the factor once no valid one is left, 0.0 to 1.0.
-        stop_line: from where on nothing is admitted (``sidecar.throttle.stop``); None: nowhere.
-        slope: by what the factor falls before the limit (``sidecar.throttle.slope``); None: it is
-            1.0 until then.
-        is_enforced: whether what is decided is in force, and so shapes what volumes do.
-        is_of_volumes: whether a throttle is for those alone that write to what lies on the volumes
+        is_enforced: whether the decision applies, and so has an effect on how volumes fill.
+        is_of_volumes: whether a throttle is only for clients that write to topics on the volumes
             that throttle (``sidecar.throttle.scope``).
     """
 
-    limit: Limit
-    validity_s: float
+    rules: Rules
     fallback: float
-    stop_line: Limit | None = None
-    slope: SlopeRules | None = None
     is_enforced: bool = True
     is_of_volumes: bool = False
 
     def decide(self, memory: Memory, now: float) -> Decision:
-        """The decision by the order of authority, and the users who are throttled besides."""
+        """The decision by the order of authority, with the throttles of single users."""
         decision = self._decide(memory, now)
         if self.is_of_volumes:
             decision = replace(decision, is_of_volumes=True)
         if not memory.user_throttles:
             return decision
+        # Throttles of single users come on top of every source, an override too: the stricter
+        # factor of the two applies to a user.
         throttles = in_force(memory.user_throttles, now)
         return replace(
             decision,
@@ -192,12 +191,15 @@ class VolumeLimit:
 
     def _decide(self, memory: Memory, now: float) -> Decision:
         computed = memory.computed
-        if computed is not None and not is_valid(computed.computed_at, self.validity_s, now):
+        # Expiry needs no event: the memory may still have a factor that is no longer valid.
+        if computed is not None and not is_valid(computed.computed_at, self.rules.validity_s, now):
             computed = None
         violations = computed.violations if computed else ()
-        stop = computed.stopping if computed else ()
+        at_stop_line = computed.at_stop_line if computed else ()
         computed_at = computed.computed_at if computed else None
-        expires_at = None if computed is None else computed.computed_at + self.validity_s
+        expires_at = None if computed is None else computed.computed_at + self.rules.validity_s
+        # First authority: the operator. The violations are published all the same, so that people
+        # see what the override hides.
         override = memory.override
         if override is not None and is_valid(override.ends_at, 0.0, now):
             return Decision(
@@ -205,81 +207,92 @@ class VolumeLimit:
                 Source.OVERRIDE,
                 reason.overridden(override, violations),
                 violations,
-                stop,
+                at_stop_line,
                 computed_at,
-                # The violations published with it may expire before it ends: that is a change too.
+                # Its violations may expire before it ends, which is a change too.
                 min(override.ends_at, expires_at)
                 if violations and expires_at is not None
                 else override.ends_at,
                 override,
             )
-        if computed is not None and not violations and self.slope is None:
-            # An earlier run may have had a soft limit.
+        if computed is not None and not violations and self.rules.slope is None:
+            # The state file may be of a run with a soft limit, which is no longer set.
             computed = replace(computed, factor=1.0)
+        # Second authority: the newest valid observation.
         if computed is not None:
-            is_sloped = self.slope is not None and 0.0 < computed.factor < 1.0
+            # At 0.0 the limit decides, and at 1.0 nobody is slowed: only between is it the slope.
+            is_sloped = self.rules.slope is not None and 0.0 < computed.factor < 1.0
             why = (
-                reason.sloped(memory.volumes(), self.slope.soft_limit, self.limit)
-                if is_sloped and self.slope is not None
-                else reason.observed(memory, violations, self.limit)
+                reason.sloped(memory.volumes(), self.rules)
+                if is_sloped
+                else reason.observed(memory, violations, self.rules.required_limit)
             )
             scope = ALL
             if self.is_of_volumes and computed.factor < 1.0:
-                scope = scope_of(memory, computed, self.validity_s, now)
+                scope = scope_of(memory, computed, self.rules.validity_s, now)
             return Decision(
                 computed.factor,
                 Source.OBSERVATION,
-                why + reason.stopped(stop, self.stop_line) + reason.scoped(scope),
+                why
+                + reason.stop_line_reached(at_stop_line, self.rules.stop_line)
+                + reason.scoped(scope),
                 violations,
-                stop,
+                at_stop_line,
                 computed_at,
                 _first_of(expires_at, scope.until),
                 is_sloped=is_sloped,
                 topics=scope.topics,
             )
+        # Last: nothing is known, and only an observation ends that.
         return Decision(self.fallback, Source.FALLBACK, reason.fell_back(memory, now))
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
-        """Memory after an observation, with the factor computed from all that is known then.
+        """The memory after an observation, with the factor computed from all that is known then.
 
         A whole observation renews the validity. A partial one renews it only when it reads a
-        violation itself: what the brokers that were not asked said is as old as the last whole one.
-        A whole observation that does not suffice (no violation, and a member neither seen nor
-        remembered) counts as a failed poll.
+        violation itself, since the readings of the other brokers are as old as the last whole one.
+        A whole observation without a violation, and with a member that is neither seen nor
+        remembered, counts as a failed poll.
         """
         before_it = memory
-        memory = fold_in(memory, observation, self.limit, self.validity_s, self.stop_line)
+        memory = fold_in(memory, observation, self.rules)
         whole = observation.membership is not None
         violations, missing = self._survey(memory, observation.observed_at)
+        # A violation suffices for 0.0, whatever the missing brokers have. "No violation" needs all.
         if missing is not None and not violations:
             return fail(memory, missing) if whole else memory
         before = memory.computed
-        # One that has expired stops nobody any more: what begins now begins at the line.
-        stopped = (
+        # An expired one no longer counts: what begins now begins at the line, without its margin.
+        was_reached = (
             before is not None
-            and bool(before.stopping)
-            and is_valid(before.computed_at, self.validity_s, observation.observed_at)
+            and bool(before.at_stop_line)
+            and is_valid(before.computed_at, self.rules.validity_s, observation.observed_at)
         )
+        # The slope needs the factor that applied until now, so it takes the memory before too.
         memory = replace(memory, slope=self._slope(before_it, memory, observation.observed_at))
-        computed = _computed(memory, tuple(violations), stopped=stopped)
+        computed = _computed(memory, tuple(violations), was_reached=was_reached)
         memory = replace(memory, computed=computed)
         if self.is_of_volumes:
-            new = unread(before_it, memory, self.validity_s, observation.observed_at)
+            # A volume that has just reached its limit waits a moment for its contents, so that the
+            # throttle is for the right clients.
+            new = unread(before_it, memory, self.rules.validity_s, observation.observed_at)
             memory = replace(memory, unread=new)
+        # A partial observation does not show that the cluster as a whole can be polled again.
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
     def _slope(self, before: Memory, memory: Memory, now: float) -> Slope | None:
-        if self.slope is None:
+        if self.rules.slope is None:
             return None
+        # In observe mode and in a replay no broker obeyed, so volumes filled as at factor 1.0.
         in_force = self._decide(before, now).factor if self.is_enforced else 1.0
-        volumes = memory.valid_volumes(self.validity_s, now)
-        return next_slope(memory.slope, volumes, self.slope, in_force, now)
+        volumes = memory.valid_volumes(self.rules.validity_s, now)
+        return next_slope(memory.slope, volumes, self.rules.slope, in_force, now)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
-        """Memory after an operator said that a last reading no longer counts.
+        """The memory after an operator said that a last reading no longer counts.
 
-        A computed factor that it made 0.0 is computed anew at once, as of when the rest was seen.
-        Where the rest does not suffice to compute one, there is none, and the fallback is in force.
+        If that reading made the factor 0.0, the factor is computed again at once, as of when the
+        other brokers were read. If their readings do not suffice, the fallback applies.
         """
         memory = forget(memory, broker_id, log_dir)
         before = memory.computed
@@ -290,16 +303,18 @@ class VolumeLimit:
             for state in before.violations
             if state.volume.broker_id != broker_id or log_dir not in {None, state.volume.log_dir}
         )
+        # A reading that did not throttle anyway changes nothing; the next poll will do without it.
         if left == before.violations:
             return memory
+        # As of the time of the computation: forgetting must not make old readings younger.
         _, missing = self._survey(memory, before.computed_at)
         if not left and missing is not None:
             return replace(memory, computed=None)
-        computed = _computed(memory, left, stopped=bool(before.stopping))
+        computed = _computed(memory, left, was_reached=bool(before.at_stop_line))
         return replace(memory, computed=computed)
 
     def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
-        """The violating volumes that count now, and why sight of the cluster is not complete."""
+        """The violating volumes that count now, and why the readings are not complete."""
         membership, membership_at = memory.membership, memory.membership_at
         if membership is None or membership_at is None:
             return [], Failure(FailureKind.INCOMPLETE, "the brokers of the cluster are not known")
@@ -307,39 +322,51 @@ class VolumeLimit:
         unseen = set(membership.active)
         for broker_id in sorted(memory.brokers):
             state = memory.brokers[broker_id]
-            remembered = state.read_at is not None and is_valid(state.read_at, self.validity_s, now)
+            remembered = state.read_at is not None and is_valid(
+                state.read_at, self.rules.validity_s, now
+            )
+            # Each broker has a validity of its own: one silent broker does not hide the others, and
+            # their answers do not renew its reading.
             if remembered:
                 unseen.discard(broker_id)
+            # The violations of a fenced broker count without an end. Nobody can read that broker,
+            # and its disk is still full when it comes back.
             if remembered or state.retained:
                 violations += state.violating
         if not membership.active:
             return violations, Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")
         if unseen:
             return violations, Failure(FailureKind.INCOMPLETE, reason.unseen(memory, unseen))
-        if not is_valid(membership_at, self.validity_s, now):
+        # Without a new list, a broker that has joined since would be missed.
+        if not is_valid(membership_at, self.rules.validity_s, now):
             return violations, Failure(FailureKind.INCOMPLETE, "the list of brokers is too old")
         return violations, None
 
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The factor source of a sidecar that observes only: all is decided, and nobody is throttled.
+    """The factor source of a sidecar in observe mode: all is decided, and nobody is throttled.
 
     Attributes:
-        rules: what decides.
+        decided: the factor source that decides.
     """
 
-    rules: FactorRules
+    decided: FactorSource
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which volumes are judged."""
+        return self.decided.rules
 
     def decide(self, memory: Memory, now: float) -> Decision:
-        """Factor 1.0, with what would be in force."""
-        would = self.rules.decide(memory, now)
+        """Factor 1.0, with the decision of enforce mode."""
+        would = self.decided.decide(memory, now)
         return Decision(
             1.0,
             Source.SHADOW,
             reason.shadowed(would.factor, would.reason),
             would.violations,
-            would.stopping,
+            would.at_stop_line,
             would.computed_at,
             would.valid_until,
             users_until=would.users_until,
@@ -347,25 +374,27 @@ class Shadow:
         )
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
-        """As the rules."""
-        return self.rules.fold(memory, observation)
+        """The same as without observe mode."""
+        return self.decided.fold(memory, observation)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
-        """As the rules."""
-        return self.rules.forget(memory, broker_id, log_dir)
+        """The same as without observe mode."""
+        return self.decided.forget(memory, broker_id, log_dir)
 
 
 def _computed(
-    memory: Memory, violations: tuple[VolumeState, ...], *, stopped: bool
+    memory: Memory, violations: tuple[VolumeState, ...], *, was_reached: bool
 ) -> Computed | None:
-    """The lowest factor of a violating volume, the slope's when none violates; and who stops.
+    """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line.
 
-    It is as of the last list of brokers, or of a later reading of a volume that violates. So its
-    time never runs backwards while the same volumes violate.
+    Its time is that of the last list of brokers, or of a later reading of a violating volume. So
+    the time never goes back while the same volumes violate.
     """
     if memory.membership_at is None:
         return None
     on_slope = 1.0 if memory.slope is None else memory.slope.factor
-    factor = min((state.verdict.factor for state in violations), default=on_slope)
+    factor = 0.0 if violations else on_slope
     computed_at = max([memory.membership_at, *(state.read_at for state in violations)])
-    return Computed(factor, computed_at, violations, stopping(violations, stopped=stopped))
+    return Computed(
+        factor, computed_at, violations, volumes_at_stop_line(violations, was_reached=was_reached)
+    )

@@ -1,17 +1,19 @@
 """How fast a volume fills, and how long it takes until its limit.
 
-The published rate is the slope of the used bytes over the last ``WINDOW_S`` to twice that, or since
-the previous reading when that is longer ago: polls every 100 ms would otherwise publish noise, and
-a longer window would still show filling when producers are already throttled. The schedule uses the
-faster of that and the slope of the last two readings, so that neither one quiet interval nor a
-burst misleads it.
+There are two rates:
 
-A callback that throttles by pauses of a minute needs a rate over minutes: over 5 s it is a spike or
-nothing. So while producers may be throttled marks are retained for ``LONGEST_WINDOW_S``, the older
-the further apart; else no longer than the published rate needs them.
+- The published rate is the slope of the used bytes over the last ``WINDOW_S`` to twice that, or
+  since the previous reading when that is older. A shorter window would publish noise, with polls
+  every 100 ms. A longer one would still show filling when producers are already throttled.
+- The fastest rate is the faster of the published rate and the slope of the last two readings. The
+  schedule uses it, so that neither one quiet interval nor a burst misleads it.
 
-Example: 100 bytes used at 0 s, 300 at 10 s: 20 bytes/s. With 400 bytes available and a limit of 200
-the limit is (400 - 200) / 20 = 10 s away.
+A callback that pauses clients for a minute needs a rate over minutes, since over 5 s such a rate is
+a spike or nothing. So while producers may be throttled, marks are kept for ``LONGEST_WINDOW_S``,
+and older marks are further apart. Otherwise they are kept as long as the published rate needs them.
+
+Example: 100 bytes used at 0 s and 300 at 10 s are 20 bytes/s. With 400 bytes available and a limit
+of 200, the limit is (400 - 200) / 20 = 10 s away.
 """
 
 from dataclasses import dataclass
@@ -23,10 +25,10 @@ LONGEST_WINDOW_S = 640.0
 """Two pauses of 5 minutes, the longest by default."""
 
 _TRAIL_SPACING_S = WINDOW_S / 8
-"""Of readings closer together than this the last one is retained."""
+"""Of readings that are closer together than this, only the last is kept."""
 
 _AGE_OVER_SPACING = 4.0
-"""Likewise of those closer than a quarter of their age: about 40 are left."""
+"""Marks that are closer together than a quarter of their age are thinned: about 40 are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Mark:
 
     Attributes:
         read_at: steady seconds.
-        used_bytes: what lay on the volume then.
+        used_bytes: the used bytes then.
     """
 
     read_at: float
@@ -67,19 +69,22 @@ def first_fill(read_at: float, used_bytes: int) -> Fill:
 def next_fill(
     fill: Fill, read_at: float, used_bytes: int, retention_s: float = LONGEST_WINDOW_S
 ) -> Fill:
-    """The fill after one more reading; a reading that is not later replaces nothing.
+    """The fill after one more reading; a reading that is not later changes nothing.
 
     Args:
-        fill: before it.
+        fill: the fill before.
         read_at: steady seconds.
-        used_bytes: what lay on the volume then.
-        retention_s: for how long marks are retained, seconds, >= ``WINDOW_S``.
+        used_bytes: the used bytes then.
+        retention_s: how long marks are kept, seconds, >= ``WINDOW_S``.
     """
     last = fill.trail[-1]
     if read_at <= last.read_at:
+        # Two answers of the same moment have no slope between them.
         return fill
     mark = Mark(read_at, used_bytes)
     marks = fill.trail
+    # The newest mark moves along until it is far enough from the one before: so polls every 100 ms
+    # do not make the trail long, and the last reading is never lost.
     if len(marks) > 1 and last.read_at - marks[-2].read_at < _TRAIL_SPACING_S:
         marks = marks[:-1]
     trail = (*_thinned(marks, read_at, retention_s), mark)
@@ -110,6 +115,7 @@ def rate_since(fill: Fill, since: float, window_s: float) -> float | None:
     last = fill.trail[-1]
     trail = tuple(mark for mark in fill.trail if mark.read_at >= since)
     if len(trail) < 2 or last.read_at - trail[0].read_at < WINDOW_S:
+        # Over less than a window, one burst would look like a rate.
         return None
     return _slope(_base(trail, window_s), last)
 
@@ -128,19 +134,22 @@ def seconds_to(headroom_bytes: float, bytes_per_second: float | None) -> float |
 
 
 def _base(trail: tuple[Mark, ...], window_s: float) -> Mark:
-    """The last mark that is so old, before the last of all; else the first."""
+    """The newest mark that is at least ``window_s`` before the last mark; else the first one."""
     until = trail[-1].read_at - window_s
     return next((mark for mark in trail[-2::-1] if mark.read_at <= until), trail[0])
 
 
 def _thinned(marks: tuple[Mark, ...], now: float, retention_s: float) -> list[Mark]:
-    """Without what is too old, and without what lies between two that are close for their age."""
+    """The marks without those that are too old, and without those too close for their age."""
     retained: list[Mark] = []
     for at, mark in enumerate(marks):
         if at + 1 < len(marks):
             after = marks[at + 1].read_at
+            # A mark is too old when the next one is old enough to begin the longest window.
             if after <= now - retention_s:
                 continue
+            # The older marks are, the further apart they may be: a rate over a long window needs no
+            # exact beginning. So their number grows with the logarithm of the window.
             if retained and after - retained[-1].read_at <= (now - after) / _AGE_OVER_SPACING:
                 continue
         retained.append(mark)

@@ -1,11 +1,12 @@
-"""When the first volume will be full, by which a callback throttles longer than usual.
+"""When the first volume will be full, and when the first will be at its limit.
 
-And when the first will be at its limit, by which one throttles that hears of no sidecar any more.
-Unlike the limit, where throttling begins, full is the end: 0 bytes available, and the broker stops.
-The time is counted from a volume's reading on, so it runs between polls too.
+By the first time, a callback pauses for longer than usual. By the second, a callback that no
+sidecar answers any more begins to throttle. Unlike the limit, where throttling begins, full is the
+end: 0 bytes are available, and the broker stops. Both times are counted from a volume's reading, so
+they come nearer between polls too.
 
-Example: read at 10 s with 400 bytes available and filling by 20 bytes/s, a volume is full at 30 s.
-With a validity of 300 s, and no reading since, it counts until 310 s.
+Example: read at 10 s with 400 bytes available and a fill rate of 20 bytes/s, a volume is full at
+30 s. With a validity of 300 s and no later reading, this counts until 310 s.
 """
 
 from collections.abc import Iterable
@@ -26,7 +27,7 @@ def full_at(
 
 
 def soonest_full_at(volumes: Iterable[VolumeState], window_s: float) -> float | None:
-    """The same of some volumes."""
+    """When the first of these volumes has 0 bytes available; None when none fills."""
     times = []
     for known in volumes:
         left_s = seconds_to(known.volume.available_bytes, rate_over(known.fill, window_s))
@@ -41,9 +42,10 @@ def limit_at(memory: Memory, validity_s: float, now: float) -> float | None:
     Returns:
         Steady seconds, which may be past; None when no volume with a valid reading fills.
     """
+    # Counted from the reading, not from now: so the time comes nearer between polls too.
     times = [
-        known.read_at + known.verdict.seconds_left
+        known.read_at + known.seconds_left
         for known in memory.valid_volumes(validity_s, now)
-        if known.verdict.seconds_left is not None
+        if known.seconds_left is not None
     ]
     return min(times, default=None)

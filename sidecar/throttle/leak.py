@@ -1,23 +1,21 @@
-"""What each broker may let through while producers are throttled, and how long its pauses may be.
+"""How much each broker may let through while producers are throttled, and how long it may pause.
 
-At factor 0.0 a quota callback lets through its leak budget (1 % of before), by pauses of 4 s at
-most. Where a volume would be full all the same, the disk comes before the clients: the brokers that
-feed it get a share of their budget, and longer pauses.
+At factor 0.0 a quota callback still lets through its leak budget: 1 % of the rate before, in pauses
+of at most 4 s. Where a volume would become full all the same, the disk comes before the clients.
+The brokers that feed that volume then get a share of their leak budget, and longer pauses.
 
-A share is judged by when the first of those volumes would be full: sooner than the horizon, then
-it is made so much smaller that it would be in two horizons; later than four, likewise larger; by a
-factor of ten at most, between 0.001 and 1. What is aimed at is twice what must be: a rate over two
-pauses can be half as much again as it is in the long run, and room is lost until the next. A share
-is judged when all pauses by the one before are over, and a rate over two of its own pauses began
-after that. While nothing can be read it stays; where none fills it grows.
+The share depends on when the first volume becomes full:
 
-A broker is judged by the volumes of the brokers that it feeds (``Memory.feeds``): where that is not
-known, as without DESCRIBE on topics, by all.
+- sooner than the horizon: the share shrinks, so that the volume would be full in two horizons;
+- later than four horizons: the share grows in the same way;
+- in between: the share stays.
 
-Example: 3 clients with requests of 1 MB and pauses of 4 s, 15 MB left, a horizon of 600 s:
-750 kB/s, full in 20 s. Of 1,200 s that is a sixtieth, and a tenth is the largest step: pauses of
-40 s, 75 kB/s. With as much left when that is judged, 4 + 3 x 40 s later, it is full in 200 s, a
-sixth of 1,200: pauses of 240 s, 12.5 kB/s.
+One step changes the share by a factor of ten at most, and it stays between 0.001 and 1.
+
+Example: 3 clients with requests of 1 MB and pauses of 4 s, 15 MB left, a horizon of 600 s. They
+write 750 kB/s, so the volume is full in 20 s, a sixtieth of two horizons. The largest step is a
+tenth: pauses of 40 s, 75 kB/s. The share is judged again 4 + 3 x 40 s later. If 15 MB are left
+then, the volume is full in 200 s, a sixth of two horizons: pauses of 240 s, 12.5 kB/s.
 """
 
 import math
@@ -30,33 +28,38 @@ from sidecar.throttle.full import soonest_full_at
 from sidecar.throttle.memory import Memory, VolumeState
 
 LEAST: Final = 0.001
-"""The smallest share: of 100 MB/s at 1 % a kilobyte a second."""
+"""The smallest share. Of 100 MB/s, a budget of 1 % with this share is 1 kB/s."""
 
 _PAUSE_MAX_S: Final = 4.0
-"""A callback's ``pause.max.ms`` by default."""
+"""The default of ``pause.max.ms`` in a quota callback."""
 
 _PAUSES_OF_A_RATE: Final = 2.0
-"""A rate over less than one pause has all clients in it or none."""
+"""A rate over less than one pause shows a request of every client, or of none."""
 
 _RATES_AT_MOST: Final = 1.5
-"""A rate is over the window that was asked for, to half as much again."""
+"""A rate covers the requested window, or up to half as much again."""
 
 _STEP_S: Final = 10.0
-"""From one change to the next at least."""
+"""The shortest time between two changes of a share."""
 
 _AIM: Final = 2.0
+"""The horizons in which a volume should become full after a change. It is twice what is needed: a
+rate over two pauses can be half as much again as the long-term rate, and volumes fill until the
+next change."""
+
 _LARGEST_STEP: Final = 10.0
-"""Just after the beginning followers may still fetch what they lack: no step is larger."""
+"""No single change may be larger than this factor. Just after a throttle began, replicas may still
+fetch earlier records, so the rate is not yet that of the leak."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """What a broker may let through at factor 0.0.
+    """The leak of one broker at factor 0.0.
 
     Attributes:
-        share: of its leak budget, 0.001 to 1.
+        share: the share of its leak budget, 0.001 to 1.
         since: when the share was set, steady seconds.
-        pause_before_s: the longest pause by the share before; 0.0: there was none.
+        pause_before_s: the longest pause under the previous share; 0.0 when there was none.
     """
 
     share: float
@@ -69,8 +72,8 @@ class Leaks:
     """The leaks of all brokers.
 
     Attributes:
-        throttled_at: since when the factor is 0.0, steady seconds; None: it is not.
-        brokers: broker id -> its leak; who is not there may let through its whole budget.
+        throttled_at: since when the factor is 0.0, steady seconds; None while it is not.
+        brokers: broker id -> its leak. A broker that is missing here has its whole budget.
     """
 
     throttled_at: float | None = None
@@ -78,39 +81,37 @@ class Leaks:
 
     @property
     def shares(self) -> Mapping[int, float]:
-        """Broker id -> its share, of those whose share is below 1."""
+        """Broker id -> its share, for the brokers whose share is below 1."""
         return {key: leak.share for key, leak in self.brokers.items() if leak.share < 1.0}
 
     @property
     def share(self) -> float:
-        """The smallest of a broker."""
+        """The smallest share of all brokers."""
         return min((leak.share for leak in self.brokers.values()), default=1.0)
 
 
 NO_LEAKS: Final = Leaks()
-"""Nobody is throttled."""
+"""No producer is throttled."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeakRules:
-    """How leaks are judged.
+    """The rules by which shares change.
 
     Attributes:
-        horizon_s: no volume may be full sooner, seconds, > 0.
+        horizon_s: the shortest time in which a volume may become full, seconds, > 0.
         pause_max_s: the longest pause, seconds, > 0.
-        validity_s: for how long a reading is valid, seconds.
     """
 
     horizon_s: float = 600.0
     pause_max_s: float = 300.0
-    validity_s: float = 300.0
 
     def pause_s(self, share: float) -> float:
-        """The longest pause by a share, seconds."""
+        """The longest pause under a share, seconds."""
         return min(self.pause_max_s, _PAUSE_MAX_S / share)
 
     def window_s(self, leaks: Leaks) -> float:
-        """Over how long a fill rate has to be, so that pauses do not show in it, seconds."""
+        """How long the window of a fill rate must be so that pauses do not distort it, seconds."""
         if leaks.throttled_at is None:
             return WINDOW_S
         return _PAUSES_OF_A_RATE * self.pause_s(leaks.share)
@@ -121,41 +122,46 @@ class LeakRules:
         memory: Memory,
         *,
         throttled: bool,
+        validity_s: float,
         now: float,
     ) -> Leaks:
         """The leaks at ``now``, steady seconds.
 
         Args:
-            leaks: those before.
-            memory: of the cluster, with the news of now.
+            leaks: the leaks before.
+            memory: the memory, with what was read until now.
             throttled: whether the factor is 0.0.
+            validity_s: how long a reading counts, seconds.
             now: steady seconds.
         """
         if not throttled:
+            # The next throttle begins with whole budgets.
             return NO_LEAKS
         began = now if leaks.throttled_at is None else leaks.throttled_at
-        volumes = tuple(memory.valid_volumes(self.validity_s, now))
+        volumes = tuple(memory.valid_volumes(validity_s, now))
         if not volumes:
+            # Without a valid reading nothing is known of how volumes fill, so the shares stay.
             return Leaks(began, leaks.brokers)
         first = Leak(1.0, began)
-        # Of a thousand brokers most have the same leak, and feed the same volumes.
+        # In a cluster of a thousand brokers most have the same leak and feed the same volumes.
         judged: dict[tuple[Leak, frozenset[int] | None], Leak] = {}
         brokers: dict[int, Leak] = {}
         for broker_id in memory.active:
             leak = leaks.brokers.get(broker_id, first)
+            # Unknown feeds (for example without DESCRIBE on topics) mean that it may feed all.
             fed = memory.feeds.get(broker_id)
-            found = judged.get((leak, fed))
-            if found is None:
-                theirs = [
-                    known for known in volumes if fed is None or known.volume.broker_id in fed
+            new_leak = judged.get((leak, fed))
+            if new_leak is None:
+                fed_volumes = [
+                    state for state in volumes if fed is None or state.volume.broker_id in fed
                 ]
-                found = judged[leak, fed] = self._judge(leak, theirs, now)
-            if found.share < 1.0 or found.pause_before_s > 0.0:
-                brokers[broker_id] = found
+                new_leak = judged[leak, fed] = self._judge(leak, fed_volumes, now)
+            if new_leak.share < 1.0 or new_leak.pause_before_s > 0.0:
+                brokers[broker_id] = new_leak
         return Leaks(began, brokers)
 
     def resumed(self, shares: Mapping[int, float], now: float) -> Leaks:
-        """The leaks of a throttle that an earlier process of the sidecar began.
+        """The leaks of a throttle that began before the sidecar was restarted.
 
         Args:
             shares: broker id -> its share.
@@ -169,12 +175,17 @@ class LeakRules:
     def _judge(self, leak: Leak, volumes: Iterable[VolumeState], now: float) -> Leak:
         pause_s = self.pause_s(leak.share)
         window_s = _PAUSES_OF_A_RATE * pause_s
+        # First all pauses under the previous share must be over. Then the rate needs a window of
+        # two pauses under this share. Only after that does the rate belong to this share.
         if now - leak.since < max(_STEP_S, leak.pause_before_s + _RATES_AT_MOST * window_s):
             return leak
         full_at = soonest_full_at(volumes, window_s)
+        # When no volume fills, the time is infinite and the share grows.
         horizons = math.inf if full_at is None else max(0.0, full_at - now) / self.horizon_s
+        # Between one and four horizons nothing changes, so that the share does not go up and down.
         if 1.0 < horizons <= _AIM * _AIM:
             return leak
+        # The rate is proportional to the share: half the share doubles the time until full.
         step = min(_LARGEST_STEP, max(1.0 / _LARGEST_STEP, horizons / _AIM))
         share = min(1.0, max(LEAST, leak.share * step))
         return leak if share == leak.share else Leak(share, now, pause_s)

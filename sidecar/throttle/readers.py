@@ -1,11 +1,11 @@
-"""Who follows the factor: the brokers whose callbacks request it, and what they report.
+"""The readers: the brokers whose quota callbacks read this sidecar, and what they report.
 
-A broker is remembered for 10 min after its last request, longer than any answer takes. Anyone who
-reaches the API can claim to be any broker, so this is for people to read, no decision depends on it
-(whom a follower feeds is read of the broker itself, ``sidecar.control.feed_watch``), and at most
-1,000 are remembered: for one more, the one that was silent for longest is forgotten.
+A reader is remembered for 10 min after its last request, which is longer than any answer takes.
+Anyone who reaches the API can claim to be any broker. So these reports are shown to people, and no
+decision depends on them (``sidecar.control.feed_watch`` asks the broker itself). At most 1,000
+readers are remembered; one more replaces the reader that was silent for longest.
 
-Example: broker 3's request came at 100 s and waits; it is remembered until 700 s.
+Example: a request of broker 3 came at 100 s and waits. Broker 3 is remembered until 700 s.
 """
 
 from collections.abc import Mapping
@@ -15,24 +15,24 @@ from typing import Final
 from sidecar.throttle.validity import is_valid
 
 REMEMBERED_S: Final = 600.0
-"""Twice the longest wait."""
+"""Twice the longest wait of a request."""
 
 MOMENT_S: Final = 10.0
-"""How long one may take between two requests: a callback sends the next after half a second."""
+"""The longest time between two requests of a reader. A callback needs half a second."""
 
 MOST: Final = 1000
-"""Some 200 bytes each, 5 kB more with refused clients; usually there is one, the broker beside
-this sidecar."""
+"""Each takes 200 bytes, and 5 kB more with refused clients. Usually there is one reader, the broker
+beside this sidecar."""
 
 
 RATE_S: Final = 10.0
-"""A rate of refusals is over so long, or until the report after that: 20 s at most where a broker
-reports every 10 s; less after its first report."""
+"""The window of a rate of refusals. It reaches to the next report, so it is 20 s at most where a
+broker reports every 10 s. After the first report it is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedClient:
-    """A client, and how many of its produce requests a broker has refused."""
+    """A client with the number of its produce requests that a broker has refused."""
 
     principal: str
     client_id: str
@@ -41,7 +41,7 @@ class RefusedClient:
 
 @dataclass(frozen=True, slots=True)
 class ScopedClient:
-    """A client that a throttle is for, and the bytes that it has landed in it."""
+    """A client that a throttle is for, with the bytes that it has written during the throttle."""
 
     principal: str
     client_id: str
@@ -53,11 +53,11 @@ class Refusals:
     """The produce requests that a broker's authorizer has refused since the broker's start.
 
     Attributes:
-        new_connection: those of connections that are newer than the throttle.
-        stop_line: those below the stop line.
-        release: those after a release, of clients that had been refused before it.
-        clients: who was refused most since the last throttle began, the most first.
-        logged: whether each is an error in the broker's log, from which it can't be filtered.
+        new_connection: refused on connections that are newer than the throttle.
+        stop_line: refused because the stop line was reached.
+        release: refused after a release, of clients that had been refused before it.
+        clients: the clients with the most refusals since the last throttle began, most first.
+        logged: whether the broker logs each as an error, which can't be filtered there.
     """
 
     new_connection: int = 0
@@ -77,10 +77,10 @@ class RefusalRates:
     """Produce requests that a broker refuses, a second.
 
     Attributes:
-        new_connection: as of ``Refusals``.
-        stop_line: likewise.
-        release: likewise.
-        clients: (principal, client-id) -> those of a client, of the clients reported.
+        new_connection: as in ``Refusals``.
+        stop_line: as in ``Refusals``.
+        release: as in ``Refusals``.
+        clients: (principal, client-id) -> the rate of each reported client.
     """
 
     new_connection: float = 0.0
@@ -96,16 +96,16 @@ class RefusalRates:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a callback reports.
+    """The report of a quota callback.
 
     Attributes:
-        broker_id: its broker's node id.
-        emergency: whether its pauses are longer than usual, since a volume will soon be full.
+        broker_id: the node id of its broker.
+        emergency: whether its pauses are longer than usual, because a volume will soon be full.
         throttled_clients: how many of its clients (tag sets of quotas) it throttles.
-        fault: why it may not throttle some of them, such as "not-asked"; None: it throttles all.
-        refusals: its authorizer's; None without one.
-        in_scope: the clients that the throttle is for, those that landed most first; none where it
-            is for all.
+        fault: why it may fail to throttle some clients, such as "not-asked"; None without a fault.
+        refusals: the refusals of its authorizer; None without an authorizer.
+        in_scope: the clients that the throttle is for, those that wrote most first; empty where the
+            throttle is for all clients.
     """
 
     broker_id: int
@@ -118,15 +118,15 @@ class Report:
 
 @dataclass(slots=True)
 class Reader:
-    """A broker that follows the factor.
+    """A broker whose quota callback reads this sidecar.
 
     Attributes:
-        report: its last one.
-        seen_at: when that came, steady seconds.
-        generation: the newest that it is known to have; None before that.
+        report: its last report.
+        seen_at: when that report came, steady seconds.
+        generation: the newest generation that it is known to have; None while none is known.
         waiting: how many of its requests wait for a change now.
-        earlier: (when a report came from which its rates may begin, that report), two at most,
-            ``RATE_S`` apart at least.
+        earlier: up to two earlier reports from which rates may begin, at least ``RATE_S`` apart,
+            each with the time when it came.
     """
 
     report: Report
@@ -136,14 +136,14 @@ class Reader:
     earlier: tuple[tuple[float, Report], ...] = ()
 
     def note(self) -> None:
-        """Remembers the last report, if a later rate may begin there."""
+        """Keeps the last report if a rate may begin there."""
         if not self.earlier or _restarted(self.earlier[-1][1], self.report):
             self.earlier = ((self.seen_at, self.report),)
         elif self.seen_at - self.earlier[-1][0] >= RATE_S:
             self.earlier = (self.earlier[-1], (self.seen_at, self.report))
 
     def refusal_rates(self) -> RefusalRates:
-        """What it refuses a second, until its last report."""
+        """The refusals per second until the last report."""
         began, report = self.earlier[0]
         before, now, seconds = report.refusals, self.report.refusals, self.seen_at - began
         if before is None or now is None or seconds <= 0.0:
@@ -160,7 +160,7 @@ class Reader:
         )
 
     def scope_rates(self) -> Mapping[tuple[str, str], float]:
-        """Principal and client-id -> bytes/s that a client in scope lands."""
+        """(principal, client-id) -> the bytes/s that a client in scope writes."""
         began, before = self.earlier[0]
         return _rates(
             {(each.principal, each.client_id): each.nbytes for each in before.in_scope},
@@ -168,14 +168,14 @@ class Reader:
             self.seen_at - began,
         )
 
-    def follows(self, generation: int, now: float) -> bool:
-        """Whether it has the decision's generation, and waits for the next; ``now`` in steady s."""
+    def is_up_to_date(self, generation: int, now: float) -> bool:
+        """Whether it has this generation and waits for the next one; ``now`` in steady seconds."""
         listens = self.waiting > 0 or is_valid(self.seen_at, MOMENT_S, now)
         return listens and self.generation == generation
 
 
 def _restarted(before: Report, report: Report) -> bool:
-    """Whether a broker counts anew."""
+    """Whether the broker's counters began again at 0."""
     if before.refusals is None or report.refusals is None:
         return before.refusals is not report.refusals
     return report.refusals.total < before.refusals.total
@@ -184,7 +184,7 @@ def _restarted(before: Report, report: Report) -> bool:
 def _rates(
     before: Mapping[tuple[str, str], int], now: Mapping[tuple[str, str], int], seconds: float
 ) -> dict[tuple[str, str], float]:
-    """Of each client a second; one that is counted anew since a throttle began has less now."""
+    """The rate of each client; a smaller count than before began again at 0."""
     if seconds <= 0.0:
         return dict.fromkeys(now, 0.0)
     lasts = {key: before.get(key, 0) for key in now}
@@ -201,11 +201,11 @@ class Readers:
         self._known: dict[int, Reader] = {}
 
     def record(self, report: Report, generation: int | None, now: float) -> Reader:
-        """Remembers a report, and returns its broker.
+        """Remembers a report, and returns its reader.
 
         Args:
-            report: the newest.
-            generation: the present one when the broker has it, else None.
+            report: the newest report.
+            generation: the current generation when the broker has it, else None.
             now: steady seconds.
         """
         reader = self._known.pop(report.broker_id, None) or Reader(report, now)
@@ -214,19 +214,19 @@ class Readers:
         reader.note()
         if generation is not None:
             reader.generation = generation
-        # In a dict's order the first is the one that was silent for longest.
+        # Each report moves its reader to the end, so the first was silent for longest.
         self._known[report.broker_id] = reader
         if len(self._known) > MOST:
             del self._known[next(iter(self._known))]
         return reader
 
     def report_of(self, broker_id: int) -> Report | None:
-        """The last report of a broker; None when there is none."""
+        """The last report of a broker; None without one."""
         reader = self._known.get(broker_id)
         return None if reader is None else reader.report
 
-    def known(self, now: float) -> list[Reader]:
-        """Those remembered at ``now`` (steady seconds), by broker id; the others are forgotten."""
+    def recent(self, now: float) -> list[Reader]:
+        """The readers remembered at ``now`` (steady seconds), by broker id; forgets the others."""
         self._known = {
             broker_id: reader
             for broker_id, reader in self._known.items()

@@ -1,4 +1,4 @@
-"""The sentence that says why: for a log line, the API and the status page.
+"""The sentence with the reason of a decision, for the log, the API and the status page.
 
 Example: "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7 %), at or below the limit of
 40.0 MB".
@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Sequence
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Memory, Override, VolumeState
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.scope import Scope
 from sidecar.throttle.sizes import size
 
 DISABLED = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
 
 _NAMED = 3
-"""So many brokers or volumes are named in a sentence; the rest is counted."""
+"""The most brokers or volumes that a sentence names; the others are only counted."""
 
 
 def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) -> str:
@@ -31,18 +32,15 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
     retained = why_retained(memory, worst)
     more = f"; {len(violations)} volumes violate it" if len(violations) > 1 else ""
     return (
-        f"broker {volume.broker_id} {volume.log_dir} {limit.sentence(volume, worst.fill)}"
+        f"broker {volume.broker_id} {volume.log_dir} {limit.sentence(volume)}"
         f"{retained}{limit.caveat(volume)}{more}"
     )
 
 
-def sloped(volumes: Iterable[VolumeState], soft_limit: Limit, limit: Limit) -> str:
+def sloped(volumes: Iterable[VolumeState], rules: Rules) -> str:
     """Why a factor is on the slope before the limit."""
-    below = [
-        state
-        for state in volumes
-        if state.online and soft_limit.judge(state.volume, state.fill, None).violates
-    ]
+    limit, soft_limit = rules.required_limit, rules.soft_limit or rules.required_limit
+    below = [state for state in volumes if state.online and soft_limit.judge(state.volume).violates]
     if not below:
         return f"every volume has {soft_limit.within()} again, and the factor rises step by step"
     nearest = min(below, key=lambda state: state.headroom_bytes)
@@ -55,20 +53,20 @@ def sloped(volumes: Iterable[VolumeState], soft_limit: Limit, limit: Limit) -> s
     )
 
 
-def stopped(stopping: Sequence[VolumeState], stop_line: Limit | None) -> str:
-    """That nothing is admitted, as it ends a sentence; "" while it is not so."""
-    if not stopping or stop_line is None:
+def stop_line_reached(volumes: Sequence[VolumeState], stop_line: Limit | None) -> str:
+    """The end of a sentence that says that nothing is admitted; "" while clients are admitted."""
+    if not volumes or stop_line is None:
         return ""
-    volumes = _count(len(stopping), "volume")
     line = stop_line.describe()
-    below = sum(state.stops for state in stopping)
+    below = sum(state.is_at_stop_line for state in volumes)
     if not below:
-        return f"; nothing is admitted: {volumes} not yet above the stop line of {line} by a tenth"
+        above = f"not yet above the stop line of {line} by a tenth"
+        return f"; nothing is admitted: {_count(len(volumes), 'volume')} {above}"
     return f"; nothing is admitted: {_count(below, 'volume')} at or below the stop line of {line}"
 
 
 def scoped(scope: Scope) -> str:
-    """Whom it is for, as it ends a sentence; "" where it is for all, as is set."""
+    """The end of a sentence with the clients that a throttle is for; "" for all by the settings."""
     if scope.topics is None:
         return f"; for all clients, since {scope.why}" if scope.why else ""
     if not scope.topics and scope.why:
@@ -82,7 +80,7 @@ def scoped(scope: Scope) -> str:
 
 
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
-    """Why an override is in force, and what it hides."""
+    """Why an override applies, and how many violations it hides."""
     are = "is" if len(violations) == 1 else "are"
     count = _count(len(violations), "volume")
     hides = f" (while {count} {are} at or below the limit)" if violations else ""
@@ -90,7 +88,7 @@ def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
 
 
 def shadowed(factor: float, why: str) -> str:
-    """Why nobody is throttled where only observing is wanted."""
+    """Why nobody is throttled in observe mode."""
     return f"only observed (SIDECAR_MODE=observe): the factor would be {factor}: {why}"
 
 
@@ -104,7 +102,7 @@ def fell_back(memory: Memory, now: float) -> str:
 
 
 def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
-    """Which members were neither seen nor remembered, and why."""
+    """Which active brokers have no valid reading, and why."""
     alike: dict[str, list[int]] = {}
     for broker_id in sorted(broker_ids):
         state = memory.brokers.get(broker_id)
@@ -120,7 +118,7 @@ def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
 
 
 def without_broker(message: str, broker_id: int, address: str | None) -> str:
-    """What a broker's failure says, without whose it is: alike for all that fail alike."""
+    """The message of a broker's failure without the broker's name, so that equal ones are equal."""
     whose = (f"broker {broker_id}: ", f"{address}: ")
     return next((message.removeprefix(each) for each in whose if message.startswith(each)), message)
 
@@ -136,7 +134,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def why_retained(memory: Memory, state: VolumeState) -> str:
-    """Why a volume counts that was not read just now: " when last read, and ..."; "" if it was."""
+    """Why an old reading of a volume counts: " when last read, and ..."; "" for a new reading."""
     broker_id = state.volume.broker_id
     membership = memory.membership
     if membership is not None and broker_id not in membership.active:

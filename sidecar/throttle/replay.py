@@ -1,40 +1,40 @@
-"""The decision over a recorded history of volumes: when, for how long and for what it throttles.
+"""Decisions over a recorded history of volumes: when, how long and by what volume they throttle.
 
-It is open loop: volumes are what they were, whatever is decided. If producers had been throttled,
-the volume would have filled more slowly from then on; so what the first throttle of a day says is
-what would have happened, and the ones behind it are an upper bound.
+The replay is open loop: the recorded volumes are not affected by the decisions. If producers had
+been throttled, a volume would have filled more slowly from then on. So the first throttle of a day
+is what would have happened, and the later ones are an upper bound.
 
-Example: a volume at its limit of 10 bytes from 60 s to 180 s, read every minute: one throttle, from
-60 s to 180 s, for that volume, which had 8 bytes left at least.
+Example: a volume is at its limit of 10 bytes from 60 s to 180 s and is read every minute. The
+result is one throttle, from 60 s to 180 s, by that volume, which had at least 8 bytes left.
 """
 
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sidecar.throttle.decision import Decision, FactorRules, Source
+from sidecar.throttle.decision import Decision, FactorSource, Source
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.volumes import Observation
 
 _HAIR_S: Final = 0.001
-"""At a boundary itself the decision before it is still valid."""
+"""A decision is still valid at its end, so the next one is made a moment later."""
 
 _MOST_POINTS: Final = 4000
-"""Of a picture; more are thinned."""
+"""The most points of a picture; beyond that they are thinned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A time in which producers are throttled.
+    """A period in which producers are throttled.
 
     Attributes:
         began_at: epoch seconds.
-        ended_at: epoch seconds; None: they still are at the end of the history.
-        factor: the smallest.
-        source: where the first factor came from.
-        reason: the first decision's.
-        worst: the violating volume that had the least left, in relation to its limit; None where no
-            volume violated (a fallback).
-        stopped_s: for how long nothing would have been admitted, seconds.
+        ended_at: epoch seconds; None when it lasts until the end of the history.
+        factor: the smallest factor.
+        source: the source of the first decision.
+        reason: the reason of the first decision.
+        worst: the violating volume with the least room above its limit; None when no volume
+            violated (a fallback).
+        stop_line_s: how long the stop line would have been reached, seconds.
     """
 
     began_at: float
@@ -43,7 +43,7 @@ class Episode:
     source: Source
     reason: str
     worst: VolumeState | None
-    stopped_s: float = 0.0
+    stop_line_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Point:
 
     Attributes:
         at: epoch seconds.
-        factor: the factor in force then.
-        headroom_bytes: what the first volume has beyond its limit, negative below it; None before
-            one was read.
+        factor: the factor that applied.
+        headroom_bytes: the least room of a volume above its limit, negative below it; None before
+            a volume was read.
     """
 
     at: float
@@ -63,18 +63,18 @@ class Point:
 
 
 class Replay:
-    """Decides upon one observation after the other, as the daemon would have."""
+    """Decides after each observation, as the daemon would have."""
 
-    def __init__(self, rules: FactorRules) -> None:
-        """Nothing is seen yet."""
-        self._rules = rules
+    def __init__(self, factors: FactorSource) -> None:
+        """Begins without an observation."""
+        self._factors = factors
         self._memory = Memory()
         self._decision: Decision | None = None
         self._at = 0.0
         self._episodes: list[Episode] = []
         self._open: Episode | None = None
         self._points: list[Point] = []
-        # How many decisions a point is of, and those that have none yet.
+        # How many decisions each point stands for, and the decisions without a point so far.
         self._step = 1
         self._waiting: list[Point] = []
         self._seen = 0
@@ -82,46 +82,47 @@ class Replay:
 
     @property
     def observations(self) -> int:
-        """How many were seen."""
+        """The number of observations."""
         return self._seen
 
     @property
     def last_at(self) -> float:
-        """When the last one was, epoch seconds."""
+        """The time of the last observation, epoch seconds."""
         return self._at
 
     @property
     def points(self) -> list[Point]:
-        """For a picture: ``_MOST_POINTS`` and one at most, each the worst of its time."""
+        """The points of a picture, ``_MOST_POINTS`` + 1 at most, each the worst of its period."""
         last = [min(self._waiting, key=_severity)] if self._waiting else []
         return [*self._points, *last]
 
     def see(self, observation: Observation) -> None:
-        """Takes the next observation, in the order of time."""
+        """Takes the next observation, in the order of their times."""
         now = observation.observed_at
+        # Between two observations, time alone may have changed the decision (an expiry).
         while self._decision is not None:
             end = self._decision.changes_after
             if end is None or end + _HAIR_S >= now:
                 break
             self._decide(end + _HAIR_S)
-        self._memory = self._rules.fold(self._memory, observation)
+        self._memory = self._factors.fold(self._memory, observation)
         if self.first_at is None:
             self.first_at = now
         self._seen += 1
         self._decide(now)
 
     def episodes(self) -> list[Episode]:
-        """All of them so far; the last may be open."""
+        """All periods so far; the last one may not have ended."""
         return [*self._episodes, *([self._open] if self._open else [])]
 
     def _decide(self, now: float) -> None:
         before, since = self._decision, self._at
-        decision = self._rules.decide(self._memory, now).decided
+        decision = self._factors.decide(self._memory, now).decided
         self._decision, self._at = decision, now
         self._picture(now, decision)
         if self._open is not None:
-            stopped_s = now - since if before is not None and before.stop else 0.0
-            self._open = replace(self._open, stopped_s=self._open.stopped_s + stopped_s)
+            stop_line_s = now - since if before is not None and before.stop_line_reached else 0.0
+            self._open = replace(self._open, stop_line_s=self._open.stop_line_s + stop_line_s)
         if decision.factor == 1.0:
             if self._open is not None:
                 self._episodes.append(replace(self._open, ended_at=now))
@@ -146,6 +147,8 @@ class Replay:
             return
         self._points.append(min(self._waiting, key=_severity))
         self._waiting = []
+        # When there are too many points, every two become their worse one. So no throttle vanishes
+        # from the picture, however long the history is.
         if len(self._points) > _MOST_POINTS:
             halves = range(0, len(self._points), 2)
             self._points = [min(self._points[at : at + 2], key=_severity) for at in halves]

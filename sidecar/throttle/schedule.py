@@ -1,34 +1,32 @@
-"""When the next poll comes, and which brokers it asks.
+"""The schedule: when the next poll comes, and which brokers it asks.
 
-The next poll comes after half the time that the volume nearest to its limit still has, at most the
-interval, at least the minimum; while a volume's rate is not known yet, after the minimum. Every
-sidecar asks every broker, so a whole poll never comes sooner than 20 ms x brokers after the last.
-Until then the brokers with a volume close to its limit are asked alone, down to the minimum, and no
-sooner than 20 ms x brokers asked. Halving converges: a volume that fills evenly is read at 1/2,
-3/4, 7/8 ... of the time until its limit.
+- The next poll comes after half the time that the volume nearest to its limit has left, within the
+  minimum and the interval. Halving converges: a volume that fills evenly is read at 1/2, 3/4, 7/8
+  ... of the time until its limit. While the rate of a volume is unknown, it comes after the
+  minimum.
+- Every sidecar asks every broker. So a whole poll comes 20 ms x brokers after the last one at the
+  soonest. Until then, the brokers with a volume close to its limit are asked alone, no sooner than
+  20 ms x brokers asked.
+- While the factor is on its slope, brokers with a volume below the soft limit are asked every 5 s,
+  because the factor depends on what their volumes do. A volume above the soft limit is read after
+  half the time until there, too, and no sooner than every 5 s. By the limit alone, a slope that is
+  two minutes wide would be noticed a minute late, when half of it is gone.
+- After a failed poll, the next comes after the minimum, then twice that, and so on up to the
+  interval: soon, without hammering a cluster in trouble.
+- A volume that stood still while producers were throttled does not show how it will fill after the
+  release, and producers come back one by one, as their pauses end. So after a release the next poll
+  comes after a quarter of the time since then, at the latest. Brokers whose volumes had violated
+  are asked alone if need be. What comes back after t is seen within a quarter of t.
 
-While the factor is on its slope, brokers with a volume below the soft limit are asked every 5 s:
-the factor follows what their volumes do. A volume above the soft limit is read after half the time
-until then, too, and no sooner than every 5 s. By the limit alone a slope that is two minutes wide
-would be seen a minute late, with half of it gone.
-
-After a failed poll the next comes after the minimum, then twice that, and so on up to the interval:
-soon, without hammering a cluster in trouble.
-
-A volume that stood still while producers were throttled says nothing of what comes after their
-release, and they come back one by one, as their pauses end. So after a release the next poll comes
-after a quarter of the time since then, at the latest; brokers whose volumes had violated are asked
-alone if need be. What comes back after t is seen within a quarter of t.
-
-Example: interval 60 s, minimum 1 s, 3 brokers, the nearest volume 20 s from its limit: the next
-poll comes 10 s later. Nothing fills after a release at 0 s: polls at 1, 2, 3, 4, 5, 6.25 s ..., and
-from 240 s on every 60 s. Of 1,000 brokers a whole poll comes every 20 s at the soonest; the one
-broker whose volume is 8 s from its limit is asked alone after 4 s.
+Example: interval 60 s, minimum 1 s, 3 brokers, and the nearest volume is 20 s from its limit. The
+next poll comes 10 s later. Nothing fills after a release at 0 s: polls at 1, 2, 3, 4, 5, 6.25 s
+..., and from 240 s on every 60 s. Of 1,000 brokers a whole poll comes every 20 s at the soonest;
+the one broker whose volume is 8 s from its limit is asked alone after 4 s.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, VolumeState
@@ -37,11 +35,11 @@ _SLOPE_S = 5.0
 """A dozen readings in the window of a rate (``sidecar.throttle.slope``)."""
 
 _SPACING_PER_BROKER_S = 0.02
-"""N sidecars that each ask a broker every 20 ms x N ask it 50 times a second together."""
+"""N sidecars that each ask a broker every 20 ms x N ask it 50 times a second in total."""
 
 
 _HEARD_S = 4.0
-"""Two long polls of a quota callback, and its time-out."""
+"""How long a reader may need to get a decision: two long polls and a time-out."""
 
 _SLOW_ANSWERS_S = 5.0
 """Two answers of a broker that takes 2.5 s for each."""
@@ -54,12 +52,10 @@ class Timing:
     Attributes:
         interval_s: the longest wait between two whole polls, seconds, > 0.
         minimum_s: the shortest wait between two polls, seconds, > 0 and <= interval_s.
-        soft_limit: where the slope begins (``sidecar.throttle.slope``); None: there is none.
     """
 
     interval_s: float
     minimum_s: float
-    soft_limit: Limit | None = None
 
     @property
     def deadline_s(self) -> float:
@@ -72,23 +68,23 @@ class Timing:
 
     @property
     def reaction_s(self) -> float:
-        """The longest time from a volume's reaching its limit until brokers throttle, seconds.
+        """The longest time from when a volume reaches its limit until brokers throttle, seconds.
 
-        Without a fault, and for a volume that did not fill before: the next poll comes an interval
-        later (docs/reliability.md, "Past the limit"). At an interval of 60 s it is 79 s.
+        It holds without a fault, for a volume that did not fill before, so that the next poll comes
+        an interval later (docs/reliability.md, "Past the limit"). With an interval of 60 s: 79 s.
         """
         return self.interval_s + self.deadline_s + _HEARD_S + _SLOW_ANSWERS_S
 
     def deadline_after(self, delay_s: float) -> float:
-        """The deadline of a poll that comes after a wait: that long, within 1 s and the longest.
+        """The deadline of a poll that comes after a wait: as long as the wait, but at least 1 s.
 
-        While a volume is close to its limit, another broker's silence does not delay its reading. A
-        slow broker is seen all the same: its answer may come after the poll that asked for it.
+        So while a volume is close to its limit, another broker's silence does not delay its
+        reading. A slow broker is seen all the same: its answer may come after the poll's deadline.
         """
         return min(self.deadline_s, max(1.0, delay_s))
 
     def within(self, wait_s: float) -> float:
-        """A wait within the minimum and the interval."""
+        """The wait, limited to the minimum and the interval."""
         return min(self.interval_s, max(self.minimum_s, wait_s))
 
 
@@ -97,8 +93,8 @@ class Release:
     """A factor that rose.
 
     Attributes:
-        at: when, steady seconds.
-        brokers: whose volumes violated until then.
+        at: when it rose, steady seconds.
+        brokers: the brokers whose volumes violated until then.
     """
 
     at: float
@@ -110,8 +106,8 @@ class NextPoll:
     """When the next poll comes.
 
     Attributes:
-        delay_s: how long from now, seconds, > 0.
-        brokers: the only ones to ask; None for a whole poll.
+        delay_s: the time from now, seconds, > 0.
+        brokers: the only brokers to ask; None for a whole poll.
     """
 
     delay_s: float
@@ -124,37 +120,49 @@ def next_poll(
     now: float,
     since_whole_s: float,
     released: Release | None = None,
+    *,
+    soft_limit: Limit | None = None,
 ) -> NextPoll:
     """Decides the next poll when one has just ended.
 
     Args:
-        memory: what is remembered, the poll that just ended folded in.
+        memory: the memory, after the poll that just ended.
         timing: interval and minimum.
         now: steady seconds.
         since_whole_s: how long ago, at ``now``, the last whole poll started.
         released: the last release; None: none since the start.
+        soft_limit: where the slope begins (``sidecar.throttle.slope``); None: there is none.
     """
+    # For each active broker, half the time until its first volume reaches a line. Halving converges
+    # without knowing how the rate will change.
     active = memory.active
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
     sloped = {key for key, _ in memory.slope.learned} if memory.slope else set()
     halves = {
         key: min(
             _half_of_nearest(state, now),
-            _SLOPE_S if key in sloped else _half_to_slope(state, timing.soft_limit, now),
+            _SLOPE_S if key in sloped else _half_to_slope(state, soft_limit, now),
         )
         for key, state in states.items()
     }
+    # Halves converge to the limit; a quarter of the time since a release grows with it.
     quarter = math.inf if released is None else (now - released.at) / 4
     wait = timing.within(min([quarter, *halves.values()]))
     if memory.failed_polls:
+        # Doubling from the minimum: a lost answer costs little, and a cluster in trouble is left
+        # alone. The exponent is bounded, since 2.0 ** 1024 is no float.
         wait = min(wait, timing.minimum_s * 2.0 ** min(memory.failed_polls - 1, 62))
+    # The spacing protects the brokers, so it has precedence over a volume that is near its limit.
     until_whole = max(
         _SPACING_PER_BROKER_S * len(active) - since_whole_s,
         min(wait, timing.interval_s - since_whole_s),
         timing.minimum_s,
     )
     if memory.failed_polls:
+        # Only a whole poll ends a failure.
         return NextPoll(until_whole)
+    # Brokers that are worth a poll of their own: with a volume that is known to fill, on the slope,
+    # or just released. One that fails would only delay the others.
     back = frozenset() if released is None else released.brokers
     waits = {
         key: timing.within(min(half, quarter) if key in back else half)
@@ -166,15 +174,16 @@ def next_poll(
 
 
 def _alone(waits: Mapping[int, float], until_whole_s: float) -> NextPoll:
-    """Those who can't wait for the whole poll, or the whole poll."""
+    """A poll of the brokers that can't wait for the next whole poll, or that whole poll."""
     alone_in = min(waits.values(), default=math.inf)
     near = frozenset(key for key, wait in waits.items() if wait <= alone_in)
+    # All sidecars may ask these brokers at the same time, so they get the same spacing.
     alone_in = max(alone_in, _SPACING_PER_BROKER_S * len(near))
     return NextPoll(alone_in, near) if alone_in < until_whole_s else NextPoll(until_whole_s)
 
 
 def _half_of_nearest(state: BrokerState, now: float) -> float:
-    """Half the time that the nearest online volume has, seconds; inf when none fills."""
+    """Half the time until the first online volume is at its limit, seconds; inf if none fills."""
     left = [
         _time_left(volume, now) for volume in state.volumes if volume.online and not _still(volume)
     ]
@@ -182,33 +191,30 @@ def _half_of_nearest(state: BrokerState, now: float) -> float:
 
 
 def _half_to_slope(state: BrokerState, soft_limit: Limit | None, now: float) -> float:
-    """Half the time until a volume is at the soft limit, seconds; inf when none comes there."""
+    """Half the time until the first volume is at the soft limit, seconds; inf if none fills."""
     if soft_limit is None:
         return math.inf
-    verdicts = [
-        (volume.read_at, soft_limit.judge(volume.volume, volume.fill, None))
-        for volume in state.volumes
-        if volume.online
-    ]
-    left = [
-        verdict.soonest_s - (now - read_at)
-        for read_at, verdict in verdicts
-        if not verdict.violates and verdict.soonest_s is not None
-    ]
+    left = []
+    for volume in state.volumes:
+        # The same volume, judged by the soft limit in place of the limit.
+        soft = replace(volume, verdict=soft_limit.judge(volume.volume))
+        if volume.online and not soft.violates and soft.soonest_s is not None:
+            left.append(soft.soonest_s - (now - volume.read_at))
     return max(_SLOPE_S, min(left, default=math.inf) / 2)
 
 
 def _time_left(volume: VolumeState, now: float) -> float:
     """Seconds to the limit at ``now``; 0.0 while no rate is known."""
-    if volume.verdict.soonest_s is None:
+    if volume.soonest_s is None:
+        # ``_still`` has left out volumes that don't fill, so here the rate is unknown: ask soon.
         return 0.0
-    return max(0.0, volume.verdict.soonest_s - (now - volume.read_at))
+    return max(0.0, volume.soonest_s - (now - volume.read_at))
 
 
 def _still(volume: VolumeState) -> bool:
-    """Known not to fill."""
-    return volume.verdict.soonest_s is None and volume.fill.bytes_per_second is not None
+    """Whether the volume is known not to fill."""
+    return volume.soonest_s is None and volume.fill.bytes_per_second is not None
 
 
 def _known_to_fill(volume: VolumeState) -> bool:
-    return volume.online and volume.verdict.soonest_s is not None
+    return volume.online and volume.soonest_s is not None

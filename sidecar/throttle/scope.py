@@ -1,18 +1,20 @@
-"""Whom a throttle is for: all producers, or those that write to what lies on the full volumes.
+"""The scope of a throttle: all producers, or only those that write to topics on the full volumes.
 
-With ``SIDECAR_THROTTLE_SCOPE=volume`` only clients are throttled that write to a topic of which a
-replica, or one that is on its way, lies on a volume because of which the factor is below 1.0. While
-a volume violates its limit, those below the soft limit alone count for nothing. Where a volume's
-contents can't be read, or there are too many topics, all clients are throttled: a throttle that
-can't be aimed must not miss. A volume that is full all of a sudden is read first, which takes some
-milliseconds, and a second at most: a client that is throttled for nothing waits for up to four.
+With ``SIDECAR_THROTTLE_SCOPE=volume`` a throttle is only for clients that write to certain topics:
+topics with a replica on a volume because of which the factor is below 1.0. A replica that is being
+moved there counts too. While a volume violates the limit, volumes that are only below the soft
+limit do not count. If the contents of a volume can't be read, or there are too many topics, all
+clients are throttled: a throttle with an unknown aim must not miss.
 
-What a broker's log dir has is read of that broker alone, while it matters: from two minutes before
-a volume is expected at its limit on. A reading counts for the validity, and of a fenced broker,
-where nobody can write, without end.
+A volume that reaches its limit suddenly is read first. That takes some milliseconds, and a second
+at most. Otherwise a client could be throttled for nothing, and would wait for up to four seconds.
 
-Example: /d1 of broker 3 violates, and has partitions of "orders" and "clicks": clients that write
-to one of the two are throttled, on whichever broker its partitions have their leaders.
+The sidecar asks only the broker of a log dir for its contents, and only while they matter: from two
+minutes before the volume is expected at its limit. The answer counts for the validity. The contents
+of a fenced broker, where nobody can write, count without an end.
+
+Example: /d1 of broker 3 violates and has partitions of "orders" and "clicks". Clients that write to
+one of these topics are throttled, wherever the leaders of its partitions are.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,23 +26,23 @@ from sidecar.throttle.validity import is_valid
 
 MOST_TOPICS: Final = 2000
 MOST_CHARACTERS: Final = 64_000
-"""Of all names together: each answer to a callback has them while producers are throttled."""
+"""The characters of all names together, which each answer to a callback carries."""
 
 UNREAD_S: Final = 1.0
-"""For so long a volume that has come to its limit throttles nobody while it is being read."""
+"""How long a volume that has reached its limit throttles nobody while its contents are read."""
 
 NEAR_S: Final = 120.0
-"""A volume that is expected at its limit within so long is read: the first throttle is aimed."""
+"""Contents are read when a volume is expected at its limit within this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose producers are throttled.
+    """The clients that a throttle is for.
 
     Attributes:
-        topics: those of clients that write to one of these, sorted; None: all.
-        why: why all are, or not yet some; "" where ``topics`` says whom.
-        until: the last moment at which that is so without news, steady seconds; None when only news
+        topics: the throttle is for clients that write to one of these, sorted; None for all.
+        why: why it is for all clients, or not yet for some; "" when ``topics`` is complete.
+        until: the last moment at which this is so without news, steady seconds; None when only news
             ends it.
     """
 
@@ -50,15 +52,15 @@ class Scope:
 
 
 ALL: Final = Scope(None)
-"""All clients, as is set."""
+"""All clients, by the settings."""
 
 
 def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) -> Scope:
-    """Whose producers are throttled at ``now``, steady seconds.
+    """The scope at ``now``, steady seconds.
 
     Args:
         memory: with the contents of volumes.
-        computed: the factor, below 1.0; without violations it is on its slope.
+        computed: the factor, which is below 1.0; without violations it is on its slope.
         validity_s: for how long a reading counts, seconds.
         now: steady seconds.
     """
@@ -71,14 +73,17 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
         if known is not None and _counts(memory, broker_id, known, validity_s, now):
             topics |= known.topics
             continue
+        # Unknown contents: for a moment nobody is throttled while they are read. After that moment,
+        # or when the stop line is reached, the throttle is for all clients.
         lies = f"what lies on broker {broker_id} {log_dir} is"
         since = memory.unread.get((broker_id, log_dir))
-        if since is None or computed.stopping or not is_valid(since, UNREAD_S, now):
+        if since is None or computed.at_stop_line or not is_valid(since, UNREAD_S, now):
             return Scope(None, f"{lies} not known")
         unread_since.append(since)
         why = f"{lies} being read"
     if not keys:
         return Scope(None, "what lies on the volumes is not known")
+    # Each answer to a callback carries the names, so a scope that is too large is for all clients.
     if len(topics) > MOST_TOPICS:
         return Scope(None, f"{len(topics):,} topics lie there, and {MOST_TOPICS:,} can be named")
     characters = sum(map(len, topics))
@@ -89,10 +94,10 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
 
 
 def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dict[LogDir, float]:
-    """Since when volumes throttle that have not been read yet, steady seconds.
+    """Since when volumes throttle whose contents were not read yet, steady seconds.
 
-    A volume that may have throttled before is none: to release its clients while it is read would
-    do more harm than to throttle others for a moment.
+    A volume that may have throttled before is left out. To release its clients while it is read
+    would do more harm than to throttle other clients for a moment.
 
     Args:
         before: the memory before an observation.
@@ -101,6 +106,7 @@ def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dic
         now: of the observation, steady seconds.
     """
     earlier = before.computed
+    # At a start nothing is known of who was throttled before, so nobody is released to wait.
     if memory.computed is None or earlier is None:
         return {}
     is_known = is_valid(earlier.computed_at, validity_s, now)
@@ -113,8 +119,8 @@ def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dic
     }
 
 
-def to_read(memory: Memory, now: float) -> frozenset[int]:
-    """The active brokers of whose volumes one throttles, or soon will, at ``now`` (steady s)."""
+def brokers_to_read(memory: Memory, now: float) -> frozenset[int]:
+    """The active brokers with a volume that throttles or soon will, at ``now`` (steady s)."""
     sloped = {broker_id for broker_id, _ in _on_slope(memory)}
     return frozenset(
         state.volume.broker_id
@@ -130,14 +136,15 @@ def with_contents(
     kept: Collection[int],
     now: float,
 ) -> dict[LogDir, Contents]:
-    """What is known after brokers were read.
+    """The known contents after some brokers were read.
 
     Args:
-        contents: before it.
-        read: broker id -> log dir -> topics, of those that answered.
-        kept: brokers whose contents are kept; what is known of others is dropped.
+        contents: the contents before.
+        read: broker id -> log dir -> topics, for the brokers that answered.
+        kept: the brokers whose contents stay known; those of other brokers are dropped.
         now: when they were asked, steady seconds.
     """
+    # An answer replaces all that was known of its broker: a log dir may have lost its topics.
     left = {key: known for key, known in contents.items() if key[0] in kept and key[0] not in read}
     for broker_id, log_dirs in read.items():
         for log_dir, topics in log_dirs.items():
@@ -153,7 +160,7 @@ def _throttling(memory: Memory, computed: Computed) -> list[LogDir]:
 
 
 def _on_slope(memory: Memory) -> list[LogDir]:
-    """The volumes on the slope; while the factor rises behind them, those that were read."""
+    """The volumes on the slope; once all have left it, those whose contents are known."""
     if memory.slope is None:
         return []
     return sorted(memory.slope.learned) or sorted(memory.contents)
@@ -161,12 +168,13 @@ def _on_slope(memory: Memory) -> list[LogDir]:
 
 def _counts(memory: Memory, broker_id: int, known: Contents, validity_s: float, now: float) -> bool:
     broker = memory.brokers.get(broker_id)
+    # Nobody can write to a fenced broker, so its contents stay what they were.
     is_retained = broker is not None and broker.retained
     return is_retained or is_valid(known.read_at, validity_s, now)
 
 
 def _is_near(state: VolumeState, now: float) -> bool:
-    seconds_left = state.verdict.seconds_left
+    seconds_left = state.seconds_left
     if state.violates:
         return True
     return seconds_left is not None and seconds_left - (now - state.read_at) <= NEAR_S

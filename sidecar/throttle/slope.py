@@ -1,32 +1,24 @@
-"""The slope: between the soft limit and the limit the factor falls step by step, not off a cliff.
+"""The slope: between the soft limit and the limit the factor falls step by step.
 
-Of each volume that has less than the soft limit: let R be the bytes that are left until the limit,
-B those from the soft limit to the limit, n the fill rate over ``WINDOW_S`` and f the mean factor of
-that time. R lasts the horizon at a fill rate of R / horizon. What is written moves with the factor,
-w bytes/s by 1.0, and what a cleaner deletes does not. So the factor wanted is::
+For each volume below the soft limit, let R be the bytes left until the limit, n the fill rate over
+``WINDOW_S``, and f the mean factor in that time. R should last for the horizon, so the volume may
+fill at R / horizon. Producers write w x factor bytes/s. What a cleaner deletes does not depend on
+the factor. The wanted factor is::
 
     f + 0.7 (R / horizon - n) / w
 
-- In the first quarter of the slope it is not below 4 R / B - 3, so it leaves 1.0 without a jump.
-- In the last tenth it is not above 10 R / B, so it comes to 0.0 at the limit without one.
-- It moves in steps of ``STEP``: down to the step above what is wanted, up to the step below it, so
-  it stands still while that moves by less than a step. ``STEP`` is the smallest.
+The factor is the smallest of all volumes, in steps of ``STEP``. It falls at once. It rises slowly,
+and only ``TURN_S`` after it last began to fall. So a volume that goes up and down turns the factor
+once a minute at most. When no volume is below the soft limit, the factor rises to 1.0.
 
-The smallest factor of all volumes counts. It falls at once. It rises by ``rise_per_s`` at most, and
-only ``TURN_S`` after it last began to fall, so a volume that goes up and down turns it once a
-minute at most. Where no volume has less than the soft limit it is 1.0, once it may rise.
+It settles, because f is as old as n. With a cleaner that deletes c bytes/s, n = f w - c, and the
+wanted factor moves by seven tenths of the way to (R / horizon + c) / w. At that factor the volume
+fills exactly as fast as it may.
 
-Why it comes to rest: f is as old as n. So with c deleted each second n = f w - c, whatever the
-factor was meanwhile, and what is wanted moves seven tenths of the way to the one factor at which
-the volume fills as fast as it may, (R / horizon + c) / w. Of w two estimates are known: n when the
-volume came onto the slope, which is too small by c, and by how much n has fallen with f, the most
-of all times, which may be too large. It falls by the former, so too far rather than not enough, and
-rises by the latter.
-
-Example: a limit of 10 GB, a soft limit of 40 GB, a horizon of 30 min. A volume with 25 GB available
-has R = 15 GB, which lasts 30 min at 8.3 MB/s. It fills by 18 MB/s at a factor of 1.0 until now: 1.0
-+ 0.7 (8.3 - 18) / 18 = 0.62, so 0.65; and in the next minutes on towards 8.3 / 18 = 0.46. Beside a
-cleaner of 4 MB/s it comes to rest where 4 MB/s pass.
+Example: a limit of 10 GB, a soft limit of 40 GB, a horizon of 30 min. A volume has 25 GB available,
+so R is 15 GB, which lasts 30 min at 8.3 MB/s. It fills by 18 MB/s at a factor of 1.0 so far. The
+wanted factor is 1.0 + 0.7 (8.3 - 18) / 18 = 0.62, so the factor becomes 0.65. In the next minutes
+it approaches 8.3 / 18 = 0.46. With a cleaner of 4 MB/s it settles 4 MB/s higher.
 """
 
 import math
@@ -39,36 +31,44 @@ from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Learned, Slope, VolumeState
 
 STEP: Final = 0.05
+"""The smallest change of the factor, and the smallest factor above 0.0."""
+
 WINDOW_S: Final = 60.0
-"""Several pauses of clients (4 s), and several windows of Kafka's (11 s)."""
+"""Several pauses of clients (4 s), and several of Kafka's quota windows (11 s)."""
 
 TURN_S: Final = 60.0
+"""The time between the moment when the factor began to fall and the next rise, at least."""
+
 _LAG_S: Final = WINDOW_S / 2
-"""How old the mean of a rate is that Kafka's own window of 11 s shapes."""
+"""The mean age of a rate over ``WINDOW_S``; the mean factor must be as old."""
 
 _FIRST: Final = 0.25
-_LAST: Final = 0.1
-_GAIN: Final = 0.7
-_LEARNS_BELOW: Final = 0.8
-"""Nearer to 1.0 what the factor did to the rate is noise."""
+"""In this first part of the slope the factor may not fall faster than the space does."""
 
-_MOST: Final = 5.0
-"""Of the first rate: a cleaner of four fifths. More is that producers want less."""
+_LAST: Final = 0.1
+"""In this last part of the slope the factor may not stay higher than the space."""
+
+_GAIN: Final = 0.7
+"""Less than 1.0, so that noise in the rate does not make the factor swing."""
+
+_LEARNS_BELOW: Final = 0.8
+"""At a factor nearer to 1.0, its effect on the rate can't be told from noise."""
+
+_MOST_TIMES_FIRST_RATE: Final = 5.0
+"""The most that producers are assumed to write, in units of the first rate. That is right beside a
+cleaner of four fifths. A larger estimate means that the producers themselves write less."""
 
 _ROUNDING: Final = 1e-9
-
-_Key = tuple[int, str]
-"""Broker id and log dir."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlopeRules:
-    """By what the factor falls.
+    """How the factor falls.
 
     Attributes:
-        soft_limit: where it begins.
-        horizon_s: how long what is left until the limit has to last, seconds, > 0.
-        rise_per_s: by how much it rises at most, per second, > 0.
+        soft_limit: the limit at which the factor begins to fall.
+        horizon_s: how long the space until the limit has to last, seconds, > 0.
+        rise_per_s: the most that the factor may rise in a second, > 0.
     """
 
     soft_limit: Limit
@@ -83,43 +83,50 @@ def next_slope(
     in_force: float,
     now: float,
 ) -> Slope | None:
-    """Where it is after a look at the volumes.
+    """The position on the slope after new readings.
 
     Args:
-        before: where it was; None: at 1.0, for long.
-        volumes: those that count.
-        rules: by what it moves.
-        in_force: the factor in force since the look before, whatever its source.
-        now: steady seconds, not before ``before``'s.
+        before: the position before; None when the factor has been 1.0 for long.
+        volumes: the volumes that count.
+        rules: the rules by which the factor moves.
+        in_force: the factor that has applied since then, whatever its source.
+        now: steady seconds, not before ``before.at``.
 
     Returns:
-        None: at 1.0, and no volume has less than the soft limit.
+        None when the factor is 1.0 and no volume is below the soft limit.
     """
     last = before or Slope(1.0, 1.0, 1.0, now, now - TURN_S, falls=False)
     since_s = max(0.0, now - last.at)
+    # An exponential mean: as old as the rates that it explains.
     mean = in_force + (last.mean - in_force) * math.exp(-since_s / _LAG_S)
     places = {
-        (each.volume.broker_id, each.volume.log_dir): place
-        for each in volumes
-        if (place := _Place.of(each, rules)) is not None
+        (state.volume.broker_id, state.volume.log_dir): place
+        for state in volumes
+        if (place := _Place.of_volume(state, rules)) is not None
     }
     if before is None and not places:
+        # Above the soft limit, nothing has to be remembered.
         return None
     learned = {
-        key: found
+        key: rates
         for key, place in places.items()
-        if (found := place.learned(last.learned.get(key), mean)) is not None
+        if (rates := place.learned(last.learned.get(key), mean)) is not None
     }
     wanted = min(
         (place.factor(learned.get(key), mean, last.height, rules) for key, place in places.items()),
         default=1.0,
     )
+    # Down to the step above what is wanted, up to the step below it: so the factor stands still
+    # while what is wanted moves by less than a step.
     down = _step_above(wanted)
     if down < last.factor:
+        # Down at once: the space that is lost meanwhile does not come back.
         fell_at = last.fell_at if last.falls else now
         return Slope(down, down, mean, now, fell_at, falls=True, learned=learned)
     if now - last.fell_at < TURN_S:
+        # Up only when the rates show what the last fall has brought.
         return replace(last, mean=mean, at=now, learned=learned)
+    # ``height`` rises continuously; the factor is the step below it.
     height = min(wanted, last.height + rules.rise_per_s * since_s) if places else 1.0
     factor = max(last.factor, _step_below(height))
     if factor == 1.0 and not places:
@@ -131,12 +138,12 @@ def next_slope(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a volume is on its slope.
+    """The place of a volume on its slope.
 
     Attributes:
-        left_bytes: until the limit; 0.0 and less at it.
-        width_bytes: from the soft limit to the limit, > 0.
-        rate: by which it fills, bytes/s; None before a second reading.
+        left_bytes: the bytes until the limit; 0.0 or less at the limit.
+        width_bytes: the bytes from the soft limit to the limit, > 0.
+        rate: the fill rate, bytes/s; None before a second reading.
     """
 
     left_bytes: float
@@ -144,43 +151,51 @@ class _Place:
     rate: float | None
 
     @classmethod
-    def of(cls, known: VolumeState, rules: SlopeRules) -> "_Place | None":
-        """None where it is on no slope."""
-        soft_bytes = rules.soft_limit.judge(known.volume, known.fill, None).threshold_bytes
-        width = soft_bytes - known.verdict.threshold_bytes
-        if width <= 0.0 or known.volume.available_bytes > soft_bytes:
+    def of_volume(cls, state: VolumeState, rules: SlopeRules) -> "_Place | None":
+        """The place of a volume; None when it is above the soft limit, or has no slope."""
+        soft_bytes = rules.soft_limit.judge(state.volume).threshold_bytes
+        width = soft_bytes - state.verdict.threshold_bytes
+        # On a small volume a soft limit in bytes may be below a limit that is a ratio: no slope.
+        if width <= 0.0 or state.volume.available_bytes > soft_bytes:
             return None
-        return cls(known.headroom_bytes, width, rate_over(known.fill, WINDOW_S))
+        return cls(state.headroom_bytes, width, rate_over(state.fill, WINDOW_S))
 
     def learned(self, before: Learned | None, mean: float) -> Learned | None:
-        """What is known of the rate by now; None before there is one."""
+        """The two estimates of what producers would write at 1.0; None before a first rate.
+
+        The rate at the first reading is too small by what a cleaner deletes. How much the rate has
+        fallen with the factor shows the rest, but may be too large.
+        """
         if self.rate is None:
             return before
         first = self.rate if before is None else before.first_rate
         written = max(first, self.rate, 0.0 if before is None else before.written)
         if mean < _LEARNS_BELOW and first > 0.0:
+            # n = f w - c at both times, so w is the fall of n divided by the fall of f.
             fallen = (first - self.rate) / (1.0 - mean)
-            written = max(written, min(fallen, _MOST * first))
+            written = max(written, min(fallen, _MOST_TIMES_FIRST_RATE * first))
         return Learned(first, written)
 
     def factor(
         self, learned: Learned | None, mean: float, unknown: float, rules: SlopeRules
     ) -> float:
-        """The factor by this volume alone, 0.0 to 1.0; ``unknown`` without a rate."""
+        """The factor wanted for this volume alone, 0.0 to 1.0; ``unknown`` without a rate."""
         part = self.left_bytes / self.width_bytes
         wanted = unknown
         if self.rate is not None and learned is not None:
             excess = self.rate - self.left_bytes / rules.horizon_s
-            # Down by the smaller estimate, up by the larger one: too low is safe.
+            # It falls by the smaller estimate, so rather too far, and rises by the larger one.
             written = max(learned.first_rate, self.rate) if excess > 0.0 else learned.written
-            # Where nothing is written nothing has to be throttled.
+            # Without writes there is nothing to throttle.
             wanted = mean - _GAIN * excess / written if written > 0.0 else 1.0
+        # The factor leaves 1.0 without a jump: at the soft limit (part 1.0) it is 1.0 ...
         wanted = max(wanted, (part - (1.0 - _FIRST)) / _FIRST)
+        # ... and it reaches 0.0 at the limit (part 0.0) without one.
         return max(0.0, min(1.0, wanted, part / _LAST))
 
 
 def _step_above(factor: float) -> float:
-    """The next step up, STEP at least."""
+    """The next step up, at least ``STEP``: 0.0 is for the limit alone."""
     return round(max(STEP, math.ceil(factor / STEP - _ROUNDING) * STEP), 2)
 
 

@@ -1,14 +1,14 @@
 """Which volumes fill although producers are throttled, and how fast.
 
-A factor of 0.0 throttles who produces through a quota callback. Reassignments, offset commits and
-excluded principals are not throttled, and a few requests of each producer pass; so a volume can
-fill on. What is written just as a throttle begins must not be mistaken for that: a rate counts only
-if all its readings came ``SETTLE_S`` after that beginning, or later. It is taken over ``OVER_S``,
-or over the whole throttle if that is shorter: while producers pause for a minute each, 5 s show a
-spike or nothing.
+A factor of 0.0 throttles clients that produce through a quota callback. It does not throttle
+reassignments, offset commits and excluded principals, and a few requests of each producer pass. So
+a volume can go on filling. What was written just as the throttle began must not be mistaken for
+that: a rate counts only if all its readings came ``SETTLE_S`` after the beginning, or later. It is
+taken over ``OVER_S``, or over the whole throttle if that is shorter. While producers pause for a
+minute each, 5 s would show a spike or nothing.
 
-Example: throttled since 100 s. 10 bytes/s between readings at 104 s and 110 s say nothing, since
-the first is too early; 10 bytes/s between readings at 105 s and 112 s do.
+Example: producers are throttled since 100 s. 10 bytes/s between readings at 104 s and 110 s do not
+count, because the first reading is too early. Between readings at 105 s and 112 s they do.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from sidecar.throttle.fill import rate_since
 from sidecar.throttle.memory import Memory, VolumeState
 
 SETTLE_S: Final = 5.0
-"""Longer than the quota callback's usual pauses (4 s): by then every producer has met one."""
+"""Longer than a usual pause of the quota callback (4 s): by then every producer was paused."""
 
 OVER_S: Final = 300.0
-"""As long as the quota callback's longest pause, by default."""
+"""The longest pause of the quota callback, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class ThrottledFill:
 
 
 def throttled_since(factor: float, since: float) -> float | None:
-    """Since when a factor throttles all producers, steady seconds; None: it does not."""
+    """Since when a factor throttles all producers, steady seconds; None when it does not."""
     return since if factor == 0.0 else None
 
 
 def throttled_rate(known: VolumeState, since: float) -> float | None:
-    """How fast a volume fills, or empties, throttled since then (steady s); None: not known."""
+    """The fill rate since a throttle began (steady seconds), < 0 if it empties; None: unknown."""
     return rate_since(known.fill, since + SETTLE_S, OVER_S) if known.online else None
 
 

@@ -1,12 +1,12 @@
-"""Users whose producers are throttled for a while, whatever the volumes say.
+"""Single users whose producers are throttled for a while, whatever the volumes have.
 
-A throttle is one user's factor 0.0 until a known time; it ends by itself, or by a release. Each
-enforcer has throttles of its own, so that none ends another's: while a user has several, the one
-that ends last is in force. A user whom an enforcer throttles anew retains the beginning, and has
-the new end.
+A throttle of a user is factor 0.0 for that user until a known time. It ends then, or by a release.
+Each enforcer (a capability) has its own throttles, so that no enforcer ends another's. When a user
+has several, the one that ends last applies. When an enforcer throttles a user again, the throttle
+keeps its beginning and gets the new end.
 
 Example: alice is throttled for her producer ids at 100 s for 72 s, and by another enforcer until
-200 s. The second releases her at 150 s: the first throttle is in force until 172 s.
+200 s. That enforcer releases her at 150 s: the first throttle applies until 172 s.
 
 Source: KIP-936, section "ProducerIdQuotaManager".
 """
@@ -19,11 +19,11 @@ from sidecar.throttle.validity import is_valid
 
 @dataclass(frozen=True, slots=True)
 class UserThrottle:
-    """One user's producers are throttled.
+    """The throttle of one user's producers.
 
     Attributes:
-        since: from when on, steady seconds.
-        ends_at: the last moment at which it is in force, steady seconds.
+        since: when it began, steady seconds.
+        ends_at: the last moment at which it applies, steady seconds.
         reason: one sentence for a person.
         enforcer: the name of the capability that throttles.
     """
@@ -44,11 +44,11 @@ def throttle_users(
     until: Mapping[str, tuple[float, str]],
     now: float,
 ) -> UserThrottles:
-    """Adds an enforcer's throttles of some users; those that ended at ``now`` are left out.
+    """Adds an enforcer's throttles of some users, and drops throttles that have ended.
 
     Args:
-        user_throttles: those before.
-        enforcer: whose the new ones are.
+        user_throttles: the throttles before.
+        enforcer: the enforcer of the new ones.
         until: user -> the end, steady seconds, and the reason.
         now: steady seconds.
     """
@@ -61,7 +61,7 @@ def throttle_users(
 
 
 def release(user_throttles: UserThrottles, enforcer: str, users: Collection[str]) -> UserThrottles:
-    """Throttles without an enforcer's of some users."""
+    """The throttles without those of one enforcer for some users."""
     return {
         key: each
         for key, each in user_throttles.items()
@@ -70,24 +70,24 @@ def release(user_throttles: UserThrottles, enforcer: str, users: Collection[str]
 
 
 def throttles_of(user_throttles: UserThrottles, enforcer: str) -> Mapping[str, UserThrottle]:
-    """An enforcer's throttles by user, ended ones too."""
+    """An enforcer's throttles by user, including those that have ended."""
     return {user: each for (user, _), each in user_throttles.items() if each.enforcer == enforcer}
 
 
 def unexpired(user_throttles: UserThrottles, now: float) -> UserThrottles:
-    """Those that have not ended at ``now``, steady seconds."""
+    """The throttles that have not ended at ``now``, steady seconds."""
     return {key: each for key, each in user_throttles.items() if is_valid(each.ends_at, 0.0, now)}
 
 
 def in_force(user_throttles: UserThrottles, now: float) -> Mapping[str, UserThrottle]:
-    """User name -> the throttle in force at ``now``, steady seconds: the one that ends last."""
-    found: dict[str, UserThrottle] = {}
-    for (user, _), each in unexpired(user_throttles, now).items():
-        if user not in found or each.ends_at > found[user].ends_at:
-            found[user] = each
-    return found
+    """User name -> the throttle that applies at ``now``, steady s: the one that ends last."""
+    last_to_end: dict[str, UserThrottle] = {}
+    for (user, _), throttle in unexpired(user_throttles, now).items():
+        if user not in last_to_end or throttle.ends_at > last_to_end[user].ends_at:
+            last_to_end[user] = throttle
+    return last_to_end
 
 
 def next_end(user_throttles: UserThrottles, now: float) -> float | None:
-    """When the next user is released, steady seconds; None when none is throttled."""
+    """When the next user is released, steady seconds; None when no user is throttled."""
     return min((each.ends_at for each in in_force(user_throttles, now).values()), default=None)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.machine import Stolen
+from benchmarks.harness.machine import Stolen
 
 
 def test_stolen_time_is_of_all_time_since_then(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The storm in virtual time: its pace, what it asks for again, and whom it asks before."""
+"""The storm in virtual time: its pace, its repetitions, and the endpoint that it asks first."""
 
 import asyncio
 import json
@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.mutations.course import Operation, Request
-from benchmarks.mutations.portal import Portal
-from benchmarks.mutations.scene import _as_before, _wait_calm
-from benchmarks.mutations.storm import Load, Storm
-from benchmarks.mutations.storm_process import Order
+from benchmarks.mutations.__main__ import as_before, wait_calm
+from benchmarks.mutations.others import Operation
+from benchmarks.mutations.storm import Load, Order, Request, Storm, admitted
 from sidecar.errors import ClusterError
 from sidecar.http import HttpError
 from sidecar.kafka.client.controller import Unanswered
@@ -38,7 +36,7 @@ class FakeKafka:
 
     Attributes:
         codes: of a topic's name, the error code.
-        twists: number of a request, from 0 -> what is said instead.
+        twists: number of a request, from 0 -> the answer instead.
         asked: when, and for which topics, with their partitions and replicas.
     """
 
@@ -66,9 +64,9 @@ class FakeKafka:
 
 
 async def _run(
-    kafka: FakeKafka, admitted: Any = None, load: Load = SMALL, patience_s: float = 60.0
+    kafka: FakeKafka, admit: Any = None, load: Load = SMALL, patience_s: float = 60.0
 ) -> list[Request]:
-    return await Storm(load, kafka, admitted, patience_s).run(begin=1.0)
+    return await Storm(load, kafka, admit, patience_s).run(begin=1.0)
 
 
 @pytest.mark.looptime
@@ -104,13 +102,13 @@ async def test_only_what_was_admitted_goes_to_kafka() -> None:
     answers = [["storm-1"], [], ["storm-0", "storm-2"]]
     asked = []
 
-    async def admitted(names: Sequence[str], partitions: int) -> list[str]:
+    async def admit(names: Sequence[str], partitions: int) -> list[str]:
         assert 4 == partitions
         asked.append(names)
         return answers.pop(0)
 
     kafka = FakeKafka()
-    done = await _run(kafka, admitted, Load(seconds=0.3, requests=9, topics=2))
+    done = await _run(kafka, admit, Load(seconds=0.3, requests=9, topics=2))
     assert [["storm-1"], ["storm-0", "storm-2"]] == kafka.names()
     assert [["storm-0", "storm-1"], ["storm-0", "storm-2"], ["storm-0", "storm-2"]] == asked
     assert [(2, 1, 1), (2, 0, 0), (2, 2, 2)] == [
@@ -136,11 +134,11 @@ async def test_what_goes_wrong_is_reported_of_the_request() -> None:
 async def test_it_does_not_wait_for_ever() -> None:
     """A client that asks first and gets no answer gives up after its patience."""
 
-    async def admitted(names: Sequence[str], partitions: int) -> list[str]:
+    async def admit(names: Sequence[str], partitions: int) -> list[str]:
         await asyncio.sleep(3600.0)
         return []
 
-    done = await _run(FakeKafka(), admitted, patience_s=5.0)
+    done = await _run(FakeKafka(), admit, patience_s=5.0)
     assert {(None, "TimeoutError")} == {(each.answered, each.error) for each in done}
 
 
@@ -157,7 +155,7 @@ async def test_a_portal_sends_what_was_accepted() -> None:
     """It asks for its user, an operation for each topic."""
     results = [{"topic": "a", "accepted": True}, {"topic": "b", "accepted": False}]
     with serving(Canned({f"POST {ADMISSIONS}": reply({"results": results})})) as sidecar:
-        assert ["a"] == await Portal(sidecar.url, "storm", "portal").admitted(["a", "b"], 4)
+        assert ["a"] == await admitted(sidecar.url, "storm", "portal", ["a", "b"], 4)
     expected = {
         "user": "storm",
         "client_id": "portal",
@@ -172,11 +170,10 @@ async def test_a_portal_sends_what_was_accepted() -> None:
 async def test_a_portal_that_must_wait_sends_nothing() -> None:
     """429 admits nothing; any other answer is no answer."""
     with serving(Canned({f"POST {ADMISSIONS}": reply({}, 429)})) as sidecar:
-        portal = Portal(sidecar.url, "storm", "portal")
-        assert [] == await portal.admitted(["a"], 4)
+        assert [] == await admitted(sidecar.url, "storm", "portal", ["a"], 4)
         sidecar.answers.clear()
         with pytest.raises(HttpError, match="404"):
-            await portal.admitted(["a"], 4)
+            await admitted(sidecar.url, "storm", "portal", ["a"], 4)
 
 
 @pytest.mark.looptime
@@ -185,7 +182,7 @@ async def test_it_is_calm_when_ten_in_a_row_are_quick() -> None:
     loop = asyncio.get_running_loop()
     slow = [Operation(at / 5, at / 5, 9.0) for at in range(15)]
     quick = [Operation(3 + at / 5, 3 + at / 5, 3.1 + at / 5) for at in range(20)]
-    await _wait_calm([*slow, *quick], most=0.25)
+    await wait_calm([*slow, *quick], most=0.25)
     assert pytest.approx(5.5) == loop.time()
 
 
@@ -193,16 +190,16 @@ async def test_it_is_calm_when_ten_in_a_row_are_quick() -> None:
 async def test_it_is_not_waited_for_calm_for_ever() -> None:
     """The limit is a minute; fewer than ten are not enough."""
     loop = asyncio.get_running_loop()
-    await _wait_calm([Operation(0.0, 0.1, 0.1)] * 9, most=0.25)
+    await wait_calm([Operation(0.0, 0.1, 0.1)] * 9, most=0.25)
     assert 60.0 <= loop.time() <= 61.0
 
 
-def test_as_before_is_of_the_quiet_time() -> None:
-    """What was still slow earlier and what is slow later does not count."""
+def testas_before_is_of_the_quiet_time() -> None:
+    """Slow operations before the quiet time and after it do not count."""
     operations = [
         *[Operation(1.0, 1.0, 90.0)] * 3,
         *(Operation(at, at, at + 0.2) for at in (9.0, 9.5)),
     ]
-    assert pytest.approx(0.6) == _as_before([*operations, Operation(12.0, 12.0, 90.0)], begin=10.0)
+    assert pytest.approx(0.6) == as_before([*operations, Operation(12.0, 12.0, 90.0)], begin=10.0)
     with pytest.raises(ClusterError, match="no record got through"):
-        _as_before([Operation(9.0, 9.0)], begin=10.0)
+        as_before([Operation(9.0, 9.0)], begin=10.0)

@@ -23,7 +23,7 @@ def run(tmp_path: Path, module: str, *words: str) -> str:
 
 def first_cells(table: str) -> list[str]:
     """Returns the first column of all tables."""
-    return re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)
+    return re.findall(r"^\| ([^|]+?) *\|", table, re.MULTILINE)
 
 
 def test_the_pipeline_on_two_cores(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_the_pipeline_on_two_cores(tmp_path: Path) -> None:
         "half of the events in one entity",
         "the same day 16x",
     } <= set(first_cells(table))
-    assert not re.search(r"\| (0|nan|inf) ", table)
+    assert not re.search(r"\| (0|nan|inf) [a-zA-Z]", table)
 
 
 def test_the_pipeline_on_a_cluster(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is claimed of a run, and whether it held: judged of its data alone.
+"""The claims about a run, judged by its data alone.
 
 Example: a volume 78.7 MB past its limit where 60 MB are allowed: ``Claim("bytes past the limit are
 within the bound", False, "… broker 1 at 3:12: 78.7 MB, 60.0 MB are allowed …", 192.0)``.
@@ -15,13 +15,13 @@ from tests.chaos.schedule import clock
 FULL_BYTES: Final = 1 << 20
 """A volume with less than a segment left is full: its broker can't append."""
 CLIENTS_BYTES: Final = 15_000_000
-"""So much past the limit clients may land, at 9 MB/s and whatever is away."""
+"""Clients may land so much past the limit, at 9 MB/s, whatever is away."""
 PAUSE_SPARE_S: Final = 1.0
 """Kafka counts a throttle time from when the request came, and a busy machine is late."""
 EMERGENCY_PAUSE_S: Final = 300.0
 """pause.emergency.max."""
 _AGREE_S: Final = 10.0
-"""Within so long before the end all must have agreed once: a factor may change at the end."""
+"""All must have agreed once in so many seconds before the end: a factor may change there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,10 @@ class _TooLong:
 
 
 def _pauses(course: Course, most_s: float) -> tuple[float, _TooLong | None]:
-    """What producers may have been told at most, seconds, and the first pause that is too long.
+    """The longest throttle time that producers may have got, seconds, and the first too long pause.
 
-    A broker tells the longest pause since its start, so it is judged by when that grows. Nothing
-    is known of a broker that was not seen in the sample before.
+    A broker reports the longest pause since its start, so a pause is judged when that grows. A
+    broker that was not seen in the sample before is not judged.
     """
     allowed_s = most_s
     for before, after in pairwise(course.samples):

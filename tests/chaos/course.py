@@ -1,11 +1,11 @@
-"""What one run came to, as data, and what is worked out of it: crossings, blindness, returns.
+"""One run as data, and what follows from it: crossings, blindness, returns.
 
 Nothing here measures, and nothing has a clock: times are seconds from the beginning of the run.
 
 Example: the volume of broker 0 is at its limit at 30 s, 9 MB past it at 41 s, and free at 50 s. Its
 callback throttled by what it saw itself, since no sidecar was there, and one released it:
-``Crossing(0, 30.0, 50.0, 9e6, 41.0, 9e6, ..., throttled=(Word("LOCAL", 31.0),),
-released=Word("SIDECAR", 50.2))``.
+``Crossing(0, 30.0, 50.0, 9e6, 41.0, 9e6, ..., throttled=(SourceUse("LOCAL", 31.0),),
+released=SourceUse("SIDECAR", 50.2))``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ BACK_SHARE: Final = 0.9
 BACK_WINDOW_S: Final = 2.0
 _STEP_S: Final = 0.25
 _SPARE_S: Final = 1.0
-"""What a sample may be late."""
+"""How late a sample may be."""
 _BEAN_S: Final = 0.5
-"""What a callback's word in a sample may be old."""
+"""How old a callback's report in a sample may be."""
 _WAITS_S: Final = 12.0
 """A callback's request waits for at most 10 s, and its answer is not older."""
 _SIGHTS: Final = frozenset({"SIDECAR", "LOCAL"})
-"""A callback goes by what somebody sees."""
+"""Sources that see the volumes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +54,49 @@ class Producer:
     failed_records: int
 
 
-@dataclass(slots=True)
-class Course:
-    """A whole run, or as much of it as there was.
+@dataclass(slots=True, kw_only=True)
+class Watched:
+    """A whole run of a scenario, or as much of it as there was.
 
     Attributes:
-        plan: what was to happen.
+        seed: decides what happens, with the duration.
+        duration_s: how long it was to be, seconds.
         limit_bytes: available bytes at which a volume violates.
-        bound: of this cluster.
+        refuses: whether brokers have the authorizer too, and not the quota callback alone.
         samples: one a second.
-        producers: of both kinds.
+        producers: of all kinds.
         events: what happened, (seconds, words).
         tracebacks: one for each in a log: whose, and its last line.
         ended: tasks and processes that ended and that no fault had ended, (seconds, words).
-        refuses: whether brokers have the authorizer too, and not the quota callback alone.
     """
 
-    plan: Plan
+    seed: int
+    duration_s: float
     limit_bytes: int
-    bound: Bound
+    refuses: bool = True
     samples: list[Sample] = field(default_factory=list)
     producers: list[Producer] = field(default_factory=list)
     events: list[tuple[float, str]] = field(default_factory=list)
     tracebacks: list[str] = field(default_factory=list)
     ended: list[tuple[float, str]] = field(default_factory=list)
-    refuses: bool = True
+
+    @property
+    def ran_s(self) -> float:
+        """How long it was."""
+        return self.samples[-1].at_s if self.samples else 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Course(Watched):
+    """A run of the scenario with faults.
+
+    Attributes:
+        plan: what was to happen.
+        bound: of this cluster.
+    """
+
+    plan: Plan
+    bound: Bound
 
     @property
     def seen_within_s(self) -> float:
@@ -92,12 +110,12 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """What a callback went by, from a moment on.
+class SourceUse:
+    """The source that a callback used, from a moment on.
 
     Attributes:
         source: SIDECAR, LOCAL, FORECAST, FALLBACK or DISABLED.
-        at_s: when it was first seen to.
+        at_s: when it was first seen to use it.
     """
 
     source: str
@@ -120,8 +138,8 @@ class Crossing:
             where it had.
         moves: how often leaders have moved until then: of each broker that a fault took, there and
             back.
-        throttled: by what its callback throttled, each source once, in order.
-        released: by what it was released; None: not before the next crossing, or not seen.
+        throttled: the sources by which its callback throttled, each once, in order.
+        released: the source by which it was released; None: not seen before the next crossing.
     """
 
     broker_id: int
@@ -132,8 +150,8 @@ class Crossing:
     clients_bytes: int
     behind_s: float
     moves: int
-    throttled: tuple[Word, ...]
-    released: Word | None
+    throttled: tuple[SourceUse, ...]
+    released: SourceUse | None
 
     @property
     def violates_s(self) -> float:
@@ -238,22 +256,22 @@ def _behind_s(samples: Sequence[Sample], broker_id: int) -> float:
     return end_s
 
 
-def _throttled(samples: Iterable[Sample], broker_id: int) -> Iterator[Word]:
+def _throttled(samples: Iterable[Sample], broker_id: int) -> Iterator[SourceUse]:
     seen: set[str] = set()
     for sample in samples:
         sight = sample.callbacks.get(broker_id)
         if sight is not None and sight.throttles and sight.source not in seen:
             seen.add(sight.source)
-            yield Word(sight.source, sample.at_s)
+            yield SourceUse(sight.source, sample.at_s)
 
 
-def _released(course: Course, later: Iterable[Sample], broker_id: int) -> Word | None:
+def _released(course: Course, later: Iterable[Sample], broker_id: int) -> SourceUse | None:
     for sample in later:
         if sample.least.get(broker_id, course.limit_bytes + 1) <= course.limit_bytes:
             return None
         sight = sample.callbacks.get(broker_id)
         if sight is not None and not sight.throttles:
-            return Word(sight.source, sample.at_s)
+            return SourceUse(sight.source, sample.at_s)
     return None
 
 
@@ -297,7 +315,7 @@ def _violations(course: Course) -> Iterator[tuple[Sample, dict[int, float]]]:
 def blind_in(
     sample: Sample, violates_s: Mapping[int, float], seen_within_s: float
 ) -> dict[str, str]:
-    """Who does not see in a second, and why.
+    """The sidecars and callbacks that do not see in a second, and why.
 
     Args:
         sample: the second.
@@ -332,7 +350,7 @@ def _callback(callback: CallbackSight | None, *, unseen: bool) -> str:
         return f"goes by {callback.source}"
     if unseen and not callback.throttles:
         return "does not throttle"
-    return "has heard nothing for 12 s" if callback.age_s > _WAITS_S else ""
+    return "had no answer for 12 s" if callback.age_s > _WAITS_S else ""
 
 
 def unseen_by_the_settled(course: Course) -> list[tuple[float, str]]:

@@ -1,4 +1,4 @@
-"""What logs say that no log should: tracebacks, and tasks that ended.
+"""Lines that no log should have: tracebacks, and tasks that ended.
 
 Example: ``tracebacks("sidecar 0", text)`` is ``["sidecar 0: KeyError: 3"]`` for a log in which one
 traceback ends so.
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Exit|Interrupt|Group|Timeout)\b.*")
 _TASK = re.compile(
-    "ended by itself|failed in a way that it should not|exception was never retrieved|never awaited"
+    "ended by itself|failed because of a bug|exception was never retrieved|never awaited"
 )
 _OURS = "\tat throttlesidecar."
-_FOLLOWER = "follower continues after"
+_READER = "reader continues after"
 
 
 def tracebacks(whose: str, text: str) -> list[str]:
@@ -30,12 +30,12 @@ def _raised(lines: list[str]) -> Iterator[str]:
 
 
 def ended_tasks(whose: str, text: str) -> list[str]:
-    """One line for each task that a sidecar's log says to have ended: whose, and that line."""
+    """One line for each task that ended by a sidecar's log: whose, and that line."""
     return [f"{whose}: {line}" for line in text.splitlines() if _TASK.search(line)]
 
 
 def callback_errors(whose: str, text: str) -> list[str]:
-    """One line for each exception in a broker's log that the callback's own code raised or met."""
+    """One line for each exception in a broker's log that passed through the callback's own code."""
     found: list[str] = []
     last = ""
     inside = False
@@ -46,6 +46,6 @@ def callback_errors(whose: str, text: str) -> list[str]:
                 inside = True
         else:
             last, inside = line, False
-            if _FOLLOWER in line:
+            if _READER in line:
                 found.append(f"{whose}: {line}")
     return found

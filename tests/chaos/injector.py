@@ -1,7 +1,6 @@
-"""Does to real processes what the schedule says, and what makes it good again.
+"""Does to real processes what the schedule has, and then undoes it.
 
-A broker's fault that is due while another broker is still starting is left out, and the events say
-so.
+A broker's fault that is due while another broker is still starting is left out. The events note it.
 
 Example: ``Injector(scene, plan).run()`` ends when the last fault has.
 """

@@ -30,8 +30,10 @@ BOUND: Final = Bound(
 SEES: Final = SidecarSight(is_ready=True, factor=1.0, source="observation")
 THROTTLES: Final = SidecarSight(is_ready=True, factor=0.0, source="observation")
 FREE: Final = CallbackSight("SIDECAR", 1.0, "FREE", 0.1, emergency=False, longest_pause_s=0.0)
-LOCAL: Final = CallbackSight("LOCAL", 0.0, "STOPPED", 0.1, emergency=False, longest_pause_s=4.0)
-STOPPED: Final = CallbackSight("SIDECAR", 0.0, "STOPPED", 0.1, emergency=False, longest_pause_s=4.0)
+LOCAL: Final = CallbackSight("LOCAL", 0.0, "THROTTLED", 0.1, emergency=False, longest_pause_s=4.0)
+THROTTLED: Final = CallbackSight(
+    "SIDECAR", 0.0, "THROTTLED", 0.1, emergency=False, longest_pause_s=4.0
+)
 
 FAULT: Final = Fault(20.0, 26.0, Action.KILL, Role.SIDECAR, 1)
 
@@ -63,11 +65,14 @@ def sample(
         available,
         available,
         dict(enumerate(sidecars or [THROTTLES if violates else SEES] * len(past))),
-        dict(enumerate(callbacks or [STOPPED if violates else FREE] * len(past))),
+        dict(enumerate(callbacks or [THROTTLED if violates else FREE] * len(past))),
         {name: steady_s for name in names if name not in away},
     )
 
 
 def course(samples: Sequence[Sample] = (), faults: Sequence[Fault] = ()) -> Course:
     """A run of these seconds."""
-    return Course(Plan(7, 60.0, tuple(faults), (10.0,)), LIMIT, BOUND, list(samples))
+    plan = Plan(tuple(faults), (10.0,))
+    return Course(
+        seed=7, duration_s=60.0, limit_bytes=LIMIT, plan=plan, bound=BOUND, samples=list(samples)
+    )

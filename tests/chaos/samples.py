@@ -1,11 +1,11 @@
-"""What is seen of the cluster in one second: volumes, sidecars, callbacks, clients.
+"""The state of the cluster in one second: volumes, sidecars, callbacks.
 
 Example: of broker 0 at 1:23 the volume has 131 MB left, the sidecar is None since it did not
-answer, and the callback says SIDECAR and 1.0: it goes on with the last factor that it got.
+answer, and the callback reports SIDECAR and 1.0: it still uses the last factor that it got.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,16 @@ class SidecarSight:
 
 @dataclass(frozen=True, slots=True)
 class CallbackSight:
-    """What a broker's callback says in JMX.
+    """What a broker's callback reports over JMX.
 
     Attributes:
         source: SIDECAR, LOCAL, FALLBACK or DISABLED.
         factor: that it applies.
-        regime: FREE, STOPPED, SCALED or RAMP.
+        regime: FREE, THROTTLED, SCALED or RAMP.
         age_s: of the sidecar's last answer; -1.0 before the first.
         emergency: whether pauses may be longer than pause.max.
         longest_pause_s: since the broker's start.
+        refused: attribute of the callback -> produce requests refused since the broker's start.
     """
 
     source: str
@@ -47,6 +48,7 @@ class CallbackSight:
     age_s: float
     emergency: bool
     longest_pause_s: float
+    refused: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def throttles(self) -> bool:
@@ -63,7 +65,7 @@ class Sample:
         available: broker id -> bytes available on its volume.
         least: the same, the fewest since the last sample.
         sidecars: broker id -> what the sidecar beside it answered; None: nothing in time.
-        callbacks: broker id -> what its callback said; None: nothing in time.
+        callbacks: broker id -> what its callback reported; None: nothing in time.
         steady_s: process -> for how long it has run undisturbed; one that is away has none.
     """
 

@@ -74,18 +74,14 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole run.
+    """What happens in a run.
 
     Attributes:
-        seed: decides all else, with the duration.
-        duration_s: how long the run is, seconds.
         faults: by their beginnings.
         cleaning_s: how long after each crossing of the limit space is freed, in turn, seconds;
             enough of them for the duration.
     """
 
-    seed: int
-    duration_s: float
     faults: tuple[Fault, ...]
     cleaning_s: tuple[float, ...]
 
@@ -119,8 +115,6 @@ def plan(seed: int, duration_s: float, brokers: int = 3) -> Plan:
         at_s += chance.uniform(*_GAP_S)
     cleanings = int(duration_s / _SHORTEST_CYCLE_S) + 1
     return Plan(
-        seed,
-        duration_s,
         tuple(faults),
         tuple(round(chance.uniform(*_CLEANING_S), 1) for _ in range(cleanings)),
     )

@@ -1,4 +1,4 @@
-"""The table at the end of a run: what the claims came to, and what was blind when.
+"""The tables at the end of a run: crossings, producers, blindness, and the claims.
 
 Example: the row ``| 1 | 4 | 78.7 MB | 3:12 | 60.1 MB | 12.4 MB | 51.3 MB |`` is of broker 1. Its
 volume was at its limit 4 times, and at 3:12 78.7 MB past it, where the rules allow 60.1 MB. Clients
@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from tests.chaos.claims import Claim, judge
-from tests.chaos.course import Course, Return, Word, blindness, crossings, returns
+from tests.chaos.course import Course, Return, SourceUse, Watched, blindness, crossings, returns
 from tests.chaos.schedule import clock
 
 _BEFORE_S: Final = 60.0
@@ -34,19 +34,19 @@ def report(course: Course) -> str:
 
 
 def command(course: Course) -> str:
-    """What repeats the run."""
-    minutes = course.plan.duration_s / 60
-    alone = "" if course.refuses else " CALLBACK_ALONE=yes"
-    return f"make chaos SEED={course.plan.seed} MINUTES={minutes:g}{alone}"
+    """The command that repeats the run."""
+    minutes = course.duration_s / 60
+    alone = "" if course.refuses else " ARMS=callback"
+    return f"make chaos SEED={course.seed} MINUTES={minutes:g}{alone}"
 
 
 def _head(course: Course) -> str:
-    ran_s = course.samples[-1].at_s if course.samples else 0.0
+    ran_s = course.ran_s
     begun = sum(fault.begin_s <= ran_s for fault in course.plan.faults)
     return (
-        f"seed {course.plan.seed}: {clock(ran_s)} of {clock(course.plan.duration_s)} minutes, "
+        f"seed {course.seed}: {clock(ran_s)} of {clock(course.duration_s)} minutes, "
         f"{begun} of {len(course.plan.faults)} faults, "
-        f"{'with the authorizer' if course.refuses else 'the callback alone'}\n"
+        f"{arm(course)}\n"
         f"limit: {course.limit_bytes / _MB:.0f} MB available; bound of what is past it: "
         f"{course.bound}"
     )
@@ -59,18 +59,18 @@ def _volumes(course: Course) -> str:
         mine = [each for each in found if each.broker_id == broker_id]
         least = min(each.least[broker_id] for each in course.samples if broker_id in each.least)
         if not mine:
-            rows.append([str(broker_id), "0", "", "", "", "", _mb(least)])
+            rows.append([str(broker_id), "0", "", "", "", "", mb(least)])
             continue
         worst = max(mine, key=lambda each: each.past_bytes)
         rows.append(
             [
                 str(broker_id),
                 str(len(mine)),
-                _mb(worst.past_bytes),
+                mb(worst.past_bytes),
                 clock(worst.past_at_s),
-                _mb(worst.allowed(course.bound)),
-                _mb(max(each.clients_bytes for each in mine)),
-                _mb(least),
+                mb(worst.allowed(course.bound)),
+                mb(max(each.clients_bytes for each in mine)),
+                mb(least),
             ]
         )
     head = ["broker", "crossings", "past the limit, most", "at", "bound"]
@@ -83,11 +83,11 @@ def _crossings(course: Course) -> str:
             str(each.broker_id),
             clock(each.begin_s),
             clock(each.end_s),
-            _mb(each.past_bytes),
-            _mb(each.allowed(course.bound)),
-            _mb(each.clients_bytes),
-            ", ".join(_word(word, each.begin_s) for word in each.throttled),
-            "" if each.released is None else _word(each.released, each.end_s),
+            mb(each.past_bytes),
+            mb(each.allowed(course.bound)),
+            mb(each.clients_bytes),
+            ", ".join(_source_use(use, each.begin_s) for use in each.throttled),
+            "" if each.released is None else _source_use(each.released, each.end_s),
         ]
         for each in crossings(course)
     ]
@@ -95,8 +95,8 @@ def _crossings(course: Course) -> str:
     return table([*head, "throttled by", "released by"], rows)
 
 
-def _word(word: Word, since_s: float) -> str:
-    return f"{word.source} after {word.at_s - since_s:.1f} s"
+def _source_use(use: SourceUse, since_s: float) -> str:
+    return f"{use.source} after {use.at_s - since_s:.1f} s"
 
 
 def _producers(course: Course) -> str:
@@ -131,7 +131,7 @@ def _back(found: Sequence[Return]) -> str:
 
 def _blind(course: Course) -> str:
     rows = [
-        [each.who, clock(each.begin_s), clock(each.end_s), each.why, _mb(each.past_bytes)]
+        [each.who, clock(each.begin_s), clock(each.end_s), each.why, mb(each.past_bytes)]
         for each in blindness(course)
     ]
     return table(["blind", "from", "to", "why", "further past the limit meanwhile"], rows)
@@ -165,14 +165,20 @@ def _breach(course: Course, claim: Claim) -> str:
     return "\n".join(
         [
             f'BROKEN at {clock(claim.at_s)}: "{claim.text}": {claim.detail}',
-            f"seed {course.plan.seed}; in the {_BEFORE_S:.0f} s before:",
+            f"seed {course.seed}; in the {_BEFORE_S:.0f} s before:",
             *(before or ["  nothing"]),
             f"again: {command(course)}",
         ]
     )
 
 
-def _mb(count: float) -> str:
+def arm(course: Watched) -> str:
+    """What keeps producers from the volumes, for a reader."""
+    return "with the authorizer" if course.refuses else "the callback alone"
+
+
+def mb(count: float) -> str:
+    """In megabytes."""
     return f"{count / _MB:.1f} MB"
 
 

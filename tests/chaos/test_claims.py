@@ -11,7 +11,7 @@ from tests.chaos.made import (
     FREE,
     MB,
     SEES,
-    STOPPED,
+    THROTTLED,
     THROTTLES,
     course,
     sample,
@@ -68,7 +68,7 @@ def test_what_clients_land_past_the_limit() -> None:
 
 def test_a_broker_blind_to_its_own_volume() -> None:
     """It does not throttle, whatever sidecars say."""
-    free = [STOPPED, FREE, STOPPED]
+    free = [THROTTLED, FREE, THROTTLED]
     samples = [sample(float(at), (-9, 5, -9), callbacks=free) for at in range(6)]
     (claim,) = broken(course([*samples, sample(6.0)]))
     assert (4.0, "broker 1, going by SIDECAR, in 2 samples") == (claim.at_s, claim.detail)
@@ -89,7 +89,7 @@ def test_a_throttle_time_too_long() -> None:
     run.producers = [Producer("Java", 1e6, Series(), 4.0, 0), Producer("C", 1e6, Series(), 5.1, 0)]
     (claim,) = broken(run)
     assert "5.1 s, C" == claim.detail
-    urgent = replace(STOPPED, emergency=True, longest_pause_s=40.0)
+    urgent = replace(THROTTLED, emergency=True, longest_pause_s=40.0)
     run.samples[:0] = [sample(-1.0), sample(0.0, callbacks=[urgent, FREE, FREE])]
     assert [] == broken(run)
     run.producers[0] = replace(run.producers[0], longest_throttle_s=41.1)
@@ -104,10 +104,10 @@ def test_a_pause_too_long_of_a_broker() -> None:
         found = broken(course(samples))
         return [(each.detail, each.at_s) for each in found if "throttle time" in each.text]
 
-    usual, too_long = STOPPED, replace(STOPPED, longest_pause_s=5.1)
+    usual, too_long = THROTTLED, replace(THROTTLED, longest_pause_s=5.1)
     assert [("5.1 s, broker 0", 1.0)] == judged(usual, too_long)
     # That of an emergency stays the longest since the broker's start.
-    calm = replace(STOPPED, longest_pause_s=40.0)
+    calm = replace(THROTTLED, longest_pause_s=40.0)
     urgent = replace(calm, emergency=True)
     assert [] == judged(usual, urgent, urgent, calm, calm)
     longer = replace(calm, longest_pause_s=41.0)

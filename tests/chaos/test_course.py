@@ -8,7 +8,7 @@ import pytest
 from kafka_lab.series import Series
 from tests.chaos.course import (
     Producer,
-    Word,
+    SourceUse,
     blind_in,
     blindness,
     crossings,
@@ -24,7 +24,7 @@ from tests.chaos.made import (
     LOCAL,
     MB,
     SEES,
-    STOPPED,
+    THROTTLED,
     THROTTLES,
     course,
     sample,
@@ -127,15 +127,15 @@ def test_a_crossing_has_what_throttled_and_what_released() -> None:
         [
             sample(1.0, (1, -9, -9), callbacks=[FREE, FREE, FREE]),
             sample(2.0, (2, -9, -9), callbacks=[LOCAL, FREE, FREE]),
-            sample(3.0, (3, -9, -9), callbacks=[LOCAL, STOPPED, STOPPED]),
+            sample(3.0, (3, -9, -9), callbacks=[LOCAL, THROTTLED, THROTTLED]),
             sample(4.0, (3, -9, -9)),
-            sample(5.0, callbacks=[STOPPED, FREE, FREE]),
+            sample(5.0, callbacks=[THROTTLED, FREE, FREE]),
             sample(6.0),
         ]
     )
     (crossing,) = crossings(run)
-    assert (Word("LOCAL", 2.0), Word("SIDECAR", 4.0)) == crossing.throttled
-    assert Word("SIDECAR", 6.0) == crossing.released
+    assert (SourceUse("LOCAL", 2.0), SourceUse("SIDECAR", 4.0)) == crossing.throttled
+    assert SourceUse("SIDECAR", 6.0) == crossing.released
     again = course([*run.samples[:5], sample(6.0, (1, -9, -9))])
     assert [None, None] == [each.released for each in crossings(again)]
 
@@ -144,7 +144,7 @@ def test_a_broker_that_does_not_throttle_at_its_own_limit() -> None:
     """Within 1.5 s by the rules, and 1.5 s more to be seen; its silence says nothing."""
 
     def found(sight: CallbackSight | None, steady_s: float = 60.0) -> list[tuple[float, str]]:
-        callbacks = [STOPPED, sight, STOPPED]
+        callbacks = [THROTTLED, sight, THROTTLED]
         return unthrottled(
             course(
                 [
@@ -167,7 +167,7 @@ def test_why_each_does_not_see() -> None:
         9.0,
         (5, -9, -9),
         sidecars=[None, None, replace(SEES, source="fallback")],
-        callbacks=[replace(FREE, source="FALLBACK"), None, replace(STOPPED, age_s=13.0)],
+        callbacks=[replace(FREE, source="FALLBACK"), None, replace(THROTTLED, age_s=13.0)],
         away=["sidecar 0"],
     )
     assert {
@@ -176,18 +176,21 @@ def test_why_each_does_not_see() -> None:
         "sidecar 2": "goes by fallback",
         "callback 0": "goes by FALLBACK",
         "callback 1": "JMX does not answer",
-        "callback 2": "has heard nothing for 12 s",
+        "callback 2": "had no answer for 12 s",
     } == blind_in(second, {}, 3.0)
     unready = sample(9.0, sidecars=[replace(SEES, is_ready=False), SEES, SEES])
     assert {"sidecar 0": "not ready"} == blind_in(unready, {}, 3.0)
-    own = sample(9.0, (5, -9, -9), callbacks=[LOCAL, STOPPED, STOPPED])
+    own = sample(9.0, (5, -9, -9), callbacks=[LOCAL, THROTTLED, THROTTLED])
     assert {} == blind_in(own, {0: 9.0}, 3.0), "a broker's own eyes see"
 
 
 def test_who_says_all_is_well_is_blind_to_a_violation() -> None:
     """Once it could have been seen, and only who says so."""
     second = sample(
-        9.0, (5, -9, -9), sidecars=[SEES, THROTTLES, THROTTLES], callbacks=[FREE, STOPPED, STOPPED]
+        9.0,
+        (5, -9, -9),
+        sidecars=[SEES, THROTTLES, THROTTLES],
+        callbacks=[FREE, THROTTLED, THROTTLED],
     )
     assert {} == blind_in(second, {0: 3.0}, 3.0)
     assert {

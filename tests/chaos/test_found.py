@@ -7,7 +7,7 @@ GROUP = """2026-11-21T03:12:30.123Z INFO    all is well
   |   File "x.py", line 1, in main
   | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
 """
-TWO = """2026-11-21T03:12:30.123Z ERROR   history: append failed in a way that it should not
+TWO = """2026-11-21T03:12:30.123Z ERROR   history: append failed because of a bug in the sidecar
 Traceback (most recent call last):
   File "x.py", line 1, in append
     return self.files[3]
@@ -29,7 +29,7 @@ java.lang.ClassCastException: no Rate
 [2026-11-21 03:12:31,123] WARN a disk is full (kafka.log.LogManager)
 java.io.IOException: No space left on device
 \tat org.apache.kafka.Log.append(Log.java:1)
-[2026-11-21 03:12:32,123] WARN The quota callback's follower continues after X (throttlesidecar.A)
+[2026-11-21 03:12:32,123] WARN The quota callback's reader continues after X (throttlesidecar.A)
 """
 
 
@@ -61,4 +61,4 @@ def test_the_callback_s_exceptions() -> None:
     """Kafka's own are not: brokers whose peers are killed log many."""
     first, second = callback_errors("broker 0", KAFKA)
     assert "broker 0: java.lang.ClassCastException: no Rate" == first
-    assert "follower continues" in second
+    assert "reader continues" in second

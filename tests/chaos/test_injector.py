@@ -39,7 +39,7 @@ class Stage:
             self.said.append(f"{now() - began:g} {what}")
 
         injector = Injector(
-            Plan(1, 60.0, faults, ()),
+            Plan(faults, ()),
             SayingCluster(self, say),
             CallbackWatch(),
             {},

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kafka_lab.ports import Ports
 from tests.chaos.callbacks import CallbackWatch
+from tests.chaos.claims import full_at
 from tests.chaos.course import Course
 from tests.chaos.made import course
 from tests.chaos.samples import SidecarSight
@@ -36,7 +37,16 @@ async def watched(port: int, looks: list[int]) -> Course:
     run = course()
     since = {"broker 0": 1.0}
     cluster = Volumes(port, looks)
-    await Watch(run, cluster, CallbackWatch(), since, now=lambda: 5.0, look_s=0.01).run()
+    watch = Watch(
+        run,
+        cluster,
+        CallbackWatch(),
+        since,
+        now=lambda: 5.0,
+        is_over=lambda: bool(run.samples) and full_at(run.samples[-1]) is not None,
+        look_s=0.01,
+    )
+    await watch.run()
     return run
 
 

@@ -1,9 +1,9 @@
 """Looks at the real cluster once a second, and at its volumes five times as often.
 
 Sidecars are asked over HTTP and callbacks by JMX; volumes by their own file systems, so that no
-part is measured by itself. What does not answer within most of a second is seen as silent.
+part is measured by itself. A process that does not answer within 0.7 s counts as silent.
 
-Example: ``Watch(...).run()`` ends when a volume is full: nothing that follows is worth a look.
+Example: ``Watch(...).run()`` ends when a volume is full and nothing that follows is worth a look.
 """
 
 import asyncio
@@ -17,8 +17,7 @@ from typing import Final
 from kafka_lab.cluster import Cluster
 from sidecar.http import HttpError, request
 from tests.chaos.callbacks import CallbackWatch
-from tests.chaos.claims import full_at
-from tests.chaos.course import Course
+from tests.chaos.course import Watched
 from tests.chaos.samples import Sample, SidecarSight
 
 _LOOKS: Final = 5
@@ -34,12 +33,13 @@ class Watch:
 
     def __init__(
         self,
-        course: Course,
+        course: Watched,
         cluster: Cluster,
         callbacks: CallbackWatch,
         since: Mapping[str, float],
         *,
         now: Callable[[], float],
+        is_over: Callable[[], bool],
         look_s: float = 0.2,
     ) -> None:
         """Nothing is looked at yet.
@@ -50,6 +50,7 @@ class Watch:
             callbacks: those of its brokers.
             since: process -> since when it has run undisturbed; one that is away has none.
             now: seconds since the beginning of the run.
+            is_over: whether nothing that follows is worth a look.
             look_s: from one look at the volumes to the next; every fifth is a sample.
         """
         self.available: dict[int, int] = {}
@@ -58,14 +59,15 @@ class Watch:
         self._callbacks = callbacks
         self._since = since
         self._now = now
+        self._is_over = is_over
         self._look_s = look_s
         self._ssl = ssl.create_default_context()
         self._ended: set[str] = set()
 
     async def run(self) -> None:
-        """Until a volume is full."""
+        """Until the run is over."""
         next_at = time.monotonic()
-        while not self._course.samples or full_at(self._course.samples[-1]) is None:
+        while not self._is_over():
             asked = asyncio.create_task(self._ask(), name="sidecars")
             least: dict[int, int] = {}
             for _ in range(_LOOKS):

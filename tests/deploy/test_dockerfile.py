@@ -53,11 +53,20 @@ def test_one_version_for_all() -> None:
     assert (__version__, __version__) == (label[1], jar[1])
 
 
-def test_what_builds_it_is_locked() -> None:
-    """Each package of the build has its hashes, at the version that the tests run with."""
-    build, dev = (
-        dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", (ROOT / name).read_text(), re.MULTILINE))
-        for name in ("requirements-build.txt", "requirements-dev.txt")
+@pytest.mark.parametrize(
+    ("part", "needs"),
+    [
+        ("build", {"editables", "hatchling"}),
+        ("uv", {"uv"}),
+        ("demo", {"aiokafka", "confluent-kafka"}),
+        ("pipeline", {"confluent-kafka", "pyspark"}),
+    ],
+)
+def test_a_part_is_locked(part: str, needs: set[str]) -> None:
+    """Each package of it has its hashes, at the version that the tests run with."""
+    locked, dev = (
+        set(re.findall(r"^([a-z0-9-]+)==(.+) \\$", file.read_text(), re.MULTILINE))
+        for file in (ROOT / f"requirements-{part}.txt", ROOT / "requirements-dev.txt")
     )
-    assert {"editables", "hatchling"} <= set(build)
-    assert build == {name: dev[name] for name in build}
+    assert needs <= {name for name, _ in locked}
+    assert set() == locked - dev

@@ -36,7 +36,8 @@ from tests.docs.markdown import ROOT
 
 PAGES = {
     path.relative_to(ROOT).as_posix(): path
-    for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "runbooks", ROOT / "benchmarks" / "results")
+    for path in sorted(folder.glob("*.md"))
 }
 
 MACHINES = ("docker", "kubectl", "pipx", "sudo")

@@ -1,5 +1,6 @@
 """The console blocks of README.md and docs/ that need no cluster, run as they stand."""
 
+import json
 import re
 from pathlib import Path
 
@@ -65,6 +66,19 @@ def test_keys_of_answers_that_are_shown_exist() -> None:
     app = FakeSidecar(registry=CollectorRegistry()).app
     forms = app.openapi()["components"]["schemas"].values()
     assert set() == named - {key for form in forms for key in form["properties"]}
+
+
+@pytest.mark.parametrize("path", ["/v1/throttle-factor", "/v1/quota-factors"])
+async def test_an_answer_that_is_shown_has_every_key(path: str) -> None:
+    """The first example of docs/api.md has the keys of the real answer, in its order."""
+    shown = next(
+        command.shown
+        for block in BLOCKS
+        for command in block.commands
+        if block.page == "docs/api.md" and command.line.endswith(path)
+    )
+    answer = await FakeSidecar().get(path)
+    assert list(answer.json()) == list(json.loads(shown.partition("\n\n")[2]))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from sidecar.throttle.decision import Source, VolumeLimit
-from sidecar.throttle.fill import first_fill
+from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Memory, Override, fail
+from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release, Timing, next_poll
 from sidecar.volumes import Failure, FailureKind, Observation, Volume
 from tests.docs.markdown import Table, tables
@@ -17,7 +18,7 @@ from tests.sidecar.throttle.build import TIMED_OUT, reading, whole
 
 PAGE = "how-it-decides"
 LIVES = [table for table in tables(PAGE) if table.header[0] == "minute"]
-FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 1.0)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
 LIMIT, STOP_LINE = MinAvailableBytes(30), MinAvailableBytes(10)
 SIZES = {"room": 50, "full": 30, "near": 11, "low": 10}
 """Available bytes of a volume of 100, at that limit and stop line."""
@@ -39,8 +40,7 @@ def test_the_limits_boundary() -> None:
     """Less than or equal violates, in bytes and in ratios, and for a volume without a size."""
     for row in the_table("limit").rows:
         volume = Volume(1, "/d1", int(row["total"]), int(row["available"]))
-        fill = first_fill(0.0, volume.used_bytes)
-        verdict = limit_of(row["limit"]).judge(volume, fill, None)
+        verdict = limit_of(row["limit"]).judge(volume)
         assert row["violates"] == ("yes" if verdict.violates else "no"), row
 
 
@@ -97,7 +97,7 @@ def test_a_factors_life(life: Table) -> None:
     match = re.search(r"[Vv]alidity (\d+) min, fallback ([\d.]+):$", life.before)
     assert match, life.before
     stop_line = STOP_LINE if "stop" in life.header else None
-    factors = VolumeLimit(LIMIT, int(match[1]) * 60.0, float(match[2]), stop_line)
+    factors = VolumeLimit(Rules(LIMIT, int(match[1]) * 60.0, stop_line), float(match[2]))
     lists_fenced = "Before Kafka 4.0" not in life.before
     memory = Memory()
     for row in life.rows:
@@ -108,7 +108,7 @@ def test_a_factors_life(life: Table) -> None:
         memory = polled(factors, memory, at, row, lists_fenced=lists_fenced)
         decision = factors.decide(memory, at)
         assert (row["factor"], row["source"]) == (str(decision.factor), decision.source.value), row
-        assert row.get("stop", "no") == ("yes" if decision.stop else "no"), row
+        assert row.get("stop", "no") == ("yes" if decision.stop_line_reached else "no"), row
 
 
 def test_every_source_and_event_is_shown() -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from sidecar.settings import keys, load
 from sidecar.settings.foreign import PLUGIN_NOTICES
-from sidecar.settings.java_properties import read_properties
+from sidecar.settings.properties import read_broker_properties
 from tests.docs.markdown import ROOT
 from tests.docs.moving_from_strimzi import EXAMPLE, ROWS
 from tests.sidecar.settings.support import STATIC, problems
 
-CALLBACK = ROOT / "deploy/quota-callback/src/main/java/throttlesidecar/Settings.java"
+CALLBACK = ROOT / "deploy/quota-callback/src/main/java/throttlesidecar/settings/Settings.java"
 VALUES = {
     "storage.check-interval": "60",
     "storage.per.volume.limit.min.available.bytes": "1",
@@ -35,18 +35,18 @@ def test_who_reads_a_property(tmp_path: Path, row: dict[str, str]) -> None:
     """The sidecar takes a value for it, and says of all others that they have no effect."""
     name = row["property"]
     line = f"{STATIC}{name}={VALUES.get(name, '1')}\n"
-    reading = read_properties(written(tmp_path, line))
+    reading = read_broker_properties(written(tmp_path, line))
     # The callback's table in its own Java source; its tests read values by these names.
     java = CALLBACK.read_text(encoding="utf-8")
     callback = f'"{name}"' in java or f'STATIC_PREFIX + "{name}"' in java
     by = "sidecar" if reading.entries else "callback" if callback else "nobody"
-    assert ((), row["read here by"]) == (reading.problems, by)
+    assert ([], row["read here by"]) == (reading.problems, by)
     assert (by != "sidecar") == bool(reading.notices)
 
 
 def test_every_property_is_in_the_table() -> None:
     """It has all names of the plugin's that are known here, and the sidecar's own properties."""
-    ours = {keys.dotted(field) for field in keys.FIELDS if keys.about(field).in_properties}
+    ours = {keys.dotted(field) for field in keys.FIELDS if keys.property_key(field)}
     ours = {name for name in ours if not name.startswith(keys.ADMIN_PREFIX)}
     reported = {row["property"] for row in ROWS}
     # The interval is there in the plugin's spelling, and ours in that row's text.

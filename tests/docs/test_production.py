@@ -12,12 +12,13 @@ from sidecar.control.board import Board
 from sidecar.control.journal import log_publication
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 from tests.docs.markdown import ROOT, page, plain
 from tests.sidecar.api.build import FakeSidecar
 from tests.sidecar.throttle.build import FakeClock, reading, whole
 
-FACTORS = VolumeLimit(MinAvailableBytes(10 * 10**9), 300.0, 1.0)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10 * 10**9), 300.0), 1.0)
 _, FAILURES = page("production").split("\n## Failure by failure\n")
 SECTIONS = dict(re.findall(r"^### (.*)\n((?:(?!^##).*\n)+)", FAILURES, re.MULTILINE))
 POINTS = ("Log", "Metrics", "Ask", "Do")

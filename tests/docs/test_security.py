@@ -146,7 +146,9 @@ async def test_no_answer_allows_another_origin() -> None:
 
 def test_the_secrets_are_as_documented() -> None:
     """The page names the settings' secrets; whatever is named instead of one exists."""
-    secret = {keys.environment_key(name) for name in keys.FIELDS if keys.about(name).is_secret}
+    secret = {
+        keys.environment_key(name) for name, about in keys.FIELDS.items() if about.form.is_secret
+    }
     assert secret == {row["setting"] for row in SECRETS.rows}
     instead = {row["instead, a file"] for row in SECRETS.rows} - {""}
     assert instead <= {row.environment for row in describe()}

@@ -7,12 +7,13 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FakeSidecar
-from tests.sidecar.throttle.build import reading, whole
+from tests.sidecar.throttle.build import reading, whole, with_rules
 
 GB = 10**9
-FACTORS = VolumeLimit(MinAvailableBytes(10 * GB), 300.0, 1.0)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10 * GB), 300.0), 1.0)
 DIRS = ("/var/lib/kafka/data-0", "/var/lib/kafka/data-1")
 UNSEEN = Failure(
     FailureKind.CONNECT,
@@ -34,7 +35,7 @@ class Scene(FakeSidecar):
     """Three brokers with two volumes of 100 GB each."""
 
     def __init__(self, *, validity_s: float = 300.0) -> None:
-        super().__init__(factors=FACTORS, ask=lies_there, validity_s=validity_s)
+        super().__init__(factors=with_rules(FACTORS, validity_s=validity_s), ask=lies_there)
 
     def poll(self, at: float, left: float) -> None:
         """One poll; ``left`` is what the worst volume has, GB."""

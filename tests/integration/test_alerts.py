@@ -35,7 +35,7 @@ async def scraping(obeying: Cluster, start: Start, tmp_path: Path) -> AsyncItera
     async with prometheus(obeying, sidecars, tmp_path) as started:
         await seen(
             "each sidecar has been scraped, and the brokers follow",
-            lambda: started.instant("sum(kafka_throttle_reader_follows)"),
+            lambda: started.instant("sum(kafka_throttle_reader_up_to_date)"),
             lambda series: value(series) == 2.0,
         )
         yield started

@@ -24,7 +24,7 @@ from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_it
 from kafka_lab.cluster import Cluster
 from kafka_lab.listeners import Listener
 from sidecar.cli.callback.jar import callback_jar
-from tests.support.clusters import FENCED_MS, PASSWORD
+from tests.support.clusters import FENCED_MS, PASSWORD, java_login, login
 from tests.support.factor_server import FactorServer
 from tests.support.java import Bean, beans
 from tests.support.lives import Course, Found, JavaLives, Lives, faults, read
@@ -68,28 +68,6 @@ LONG: Final = Course(
 """One that lives as long as the test."""
 
 MANY_RECORDS: Final = 300
-
-
-def login(user: str | None) -> dict[str, Any]:
-    """A client's properties for the listener BASIC; None: for the one without a login."""
-    if user is None:
-        return {}
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": user,
-        "sasl.password": PASSWORD,
-    }
-
-
-def java_login(user: str) -> dict[str, object]:
-    """The same for Kafka's own client."""
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": f'{module} required username="{user}" password="{PASSWORD}";',
-    }
 
 
 class Reading:
@@ -310,9 +288,7 @@ async def rolled(user: str | None, denied: str | None, **of_cluster: Any) -> Asy
         allowed: list[Lives | JavaLives] = [
             Lives(bootstrap, "long/", LONG, {**batches, **login(user)}),
             Lives(bootstrap, "short/", SHORT, {**batches, **login(user)}),
-            JavaLives(
-                bootstrap, "java/", LONG, {**java, **(java_login(user) if user is not None else {})}
-            ),
+            JavaLives(bootstrap, "java/", LONG, {**java, **java_login(user)}),
         ]
         for each in allowed:
             await stack.enter_async_context(each)

@@ -86,7 +86,7 @@ class Sidecar:
         self._document |= {"users": users} if users or some.random() < 0.5 else {}
         self._document |= {"later": [{}]}
         if some.random() < 0.7:
-            lines = (None, {"type": "min_available_ratio", "value": 0.5}, {"type": "later"})
+            lines = (None, {"type": "min_available_ratio", "value": 0.5}, None)
             few = {"type": "min_available_bytes", "value": 200}
             sources = ("observation", "observation", "fallback", "override", "disabled")
             self._document |= {"source": some.choice(sources), "stop": some.random() < 0.3}
@@ -96,6 +96,9 @@ class Sidecar:
                 self._generation % 3
             ]
             self._document |= {"slope": True} if self._generation % 4 == 0 else {}
+            # Of a type that only a later jar knows: the answer can't be used.
+            later = {"type": "later", "value": 1}
+            self._document |= {"limit": later} if self._generation % 7 == 0 else {}
 
     @property
     def etag(self) -> str:
@@ -425,7 +428,7 @@ def _is_same(theirs: Line, ours: Line) -> bool:
 async def jar() -> AsyncIterator[KafkaQuotas]:
     libraries = await jars(DEFAULT_VERSION, cache_folder(os.environ))
     classes = await compiled_courses(libraries)
-    with KafkaQuotas.running("throttlesidecar.Courses", classes, libraries) as running:
+    with KafkaQuotas.running("throttlesidecar.reading.Courses", classes, libraries) as running:
         yield running
 
 

@@ -16,7 +16,6 @@ from kafka_lab.admin import Admin
 from kafka_lab.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from kafka_lab.cluster import Cluster
 from kafka_lab.traffic import Traffic
-from kafka_lab.waiting import deadline
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.errors import ClusterError
 from sidecar.throttle.slope import TURN_S
@@ -31,6 +30,7 @@ from tests.support.daemon import (
 )
 from tests.support.java import Bean, bean
 from tests.support.java_traffic import JavaTraffic
+from tests.support.rates import flows, shares, trickle
 from tests.support.waiting import seen
 
 FENCED_MS = 4000
@@ -45,17 +45,7 @@ ENDLESS = SMALL | {"retention.bytes": "-1"}
 
 BEAN = "throttlesidecar:type=QuotaCallback"
 
-LARGEST_BATCH = 1_000_000
-"""Of librdkafka, bytes: batch.size."""
-
 PAUSE_MAX_S = 4.0
-
-BACK_S = 40.0
-"""For traffic to be at its rate again, on a busy machine; ``make bench-enforcement`` says how soon
-it is. Less than a minute, after which librdkafka dials anew, whatever throttle time it got."""
-
-THROTTLED_S = 60.0
-"""For producers to be at a trickle, over several of the periods that are measured."""
 
 _NUMBERS = itertools.count()
 
@@ -76,24 +66,6 @@ async def sidecars(cluster: Cluster, start: Start, **more: str) -> list[Daemon]:
 async def figures(cluster: Cluster, broker_id: int) -> Bean:
     """What a broker's callback reports in JMX."""
     return await bean(cluster, broker_id, BEAN)
-
-
-async def rate(traffic: Traffic | JavaTraffic, over_s: float) -> float:
-    """Acknowledged bytes a second, from now on."""
-    begin = time.monotonic()
-    await asyncio.sleep(over_s)
-    return traffic.samples.rate(begin, begin + over_s - 0.2)
-
-
-async def rates(traffics: Sequence[Traffic | JavaTraffic], over_s: float) -> list[float]:
-    return list(await asyncio.gather(*(rate(each, over_s) for each in traffics)))
-
-
-async def flows(traffics: Sequence[Traffic | JavaTraffic]) -> None:
-    """Wait until every producer is at nearly its own rate."""
-    async with deadline(BACK_S, "not every producer was at its rate"):
-        while min(await rates(traffics, 1.2)) < 0.85 * RATE:
-            pass
 
 
 async def topics(
@@ -122,20 +94,17 @@ async def producers(
             )
             for name in names
         ]
-        await flows(traffics)
+        await flows(*traffics)
         yield traffics
 
 
-async def are_throttled(traffics: Sequence[Traffic | JavaTraffic], over_s: float = 5.0) -> None:
-    """Wait until every producer is at a trickle; no throttle time is above the most.
-
-    One request of each may land between two pauses, and a batch has up to 1 MB.
-    """
-    trickle = 0.15 * RATE + LARGEST_BATCH / over_s
-    async with deadline(THROTTLED_S, "not every producer was at a trickle"):
-        while max(await rates(traffics, over_s)) >= trickle:
-            pass
+async def are_throttled(
+    traffics: Sequence[Traffic | JavaTraffic], over_s: float = 5.0
+) -> list[float]:
+    """Wait until every producer is at a trickle; no throttle time is above the most."""
+    found = await trickle(*traffics, over_s=over_s, like=RATE)
     assert max(each.longest_throttle_s for each in traffics) <= PAUSE_MAX_S + 1.0
+    return found
 
 
 async def test_a_broker_does_not_start_half_configured() -> None:
@@ -168,14 +137,14 @@ async def test_a_volume_full_on_one_broker_throttles_producers_whose_leaders_are
         JavaTraffic(obeying.bootstrap, names[1], bytes_per_s=RATE, config={"acks": 1}) as java,
     ):
         both: list[Traffic | JavaTraffic] = [librdkafka, java]
-        await flows(both)
+        await flows(*both)
         await obeying.occupy(1, 0, FULL_BYTES)
         await all_decide(daemons, 0.0)
         await are_throttled(both)
         assert all(each.longest_throttle_s > 0.0 for each in both), "no throttle time was reported"
         await obeying.occupy(1, 0, 0)
         await all_decide(daemons, 1.0)
-        await flows(both)
+        await flows(*both)
         assert 0 == sum(each.failed_records for each in both)
 
 
@@ -218,7 +187,7 @@ async def test_a_volume_that_fills_again_after_a_release_is_throttled_in_time(
         await obeying.occupy(0, index, 8 << 20)
     async with Traffic(obeying.bootstrap, name, bytes_per_s=RATE) as traffic:
         # Before the slow one polls: it would not poll again for a minute what does not fill.
-        await flows([traffic])
+        await flows(traffic)
         await quick.end()
         daemon = await beside(obeying, start, 0, **slow)
         while not await sees_it_fill(daemon):
@@ -232,8 +201,8 @@ async def test_a_volume_that_fills_again_after_a_release_is_throttled_in_time(
         await daemon.decides(1.0)
         await daemon.decides(0.0)
         free = [await obeying.usage(0, index) for index in (0, 1)]
-        # Two seconds let in so much; else the volumes would be full before the next minute.
-        assert min(available for _, available in free) > LIMIT_BYTES - 2 * RATE
+        # Else the volumes would be full before the next minute.
+        assert min(available for _, available in free) > LIMIT_BYTES / 2
 
 
 async def test_consumers_are_not_slowed(obeying: Cluster, start: Start) -> None:
@@ -246,9 +215,9 @@ async def test_consumers_are_not_slowed(obeying: Cluster, start: Start) -> None:
         await daemons[0].decides(0.0)
         await asyncio.sleep(1.0)
         read, took_s = await asyncio.to_thread(_read_all, obeying.bootstrap, name)
-        await are_throttled(traffics)
+        (throttled,) = await are_throttled(traffics)
     assert read > 8_000_000
-    assert read / took_s > RATE, f"{read} bytes took {took_s} s"
+    assert read / took_s > 4 * throttled, f"{read} bytes took {took_s} s"
 
 
 def _read_all(bootstrap: str, topic: str) -> tuple[int, float]:
@@ -275,15 +244,14 @@ async def test_the_full_brokers_restart_releases_nobody(obeying: Cluster, start:
         await obeying.occupy(1, 0, FULL_BYTES)
         await all_decide(daemons, 0.0)
         await asyncio.sleep(1.0)
-        before = [each.acknowledged_bytes for each in traffics]
-        began = time.monotonic()
+        meanwhile = asyncio.Event()
+        landing = asyncio.create_task(shares(traffics, meanwhile.wait()))
         await obeying.kill_broker(1)
         await daemons[0].shows_state(1, "fenced")
         await obeying.start_broker(1)
         await daemons[0].shows_state(1, "active")
-        took_s = time.monotonic() - began
-        grown = [now.acknowledged_bytes - then for now, then in zip(traffics, before, strict=True)]
-        assert max(grown) / took_s < 0.5 * RATE
+        meanwhile.set()
+        assert max(await landing) < 0.5
         for daemon in daemons:
             assert 0.0 == (await daemon.factor())["factor"]
         await seen(
@@ -338,7 +306,7 @@ async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Cluster, st
             assert (0.0, "SIDECAR") == (now["FactorApplied"], now["Source"])
             now = await seen("the fallback", source, lambda now: now["Source"] == "FALLBACK")
             assert 1.0 == now["FactorApplied"]
-            await flows(traffics)
+            await flows(*traffics)
             if again is not None:
                 daemons[0].send(again)
             else:
@@ -357,7 +325,7 @@ async def test_a_broker_throttles_by_its_own_eyes(obeying: Cluster, start: Start
         for daemon in daemons:
             await daemon.end(signal.SIGKILL)
         await seen("the fallback", source, lambda now: now["Source"] == "FALLBACK")
-        await flows(traffics)
+        await flows(*traffics)
         await obeying.occupy(1, 0, FULL_BYTES)
         now = await seen("it looks", source, lambda now: now["Source"] == "LOCAL")
         assert 0.0 == now["FactorApplied"]
@@ -368,7 +336,7 @@ async def test_a_broker_throttles_by_its_own_eyes(obeying: Cluster, start: Start
         await are_throttled(traffics, 3.0)
         await obeying.occupy(1, 0, 0)
         await seen("the release", source, lambda now: now["FactorApplied"] == 1.0)
-        await flows(traffics)
+        await flows(*traffics)
 
 
 async def test_a_sidecar_that_only_observes_throttles_nobody(
@@ -384,7 +352,7 @@ async def test_a_sidecar_that_only_observes_throttles_nobody(
         await obeying.occupy(1, 0, FULL_BYTES)
         for daemon in daemons:
             await seen("it would throttle", daemon.factor, lambda now: not now["shadow"]["factor"])
-        await flows(traffics)
+        await flows(*traffics)
         now = await figures(obeying, 1)
         assert ("SIDECAR", 1.0) == (now["Source"], now["FactorApplied"])
         # The ramp is an earlier test's.
@@ -413,16 +381,18 @@ async def test_producers_are_slowed_before_they_are_throttled(
         await seen("it is slowed", source, lambda now: now["FactorApplied"] == 0.25)
         slowed = await daemons[0].factor()
         assert slowed["slope"]
-        async with deadline(BACK_S, "the producer was not at a quarter of its rate"):
-            while not 0.1 * RATE < await rate(traffics[0], 12.0) < 0.4 * RATE:
-                pass
+        await seen(
+            "a quarter of its rate",
+            lambda: shares(traffics, 12.0),
+            lambda found: 0.1 < found[0] < 0.4,
+        )
         await obeying.occupy(1, 0, ballast + (soft - limit) // 80)
         await seen("a step more", source, lambda now: now["FactorApplied"] == 0.15)
         assert slowed["generation"] == (await daemons[0].factor())["generation"]
         assert traffics[0].longest_throttle_s <= PAUSE_MAX_S + 1.0
         await obeying.occupy(1, 0, 0)
         await seen("the release", source, lambda now: now["FactorApplied"] == 1.0, 2 * TURN_S)
-        await flows(traffics)
+        await flows(*traffics)
 
 
 async def test_producers_that_come_during_the_throttle_are_throttled(
@@ -460,8 +430,6 @@ async def test_producers_are_throttled_whatever_they_wait_for(
     async with AsyncExitStack() as stack:
         for acks, name in zip((0, 1, "all"), names, strict=True):
             await stack.enter_async_context(producers(obeying, [name], {"acks": acks}))
-        await obeying.occupy(1, 0, FULL_BYTES)
-        await all_decide(daemons, 0.0)
 
         async def ends() -> list[int]:
             # With acks=0 what is sent counts as acknowledged: what lands is the log's growth.
@@ -473,8 +441,14 @@ async def test_producers_are_throttled_whatever_they_wait_for(
             await asyncio.sleep(5.0)
             return [now - then for now, then in zip(await ends(), before, strict=True)]
 
-        few = 0.25 * RATE * 5.0 / 10_000
-        await seen("little lands", landed, lambda records: max(records) < few)
+        free = await landed()
+        await obeying.occupy(1, 0, FULL_BYTES)
+        await all_decide(daemons, 0.0)
+        await seen(
+            "little lands",
+            landed,
+            lambda now: all(few < 0.25 * many for few, many in zip(now, free, strict=True)),
+        )
 
 
 def _end_offset(bootstrap: str, topic: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.enforcement.contenders import PEER
+from benchmarks.harness.throttles import PEER
 from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from sidecar.cli.callback.jar import callback_jar
@@ -60,7 +60,7 @@ async def test_both_read_the_example_alike(tmp_path: Path) -> None:
         "throttle.factor.validity.duration": f"PT{ours.validity_s / 60:.0f}M",
         "> bootstrap.servers": str(address),
         "> security.protocol": ours.kafka_admin.security_protocol,
-        "> ssl.truststore.location": str(ours.kafka_admin.ssl_ca_file),
+        "> ssl.truststore.location": str(ours.kafka_admin.ssl_truststore_location),
     }
     assert expected == {name: theirs[name] for name in expected}
 

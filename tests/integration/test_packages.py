@@ -58,8 +58,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
 
 def test_the_sdist_builds_the_same_wheel(packages: Packages, tmp_path: Path) -> None:
     """It is so byte for byte: nothing that the wheel needs is missing from the sdist."""
-    with tarfile.open(packages.sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xzf", packages.sdist, "-C", tmp_path], check=True)
     (unpacked,) = tmp_path.iterdir()
     build(unpacked, tmp_path / "again", "wheel")
     (again,) = (tmp_path / "again").iterdir()

@@ -185,7 +185,7 @@ async def test_an_override_by_hand(browser: Browser, javascript: bool) -> None:
         await page.locator("#reason").fill("disk is being replaced")
         await page.locator("#reason").press("Enter")
         await shown(page, ".effect", "For 60 min, until")
-        await shown(page, ".effect", "It does not heed that /var/lib/kafka/data-0 of broker 2")
+        await shown(page, ".effect", "It ignores that /var/lib/kafka/data-0 of broker 2")
         assert not served.is_overridden()
         for token, path in (("wrong", "/override"), (TOKEN, "/")):
             await page.locator("#token").fill(token)

@@ -193,7 +193,7 @@ async def test_a_stream_of_rotated_logs_killed_at_any_moment_equals_the_batch(
     out, logs = tmp_path / "live", tmp_path / "logs"
     rotation = Rotation(tmp_path, logs, 50 + (4 + _STEPS) * KILLS)
     path = f"{logs}/*/kafka-request.log.*"
-    words = ["--request-logs", path, "--trigger", "0.2", *TABLES]
+    words = ["--request-logs", path, "--trigger", "0.2s", *TABLES]
     kills = Kills(out, [*words, "--max-bytes", "100000"], rotation.rotate, seeded())
     await kills.happen(KILLS)
     await streamed(out, *words, "--max-bytes", "100000000")
@@ -226,7 +226,7 @@ async def test_a_stream_of_a_topic_killed_at_any_moment_equals_the_batch(
     steps = 50 + (4 + _STEPS) * TOPIC_KILLS
     shipper = Shipper(tmp_path, logs, steps, kafka.bootstrap, "request-log", chance)
     words = ["--topic", "request-log", "--bootstrap-server", kafka.bootstrap]
-    words += ["--kafka-jars", str(kafka_jars), "--trigger", "0.2", *TABLES]
+    words += ["--kafka-jars", str(kafka_jars), "--trigger", "0.2s", *TABLES]
     kills = Kills(out, [*words, "--max-messages", "200"], shipper.ship, chance)
     await kills.happen(TOPIC_KILLS)
     await asyncio.to_thread(shipper.ship_all)

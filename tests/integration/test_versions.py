@@ -37,7 +37,7 @@ from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure
 from tests.support.client_quotas import admin_of, in_force, under
-from tests.support.clusters import PASSWORD, Clusters, Kind
+from tests.support.clusters import Clusters, Kind, login
 from tests.support.command import command, run
 from tests.support.daemon import FULL_BYTES, Daemon, Start, settings
 from tests.support.java import bean, beans
@@ -91,16 +91,6 @@ async def beside(node: Cluster, start: Start) -> Daemon:
     """A sidecar where the node's callback asks."""
     listen = f"127.0.0.1:{node.brokers[0].sidecar_port}"
     return await start(node, settings(node.bootstrap, HTTP_LISTEN=listen))
-
-
-def login(user: str) -> dict[str, str]:
-    """A client's properties for the listener BASIC."""
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": user,
-        "sasl.password": PASSWORD,
-    }
 
 
 async def grows(traffic: Traffic | JavaTraffic, *, by: int) -> None:

@@ -14,8 +14,8 @@ Example: at factor 0 on a broker that took 6 MB/s, three clients with requests o
 Left out: what ``pauses`` and ``following`` name; the bucket of the property ``produce``; the bound
 of 16,384 clients that are resolved at a time.
 
-Source: Store, Follower, Others, Quotas and SidecarClient in deploy/quota-callback;
-ClientQuotaManager in Kafka 4.3.1.
+Source: CallbackRuntime, SidecarReader, OtherSidecars, Quotas and SidecarClient in
+deploy/quota-callback; ClientQuotaManager in Kafka 4.3.1.
 """
 
 from collections.abc import Mapping, Sequence

@@ -60,7 +60,7 @@ _COMPARE_S: Final = 60
 _COMPARED: Final = (
     "kafka_throttle_factor ",
     "kafka_throttle_generation ",
-    "kafka_throttle_stop ",
+    "kafka_throttle_stop_line_reached ",
     "kafka_throttle_source{",
 )
 _MOST_TASKS: Final = 100
@@ -197,7 +197,7 @@ class Claims:
         # A step on the slope is no other decision.
         factor = None if decision.is_sloped else decision.factor
         identity = (
-            *(factor, decision.source, decision.stop),
+            *(factor, decision.source, decision.stop_line_reached),
             *(tuple(volumes), tuple(decision.users)),
         )
         # Hashes, since a day has very many decisions.
@@ -253,8 +253,12 @@ class Claims:
 
     def _stopped(self, sidecar: SimulatedSidecar, last: Decision, decision: Decision) -> None:
         """Whether a stop ended that had to go on."""
-        self._stops += decision.stop and not last.stop
-        if not last.stop or decision.stop or decision.source is not Source.OBSERVATION:
+        self._stops += decision.stop_line_reached and not last.stop_line_reached
+        if (
+            not last.stop_line_reached
+            or decision.stop_line_reached
+            or decision.source is not Source.OBSERVATION
+        ):
             return
         for broker in self._world.all_registered():
             volume = broker.volume
@@ -364,8 +368,8 @@ class Claims:
         if reported["slope"] and 0.0 < factor < 1.0:
             # It may have moved between the two answers.
             factor = reported["factor"]
-        values = (factor, found[source], found["kafka_throttle_stop"])
-        if values != (reported["factor"], 1.0, reported["stop"]):
+        values = (factor, found[source], found["kafka_throttle_stop_line_reached"])
+        if values != (reported["factor"], 1.0, reported["stop_line_reached"]):
             self.broken(f"{sidecar.name} has metrics {found} beside {reported}")
 
     def _saw(self, at: "SimulatedBroker") -> None:

@@ -16,7 +16,7 @@ after 300 s the fallback; the sidecar starts at 400 s, and its factor is in forc
 Left out: settings that change while the broker runs; bounds on what a hostile document costs; a
 disk that keeps nothing.
 
-Source: Following, OwnVolumes, DocumentFile, SidecarClient and DocumentReader, all of them in
+Source: ReaderState, OwnVolumes, DocumentFile, SidecarClient and DocumentReader, all of them in
 deploy/quota-callback.
 """
 
@@ -221,9 +221,11 @@ def _flag(value: object) -> bool:
 
 def _line(value: object) -> Line | None:
     match value:
+        case None:
+            return None
         case {"type": str() as name, "value": number} if name in _LINES:
             return Line(name == "min_available_ratio", _positive(number))
-    return None
+    raise ValueError("it is no line, or of a type of a later version")
 
 
 def _users(document: Mapping[str, Any]) -> dict[str, float]:

@@ -13,7 +13,7 @@ Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Ka
 
 Left out: request threads that race.
 
-Source: Enforcement, Bounds, Ramp and Leak in deploy/quota-callback.
+Source: Enforcement, LandedRequest, Ramp and Leak in deploy/quota-callback.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -234,7 +234,7 @@ def test_a_stop_line_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_stop_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """The document never says so."""
     monkeypatch.setattr(world, "_stop_bytes", high_stop_line)
-    monkeypatch.setattr(Decision, "stop", property(lambda _: False))
+    monkeypatch.setattr(Decision, "stop_line_reached", property(lambda _: False))
     assert "admits; a volume is at the stop line for" in broken(SLOW_TO_FREE)
 
 
@@ -251,7 +251,7 @@ def test_a_stop_that_ends_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def careless(limit: VolumeLimit, memory: Memory, now: float) -> Decision:
         decision = decide(limit, memory, now)
-        return replace(decision, stopping=()) if int(now) % 7 == 0 else decision
+        return replace(decision, at_stop_line=()) if int(now) % 7 == 0 else decision
 
     monkeypatch.setattr(world, "_stop_bytes", high_stop_line)
     monkeypatch.setattr(VolumeLimit, "decide", careless)

@@ -7,8 +7,7 @@ import pytest
 from sidecar.control import poller
 from sidecar.throttle import decision, slope
 from sidecar.throttle.limits import Limit, MinAvailableBytes
-from sidecar.throttle.memory import Memory
-from sidecar.throttle.schedule import NextPoll, Timing, next_poll
+from sidecar.throttle.schedule import NextPoll, next_poll
 from tests.simulation import world
 from tests.simulation.world import Plan, run
 
@@ -50,9 +49,9 @@ def test_polls_come_sooner_near_the_soft_limit(monkeypatch: pytest.MonkeyPatch) 
     """Each daemon's schedule has it; what it does with it is ``throttle/test_schedule``'s."""
     known: set[Limit | None] = set()
 
-    def noted(memory: Memory, timing: Timing, *rest: Any) -> NextPoll:
-        known.add(timing.soft_limit)
-        return next_poll(memory, timing, *rest)
+    def noted(*args: Any, soft_limit: Limit | None) -> NextPoll:
+        known.add(soft_limit)
+        return next_poll(*args, soft_limit=soft_limit)
 
     monkeypatch.setattr(poller, "next_poll", noted)
     monkeypatch.setattr(world, "_soft_limit", lambda _, __, most_bytes: (most_bytes, 1800.0))
@@ -70,8 +69,6 @@ def test_with_a_release_margin_nothing_is_broken(limit_alone: None) -> None:
 
 def test_a_release_without_the_margin(limit_alone: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the limit itself."""
-    violated = Limit.violated
-    monkeypatch.setattr(
-        Limit, "violated", lambda limit, measured, _: violated(limit, measured, None)
-    )
+    bound = Limit.bound
+    monkeypatch.setattr(Limit, "bound", lambda limit, **_: bound(limit, did_violate=False))
     assert "a release margin of" in "\n".join(run(HELD).violations)

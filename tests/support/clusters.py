@@ -41,12 +41,29 @@ FENCED_MS: Final = 9000
 JVMS: Final = 3
 """How many nodes a test process may run at once: two cores serve no more than six in time."""
 
+_SASL: Final = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
 _RELEASED: Final = b'{"factor": 1.0, "valid_for_ms": 1000}'
 _HEARD_S: Final = 60.0
 # Kafka 3.3 first looks for deleted segments after 30 s.
 _FREED_S: Final = 60.0
 _COMPLAINT: Final = re.compile(r"\b(?:WARN|ERROR|FATAL)\b|Exception|serving replicas in dir")
 _COMPLAINTS: Final = 12
+
+
+def login(user: str | None) -> dict[str, str]:
+    """Librdkafka's properties for the listener BASIC; None: for the one without a login."""
+    if user is None:
+        return {}
+    return _SASL | {"sasl.username": user, "sasl.password": PASSWORD}
+
+
+def java_login(user: str | None) -> dict[str, str]:
+    """The same for Kafka's own client."""
+    if user is None:
+        return {}
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    of_user = f'{module} required username="{user}" password="{PASSWORD}";'
+    return _SASL | {"sasl.jaas.config": of_user}
 
 
 @dataclass(frozen=True, slots=True)

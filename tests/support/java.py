@@ -6,9 +6,12 @@ the folder of its classes.
 """
 
 import asyncio
+import atexit
 import hashlib
 import json
 import os
+import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -50,7 +53,7 @@ async def compiled_courses(libraries: Path) -> Path:
         ClusterError: as ``compiled``.
     """
     folders = [_CALLBACK / "main" / "java", _CALLBACK / "test" / "java"]
-    source = folders[-1] / "throttlesidecar" / "Courses.java"
+    source = folders[-1] / "throttlesidecar" / "reading" / "Courses.java"
     texts = [each.read_text() for folder in folders for each in sorted(folder.rglob("*.java"))]
     # Its warnings are Maven's to give, by the versions that the callback is built against.
     return await _compiled(source, folders, "".join(texts), libraries, ["-nowarn", "-Xlint:none"])
@@ -89,21 +92,18 @@ async def beans(cluster: Cluster, broker_id: int, pattern: str) -> dict[str, Bea
         ClusterError: they can't be read.
     """
     pid = cluster.brokers[broker_id].pid
-    libraries = await jars(cluster.version, cache_folder(os.environ))
-    classes = await compiled("ReadBeans", libraries)
-    words = [java(os.environ), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", str(classes)]
+    reader = await _reader(await jars(cluster.version, cache_folder(os.environ)))
     async with deadline(_TIMEOUT_S, f"the MBeans of process {pid} were not read"):
         while True:
-            try:
-                said = await _run([*words, "ReadBeans", str(pid), pattern])
-            except ClusterError as error:
-                # The JVM has made its socket and does not listen yet: busy machines are that slow.
-                if _NOT_YET not in str(error):
-                    raise
+            said = await reader.ask(f"{pid} {pattern}")
+            # The JVM has made its socket and does not listen yet: busy machines are that slow.
+            if said.startswith("!") and _NOT_YET in said:
                 await asyncio.sleep(POLL_S)
-            else:
-                found: dict[str, Bean] = json.loads(said)
-                return found
+                continue
+            if not said.startswith("{"):
+                raise ClusterError(f"the MBeans of process {pid} can't be read: {said}")
+            found: dict[str, Bean] = json.loads(said)
+            return found
 
 
 async def bean(cluster: Cluster, broker_id: int, name: str) -> Bean:
@@ -116,6 +116,57 @@ async def bean(cluster: Cluster, broker_id: int, name: str) -> Bean:
     if len(found) != 1:
         raise ClusterError(f"broker {broker_id} has {len(found)} MBeans {name}")
     return next(iter(found.values()))
+
+
+class _Reader:
+    """``ReadBeans`` in a JVM that lasts as long as this process; no event loop owns it."""
+
+    def __init__(self, classes: Path) -> None:
+        words = [java(os.environ), "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        self._asking = threading.Lock()
+        self._process = subprocess.Popen(
+            [*words, "-cp", classes, "ReadBeans"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        atexit.register(self.end)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    async def ask(self, question: str) -> str:
+        """The line that answers a line; an answer that does not come ends the JVM."""
+        try:
+            return await asyncio.to_thread(self._ask, question)
+        except asyncio.CancelledError:
+            self.end()
+            raise
+
+    def _ask(self, question: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._asking:
+            self._process.stdin.write(f"{question}\n")
+            self._process.stdin.flush()
+            return self._process.stdout.readline().strip()
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+_readers: list[_Reader] = []
+"""The one that runs, once something was read."""
+
+
+async def _reader(libraries: Path) -> _Reader:
+    classes = await compiled("ReadBeans", libraries)
+    if not _readers or not _readers[-1].is_running:
+        _readers[:] = [_Reader(classes)]
+    return _readers[-1]
 
 
 def _javac() -> str:

@@ -16,7 +16,7 @@ from kafka_lab.series import Series
 from sidecar.errors import ClusterError
 from tests.support.java import compiled
 
-_START_TIMEOUT_S: Final = 30.0
+_START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 10.0
 
 

@@ -8,6 +8,7 @@ broker that lets them.
 import asyncio
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Self
 
@@ -31,7 +32,7 @@ class Rogue:
         self,
         bootstrap: str,
         topic: str,
-        config: dict[str, object],
+        config: Mapping[str, object],
         clients: int = 4,
         record_bytes: int = 1,
     ) -> None:

@@ -61,27 +61,17 @@ class SteppedSidecar(Documents):
     def __init__(self, environ: Mapping[str, str], clock: FakeClock | None = None) -> None:
         settings = load(environ=environ).settings
         assert settings.kafka_admin is not None
-        assert settings.limit is not None
         self.clock = clock or FakeClock(START_S)
-        factors = VolumeLimit(
-            settings.limit, settings.validity_s, settings.fallback, settings.stop_line
-        )
+        factors = VolumeLimit(settings.rules, settings.fallback)
         path = settings.state_file
-        file = StateFile(path, settings.limit, stop_line=settings.stop_line) if path else None
+        file = StateFile(path, factors.rules) if path else None
         restored = file.load(self.clock()) if file else None
         assert restored is None or isinstance(restored, PersistedState)
         self._board = Board(factors, self.clock, restored=restored, listeners=(log_publication,))
-        self._registry = build_registry(self._board, lambda steady_s: steady_s, settings.validity_s)
-        self._api = FakeSidecar(
-            factors=factors,
-            board=self._board,
-            registry=self._registry,
-            validity_s=settings.validity_s,
-        )
+        self._registry = build_registry(self._board, lambda steady_s: steady_s)
+        self._api = FakeSidecar(factors=factors, board=self._board, registry=self._registry)
         self._api.wall_offset_s = 0.0
-        self.writer = (
-            StateWriter(self._board, file, self._api.wall, settings.validity_s) if file else None
-        )
+        self.writer = StateWriter(self._board, file, self._api.wall) if file else None
         self._source = KafkaVolumeSource(settings.kafka_admin, clock=self.clock)
         self._timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
         self._poller = Poller(

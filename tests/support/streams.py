@@ -29,7 +29,7 @@ def streaming(out: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     said = out.with_suffix(".err")
     with said.open("ab") as errors:
         process = subprocess.Popen(
-            [*command, "--master", "local[2]", "--trigger", "0.2", *words],
+            [*command, "--master", "local[2]", "--trigger", "0.2s", *words],
             stderr=errors,
             start_new_session=True,
         )

@@ -79,7 +79,7 @@ CALLBACKS: Final = ShownRow(
         Shown(
             "Brokers that follow",
             "Their callbacks have the present decision and wait for the next.",
-            (Query(of_brokers("reader_follows"), f"{CLUSTER} follow"), _ACTIVE),
+            (Query(of_brokers("reader_up_to_date"), f"{CLUSTER} follow"), _ACTIVE),
             decimals=0,
         ),
         table(
@@ -87,7 +87,7 @@ CALLBACKS: Final = ShownRow(
             "Nothing throttles their producers.",
             Query(
                 f"{by('cluster, broker', 'min', 'broker_active')} == 1 "
-                f"unless {by('cluster, broker', 'max', 'reader_follows')} == 1"
+                f"unless {by('cluster, broker', 'max', 'reader_up_to_date')} == 1"
             ),
             "none",
             width=8,
@@ -110,7 +110,7 @@ CALLBACKS: Final = ShownRow(
         Shown(
             "Nothing is admitted",
             "1 while a volume is at or below the stop line.",
-            (of_cluster("max", "stop"),),
+            (of_cluster("max", "stop_line_reached"),),
             width=6,
             decimals=0,
             most=1.0,

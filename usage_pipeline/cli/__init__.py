@@ -1,7 +1,7 @@
-"""``throttle-sidecar pipeline``: from request logs and volume history to usage and quotas.
+"""``throttle-sidecar pipeline``: usage, quotas and forecasts from logs and volume history.
 
-Each command is in a file of its own. All but ``report``, ``files`` and ``sample`` start Spark,
-which needs Java. The commands import Spark when they run, so that ``--help`` is quick.
+Each command has its own file. All commands except ``report``, ``files`` and ``sample`` start Spark,
+which needs Java. The commands import Spark only when they run, so that ``--help`` is fast.
 """
 
 import sys
@@ -24,11 +24,11 @@ from usage_pipeline.cli import (
 )
 
 _COMMANDS: Final = (run, silver, usage, replay, recommend, forecast, report, files, stream, sample)
-"""In the order in which the help lists them."""
+"""The commands, in the order of the help."""
 
 
 class _InOrder(click.Group):
-    """Lists its commands as they were added, not by name."""
+    """A group that lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the base class's signature
         return list(self.commands)
@@ -37,7 +37,7 @@ class _InOrder(click.Group):
 @click.group(
     "pipeline",
     cls=_InOrder,
-    short_help="Request logs and volume history to usage, replays, quotas and forecasts.",
+    short_help="Analyze request logs and volume history with Spark.",
     epilog="""\b
 Examples:
   throttle-sidecar pipeline sample --out sample --size 100MB
@@ -48,10 +48,10 @@ Examples:
 """,
 )
 def command() -> None:
-    """Who used what, what quotas would have done, what to set, and when disks will be full.
+    """Report usage, replay and recommend quotas, and forecast full disks.
 
-    It reads the brokers' request logs and the volume history that sidecars write, with Spark: on
-    this machine, or on a cluster with --master. Tables are Delta tables, for any engine to read.
+    The pipeline reads the brokers' request logs and the sidecars' volume history with Spark, on
+    this machine or on a cluster (--master). It writes Delta tables, which any engine can read.
     """
 
 
@@ -60,7 +60,7 @@ for each in _COMMANDS:
 
 
 def main() -> None:
-    """Run ``throttle-sidecar pipeline ...`` where the sidecar's own commands are not installed."""
+    """Run ``throttle-sidecar pipeline`` without the sidecar's other commands."""
     program = click.Group("throttle-sidecar", commands=[command])
     try:
         program.main(prog_name="throttle-sidecar")

@@ -1,9 +1,9 @@
-"""What the pipeline's commands refuse before Spark starts, which takes ten seconds.
+"""Checks before Spark starts, because the start takes ten seconds.
 
-Whatever is known without Spark: a log that is not there, a time zone that nobody knows, a folder
-that another run writes to. Tables in HDFS or in object storage are left to the job.
+They find a missing log, an unknown time zone or a folder that another run writes to. The job checks
+tables in HDFS and in object storage itself.
 
-Example: ``pipeline usage --out nowhere`` says in half a second that there are no requests.
+Example: ``pipeline usage --out nowhere`` fails in half a second, because there are no requests.
 """
 
 import os
@@ -26,7 +26,7 @@ from usage_pipeline.tables.schemas import (
 )
 
 if TYPE_CHECKING:
-    # Not at run time: a command's help needs none of the extra.
+    # Not at run time, because the help of a command does not need them.
     from usage_pipeline.tables.commits import Pinned
     from usage_pipeline.tables.folder import Folder
 
@@ -38,37 +38,39 @@ _ANSWER_S: Final = 5.0
 
 
 class NotThereError(SidecarError):
-    """What a command reads is not there."""
+    """An input of a command does not exist."""
 
 
 def check_master(master: str | None) -> None:
-    """Refuses what is no master of Spark's, and one that isn't up.
+    """Check the address of the Spark master, and that it runs.
 
     Args:
-        master: from the command line; None: Spark's own variable MASTER, if it is set.
+        master: the option; None for Spark's variable MASTER, if it is set.
 
     Raises:
-        SettingsError: it isn't.
-        NotThereError: nothing listens there; Spark takes a minute to say so.
+        SettingsError: it is no address of a master.
+        NotThereError: no process listens there. Spark would report this after a minute.
     """
     master = (os.environ.get("MASTER") or None) if master is None else master
     if master is None:
         return
     if not _MASTER.fullmatch(master):
         raise SettingsError(
-            (f"--master {master}: name one as local[4], spark://host:7077, yarn or k8s://...",)
+            (f"--master {master}: use local[4], spark://host:7077, yarn or k8s://...",)
         )
     if master.startswith(_STANDALONE):
         several = master.removeprefix(_STANDALONE).split(",")
         if not any(_listens(each) for each in several):
-            raise NotThereError(f"no Spark master answers at {master}: is it up?")
+            raise NotThereError(
+                f"no Spark master answers at {master}; start it or correct --master"
+            )
 
 
 def check_batch(out: str) -> None:
-    """Refuses a folder of tables that a stream or another run writes to.
+    """Check that no stream and no other run writes to a folder of tables.
 
     Raises:
-        SidecarError: it does.
+        SidecarError: a stream or a run writes to it.
     """
     from usage_pipeline.tables.writers import refuse_batch  # noqa: PLC0415 - of the extra
 
@@ -76,10 +78,10 @@ def check_batch(out: str) -> None:
 
 
 def check_stream(out: str) -> None:
-    """Refuses a folder of tables that batch runs or another stream write to.
+    """Check that no batch run and no other stream writes to a folder of tables.
 
     Raises:
-        SidecarError: they do.
+        SidecarError: a run or a stream writes to it.
     """
     from usage_pipeline.tables.writers import refuse_stream  # noqa: PLC0415 - of the extra
 
@@ -87,15 +89,15 @@ def check_stream(out: str) -> None:
 
 
 def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0) -> None:
-    """Refuses stages that lack what those before them make.
+    """Check that the tables that stages read exist.
 
     Args:
-        job: where the tables are, and what is requested of them.
-        stages: by name, in their order; if the first is "silver", there will be tables.
-        candidates: how many quotas are to be tried in a replay.
+        job: the folder and the time range.
+        stages: names in order; if the first is "silver", it creates the tables.
+        candidates: the number of candidate quotas of a replay.
 
     Raises:
-        NotThereError: a table is missing, or has nothing of the requested time.
+        NotThereError: a table is missing, or has no rows in the time range.
     """
     if "silver" in stages:
         return
@@ -108,7 +110,7 @@ def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0)
     folder.check_store()
     tables = pinned(folder)
     if not is_finished(tables):
-        # The job finishes them first, and then there may be all that is wanted.
+        # The job first completes pending commits, which may create the tables.
         return
     if {"usage", "replay"} & set(stages):
         of_files = (
@@ -120,7 +122,7 @@ def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0)
         if not asked_days(days, job.since, job.until):
             raise NotThereError(no_requests(days))
     if "replay" in stages and candidates:
-        _need(tables, GOLD_USAGE_1S, f"pipeline usage --out {out}`, or say `--candidates 0")
+        _need(tables, GOLD_USAGE_1S, f"pipeline usage --out {out}`, or use `--candidates 0")
     if "recommend" in stages:
         _need(tables, GOLD_USAGE_1S, f"pipeline usage --out {out}")
         _need(tables, GOLD_REPLAY, f"pipeline replay --out {out}")
@@ -131,10 +133,10 @@ def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0)
 def check_logs(
     path: str, zones: Iterable[str], broker_pattern: str | None, cluster: str | None = None
 ) -> None:
-    """Refuses request logs that are not there, or whose broker or cluster is unknown.
+    """Check that request logs exist, and that their brokers and clusters are known.
 
     Raises:
-        SidecarError: they aren't, or it is.
+        SidecarError: a log is missing, or its broker or cluster is unknown.
     """
     from usage_pipeline.ingest.stored_logs import log_files  # noqa: PLC0415 - of the extra
 
@@ -142,19 +144,19 @@ def check_logs(
 
 
 def check_volumes(path: str) -> None:
-    """Refuses a volume history that is not there.
+    """Check that the volume history exists.
 
     Raises:
-        SidecarError: it isn't.
+        SidecarError: it does not exist.
     """
     from usage_pipeline.ingest.stored_logs import files_of  # noqa: PLC0415 - of the extra
 
     if not files_of(path):
-        raise NotThereError(f"{path}: there is no volume history; name its folder")
+        raise NotThereError(f"{path} has no volume history; name its folder")
 
 
 def _free(out: str) -> "Folder":
-    """The folder, which can be written to, and to which nobody writes now."""
+    """Return the folder, which is writable and which no other run writes to."""
     from usage_pipeline.tables.commits import pinned  # noqa: PLC0415 - of the extra
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
     from usage_pipeline.tables.lease import refuse_leased  # noqa: PLC0415 - as above
@@ -173,7 +175,7 @@ def _refuse_unwritable(out: str, folder: Path) -> None:
     if not there.is_dir():
         raise SettingsError((f"--out {out}: {there} is a file; name a folder",))
     if not os.access(there, os.W_OK | os.X_OK):
-        raise SettingsError((f"--out {out}: nothing can be written to {there}; name another",))
+        raise SettingsError((f"--out {out}: {there} is not writable; name another folder",))
 
 
 def _listens(address: str) -> bool:
@@ -190,6 +192,6 @@ def _listens(address: str) -> bool:
 def _need(tables: "Pinned", table: Table, command: str) -> None:
     if table.name not in tables.versions:
         raise NotThereError(
-            f"there is no table {table.name} in {tables.folder}: make it with"
+            f"{tables.folder} has no table {table.name}; create it with"
             f" `throttle-sidecar {command}`"
         )

@@ -1,10 +1,10 @@
-"""Has the kernels compiled while Spark starts, the first time on a machine.
+"""Compiles the kernels while Spark starts, the first time on a machine.
 
-Spark's workers would compile them when they first need them, each the same ones, while nothing else
-is done. What is stored beside them says that they are compiled; where it is wrong, workers compile.
+Otherwise each of Spark's workers would compile the same kernels when it needs them. Stamp files
+mark kernels as compiled. If a stamp is wrong, the workers compile.
 
-Example: ``pipeline run`` starts Spark and the compiler at once, and has logs parsed once both are
-done; the kernels of the replay are compiled meanwhile.
+Example: ``pipeline run`` starts Spark and the compiler together. It parses logs when both are
+ready, while the compiler continues with the kernels of the replay.
 """
 
 import hashlib
@@ -24,18 +24,18 @@ from usage_pipeline.kernels.sources import SOURCES
 _MODULE: Final = "usage_pipeline.cli.kernels"
 _NEEDED_BY: Final = {"silver": "parse", "usage": "parse", "replay": "replay"}
 _MOST_S: Final = 180.0
-"""A worker then compiles for itself."""
+"""Longest wait for the compilation, seconds; after it, workers compile by themselves."""
 
 
 class Compiling:
-    """What is being compiled."""
+    """The running compilation."""
 
     def __init__(self, stamps: Mapping[str, Path], process: "subprocess.Popen[str] | None") -> None:
         """Follows a process.
 
         Args:
-            stamps: of the parts that it compiles: a file that says that it is done.
-            process: prints the name of each part that is done; None: nothing is compiled.
+            stamps: the file that marks each part as compiled.
+            process: the process that prints the name of each compiled part; None if there is none.
         """
         self._stamps = stamps
         self._done = {name: threading.Event() for name in stamps}
@@ -44,11 +44,11 @@ class Compiling:
 
     @property
     def is_first(self) -> bool:
-        """Whether anything is being compiled, as on a machine's first run."""
+        """Whether a compilation is running, as in a machine's first run."""
         return bool(self._done)
 
     def wait_for(self, stage: str) -> None:
-        """Waits until what a stage needs is compiled, or can't be."""
+        """Wait until the kernels of a stage are compiled, or the compilation has failed."""
         done = self._done.get(_NEEDED_BY.get(stage, ""))
         if done is not None:
             done.wait(_MOST_S)
@@ -67,11 +67,11 @@ class Compiling:
 
 @contextmanager
 def compiling(stages: Iterable[str], *, is_here: bool) -> Iterator[Compiling]:
-    """Compiles what is not compiled yet, in a process that ends with the body at the latest.
+    """Compile missing kernels in a process that ends with the body at the latest.
 
     Args:
-        stages: that are to be run, by name.
-        is_here: whether Spark's workers are on this machine, and of this user.
+        stages: the names of the stages to run.
+        is_here: whether Spark's workers run on this machine as this user.
     """
     stamps = _stamps({_NEEDED_BY[stage] for stage in stages if stage in _NEEDED_BY})
     missing = {name: stamp for name, stamp in stamps.items() if not stamp.exists()}
@@ -92,12 +92,12 @@ def compiling(stages: Iterable[str], *, is_here: bool) -> Iterator[Compiling]:
 
 
 def _stamps(names: Iterable[str]) -> Mapping[str, Path]:
-    """The files that say that these kernels are compiled; none where they have no folder."""
+    """Return the stamp files of these kernels; none if the kernels have no folder."""
     try:
         folder = cache_folder(os.environ)
     except RuntimeError:  # a user without a home folder, as in containers
         return {}
-    # What is compiled is stored beside the package, of which there may be several.
+    # Compiled kernels are stored beside the package, which may be installed several times.
     where = (__file__, os.environ.get("NUMBA_CACHE_DIR"))
     own = (sys.version, version("numba"), where, SOURCES)
     key = hashlib.sha256(repr(own).encode()).hexdigest()[:12]

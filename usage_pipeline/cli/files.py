@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline files``: where the files of tables are, for any engine."""
+"""``throttle-sidecar pipeline files``: the files of tables, for any engine."""
 
 import click
 
@@ -6,7 +6,7 @@ from sidecar.errors import SidecarError
 
 
 class NoTableError(SidecarError):
-    """There is no such table."""
+    """A named table does not exist."""
 
 
 @click.command(
@@ -22,14 +22,14 @@ Examples:
     "--out",
     required=True,
     metavar="DIR",
-    help="The folder of the tables; s3:// and gs:// too.",
+    help="Folder of the tables; also s3:// and gs://.",
 )
 def command(names: tuple[str, ...], out: str) -> None:
-    """Print the Parquet files of tables, one a line, as the last run has left them.
+    """Print the Parquet files of tables, one per line.
 
-    They are those of the versions that the manifest pins: tables that are named together are of one
-    run, also while another one commits. Their folders say what the table is partitioned by
-    ("dt=2026-11-20"), and the files don't. Needs no Spark.
+    The files belong to the versions in the manifest, so all named tables come from the same run,
+    also while another run commits. Only folder names contain the partition columns
+    ("dt=2026-11-20"). The command needs no Spark.
     """
     from usage_pipeline.tables.commits import newest  # noqa: PLC0415 - of the extra
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - of the extra
@@ -40,8 +40,8 @@ def command(names: tuple[str, ...], out: str) -> None:
     for name in names:
         if name not in known:
             raise NoTableError(
-                f"there is no table {name} in {tables.folder}: there are"
-                f" {', '.join(sorted(tables.versions)) or 'none'}"
+                f"{tables.folder} has no table {name}; it has"
+                f" {', '.join(sorted(tables.versions)) or 'no tables'}"
             )
     for name in names:
         for file in tables.files(known[name]):

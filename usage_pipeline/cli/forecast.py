@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline forecast``: when each volume will be at its limit."""
+"""``throttle-sidecar pipeline forecast``: when each volume reaches its limit."""
 
 import click
 
@@ -10,16 +10,16 @@ from usage_pipeline.cli.running import run_job
     "forecast",
     epilog="""\b
 Examples:
-  throttle-sidecar pipeline forecast --out tables --limit-bytes 10000000000
+  throttle-sidecar pipeline forecast --out tables --limit-bytes 10GB
   throttle-sidecar pipeline forecast --out tables --as-of 2026-11-20 --limit-ratio 0.1
 """,
 )
 @disk_options
 @job_options
 def command(job: JobOptions, disks: DiskOptions) -> None:
-    """When each volume will be at the limit at which producers are throttled, with a range.
+    """Forecast when each volume reaches its limit, with a range.
 
-    From what retention leaves, not from the teeth of the saw. It says when there is too little
-    history.
+    The forecast follows the data that retention leaves. If there is too little history, the table
+    contains the reason instead.
     """
     run_job(job, ["forecast"], disks=disks)

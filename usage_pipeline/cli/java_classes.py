@@ -1,9 +1,9 @@
-"""Java's classes, archived by a machine's second whole run for all later commands.
+"""An archive of Java's classes, which the second whole run on a machine writes for later commands.
 
-The first one has kernels to compile (``compiling``). ``class_archive`` says how they are stored.
+The first run compiles kernels instead (``compiling``). ``class_archive`` describes the archive.
 
-Example: ``pipeline run`` ends with "Once, for later runs to start sooner, Java's classes are stored
-in /home/ops/.cache/throttle-sidecar/classes-9522ec2fef2a.jsa ...", and never again.
+Example: ``pipeline run`` ends once with "Storing Java's classes in
+/home/ops/.cache/throttle-sidecar/classes-9522ec2fef2a.jsa, so that later runs start faster ...".
 """
 
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_here(master: str | None) -> bool:
-    """Whether this command starts the JVM that does the work; None: as the variable MASTER says."""
+    """Whether this command starts the JVM for the work; for None, the variable MASTER decides."""
     from usage_pipeline.runtime.embedded import is_embedded  # noqa: PLC0415 - the extra
 
     url = master or os.environ.get("MASTER") or "local[*]"
@@ -26,14 +26,14 @@ def is_here(master: str | None) -> bool:
 
 
 def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
-    """What a JVM that this command starts may read or write.
+    """Return the archive for a JVM that this command starts.
 
     Args:
-        master: from the command line; None: Spark's own variable MASTER, else this machine.
-        whole: whether the command loads all that others do, and so may write it.
+        master: the option; None for Spark's variable MASTER, or else this machine.
+        whole: whether the command loads all classes that others need, and so may write the archive.
 
     Returns:
-        None where the JVM is another's, or there is no folder for it.
+        None if this command starts no JVM, or if there is no folder for the archive.
     """
     from usage_pipeline.runtime.session import class_archive  # noqa: PLC0415 - the extra
 
@@ -47,9 +47,9 @@ def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
 
 
 def keep_java_classes(classes: "ClassArchive | None") -> None:
-    """Has Java write the classes that it has loaded, unless they are there; ends Spark for it.
+    """Stop Spark, and let Java write its loaded classes unless the archive exists.
 
-    A failure is printed and is no error: the run is done.
+    A failure is only printed, because the run is complete.
     """
     from usage_pipeline.runtime.class_archive import NotKeptError  # noqa: PLC0415 - the extra
     from usage_pipeline.runtime.session import keep_classes  # noqa: PLC0415 - the extra
@@ -57,12 +57,12 @@ def keep_java_classes(classes: "ClassArchive | None") -> None:
     if classes is None or classes.partial is None:
         return
     click.echo(
-        f"Once, for later runs to start sooner, Java's classes are stored in {classes.file} ...",
+        f"Storing Java's classes in {classes.file}, so that later runs start faster ...",
         err=True,
     )
     try:
         keep_classes(classes)
     except NotKeptError as error:
-        click.echo(f"they can't be stored, and the next run tries again: {error}", err=True)
+        click.echo(f"Java's classes can't be stored; the next run tries again: {error}", err=True)
     except KeyboardInterrupt:
-        click.echo("not stored; the run is done.", err=True)
+        click.echo("Java's classes are not stored; the run is complete.", err=True)

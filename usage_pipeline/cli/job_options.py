@@ -1,4 +1,4 @@
-"""What the pipeline's commands share: where tables are, which days, what is read.
+"""Options of several commands: the tables' folder, the inputs, the days and the terms.
 
 Example::
 
@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 import click
 
-from usage_pipeline.cli.options import gathered, shown
+from usage_pipeline.cli.options import Size, gathered, shown
 from usage_pipeline.cli.spark_options import CONF
 from usage_pipeline.ingest.clusters import ClusterError, cluster_name
 from usage_pipeline.recommend.terms import FLOORS, TermsError, floor
@@ -33,19 +33,19 @@ class _Utc(click.DateTime):
     """A time, UTC: "2026-11-20" or "2026-11-20T10:30"."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 - click's
-        """Rather than strptime's letters, three times."""
+        """Return one format instead of the three of strptime."""
         return "DATE[THH:MM[:SS]]"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
-        """With its time zone; refuses what is not a time."""
+        """Convert to a time in UTC, or fail."""
         found: datetime = super().convert(value, param, ctx)
         return found.replace(tzinfo=UTC)
 
 
 class _NewFile(click.Path):
-    """A file to be written, in a folder that exists: refused before the work, not after it."""
+    """A file to write. Its folder must exist, which is checked before the work starts."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -56,15 +56,15 @@ class _NewFile(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        """Refuses a file whose folder is not there."""
+        """Fail if the folder does not exist."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if not path.parent.is_dir():
-            self.fail(f"there is no folder {path.parent}; make it", param, ctx)
+            self.fail(f"the folder {path.parent} does not exist; create it", param, ctx)
         return path
 
 
 def _place(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
-    # Before Spark starts, whose messages would show credentials in it.
+    # Checked before Spark starts, because Spark's messages would show credentials in the path.
     if path is not None:
         address_of(path)
     return path
@@ -78,9 +78,9 @@ def _cluster(_: click.Context, __: click.Parameter, name: str | None) -> str | N
 
 
 def _candidates(_: click.Context, __: click.Parameter, count: int) -> int:
-    # A sweep has two ends.
+    # The first and the last candidate are the two ends of a sweep.
     if count == 1:
-        raise click.BadParameter("1 is too few: 0 for none, or 2 and more")
+        raise click.BadParameter("1 candidate is too few; use 0 for none, or at least 2")
     return count
 
 
@@ -94,14 +94,14 @@ def _floors(
 
 
 NEW_FILE: Final = _NewFile()
-"""For options that are a file to be written."""
+"""The type of options for a file to write."""
 UTC_TIME: Final = _Utc(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
-"""For options that are a time."""
+"""The type of options for a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """How the job is run, from the command line: see each option's help. Times are UTC."""
+    """How to run the job: see the help of each option. Times are in UTC."""
 
     out: str
     cluster_id: str | None = None
@@ -116,7 +116,7 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What is read, from the command line."""
+    """The inputs on the command line."""
 
     request_logs: str | None = None
     volumes: str | None = None
@@ -127,13 +127,13 @@ class InputOptions:
 
     @property
     def names_nothing(self) -> bool:
-        """Whether there is nothing to read."""
+        """Whether no input is named."""
         return self.request_logs is None and self.volumes is None and self.quotas is None
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What is replayed, from the command line."""
+    """The quotas to replay."""
 
     candidates: int = 20
     scenario: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class TermsOptions:
-    """On which terms quotas are recommended, from the command line."""
+    """The terms of recommendations."""
 
     target: float = 1.0
     percentile: float = 99.0
@@ -158,7 +158,7 @@ class TermsOptions:
 
 @dataclass(frozen=True, slots=True)
 class DiskOptions:
-    """How disks are forecast, from the command line."""
+    """The settings of forecasts."""
 
     as_of: datetime | None = None
     limit_bytes: int = 0
@@ -171,39 +171,39 @@ _REQUEST_LOGS: Final = click.option(
     "--request-logs",
     metavar="PATH",
     callback=_place,
-    help="Files of the brokers' request logs, plain or gzip: a file, a folder or a glob;"
-    " s3://, gs:// and hdfs:// too.",
+    help="Request logs of the brokers, plain or gzip: a file, a folder or a glob; also s3://,"
+    " gs:// and hdfs://.",
 )
 ZONE: Final = click.option(
     "--zone",
     multiple=True,
     metavar="ZONE|BROKER=ZONE",
-    help="The time zone of the brokers' clocks, Europe/Berlin, or of one, 3=UTC; may be repeated."
-    " By default UTC.",
+    help="Time zone of the brokers' clocks, such as Europe/Berlin, or of one broker, such as 3=UTC."
+    " May be repeated. Default: UTC.",
 )
 BROKER_PATTERN: Final = click.option(
     "--broker-pattern",
     metavar="REGEX",
-    help="Finds the broker's id in a file's path, with a group named broker, and the cluster's name"
-    " in one named cluster; by default broker-3, kafka-3, or a folder 3, and cluster_id=eu.",
+    help="Finds the broker's id (group broker) and the cluster's name (group cluster) in a path."
+    " Default: broker-3, kafka-3 or a folder 3, and cluster_id=eu.",
 )
 CLUSTER_ID: Final = click.option(
     "--cluster-id",
     metavar="NAME",
     callback=_cluster,
-    help="The cluster that it is about: the name of what no path names a cluster of; other"
-    " clusters' files and rows are left out. By default all, as paths and the volume history say.",
+    help="The only cluster to process. It is the cluster of files whose path names none."
+    " Default: all clusters that paths and the volume history name.",
 )
 RETAINED_DAYS: Final = shown(
     "--retained-days",
     click.FloatRange(0),
     7.0,
-    "For which files are retained that others have replaced since, for those who read them.",
+    "Days before a replaced file is removed, so that readers can finish.",
 )
 
 
 def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
-    """Give a command ``job: JobOptions``."""
+    """Add the options of a job as ``job: JobOptions``."""
     return gathered(
         function,
         "job",
@@ -213,21 +213,23 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
             required=True,
             metavar="DIR",
             callback=_place,
-            help="The folder of the tables; s3:// and gs:// too.",
+            help="Folder of the tables; also s3:// and gs://.",
         ),
         CLUSTER_ID,
         click.option(
             "--master",
             metavar="URL",
-            help="Spark's, spark://host:7077; by default what spark-submit says, or all cores of"
-            " this machine.",
+            help="Spark master, such as spark://host:7077. Default: the master of spark-submit, or"
+            " all cores of this machine.",
         ),
-        click.option("--since", type=UTC_TIME, help="Leave out what was before; UTC."),
-        click.option("--until", type=UTC_TIME, help="Leave out what was then or later; UTC."),
+        click.option("--since", type=UTC_TIME, help="Skip earlier requests and readings (UTC)."),
+        click.option(
+            "--until", type=UTC_TIME, help="Skip requests and readings from then on (UTC)."
+        ),
         click.option(
             "--allow-fewer",
             is_flag=True,
-            help="Replace a day even by fewer requests than it has.",
+            help="Replace a day even if the new logs have fewer requests.",
         ),
         RETAINED_DAYS,
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
@@ -236,7 +238,7 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
-    """Give a command ``inputs: InputOptions``."""
+    """Add the options for inputs as ``inputs: InputOptions``."""
     return gathered(
         function,
         "inputs",
@@ -246,17 +248,17 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
             "--volumes",
             metavar="PATH",
             callback=_place,
-            help="The volume history that sidecars write: a file, a folder or a glob.",
+            help="Volume history of the sidecars: a file, a folder or a glob.",
         ),
         click.option(
             "--quotas",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help='What "quotas show --json" printed.',
+            help='Output of "quotas show --json".',
         ),
         click.option(
             "--quotas-at",
             type=UTC_TIME,
-            help="When those quotas were in force, UTC; by default when the file was written.",
+            help="Time of these quotas (UTC). Default: when the file was written.",
         ),
         ZONE,
         BROKER_PATTERN,
@@ -264,12 +266,12 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def log_options(function: Callable[..., _R]) -> Callable[..., _R]:
-    """Give a command ``inputs: InputOptions`` with request logs alone."""
+    """Add the options for request logs as ``inputs: InputOptions``."""
     return gathered(function, "inputs", InputOptions, _REQUEST_LOGS, ZONE, BROKER_PATTERN)
 
 
 def replay_options(function: Callable[..., _R]) -> Callable[..., _R]:
-    """Give a command ``tried: ReplayOptions``."""
+    """Add the options of a replay as ``tried: ReplayOptions``."""
     return gathered(
         function,
         "tried",
@@ -278,72 +280,68 @@ def replay_options(function: Callable[..., _R]) -> Callable[..., _R]:
             "--candidates",
             click.IntRange(0, 1000),
             20,
-            "How many quotas to try for each who share one, from 5 % of their highest rate to"
-            " 105 %.",
+            "Number of quotas to replay for each group of clients that share a quota, from 5 % to"
+            " 105 % of their highest rate.",
             callback=_candidates,
         ),
         click.option(
             "--scenario",
             multiple=True,
             metavar="[TYPE:[ENTITY:]]xN|=N",
-            help='Other quotas to try: "x2", "request:=50", "produce:user=alice:=1000000"; may be'
-            " repeated.",
+            help='Another quota to replay: "x2", "request:=50", "produce:user=alice:=1000000".'
+            " May be repeated.",
         ),
     )
 
 
 def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
-    """Give a command ``terms: TermsOptions``."""
+    """Add the terms of recommendations as ``terms: TermsOptions``."""
     percent = click.FloatRange(0, 100)
     return gathered(
         function,
         "terms",
         TermsOptions,
-        shown("--target", percent, 1.0, "Percent of charges that may have to wait."),
-        shown(
-            "--percentile", percent, 99.0, "Of a tenant's rates, that the quota is to let through."
-        ),
-        shown("--margin", click.FloatRange(0), 15.0, "Percent on top of that."),
+        shown("--target", percent, 1.0, "Percentage of charges that the quota may throttle."),
+        shown("--percentile", percent, 99.0, "Percentile of a tenant's rates below the quota."),
+        shown("--margin", click.FloatRange(0), 15.0, "Percentage on top of that percentile."),
         shown(
             "--half-life-days",
             click.FloatRange(0, min_open=True),
             7.0,
-            "After so long a rate counts half; after four times as long it is not read, unless"
-            " --since says so.",
+            "Days in which the weight of a rate halves. Without --since, rates older than four"
+            " times this are not read.",
         ),
         click.option(
             "--floor",
             multiple=True,
             callback=_floors,
             metavar="TYPE=NUMBER",
-            help="The smallest quota of a type to recommend, in its unit; 0 for any; may be"
-            f" repeated. By default {_FLOORS}.",
+            help="Smallest recommended quota of a type, in its unit; 0 for none. May be repeated."
+            f" Default: {_FLOORS}.",
         ),
-        shown(
-            "--least-coverage", percent, 50.0, "Percent of the time that the logs have to cover."
-        ),
+        shown("--least-coverage", percent, 50.0, "Percentage of the time that logs must cover."),
         click.option(
             "--cluster-user",
             multiple=True,
             metavar="NAME",
-            help="A broker's own principal, which must not be throttled; may be repeated.",
+            help="Principal of a broker, which must not be throttled. May be repeated.",
         ),
         click.option(
             "--capacity",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help='What "quotas capacity --json" printed.',
+            help='Output of "quotas capacity --json".',
         ),
         click.option(
             "--network",
-            type=click.FloatRange(0, min_open=True),
-            metavar="BYTES",
-            help="That a broker's network takes each way, per second.",
+            type=Size(),
+            metavar="SIZE",
+            help="Capacity of a broker's network per second, in each direction.",
         ),
         click.option(
             "--disk",
-            type=click.FloatRange(0, min_open=True),
-            metavar="BYTES",
-            help="That a broker's disks can write, per second.",
+            type=Size(),
+            metavar="SIZE",
+            help="What a broker's disks can write per second.",
         ),
         click.option(
             "--plan",
@@ -354,7 +352,7 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def disk_options(function: Callable[..., _R]) -> Callable[..., _R]:
-    """Give a command ``disks: DiskOptions``."""
+    """Add the settings of forecasts as ``disks: DiskOptions``."""
     days = click.FloatRange(0, min_open=True)
     return gathered(
         function,
@@ -363,20 +361,20 @@ def disk_options(function: Callable[..., _R]) -> Callable[..., _R]:
         click.option(
             "--as-of",
             type=UTC_TIME,
-            help="When forecasts begin, UTC; by default with the newest reading.",
+            help="Start of the forecasts (UTC). Default: the newest reading.",
         ),
         shown(
             "--limit-bytes",
-            click.IntRange(0),
-            0,
+            Size(lowest=0),
+            "0",
             "Available bytes at which the sidecars throttle producers.",
         ),
         shown(
             "--limit-ratio",
             click.FloatRange(0, 1, max_open=True),
             0.0,
-            "Likewise, of the total; the greater of the two counts.",
+            "The same as a ratio of the total size; the larger limit applies.",
         ),
-        shown("--horizon-days", days, 90.0, "How far to look."),
-        shown("--history-days", days, 14.0, "How far back readings count."),
+        shown("--horizon-days", days, 90.0, "Days to forecast."),
+        shown("--history-days", days, 14.0, "Days of readings to use."),
     )

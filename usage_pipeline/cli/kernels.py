@@ -1,12 +1,12 @@
-"""Compiles kernels ahead: ``python -m usage_pipeline.cli.kernels parse replay``.
+"""Compiles kernels in advance: ``python -m usage_pipeline.cli.kernels parse replay``.
 
-It takes 20 seconds of one core, once on a machine. So a command has it begin while Spark starts
-(``compiling``), in a process of its own, whose memory is returned: what is compiled is on the disk.
-Kernels are compiled by doing with made-up lines and charges what a run does.
+Compiling takes 20 seconds of one core, once per machine. A command therefore runs this module in a
+separate process while Spark starts (``compiling``). The compiled kernels are on the disk, and the
+process returns its memory. It compiles by parsing and replaying generated lines and charges.
 
-Prints ``parse`` once logs can be parsed, and ``replay`` once charges can be replayed.
+It prints ``parse`` when the kernels that parse logs are compiled, and ``replay`` for the others.
 
-Example: of a machine's first ``pipeline run`` Spark starts in 7 s, and in 10 s lines can be parsed.
+Example: in a machine's first ``pipeline run``, Spark starts in 7 s, and parsing starts after 10 s.
 """
 
 import sys
@@ -56,7 +56,7 @@ def _replay() -> None:
 
 
 def _charges(batch: pa.RecordBatch, met: Met) -> Records:
-    """Some of each kind, at the same times."""
+    """Return charges of each kind, at the same times."""
     kind, at = np.divmod(np.arange(_CHARGES * len(QUOTA_TYPES)), _CHARGES)
     records = np.zeros(kind.size, CHARGE)
     records["slot"] = met.slots.of(batch, np.zeros_like(kind), kind, at)
@@ -68,7 +68,7 @@ def _charges(batch: pa.RecordBatch, met: Met) -> Records:
 
 
 PARTS: Final[Mapping[str, Callable[[], None]]] = {"parse": _parse, "replay": _replay}
-"""What can be compiled, in the order in which a run needs it."""
+"""The parts to compile, in the order in which a run needs them."""
 
 
 if __name__ == "__main__":

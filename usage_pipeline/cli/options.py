@@ -1,4 +1,4 @@
-"""What the options of several commands share."""
+"""Helpers for the options of several commands."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -8,7 +8,50 @@ from typing import Any, TypeVar
 
 import click
 
+from sidecar.formats.quantities import parse_duration, parse_size
+
 _R = TypeVar("_R")
+
+
+class Size(click.ParamType[int]):
+    """Bytes as people write them: 100MB, 10Gi."""
+
+    name = "size"
+
+    def __init__(self, lowest: int = 1) -> None:
+        self._lowest = lowest
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Bytes; refuses what is not a size."""
+        try:
+            count = parse_size(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if count < self._lowest:
+            self.fail(f"{value!r} is less than {self._lowest} bytes", param, ctx)
+        return count
+
+
+class Duration(click.ParamType[float]):
+    """Seconds as people write them: 30s, 1h30m, PT30M."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Seconds, > 0; refuses what is not a duration."""
+        if isinstance(value, float):
+            return value  # which this has made
+        try:
+            seconds = parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if seconds == 0.0:
+            self.fail(f"{value!r} must be longer than nothing", param, ctx)
+        return seconds
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
@@ -18,7 +61,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
         RuntimeError: the user has no home folder, as in containers.
     """
     base = Path(environ.get("XDG_CACHE_HOME", ""))
-    # The specification says that a relative path is to be ignored.
+    # The specification requires that a relative path is ignored.
     return (base if base.is_absolute() else Path.home() / ".cache") / "throttle-sidecar"
 
 
@@ -28,7 +71,7 @@ def gathered(
     kind: Callable[..., Any],
     *options: Callable[[Callable[..., _R]], Callable[..., _R]],
 ) -> Callable[..., _R]:
-    """Give a command options as one argument ``name``, of the dataclass ``kind``."""
+    """Pass options to a command as one argument ``name`` of the dataclass ``kind``."""
     names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # a dataclass's class
 
     @functools.wraps(function)
@@ -48,5 +91,5 @@ def shown(
     text: str,
     **more: Any,  # noqa: ANN401 - click's own
 ) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
-    """An option whose help shows its default."""
+    """Create an option whose help shows its default."""
     return click.option(name, type=kind, default=default, show_default=True, help=text, **more)

@@ -1,8 +1,8 @@
-"""What a person sees of the job while it runs: on standard error, so that results can be piped.
+"""Shows the progress of a job on standard error, so that results can be piped.
 
-Example: a terminal shows ``usage  31/64 tasks  0:04`` while that stage runs, and each stage that
-has ended with its time. Where standard error is no terminal, there is a line for each that ended,
-and for one that did not: ``usage not done, after 4.2 s``.
+Example: a terminal shows ``usage  31/64 tasks  0:04`` while the stage runs, and completed stages
+with their times. Without a terminal, each completed stage prints a line. An incomplete stage prints
+``usage not done, after 4.2 s``.
 """
 
 import threading
@@ -15,14 +15,14 @@ from rich.progress import Progress as Bars
 from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    # Not at run time: slow to import, and of the extra.
+    # Not at run time, because the import is slow.
     from pyspark.sql import SparkSession
 
 _REFRESH_S: Final = 0.5
 
 
 class Progress:
-    """Steps, one after the other."""
+    """Consecutive steps of a job."""
 
     __slots__ = ("_bars", "_console", "_current", "_ended", "_spark", "_watcher")
 
@@ -67,12 +67,12 @@ class Progress:
             self._bars.stop()
 
     def step(self, name: str) -> None:
-        """The step before has ended, and this one begins."""
+        """End the previous step and start this one."""
         self._finish()
         self._current = self._bars.add_task(name, total=1, tasks="")
 
     def watch(self, spark: "SparkSession") -> None:
-        """Shows how many of Spark's tasks are done from now on."""
+        """Show the number of completed Spark tasks from now on."""
         self._spark = spark
         if self._console.is_terminal:
             self._watcher.start()
@@ -91,7 +91,7 @@ class Progress:
             Py4JError,
         )
 
-        # A JVM that is gone is reported by the work itself, which calls it too.
+        # The work calls the JVM too, and reports that it has ended.
         with suppress(Py4JError, OSError):
             self._follow()
 

@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline recommend``: the smallest quotas under a target of throttling."""
+"""``throttle-sidecar pipeline recommend``: the smallest quotas that meet a target."""
 
 import click
 
@@ -17,8 +17,9 @@ Examples:
 @terms_options
 @job_options
 def command(job: JobOptions, terms: TermsOptions) -> None:
-    """The smallest quotas that keep throttling under a target, from usage and replays.
+    """Recommend the smallest quotas under a throttling target.
 
-    Nothing is set: compare with "quotas diff --plan", and then "quotas apply --plan".
+    The command uses usage and replays, and sets no quotas. Compare its plan with "quotas diff
+    --plan", and set it with "quotas apply --plan".
     """
     run_job(job, ["recommend"], terms=terms)

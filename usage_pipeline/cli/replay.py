@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline replay``: what quotas would have done."""
+"""``throttle-sidecar pipeline replay``: the effect of current and candidate quotas."""
 
 import click
 
@@ -18,8 +18,8 @@ Examples:
 @replay_options
 @job_options
 def command(job: JobOptions, tried: ReplayOptions) -> None:
-    """What quotas would have done: those in force, and candidates for all who share one.
+    """Replay current quotas and candidates, event by event.
 
-    Event by event, as Kafka reckons. Each day starts with empty windows.
+    The replay uses Kafka's arithmetic. Each day starts with empty windows.
     """
     run_job(job, ["replay"], tried=tried)

@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline report``: one HTML page of the tables."""
+"""``throttle-sidecar pipeline report``: an HTML page of the tables."""
 
 from pathlib import Path
 
@@ -20,22 +20,22 @@ Examples:
     "--out",
     required=True,
     metavar="DIR",
-    help="The folder of the tables; s3:// and gs:// too.",
+    help="Folder of the tables; also s3:// and gs://.",
 )
 @click.option(
     "--html",
     type=NEW_FILE,
-    help="The page; by default report.html in the folder of the tables.",
+    help="File of the page. Default: report.html in the folder of the tables.",
 )
 @CLUSTER_ID
 def command(out: str, html: Path | None, cluster_id: str | None) -> None:
-    """Write one page that loads nothing: plots, and tables to sort.
+    """Write a self-contained page with plots and tables.
 
-    Of several clusters each has a page, and report.html leads to them. Needs no Spark.
+    Several clusters have a page each, and report.html links to them. The command needs no Spark.
     """
     from usage_pipeline.cli.running import write_report  # noqa: PLC0415 - as its own imports
 
     page = write_report(out, html, cluster_id)
     if page is None:
-        raise SettingsError((f"{out} is in object storage: name the page with --html",))
+        raise SettingsError((f"{out} is in object storage; name a local page with --html",))
     click.echo(f"{page}: {page.stat().st_size / 1e3:,.0f} kB")

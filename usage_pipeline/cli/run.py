@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline run``: all of it, from logs to every table."""
+"""``throttle-sidecar pipeline run``: all stages, from logs to every table and the report."""
 
 import click
 
@@ -40,9 +40,10 @@ def command(
     terms: TermsOptions,
     disks: DiskOptions,
 ) -> None:
-    """Make every table and the report, in place of the last good ones: all, or none.
+    """Run all stages: write every table and the report.
 
-    A day of requests is replaced whole: give all logs of it.
+    The run replaces all tables at once, or none if it fails. It replaces whole days of requests,
+    so give all logs of a day.
     """
     of_requests = ["usage", "replay", "recommend"] if inputs.request_logs is not None else []
     of_volumes = ["forecast"] if inputs.volumes is not None else []

@@ -1,6 +1,6 @@
-"""Runs stages of the pipeline's job for its commands, with progress and a summary.
+"""Runs stages of the pipeline for its commands, with progress and a summary.
 
-Example: ``run_job(JobOptions("tables"), ["usage"])`` makes gold_usage_1s of the requests in the
+Example: ``run_job(JobOptions("tables"), ["usage"])`` writes gold_usage_1s from the requests in the
 folder ``tables``.
 """
 
@@ -39,13 +39,13 @@ from usage_pipeline.cli.spark_options import spark_settings
 from usage_pipeline.cli.summary import document, plan_line, scenarios_of_nobody, text
 
 if TYPE_CHECKING:
-    # Not at run time: a command's help needs no Spark.
+    # Not at run time, because the help of a command needs no Spark.
     from usage_pipeline.batch.job import Outcome
     from usage_pipeline.batch.run import Inputs, Options
     from usage_pipeline.runtime.class_archive import ClassArchive
 
 _NO_QUOTAS: Final = (
-    "without --quotas, no quota is known but those in the logs:"
+    "without --quotas, only quota changes in the logs are known:"
     " `throttle-sidecar quotas show --json` prints them"
 )
 
@@ -59,13 +59,13 @@ def run_job(
     terms: TermsOptions | None = None,
     disks: DiskOptions | None = None,
 ) -> "ClassArchive | None":
-    """Runs stages and prints what they did.
+    """Run stages and print a summary.
 
     Returns:
-        The classes that Java may write (``keep_java_classes``) when all is done.
+        The archive of classes that Java may write at the end (``keep_java_classes``).
 
     Raises:
-        SidecarError: it can't be done.
+        SidecarError: a stage failed or can't run.
     """
     sources, replayed = inputs or InputOptions(), tried or ReplayOptions()
     plan = None if terms is None else terms.plan
@@ -84,13 +84,13 @@ def run_job(
         compiling(stages, is_here=is_here(job.master)) as kernels,
         spark_log() as log,
     ):
-        # To store classes takes half a minute, which a machine's first run has not.
+        # Storing classes takes half a minute, too long for a machine's first run.
         is_whole = set(stages) == set(Stage) and not kernels.is_first
         classes = java_classes(job.master, whole=is_whole)
         with Progress() as progress:
             progress.step("Spark")
             spark = session(job.master, settings, log=log, brief=True, classes=classes)
-            signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
+            signal.signal(signal.SIGINT, _interrupt)  # Spark has replaced the handler
             progress.watch(spark)
 
             def report(stage: Stage) -> None:
@@ -105,7 +105,7 @@ def run_job(
                 stages=[Stage(name) for name in stages],
                 report=report,
             )
-        # The page needs none, and workers have hundreds of megabytes each.
+        # The page needs no workers, which have hundreds of megabytes each.
         spark.stop()
     click.echo(json.dumps(document(outcome), indent=2) if job.as_json else text(outcome))
     for line in scenarios_of_nobody(options.scenarios, outcome.replayed):
@@ -122,15 +122,15 @@ def _check(
     tried: ReplayOptions,
     plan: Path | None,
 ) -> None:
-    """Refuses what can't be done, before Spark is started or anything is written."""
+    """Check the options before Spark starts and before the job writes files."""
     if inputs is not None and inputs.names_nothing:
-        raise SettingsError(("name what to read: --request-logs, --volumes, --quotas",))
+        raise SettingsError(("there are no inputs; use --request-logs, --volumes or --quotas",))
     if plan is not None and "recommend" not in stages:
-        raise SettingsError(("a --plan is made from requests: name --request-logs",))
+        raise SettingsError(("--plan needs requests; use --request-logs",))
     if plan is not None and not plan.parent.is_dir() and plan.parent != Path(job.out):
-        raise SettingsError((f"{plan}: there is no folder {plan.parent}; make it",))
+        raise SettingsError((f"{plan}: the folder {plan.parent} does not exist; create it",))
     if job.since is not None and job.until is not None and job.since >= job.until:
-        raise SettingsError(("--since is not before --until: no time is between them",))
+        raise SettingsError(("--since must be before --until",))
     check_master(job.master)
     check_batch(job.out)
     if inputs is None:
@@ -148,16 +148,16 @@ def _interrupt(*_: object) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends the run at once, and quietly.
+    """End the run at once on Ctrl-C, without tracebacks.
 
-    Spark's own handler requests a cancel from Spark, in the middle of another call: its client then
-    logs tracebacks. The Java process ends with this one, and its jobs with it.
+    Spark's own handler cancels jobs in the middle of another call, and its client logs tracebacks.
+    The Java process and its jobs end with this process.
     """
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("Interrupted: run it again.", err=True)
+        click.echo("Interrupted. Run the command again.", err=True)
         raise
     finally:
         signal.signal(signal.SIGINT, before)
@@ -165,15 +165,15 @@ def _interruptible() -> Iterator[None]:
 
 
 def write_report(out: str, page: Path | None = None, cluster: str | None = None) -> Path | None:
-    """Writes the page of the tables, or one of each cluster and one that leads to them.
+    """Write the page of the tables, or a page for each cluster and one with links to them.
 
     Args:
         out: the folder of the tables.
-        page: where; None: beside them.
-        cluster: of whose rows; None: of all clusters'.
+        page: the file; None for the folder of the tables.
+        cluster: the cluster to report; None for all.
 
     Returns:
-        Where it is; None where nothing was written, since the tables are in object storage.
+        The file, or None if there is no page because the tables are in object storage.
     """
     from usage_pipeline.report import contents, report  # noqa: PLC0415 - as above
     from usage_pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
@@ -186,7 +186,7 @@ def write_report(out: str, page: Path | None = None, cluster: str | None = None)
     page = page or (None if here is None else here / "report.html")
     if page is None:
         return None
-    # Of one version, whatever is committed meanwhile.
+    # All tables have the versions of one run, even if another run commits.
     tables, now = newest(folder), datetime.now(UTC)
     clusters = [cluster] if cluster is not None else tables.clusters() or [UNNAMED]
     pages = {each: page.with_stem(f"{page.stem}-{each}") for each in clusters}
@@ -201,14 +201,14 @@ def write_report(out: str, page: Path | None = None, cluster: str | None = None)
 
 
 def write_file(path: Path, text: str) -> None:
-    """Writes a file for a person; one that is there is replaced whole, whenever this is killed.
+    """Write a file, or replace it atomically.
 
     Raises:
-        SettingsError: it can't be written.
+        SettingsError: the file can't be written.
     """
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            # Such as /dev/stdout, in whose place no other file may be put.
+            # Such as /dev/stdout, which must not be replaced.
             path.write_text(text, encoding="utf-8")
             return
         beside = path.with_name(f".{path.name}.new")
@@ -219,7 +219,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def inputs_of(options: InputOptions) -> "Inputs":
-    """What is read.
+    """Return the inputs of the job.
 
     Raises:
         SidecarError: a file or a time zone can't be used.
@@ -241,7 +241,7 @@ def inputs_of(options: InputOptions) -> "Inputs":
 def options_of(
     job: JobOptions, tried: ReplayOptions, terms: TermsOptions, disks: DiskOptions
 ) -> "Options":
-    """How it is run.
+    """Return the settings of the job.
 
     Raises:
         SidecarError: a scenario or a file can't be used.
@@ -288,12 +288,12 @@ def _capacity_document(path: Path) -> dict[str, object]:
     except (OSError, ValueError) as error:
         raise SettingsError((f"{path} can't be read: {error}",)) from error
     if not isinstance(document, dict):
-        raise SettingsError((f'{path} is not what "quotas capacity --json" prints',))
+        raise SettingsError((f'{path} is not an output of "quotas capacity --json"',))
     return document
 
 
 def _write_plan(path: Path, outcome: "Outcome") -> int:
-    """Returns of how many entities it has quotas."""
+    """Write the plan, and return the number of its entities."""
     from usage_pipeline.recommend.terms import recommended_quotas  # noqa: PLC0415 - as above
 
     quotas = recommended_quotas(outcome.recommended)["quotas"]

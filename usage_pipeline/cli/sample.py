@@ -1,41 +1,19 @@
-"""``throttle-sidecar pipeline sample``: realistic request logs of any size, from a seed.
+"""``throttle-sidecar pipeline sample``: generated request logs of any size.
 
-Example: ``throttle-sidecar pipeline sample --out sample --size 100MB`` writes the logs of 3 brokers
-over 2 h, a week of volume history, and the snapshots of quotas and capacity.
+Example: ``throttle-sidecar pipeline sample --out sample --size 100MB`` writes 2 h of logs of 3
+brokers, a week of volume history, and snapshots of quotas and capacity.
 """
 
-import re
 import shlex
 from datetime import datetime
 from pathlib import Path
-from typing import Final
 
 import click
 
 from sidecar.errors import SettingsError
 from usage_pipeline.cli.job_options import UTC_TIME
-from usage_pipeline.cli.options import shown
+from usage_pipeline.cli.options import Size, shown
 from usage_pipeline.cli.summary import counted
-
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", re.IGNORECASE)
-_UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-
-
-class _Size(click.ParamType[int]):
-    """Bytes, with or without a unit of 1,000: "100MB"."""
-
-    name = "size"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Bytes; refuses what is not a size."""
-        if isinstance(value, int):
-            return value
-        found = _SIZE.fullmatch(str(value).strip())
-        if found is None:
-            self.fail(f"{value!r} is not a size: write 500MB or 2.5GB", param, ctx)
-        return round(float(found[1]) * _UNITS[found[2].upper()])
 
 
 @click.command(
@@ -50,15 +28,15 @@ Examples:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="A folder that is empty or not there yet.",
+    help="Empty or new folder.",
 )
-@shown("--size", _Size(), "100MB", "Of the request logs together.")
-@shown("--seed", int, 1, "The same seed, the same bytes.")
-@shown("--brokers", click.IntRange(1, 1000), 3, "Whose logs are written.")
-@shown("--hours", click.FloatRange(0, min_open=True), 2.0, "That the request logs cover.")
-@shown("--history-days", click.IntRange(1, 366), 7, "That the volume history covers.")
-@shown("--clients", click.IntRange(0, 1_000_000), 0, "Client-ids of small tenants besides.")
-@shown("--start", UTC_TIME, "2026-01-05T08:00", "Of the request logs, UTC.")
+@shown("--size", Size(), "100MB", "Total size of the request logs.")
+@shown("--seed", int, 1, "Seed; the same seed generates the same bytes.")
+@shown("--brokers", click.IntRange(1, 1000), 3, "Number of brokers.")
+@shown("--hours", click.FloatRange(0, min_open=True), 2.0, "Hours of request logs.")
+@shown("--history-days", click.IntRange(1, 366), 7, "Days of volume history.")
+@shown("--clients", click.IntRange(0, 1_000_000), 0, "Additional client-ids of small tenants.")
+@shown("--start", UTC_TIME, "2026-01-05T08:00", "Start of the request logs (UTC).")
 def command(
     *,
     out: Path,
@@ -70,15 +48,13 @@ def command(
     clients: int,
     start: datetime,
 ) -> None:
-    """Write request logs, volume history and snapshots of a made-up cluster.
+    """Generate logs and history of a sample cluster.
 
-    For trials and benchmarks. Tenants have days and bursts, some have quotas and are throttled by
-    Kafka's own arithmetic.
+    Use them for trials and benchmarks. Tenants have daily cycles and bursts. Some have quotas, and
+    are throttled by Kafka's arithmetic.
     """
     if out.is_dir() and any(out.iterdir()):
-        raise SettingsError(
-            (f"{out} has files in it, with which these would be mixed: name another",)
-        )
+        raise SettingsError((f"{out} is not empty; name an empty or new folder",))
     from usage_pipeline.sample import Sample, write_sample  # noqa: PLC0415 - numpy is of the extra
 
     sample = Sample(size, seed, brokers, hours, start, history_days, clients)

@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline silver``: request logs and volume history as tables."""
+"""``throttle-sidecar pipeline silver``: tables of requests, volumes and quotas."""
 
 import click
 
@@ -21,7 +21,7 @@ Examples:
 def command(job: JobOptions, inputs: InputOptions) -> None:
     """Read request logs, volume history and quotas into tables.
 
-    A day of requests is replaced whole: give all logs of it. Lines that can't be read are in the
-    table quarantine, with the reason.
+    The command replaces whole days of requests, so give all logs of a day. Unreadable lines are in
+    the table quarantine, with the reason.
     """
     run_job(job, ["silver"], inputs=inputs)

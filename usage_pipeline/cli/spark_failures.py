@@ -1,27 +1,27 @@
-"""Why Spark has failed: the cause in a line, and what to do about it.
+"""The cause of a failure of Spark, and the remedy.
 
-Spark writes a failure in hundreds of lines, and the cause is in one of them.
+Spark logs a failure in hundreds of lines, and one of them contains the cause.
 
-Example: of "...TASK_WRITE_FAILED... Caused by: java.io.IOException: No space left on device" the
-cause is "a disk is full", and what to do is to free some of it, or to name another.
+Example: for "...TASK_WRITE_FAILED... Caused by: java.io.IOException: No space left on device" the
+cause is "a disk is full", and the remedy is to free space or to use another disk.
 
-Source: the words of Spark 4.2, py4j 0.10.9, Hadoop 3.4 and the JVM, as they were seen.
+Source: messages of Spark 4.2, py4j 0.10.9, Hadoop 3.4 and the JVM.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Final
 
-_LESS: Final = "read less at a time (--since, --until)"
+_LESS: Final = "process fewer days at a time (--since, --until)"
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why Spark has failed.
+    """The cause of a failure.
 
     Attributes:
-        cause: for a person.
-        advice: what to do; "" when it is not known.
+        cause: a description.
+        advice: the remedy; "" if it is unknown.
     """
 
     cause: str
@@ -33,52 +33,52 @@ _KNOWN: Final = (
         r"No space left on device|Disk quota exceeded",
         Trouble(
             "a disk is full",
-            "free some of it: the tables are below --out, and what Spark puts aside is below"
-            " SPARK_LOCAL_DIRS, by default /tmp",
+            "free space: tables are in --out, and Spark's temporary files in SPARK_LOCAL_DIRS"
+            " (default /tmp)",
         ),
     ),
     (
         r"OutOfMemoryError|GC overhead limit|insufficient memory for the Java Runtime",
         Trouble(
-            "its JVM has too little memory",
-            f"give it more, --conf spark.driver.memory=4g (without: 1g), or {_LESS}",
+            "the JVM has too little memory",
+            f"increase --conf spark.driver.memory=4g (default 1g), or {_LESS}",
         ),
     ),
     (
         r"Python worker exited unexpectedly|MemoryError|ArrowMemoryError|malloc of size",
         Trouble(
-            "a Python worker has ended, most likely for lack of memory",
-            f"let fewer run at once, --master 'local[2]', or {_LESS}",
+            "a Python worker has ended, probably because it had too little memory",
+            f"run fewer workers (--master 'local[2]'), or {_LESS}",
         ),
     ),
     (
         r"All masters are unresponsive|Failed to connect to master",
-        Trouble("no master answers there", "see --master, and whether it is up"),
+        Trouble("no Spark master answers", "start the master or correct --master"),
     ),
     (
         r"Permission denied|AccessControlException|Mkdirs failed to create|Read-only file system",
         Trouble(
-            "it may not write there",
-            "see whose the folder of --out is, and that of SPARK_LOCAL_DIRS, by default /tmp",
+            "Spark has no permission to write",
+            "check the permissions of --out and of SPARK_LOCAL_DIRS (default /tmp)",
         ),
     ),
     (
         r"UnsupportedClassVersionError|has been compiled by a more recent version of the Java",
         Trouble(
             "this Java is too old",
-            "Spark needs Java 17 or newer: set JAVA_HOME to one",
+            "set JAVA_HOME to Java 17 or newer",
         ),
     ),
     (
         r"Py4JNetworkError|Answer from Java side is empty|ConnectionRefusedError",
         Trouble(
-            "its JVM has ended",
-            "it was killed, most likely for lack of memory: `dmesg` shows it; then give the machine"
-            f" more, or {_LESS}",
+            "the JVM has ended",
+            "the system probably killed it for lack of memory (see `dmesg`): use a machine with"
+            f" more memory, or {_LESS}",
         ),
     ),
 )
-"""What is known of, the more telling first."""
+"""The known failures, the most specific first."""
 
 _ERROR: Final = re.compile(r"^(?:Caused by: |: )?((?:[\w$]+\.)*[\w$]*(?:Error|Exception)): (\S.*)")
 _OURS: Final = re.compile(r"^(?:sidecar|usage_pipeline)\.\S+Error: (\S.*)", re.MULTILINE)
@@ -86,16 +86,16 @@ _WHO: Final = re.compile(
     r"^(?:\d\d/\d\d/\d\d [\d:]{8} [A-Z]+ \S+: )?\W*(?:Caused by: )?"
     r"(?:[\w.$]+(?:Error|Exception): )*"
 )
-"""Before what a line says: log4j's time, level and logger; classes."""
+"""The prefix of a message: log4j's time, level and logger, and classes."""
 _LONGEST: Final = 300
 
 
 def trouble(trace: str, said: str = "") -> Trouble:
-    """What went wrong.
+    """Return the cause of a failure.
 
     Args:
-        trace: of the error, Python's and Java's, with its causes.
-        said: by the JVM on standard error, the end of it: where the trace knows nothing.
+        trace: the traceback of Python and Java, with its causes.
+        said: the end of the JVM's standard error, used if the traceback has no known cause.
     """
     if ours := _OURS.findall(trace):
         return Trouble(ours[-1])
@@ -110,12 +110,12 @@ def trouble(trace: str, said: str = "") -> Trouble:
 
 
 def _bare(line: str) -> str:
-    """What a line says, without the classes that said it."""
+    """Return the message of a line, without its classes."""
     return _WHO.sub("", line.strip())
 
 
 def _last(text: str) -> str:
-    """The last error that says something: causes come last."""
+    """Return the last error with a message; causes come last."""
     found = [match for line in text.splitlines() if (match := _ERROR.match(line))]
     return f"{found[-1][1].rpartition('.')[2]}: {found[-1][2]}" if found else ""
 

@@ -1,12 +1,11 @@
-"""What Spark says while it runs: into a file, which is named only when it is needed.
+"""Redirects the output of Spark to a file, which gets a name only after a failure.
 
-Its JVM greets on standard error, and writes each failure in hundreds of lines, some of them again
-and again; so do its client's loggers. All that is written to a temporary file without a name, of
-which nothing is left however the process ends. When Spark fails, a person reads the cause in a
-line, what to do in another, and in a third a file that has all of it, with the whole trace.
+Spark's JVM and its Python client write hundreds of lines for each failure to standard error. Here
+they write to a temporary file without a name, which disappears with the process. If Spark fails,
+the command prints the cause, the remedy, and the name of a file with the output and the traceback.
 
-Example: a full disk ends in three lines, "Spark has failed: a disk is full (No space left on
-device)", "Free some of it: ...", "All that was said: /tmp/throttle-sidecar-h2x1.log".
+Example: a full disk prints three lines: "Spark has failed: a disk is full (No space left on
+device)", "Free space: ...", "Output: /tmp/throttle-sidecar-h2x1.log".
 """
 
 import logging
@@ -25,23 +24,21 @@ from sidecar.errors import SidecarError
 from usage_pipeline.cli.spark_failures import trouble
 
 _TOLD: Final = 1 << 16
-"""Bytes of the file's end that are searched for a cause."""
+"""Bytes at the end of the file in which the cause is searched."""
 _ERROR: Final = b" ERROR "
-"""As log4j2.properties has it."""
+"""The level, as log4j2.properties formats it."""
 
 
 class SparkFailedError(SidecarError):
-    """Spark has failed; says why, what to do, and where all of it is."""
+    """Spark has failed. The message has the cause, the remedy and the file with the output."""
 
 
 @contextmanager
 def spark_log() -> Iterator[Path]:
-    """Gives the file for what Spark says (``session``), and reports failures in a few lines.
-
-    Needs the extra.
+    """Yield the file for Spark's output (``session``), and report failures in a few lines.
 
     Raises:
-        SparkFailedError: in place of an error of Spark's or its client's.
+        SparkFailedError: instead of an error of Spark or its client.
     """
     from usage_pipeline.runtime.session import NoSparkError  # noqa: PLC0415 - the extra
     from usage_pipeline.streaming.stream import StreamError  # noqa: PLC0415 - the extra
@@ -54,22 +51,22 @@ def spark_log() -> Iterator[Path]:
         except NoSparkError as error:
             raise _failed(str(error), error.__cause__ or error, log) from error
         except StreamError as error:
-            what = "The stream has ended by itself"
+            what = "The stream has ended unexpectedly"
             raise _failed(what, error.__cause__ or error, log) from error
         except Exception as error:
             if not _is_sparks(error):
                 raise
             raise _failed("Spark has failed", error, log) from error
         if _has_errors(log):
-            click.echo(f"Spark met errors and went on{_kept(log)}", err=True)
+            click.echo(f"Spark had errors and continued. Output{_kept(log)}", err=True)
 
 
 @contextmanager
 def _loggers_to(log: Path) -> Iterator[None]:
-    """The client's own loggers say what they say there too."""
+    """Redirect the loggers of the client to the file too."""
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - the extra
 
-    # The first else writes to standard error as a last resort, the second to a handler of its own.
+    # Otherwise the first writes to standard error as a last resort, the second to its own handler.
     loggers = (logging.getLogger("py4j"), PySparkLogger.getLogger("SQLQueryContextLogger"))
     before = [(list(logger.handlers), logger.propagate) for logger in loggers]
     handler = logging.FileHandler(log, delay=True)
@@ -89,7 +86,7 @@ def _is_sparks(error: BaseException) -> bool:
     )
     from pyspark.errors import PySparkException  # noqa: PLC0415 - of the extra
 
-    # A JVM that is gone refuses connections.
+    # After the JVM has ended, connections are refused.
     return isinstance(error, Py4JError | PySparkException | ConnectionError)
 
 
@@ -97,11 +94,11 @@ def _failed(what: str, error: BaseException, log: Path) -> SparkFailedError:
     trace = _trace(error)
     found = trouble(trace, _end(log))
     advice = f"\n{found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
-    return SparkFailedError(f"{what}: {found.cause}{advice}\nAll that was said{_kept(log, trace)}")
+    return SparkFailedError(f"{what}: {found.cause}{advice}\nOutput{_kept(log, trace)}")
 
 
 def _kept(log: Path, trace: str = "") -> str:
-    """Where it is: in a file with a name."""
+    """Copy the output to a named file, and return the end of the sentence about it."""
     try:
         with (
             log.open("rb") as said,
@@ -117,7 +114,7 @@ def _kept(log: Path, trace: str = "") -> str:
 
 
 def _trace(error: BaseException) -> str:
-    """With what Java said, which Spark's client leaves out of its own errors."""
+    """Return the traceback with Java's part, which Spark's client omits."""
     lines = traceback.format_exception(error)
     inner: BaseException | None = error
     while inner is not None:

@@ -1,4 +1,4 @@
-"""What the pipeline's commands take for Spark: settings, and for streams jars besides its own.
+"""Options for Spark: settings, and additional jars for streams.
 
 Example: ``--conf spark.driver.memory=2g`` gives the JVM more memory.
 """
@@ -17,7 +17,7 @@ _JARS: Final = "spark.jars"
 def _jars(_: click.Context, __: click.Parameter, folders: tuple[Path, ...]) -> tuple[str, ...]:
     found = tuple(str(jar) for folder in folders for jar in sorted(folder.glob("*.jar")))
     if folders and not found:
-        raise click.BadParameter(f"there are no jars in {', '.join(map(str, folders))}")
+        raise click.BadParameter(f"no jars found in {', '.join(map(str, folders))}")
     return found
 
 
@@ -28,8 +28,8 @@ def _pairs(
     for one in texts:
         name, is_one, value = one.partition("=")
         if not is_one or not name.startswith("spark."):
-            # The value is not repeated: it may be a secret.
-            raise click.BadParameter(f"{name}: a setting is written as spark.name=value")
+            # The message omits the value, which may be a secret.
+            raise click.BadParameter(f"{name}: write a setting as spark.name=value")
         pairs.append((name, value))
     return tuple(pairs)
 
@@ -40,30 +40,30 @@ JARS: Final = click.option(
     multiple=True,
     metavar="DIR",
     callback=_jars,
-    help="A folder of jars that Spark needs besides its own, such as those of the file system that"
-    " the checkpoint is in; may be repeated.",
+    help="Folder with additional jars for Spark, such as those of the checkpoint's file system. May"
+    " be repeated.",
 )
-"""The jars' paths."""
+"""Return the paths of the jars."""
 CONF: Final = click.option(
     "--conf",
     multiple=True,
     metavar="NAME=VALUE",
     callback=_pairs,
-    help="A setting of Spark's, as spark-submit takes it; may be repeated. No secrets: other users"
-    " see them in the list of processes.",
+    help="Spark setting, as in spark-submit. May be repeated. Don't pass secrets, because other"
+    " users can see them in the list of processes.",
 )
-"""Pairs of name and value."""
+"""Return pairs of name and value."""
 
 
 def spark_settings(jars: Iterable[str], conf: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Settings of a session.
+    """Return the settings of a session.
 
     Raises:
-        SettingsError: jars are named in both.
+        SettingsError: both options name jars.
     """
     settings = dict(conf)
     if named := ",".join(jars):
         if _JARS in settings:
-            raise SettingsError((f"name jars with --jars or with --conf {_JARS}, not with both",))
+            raise SettingsError((f"name jars with --jars or with --conf {_JARS}, but not both",))
         settings[_JARS] = named
     return settings

@@ -1,7 +1,7 @@
-"""``throttle-sidecar pipeline stream``: tables from a Kafka topic, or from logs once rotated.
+"""``throttle-sidecar pipeline stream``: tables from a Kafka topic or from rotated logs.
 
 Example: ``throttle-sidecar pipeline stream --topic request-log --bootstrap-server b1:9092 --out
-live`` writes what has come every 10 s, until Ctrl-C; the next call resumes there.
+live`` writes new rows every 10 s until Ctrl-C. The next call resumes there.
 """
 
 import functools
@@ -18,7 +18,7 @@ from sidecar.errors import SettingsError
 from usage_pipeline.cli.before_spark import check_master, check_stream
 from usage_pipeline.cli.java_classes import java_classes
 from usage_pipeline.cli.job_options import BROKER_PATTERN, CLUSTER_ID, RETAINED_DAYS, ZONE
-from usage_pipeline.cli.options import shown
+from usage_pipeline.cli.options import Duration, Size, shown
 from usage_pipeline.cli.spark_log import spark_log
 from usage_pipeline.cli.spark_options import CONF, JARS, spark_settings
 from usage_pipeline.cli.summary import counted
@@ -26,7 +26,7 @@ from usage_pipeline.cli.topic_client import client_properties
 from usage_pipeline.tables.schemas import UNNAMED
 
 if TYPE_CHECKING:
-    # Not at run time: a command's help needs no Spark.
+    # Not at run time, because the help of a command needs no Spark.
     from pyspark.sql import SparkSession
 
     from usage_pipeline.ingest.request_logs import RequestLogs
@@ -47,37 +47,39 @@ Examples:
 @click.option(
     "--request-logs",
     metavar="PATH",
-    help="Rotated files of the brokers' request logs, gzip or not: a glob that takes each of them"
-    " once, and not the one that grows.",
+    help="Rotated request logs of the brokers, plain or gzip: a glob that matches every rotated"
+    " file, but not the growing one.",
 )
 @click.option(
     "--topic",
     metavar="NAME[,...]",
-    help="Topics with a line of a log in each message: FILE:OFFSET:LINE, where a shipper may send"
-    " it twice.",
+    help="Topics with one log line per message. With FILE:OFFSET:LINE, lines that a shipper repeats"
+    " are skipped.",
 )
-@click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Of the topics' cluster.")
+@click.option(
+    "--bootstrap-server", metavar="HOST:PORT[,...]", help="Brokers of the topics' cluster."
+)
 @click.option(
     "--command-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A properties file for the client that reads topics, as Kafka's tools take it.",
+    help="Properties file for the client that reads topics, as for Kafka's tools.",
 )
 @click.option(
     "--broker-header",
     metavar="NAME",
-    help="The header of a message that ends with the broker's id; by default its key does.",
+    help="Header that ends with the broker's id. Default: the message's key.",
 )
 @click.option(
     "--kafka-jars",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder that `mvn -f deploy/spark/kafka-connector/pom.xml package` fills: target/jars."
-    " Not needed where spark-submit has the jars.",
+    help="Folder target/jars, which `mvn -f deploy/spark/kafka-connector/pom.xml package` creates."
+    " Not needed if spark-submit has the jars.",
 )
-@click.option("--out", required=True, metavar="DIR", help="The folder of the tables.")
+@click.option("--out", required=True, metavar="DIR", help="Folder of the tables.")
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="Where its position is stored; by default the folder _checkpoint of the tables'.",
+    help="Folder of the positions. Default: _checkpoint in the folder of the tables.",
 )
 @click.option(
     "--table",
@@ -86,25 +88,27 @@ Examples:
     multiple=True,
     default=("gold_usage_1s",),
     show_default=True,
-    help="Which to write, beside quarantine; may be repeated.",
+    help="Table to write besides quarantine. May be repeated.",
 )
 @click.option(
     "--trigger",
     "trigger_s",
-    type=click.FloatRange(0, min_open=True),
-    default=10.0,
+    type=Duration(),
+    default="10s",
     show_default=True,
-    help="Seconds from batch to batch.",
+    help="Time between batches.",
 )
-@shown("--max-bytes", click.IntRange(1), 1 << 30, "Of files in a batch.")
-@shown("--max-messages", click.IntRange(1), 1_000_000, "Of topics in a batch.")
-@click.option("--from-now", is_flag=True, help="At the first start, leave out what topics have.")
-@click.option("--until-read", is_flag=True, help="End when what is there now has been read.")
+@shown("--max-bytes", Size(), "1Gi", "Largest size of the files in a batch.")
+@shown("--max-messages", click.IntRange(1), 1_000_000, "Largest number of messages in a batch.")
+@click.option("--from-now", is_flag=True, help="At the first start, skip existing messages.")
+@click.option(
+    "--until-read", is_flag=True, help="End after the existing files or messages are read."
+)
 @RETAINED_DAYS
 @ZONE
 @BROKER_PATTERN
 @CLUSTER_ID
-@click.option("--master", metavar="URL", help="Spark's; by default all cores of this machine.")
+@click.option("--master", metavar="URL", help="Spark master. Default: all cores of this machine.")
 @JARS
 @CONF
 def command(
@@ -131,16 +135,15 @@ def command(
     jars: tuple[str, ...],
     conf: tuple[tuple[str, str], ...],
 ) -> None:
-    """Write usage and requests as they come, until Ctrl-C.
+    """Write usage and requests continuously, until Ctrl-C.
 
-    A second's usage may be in several rows, which add up. Killed and started again, it resumes
-    where it was: nothing is lost and nothing doubled. Give it a folder of its own: a batch run
-    replaces days that a stream adds to.
+    The usage of a second may have several rows; sum them. After a restart the stream resumes
+    without losses or duplicates. Use a separate folder, because a batch run replaces whole days.
     """
     if (request_logs is None) == (topic is None):
-        raise click.UsageError("name either --request-logs or --topic")
+        raise click.UsageError("use either --request-logs or --topic")
     if (topic is None) != (bootstrap_server is None):
-        raise click.UsageError("--topic and --bootstrap-server go together")
+        raise click.UsageError("use --topic and --bootstrap-server together")
     check_master(master)
     check_stream(out)
     kafka = [] if kafka_jars is None else _jars(kafka_jars)
@@ -170,7 +173,7 @@ def command(
         cluster_id or UNNAMED,
         timedelta(days=retained_days),
     )
-    click.echo("Spark starts", err=True)
+    click.echo("Starting Spark", err=True)
     with spark_log() as log:
         spark = _session(master, spark_settings([*kafka, *jars], conf), log)
         end = "until all is read" if until_read else "until Ctrl-C"
@@ -184,8 +187,8 @@ def _jars(folder: Path) -> list[str]:
     if not found:
         raise SettingsError(
             (
-                f"{folder} has no jars: `mvn -f deploy/spark/kafka-connector/pom.xml package`"
-                " puts them into target/jars beside that file",
+                f"{folder} has no jars; `mvn -f deploy/spark/kafka-connector/pom.xml package`"
+                " creates them in target/jars beside pom.xml",
             )
         )
     return found
@@ -202,7 +205,7 @@ def _session(master: str | None, options: Mapping[str, str], log: Path) -> "Spar
 def _logs(
     path: str, zone: tuple[str, ...], broker_pattern: str | None, cluster: str | None
 ) -> "RequestLogs":
-    """The logs; what is there already shows a wrong path or pattern before Spark starts."""
+    """Return the logs, and check path and pattern with the existing files before Spark starts."""
     from usage_pipeline.ingest.paths import Zones, patterns_of  # noqa: PLC0415 - as above
     from usage_pipeline.ingest.request_logs import RequestLogs  # noqa: PLC0415 - as above
     from usage_pipeline.streaming.file_source import is_of_stream  # noqa: PLC0415 - as above
@@ -228,7 +231,7 @@ def _topics(
     zone: tuple[str, ...],
     **own_options: Any,  # noqa: ANN401 - the fields of TopicOptions
 ) -> "tuple[Callable[[SparkSession], Source], AbstractContextManager[None]]":
-    """The source, and what reports why it has ended."""
+    """Return the source, and the context that reports why it has ended."""
     from usage_pipeline.ingest.paths import Zones  # noqa: PLC0415 - as above
     from usage_pipeline.streaming.kafka_source import (  # noqa: PLC0415 - as above
         TopicOptions,
@@ -258,23 +261,23 @@ def _run(source: "Source", tables: tuple[str, ...], settings: "StreamSettings", 
         click.echo("Stopped; the next call resumes here.", err=True)
         return
     if not reporter.read:
-        click.echo("Nothing new: all that is there was read before.", err=True)
+        click.echo("There are no new lines.", err=True)
 
 
 @dataclass(slots=True)
 class Reporter:
-    """Prints batches as they come, and counts what is in them: messages, or files."""
+    """Prints a line for each batch, and counts its messages or files."""
 
     unit: str
     read: int = 0
 
     def __call__(self, progress: "Progress") -> None:
-        """In a line; nothing of a batch without any."""
+        """Print a line for the batch, unless it is empty."""
         if not progress.rows:
             return
         self.read += progress.rows
-        resent = f" ({progress.resent:,} taken before, left out)" if progress.resent else ""
-        unread = f" ({progress.unread:,} can't be read: quarantine)" if progress.unread else ""
+        resent = f" ({progress.resent:,} repeated, skipped)" if progress.resent else ""
+        unread = f" ({progress.unread:,} unreadable, in quarantine)" if progress.unread else ""
         click.echo(
             f"batch {progress.batch}: {counted(progress.rows, self.unit)}{resent}{unread},"
             f" {progress.rows_per_s:,.1f} a second",

@@ -1,4 +1,4 @@
-"""What a run of the pipeline is said to have done: for a person, and as JSON.
+"""The summary of a run, as text and as JSON.
 
 Example: ``1 request log, 0.3 MB``, ``silver_request: 210 rows``, ``1 line can't be read: see the
 table quarantine``.
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from usage_pipeline.replay.scenarios import Scenario
 
 _NAMES: Final = 3
-"""That are named, at most."""
+"""The largest number of names in a message."""
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
-    """How many of something, "1 row" or "2,000 rows".
+    """Return a number with its noun: "1 row" or "2,000 rows".
 
     Args:
-        count: how many.
-        noun: of one.
-        nouns: of others; "" for the noun with an s.
+        count: the number.
+        noun: the singular.
+        nouns: the plural; "" for the singular with an s.
     """
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
@@ -46,13 +46,13 @@ def document(outcome: "Outcome") -> dict[str, object]:
 
 
 def text(outcome: "Outcome") -> str:
-    """For a person."""
+    """The summary as text."""
     lines = []
     if outcome.rolled_forward:
-        lines.append("an earlier run was killed while it replaced tables: finished first")
+        lines.append("completed the commit of an earlier run that was killed")
     if len(outcome.clusters) > 1:
         lines.append(f"clusters: {', '.join(outcome.clusters)}")
-    lines += [f"left out: {cluster}: {why}" for cluster, why in outcome.left_out.items()]
+    lines += [f"skipped: {cluster}: {why}" for cluster, why in outcome.left_out.items()]
     if outcome.files:
         lines.append(f"{counted(outcome.files, 'request log')}, {outcome.bytes / 1e6:,.1f} MB")
     lines += [f"{name}: {counted(count, 'row')}" for name, count in outcome.rows.items()]
@@ -61,18 +61,18 @@ def text(outcome: "Outcome") -> str:
         lines.append(f"{read} can't be read: see the table quarantine")
     if outcome.unknown:
         requests = counted(outcome.unknown, "request")
-        lines.append(f"{requests} whose bytes or partitions no line has")
+        lines.append(f"{requests} of unknown size (no line has the bytes or partitions)")
     return "\n".join(lines)
 
 
 def scenarios_of_nobody(
     scenarios: Iterable["Scenario"], replayed: Collection[tuple[str, str]]
 ) -> list[str]:
-    """A line for each scenario that was about nobody, with the nearest names.
+    """Return a line for each scenario that matched no charges, with the nearest names.
 
     Args:
-        scenarios: of the command line.
-        replayed: quota types with whose quotas they were or who shared them.
+        scenarios: the scenarios of the command line.
+        replayed: the entities and the sharing clients, by type of quota.
     """
     lines = []
     for each in scenarios:
@@ -83,28 +83,26 @@ def scenarios_of_nobody(
         about = f"{quota_type}:" if entity is None else f"{quota_type}:{entity}:"
         said = f"--scenario {about}{each.name}: "
         if entity is None or not names:
-            lines.append(f"{said}nobody was charged for {quota_type}")
+            lines.append(f"{said}no charges for {quota_type}")
             continue
-        lines.append(
-            f"{said}nothing was charged to {entity} for {quota_type}; {_near(entity, names)}"
-        )
+        lines.append(f"{said}no charges to {entity} for {quota_type}; {_near(entity, names)}")
     return lines
 
 
 def _near(entity: str, names: Collection[str]) -> str:
-    # By what distinguishes them: all users' names begin alike.
+    # Compares the names without their common beginning.
     told_apart = {name.partition("=")[2]: name for name in sorted(names)}
     near = get_close_matches(entity.partition("=")[2], told_apart, n=_NAMES, cutoff=0.5)
     if near:
         return f"nearest: {', '.join(told_apart[each] for each in near)}"
     more = ", ..." if len(names) > _NAMES else ""
-    return f"there are {', '.join(sorted(names)[:_NAMES])}{more}"
+    return f"known: {', '.join(sorted(names)[:_NAMES])}{more}"
 
 
 def plan_line(path: Path, entities: int) -> str:
-    """The line about the plan that was written."""
+    """Return the line about the plan."""
     if not entities:
-        return f"plan: {path}, no quota: the table gold_recommendation has the reasons"
+        return f"plan: {path} has no quotas; the table gold_recommendation has the reasons"
     whose = counted(entities, "entity", "entities")
     diff = shlex.join(["throttle-sidecar", "quotas", "diff", "--plan", str(path)])
-    return f"plan: {path}, quotas of {whose}; compare: {diff} --bootstrap-server HOST:PORT"
+    return f"plan: {path} has quotas of {whose}; compare: {diff} --bootstrap-server HOST:PORT"

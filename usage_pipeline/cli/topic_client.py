@@ -1,9 +1,9 @@
-r"""The settings of the client that reads topics, from a properties file as Kafka's tools take it.
+r"""The client settings for reading topics, from a properties file for Kafka's tools.
 
-Spark reads topics with Kafka's Java client, so the file's keys are handed on. What the other
-commands of this program take besides, and Java doesn't, is translated to Java's properties: PEM
-files whose type is not set, ``sasl.username`` with ``sasl.password`` or ``sasl.password.file``, a
-key in a file of its own. PEM is sent as text, so that Spark's other machines need no such file.
+Spark reads topics with Kafka's Java client, so it passes the file's keys to that client. Properties
+that only this program accepts are translated to Java's: PEM files without a type, ``sasl.username``
+with ``sasl.password`` or ``sasl.password.file``, and a key in a separate file. Certificates are
+passed as text, so that Spark's other machines need no file.
 
 Example: ``ssl.truststore.location=ca.pem`` is ``ssl.truststore.type=PEM`` and
 ``ssl.truststore.certificates=-----BEGIN CERTIFICATE-----\n...``.
@@ -25,10 +25,10 @@ _PEM: Final = "-----BEGIN "
 
 
 def client_properties(path: Path) -> dict[str, str]:
-    """The client's settings.
+    """Return the settings of the client.
 
     Raises:
-        SettingsError: the file, or one that it names, can't be used; no secret is shown.
+        SettingsError: the file, or a file that it names, can't be used. The message has no secret.
     """
     import javaproperties  # noqa: PLC0415 - only with topics
 
@@ -36,8 +36,8 @@ def client_properties(path: Path) -> dict[str, str]:
         with path.open(encoding="utf-8") as file:
             properties = dict(javaproperties.load(file))
     except (OSError, ValueError) as error:
-        # From None: what can't be read may be the secret.
-        reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
+        # From None, because the unreadable part may be the secret.
+        reason = error.strerror if isinstance(error, OSError) else "it is not a properties file"
         raise SettingsError((f"{path} can't be read: {reason}",)) from None
     _login(properties)
     _pem(properties, "ssl.truststore", "certificates")
@@ -56,8 +56,8 @@ def _login(properties: dict[str, str]) -> None:
     if password is None or module is None:
         raise SettingsError(
             (
-                "sasl.username needs sasl.password or sasl.password.file, and a sasl.mechanism of"
-                f" {', '.join(_MODULES)}",
+                "sasl.username needs sasl.password or sasl.password.file, and as sasl.mechanism one"
+                f" of {', '.join(_MODULES)}",
             )
         )
     properties["sasl.jaas.config"] = (
@@ -66,7 +66,7 @@ def _login(properties: dict[str, str]) -> None:
 
 
 def _pem(properties: dict[str, str], store: str, target: str) -> None:
-    """A store's files as text, when they are PEM."""
+    """Return the files of a store as text, if they are PEM."""
     location, store_type = (
         properties.get(f"{store}.location"),
         properties.get(f"{store}.type", "PEM"),
@@ -76,7 +76,7 @@ def _pem(properties: dict[str, str], store: str, target: str) -> None:
     key = properties.pop(f"{store}.key.location", None)
     text = _text(f"{store}.location", location)
     if _PEM not in text:
-        # Java's own kind, whose type is not set either.
+        # A keystore in Java's default format, which needs no type.
         return
     del properties[f"{store}.location"]
     properties |= {f"{store}.type": "PEM", f"{store}.{target}": text}

@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline usage``: who used how much, second by second."""
+"""``throttle-sidecar pipeline usage``: the usage of each client by the second."""
 
 import click
 
@@ -19,12 +19,12 @@ Examples:
 @log_options
 @job_options
 def command(job: JobOptions, inputs: InputOptions) -> None:
-    """Who used how much of each broker, second by second.
+    """Compute the usage of each client, second by second.
 
-    From the requests in the tables, or with --request-logs straight from the logs, of which no
-    requests are stored then: nothing can be replayed, and of topics that grow or are deleted the
-    partitions are not counted. --since and --until are then about when requests were charged.
+    The command reads the requests in the tables. With --request-logs it reads the logs directly
+    and stores no requests, so that they can't be replayed, and does not count partitions of topics
+    that grow or are deleted. --since and --until then refer to the times of the charges.
     """
     if inputs.names_nothing and inputs != InputOptions():
-        raise SettingsError(("--zone and --broker-pattern are about --request-logs: name those",))
+        raise SettingsError(("--zone and --broker-pattern need --request-logs",))
     run_job(job, ["usage"], inputs=None if inputs.names_nothing else inputs)

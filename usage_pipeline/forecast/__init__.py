@@ -1,1 +1,1 @@
-"""When volumes are full: gold_disk_forecast."""
+"""Forecasts of full volumes: gold_disk_forecast."""

@@ -1,10 +1,10 @@
-"""How far off a forecast of a disk was on history that it was not shown.
+"""The error of forecasts of known history.
 
-The newest fifth, third and half of a history are left out in turn; a saw is fitted to the rest, and
-what retention really left in that part is compared with what the saw says it would be.
+The newest fifth, third and half of a history are excluded in turn. A saw is fitted to the rest, and
+its floor is compared with the real floor in the excluded part.
 
-Example: the floor was said to be 60.2 GB at an hour when it was 60.0 GB: an error of 0.2 GB. The
-result is the median of all.
+Example: the saw has a floor of 60.2 GB at an hour when the real floor was 60.0 GB, so the error is
+0.2 GB. The result is the median of all errors.
 """
 
 from typing import Final
@@ -18,11 +18,11 @@ _HELD_OUT: Final = (0.2, 1 / 3, 0.5)
 
 
 def backtest_error(hours: Floats, used: Floats) -> float | None:
-    """The median error on tails left out, bytes; None when no part of the history can be fitted.
+    """Return the median error in bytes; None if no part of the history can be fitted.
 
     Args:
-        hours: of the readings, ascending.
-        used: bytes.
+        hours: the times of the readings, ascending.
+        used: the used bytes of the readings.
     """
     valleys = teeth(hours, used).valleys
     shown = valleys if len(valleys) else np.arange(len(hours))
@@ -31,7 +31,7 @@ def backtest_error(hours: Floats, used: Floats) -> float | None:
         cut = hours[-1] - share * (hours[-1] - hours[0])
         head = hours <= cut
         saw = fit(hours[head], used[head])
-        # Of a head that retention has not cut yet nothing can be said of what it leaves.
+        # Retention has not deleted in this part yet, so its floor is unknown.
         if isinstance(saw, Refused) or bool(saw.teeth) != bool(len(valleys)):
             continue
         held_out = shown[hours[shown] > cut]

@@ -1,9 +1,8 @@
-"""When each volume is at the limit at which producers are throttled: a row for each.
+"""The forecast of each volume, a row for each.
 
-Each volume by itself, in a Python worker; what is done with its readings is
-``usage_pipeline.forecast.volume_forecast``.
+Python workers forecast the volumes separately with ``usage_pipeline.forecast.volume_forecast``.
 
-Example: a week of readings every 10 s is 60,000 of a volume: 2 MB for its worker.
+Example: a week of readings every 10 s is 60,000 readings of a volume, and 2 MB for its worker.
 """
 
 from collections.abc import Callable
@@ -38,13 +37,13 @@ _PANDAS = {
 def disk_forecast(
     volumes: DataFrame, as_of: datetime | None = None, forecasting: Forecasting | None = None
 ) -> DataFrame:
-    """GOLD_DISK_FORECAST.
+    """Return the rows of GOLD_DISK_FORECAST.
 
     Args:
-        volumes: SILVER_VOLUME.
-        as_of: up to when readings count, with a time zone; hours are from here. None for the newest
-            reading of all volumes: a history of last month has no news of today.
-        forecasting: how; None for the defaults.
+        volumes: the rows of SILVER_VOLUME.
+        as_of: the time, with a zone, of the last readings to use and from which hours count. None
+            for the newest reading of all volumes.
+        forecasting: the settings; None for the defaults.
 
     Raises:
         ForecastError: the time has no zone.
@@ -55,7 +54,7 @@ def disk_forecast(
         newest = readings.agg(sql.max("observed_ts").alias("as_of"))
         readings = readings.crossJoin(sql.broadcast(newest))
     elif as_of.tzinfo is None:
-        raise ForecastError("an as-of time has a time zone, as in 2026-01-05T08:00:00Z")
+        raise ForecastError("an as-of time needs a time zone, as in 2026-01-05T08:00:00Z")
     else:
         readings = readings.withColumn("as_of", sql.timestamp_micros(sql.lit(_micros(as_of))))
     hours = (sql.unix_micros("observed_ts") - sql.unix_micros("as_of")) / sql.lit(3_600_000_000.0)
@@ -79,7 +78,7 @@ def _micros(at: datetime) -> int:
 def _of_volume(
     forecasting: Forecasting,
 ) -> Callable[[tuple[Any, ...], pd.DataFrame], pd.DataFrame]:
-    """What a Python worker does with a volume's readings."""
+    """Forecast a volume from its readings, in a Python worker."""
 
     def of_volume(key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
         ordered = frame.sort_values("hours")

@@ -1,21 +1,21 @@
-"""What points grow by, and since when: a line through what came after the last change.
+"""The growth of points since the last change of growth.
 
-The line is by Theil and Sen: the median of the slopes between any two points, which a third of
-strange ones does not move. Growth changes, though, and disks step: a topic is deleted, partitions
-are moved. So points are parted where two lines lie at most half as far from them, in all, as one
-does; the newer part is parted again, until nothing is won by it. What is read off for the future is
-asked of the last part.
+The growth is the slope of the line by Theil and Sen: the median of the slopes between any two
+points. Up to a third of outliers do not change it. Disks also change their growth, or jump when a
+topic is deleted or partitions are moved. The points are therefore split where two lines have at
+most half of the total distance of one line. The newer part is split again until no split helps. The
+last part determines the future.
 
-- A part has three points at least: a change is known when three came after it.
-- Noise and daily swings are no change: two lines lie nearly as far from them as one.
-- Nor is what points are unsure by: a valley is as much too high as is written until it is read, and
-  so the valleys of regular teeth have steps of their own.
+- A part has at least three points, so a change counts from the third point after it.
+- Noise and daily cycles cause no split, because two lines have nearly the distance of one.
+- The uncertainty of points causes no split either. A valley is too high by the bytes written
+  between deletion and reading, so even the valleys of regular teeth have steps.
 
-Example: 20 points that grow by 1 each and 10 more by 3 each: one line is 84 off in all, two lines
-are 0 off, so the growth is 3, since the 21st point.
+Example: 20 points grow by 1 each, and 10 more by 3 each. One line has a distance of 84, and two
+lines have a distance of 0, so the growth is 3 since the 21st point.
 
-Source: Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau" (1968); parting in
-two, again and again, is binary segmentation.
+Source: Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau" (1968). The repeated
+split is binary segmentation.
 """
 
 from functools import cache
@@ -27,16 +27,16 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 FEWEST_POINTS: Final = 3
-"""Of a part."""
+"""The smallest number of points of a part."""
 _WON: Final = 0.5
 
 
 def theil_sen(x: Floats, y: Floats) -> tuple[float, float]:
-    """Slope and value at x = 0 of the line by Theil and Sen.
+    """Return slope and value at x = 0 of the line by Theil and Sen.
 
     Args:
-        x: of 2 points at least, no two the same.
-        y: of the same points.
+        x: the distinct positions of at least 2 points.
+        y: their values.
     """
     first, second = _pairs(len(x))
     slope = float(np.median((y[second] - y[first]) / (x[second] - x[first])))
@@ -45,18 +45,18 @@ def theil_sen(x: Floats, y: Floats) -> tuple[float, float]:
 
 @cache
 def _pairs(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Indexes of any two; they take longer to make than the slopes."""
+    """Return the indexes of all pairs, cached because they take longer than the slopes."""
     first, second = np.triu_indices(count, 1)
     return first, second
 
 
 def parts(x: Floats, y: Floats, unsure: float = 0.0) -> tuple[slice, ...]:
-    """Between which changes points lie: at least one part, the newest last.
+    """Split points at changes of growth: at least one part, the newest last.
 
     Args:
-        x: of 3 points at least, ascending.
-        y: of the same points.
-        unsure: how far each may be off: a line that is no farther off, on average, is not parted.
+        x: the ascending positions of at least 3 points.
+        y: their values.
+        unsure: the uncertainty of a point. A line with a smaller average distance is not split.
     """
     starts = [0]
     while len(x) - starts[-1] >= 2 * FEWEST_POINTS:
@@ -68,7 +68,7 @@ def parts(x: Floats, y: Floats, unsure: float = 0.0) -> tuple[slice, ...]:
 
 
 def _change(x: Floats, y: Floats, unsure: float) -> int | None:
-    """The first point after the change that explains most; None when none explains enough."""
+    """Return the first point after the best split; None if no split helps enough."""
     whole = _off(x, y)
     if whole <= unsure * len(x):
         return None
@@ -79,6 +79,6 @@ def _change(x: Floats, y: Floats, unsure: float) -> int | None:
 
 
 def _off(x: Floats, y: Floats) -> float:
-    """How far points lie from their line, in all."""
+    """Return the total distance of points from their line."""
     slope, level = theil_sen(x, y)
     return float(np.abs(y - slope * x - level).sum())

@@ -1,22 +1,22 @@
-"""What a disk's use grows by, below the teeth that retention cuts.
+"""The growth of a disk's usage below the teeth that retention cuts.
 
-A log dir fills until segments are old enough, then retention deletes some: the used bytes make a
-saw. The teeth say nothing of the future; what each deletion leaves does. So the floor is a line
-through the valleys, of those that came since growth last changed: ``growth``. A disk that has not
-deleted yet has no valleys, and the line goes through all it has.
+A log dir fills until retention deletes old segments, so the used bytes form a saw. The level after
+each deletion predicts the future, but the teeth do not. The floor is a line through the valleys
+since the last change of growth (``growth``). A disk without deletions has no valleys, so the line
+goes through all readings.
 
-- A turn counts as a tooth's when it is more than a fifth of what readings spread around straight
-  lines, and more than a thousandth of the used bytes: log cleaning and index files make small ones.
-  The lines go through thirds of the time, since a topic's deletion is in one of them; one or two
-  dips must be so great beside a line through all of it too.
-- One or two valleys have no slope: that is refused.
-- The floor's level is where the newest points have it: a floor that has wandered off its line does
-  not come back to it.
-- What each step from point to point differs from the slope of its time by, a surprise, is kept:
-  the range of a forecast is made of them.
+- A turn is a tooth if it exceeds a fifth of the spread of readings around straight lines, and a
+  thousandth of the used bytes. Log cleaning and index files cause smaller turns. The lines go
+  through thirds of the time, because a deleted topic affects only one of them. One or two dips
+  must also be this large beside a line through all readings.
+- One or two valleys have no slope, so the fit is refused.
+- The newest points determine the level of the floor, because a floor that has left its line does
+  not return to it.
+- A surprise is the difference between a step from point to point and the slope of its time. The
+  range of a forecast is made of surprises.
 
-Example: 60 GB that grow by 0.5 GB an hour, under teeth of 20 GB every 6 h: a line through all
-readings of a day says 0.39 to 0.68 GB an hour, by where the teeth were cut; the valleys say 0.50.
+Example: 60 GB grow by 0.5 GB an hour under teeth of 20 GB every 6 h. A line through all readings of
+a day has 0.39 to 0.68 GB an hour, depending on the cut of the teeth; the valleys have 0.50.
 
 Source: Kafka's LogManager deletes whole segments, every log.retention.check.interval.ms.
 """
@@ -34,7 +34,7 @@ Indexes = npt.NDArray[np.int64]
 FEWEST_READINGS: Final = 12
 FEWEST_TEETH: Final = 3
 _MOST_POINTS: Final = 64
-"""2,016 pairs; 3,000,000 of a month's readings would be no surer."""
+"""64 points have 2,016 pairs; the 3,000,000 pairs of a month would not be more accurate."""
 _NEWEST: Final = 5
 _TURN_OF_SPREAD: Final = 0.2
 _TURN_OF_USED: Final = 0.001
@@ -42,11 +42,11 @@ _TURN_OF_USED: Final = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Teeth:
-    """Where a saw turns.
+    """The turns of a saw.
 
     Attributes:
-        peaks: indexes of readings before a deletion.
-        valleys: of those after it, as many.
+        peaks: the indexes of the readings before each deletion.
+        valleys: the indexes of the readings after each deletion.
     """
 
     peaks: Indexes
@@ -55,18 +55,18 @@ class Teeth:
 
 @dataclass(frozen=True, slots=True)
 class Saw:
-    """What was fitted. Hours are from the last moment that counts, so they are negative before it.
+    """A fitted saw. Hours count from the as-of time, so earlier hours are negative.
 
     Attributes:
-        floor_bytes: what retention leaves, at hour 0.
-        growth: of it since the last change, bytes an hour.
-        newest_growth: the newest quarter's of that time alone: it knows of a change first.
-        points: that the line goes through, 3 at least.
-        heights: of the teeth above the floor, bytes; empty when there was none.
-        rises: bytes an hour between two deletions, each > 0; empty when there was none.
-        step_hours: between two of the points that the line goes through, on average.
-        surprises: what each step differed from the growth of its time by, bytes; before the last
-            change too.
+        floor_bytes: the floor at hour 0.
+        growth: the growth of the floor since the last change, bytes an hour.
+        newest_growth: the growth in the newest quarter of that time, which shows a change first.
+        points: the number of points on the line, at least 3.
+        heights: the heights of the teeth above the floor, bytes; empty if there are none.
+        rises: the rates between deletions, bytes an hour, each > 0; empty if there are none.
+        step_hours: the average time between two points.
+        surprises: the difference of each step from the growth of its time, bytes, also before the
+            last change.
     """
 
     floor_bytes: float
@@ -80,38 +80,38 @@ class Saw:
 
     @property
     def teeth(self) -> int:
-        """How many deletions were seen."""
+        """The number of deletions."""
         return len(self.heights)
 
     def floor_at(self, hours: Floats) -> Floats:
-        """What retention leaves at these hours, bytes."""
+        """Return the floor at these hours, bytes."""
         return self.floor_bytes + self.growth * hours
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why nothing was fitted."""
+    """The reason why no saw was fitted."""
 
     reason: str
 
 
 def fit(hours: Floats, used: Floats) -> Saw | Refused:
-    """Fits a saw.
+    """Fit a saw.
 
     Args:
-        hours: of the readings, ascending, in hours from the last moment that counts.
-        used: bytes.
+        hours: the times of the readings, ascending, in hours from the as-of time.
+        used: the used bytes of the readings.
     """
     if len(hours) < FEWEST_READINGS:
-        return Refused(f"{len(hours)} readings: {FEWEST_READINGS} are needed")
+        return Refused(f"there are {len(hours)} readings; a forecast needs {FEWEST_READINGS}")
     found = teeth(hours, used)
     if 0 < len(found.valleys) < FEWEST_TEETH:
         found = teeth(hours, used, lines=1)
     count = len(found.valleys)
     if 0 < count < FEWEST_TEETH:
         return Refused(
-            f"deletions were seen {count} times: {FEWEST_TEETH} are needed to separate growth from"
-            " retention's teeth; if they were a topic's, --history-days leaves out what was before"
+            f"the history has {count} deletions; a forecast needs {FEWEST_TEETH} to separate growth"
+            " from retention; if a topic was deleted, exclude that time with --history-days"
         )
     points = found.valleys if count else np.arange(len(hours))
     x, y = _thinned(hours[points], used[points], lowest=bool(count))
@@ -134,15 +134,15 @@ def fit(hours: Floats, used: Floats) -> Saw | Refused:
 
 
 def teeth(hours: Floats, used: Floats, lines: int = 3) -> Teeth:
-    """Where retention began and ended deleting.
+    """Return the turns before and after each deletion.
 
-    A valley counts once the disk has filled again by more than a turn's least height; the first
-    reading and what follows the last valley are parts of teeth.
+    A valley counts once the disk has filled again by more than the least height of a turn. The
+    first reading and the readings after the last valley belong to incomplete teeth.
 
     Args:
-        hours: of the readings, ascending.
-        used: bytes.
-        lines: that the least height is taken around.
+        hours: the times of the readings, ascending.
+        used: the used bytes of the readings.
+        lines: the number of lines around which the spread is measured.
     """
     least = max(_TURN_OF_SPREAD * _spread(hours, used, lines), _TURN_OF_USED * float(used.max()))
     steps = np.sign(np.diff(used))
@@ -167,7 +167,7 @@ def teeth(hours: Floats, used: Floats, lines: int = 3) -> Teeth:
 
 
 def _spread(hours: Floats, used: Floats, lines: int) -> float:
-    """Around straight lines through as many parts of the time, in most of them."""
+    """Return the median spread around straight lines through equal parts of the time."""
     found = []
     for part in np.array_split(np.arange(len(hours)), lines):
         off = used[part] - np.polyval(np.polyfit(hours[part], used[part], 1), hours[part])
@@ -177,7 +177,7 @@ def _spread(hours: Floats, used: Floats, lines: int) -> float:
 
 
 def _thinned(x: Floats, y: Floats, *, lowest: bool) -> tuple[Floats, Floats]:
-    """At most so many points: of each stretch of time the lowest, or the middle one."""
+    """Reduce points: keep the lowest or the middle one of each interval."""
     if len(x) <= _MOST_POINTS:
         return x, y
     edges = np.linspace(x[0], x[-1], _MOST_POINTS + 1)[1:-1]
@@ -193,13 +193,13 @@ def _thinned(x: Floats, y: Floats, *, lowest: bool) -> tuple[Floats, Floats]:
 def _surprises(x: Floats, y: Floats) -> Floats:
     slope, _ = theil_sen(x, y)
     off = np.diff(y) - slope * np.diff(x)
-    # Few points lie nearer to their own line than to the true one.
+    # Few points are closer to their own line than to the true line.
     found: Floats = (off - off.mean()) * np.sqrt(len(x) / (len(x) - 2))
     return found
 
 
 def _rises(hours: Floats, used: Floats, found: Teeth) -> Floats:
-    """From each valley to the next peak, bytes an hour."""
+    """Return the rates from each valley to the next peak, bytes an hour."""
     starts, ends = found.valleys[:-1], found.peaks[1:]
     rises: Floats = (used[ends] - used[starts]) / (hours[ends] - hours[starts])
     return rises

@@ -1,14 +1,14 @@
-"""When a disk that saw-tooths is at its limit, with a range.
+"""The time when a saw-toothed disk reaches its limit, with a range.
 
-The limit is reached by the top of a tooth: by the floor and a tooth's usual height together. A disk
-whose teeth reach it already gets there within this tooth, at the rates at which teeth rise; so does
-one that has outgrown the highest tooth by a quarter, since retention does not do what it did.
+The top of a tooth reaches the limit: the floor plus the usual height of a tooth. If teeth already
+reach the limit, the disk reaches it within the current tooth, at the usual rates of teeth. The same
+applies if the current tooth exceeds the highest by a quarter, because retention has changed.
 
-The range: 400 futures, each with a growth as sure as the time since it last changed is long, with
-surprises as they were, in blocks so that what belongs together (a night) stays together, and with
-teeth as they were; and 400 more that begin from the growth of that time's newest quarter, which
-knows of another change first. 80 % of either half are within it, and half of all come later than
-the hours that are expected.
+The range comes from 800 futures. 400 of them have the growth since the last change, with an
+uncertainty that decreases with that time. The other 400 have the growth of the newest quarter of
+that time, which shows another change first. All repeat past surprises in blocks, so that a night
+stays together, and past teeth. The range contains 80 % of each half, and the expected time is the
+median of all.
 
 Example: a floor of 60 GB that grows by 0.5 GB an hour under teeth of 20 GB, limit at 90 GB: 20 h.
 
@@ -33,7 +33,7 @@ _MOST_STEPS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """When a limit is reached, in hours from hour 0 of the saw; None beyond the horizon."""
+    """The time to a limit in hours from hour 0 of the saw; None if it is beyond the horizon."""
 
     hours: float | None
     low: float | None
@@ -43,14 +43,14 @@ class Reach:
 def reach(
     saw: Saw, used_bytes: float, limit_bytes: float, horizon_h: float, seed: int = 1
 ) -> Reach:
-    """When a saw reaches a limit.
+    """Return the time when a saw reaches a limit.
 
     Args:
-        saw: as fitted.
-        used_bytes: at hour 0.
-        limit_bytes: used bytes at which producers are throttled.
-        horizon_h: how far to look, hours, > 0.
-        seed: of the futures.
+        saw: the fitted saw.
+        used_bytes: the used bytes at hour 0.
+        limit_bytes: the used bytes at which producers are throttled.
+        horizon_h: the hours to simulate, > 0.
+        seed: the seed of the futures.
     """
     if used_bytes >= limit_bytes:
         return Reach(0.0, 0.0, 0.0)
@@ -81,12 +81,12 @@ def _futures(saw: Saw, growth: float, limit_bytes: float, horizon_h: float, seed
     count = saw.points - 1
     past = _blocks(saw.surprises, count, rng)
     growths = growth + past.sum(axis=1) / (count * saw.step_hours)
-    # More would take longer than they are worth: beyond them the growth alone goes on.
+    # The number of steps is bounded. After them, only the growth continues.
     steps = min(_MOST_STEPS, math.ceil(horizon_h / saw.step_hours))
-    # The first tooth that reaches it counts, so that each has a height of its own.
+    # Each tooth has its own height, because the first one that reaches the limit counts.
     heights = rng.choice(saw.heights, (_FUTURES, steps)) if saw.teeth else 0.0
     wander = np.cumsum(_blocks(saw.surprises, steps, rng), axis=1)
-    # Teeth reach it when they are highest, at some time of a step; else it is reached in between.
+    # Teeth reach the limit at their highest point within a step; otherwise, interpolate.
     at = np.tile(saw.step_hours * np.arange(1.0, steps + 1), (_FUTURES, 1))
     phase = saw.step_hours * rng.random((_FUTURES, 1))
     if saw.teeth:
@@ -103,7 +103,7 @@ def _futures(saw: Saw, growth: float, limit_bytes: float, horizon_h: float, seed
 
 
 def _blocks(surprises: Floats, steps: int, rng: np.random.Generator) -> Floats:
-    """So many steps of each future, made of stretches of the past."""
+    """Return the steps of each future, made of blocks of the past."""
     count = len(surprises)
     length = max(1, round(math.sqrt(count)))
     starts = rng.integers(0, count - length + 1, (_FUTURES, -(-steps // length)))

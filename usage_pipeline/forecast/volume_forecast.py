@@ -1,10 +1,11 @@
-"""The forecast of one volume, from its readings.
+"""The forecast of one volume from its readings.
 
-Refused, with the reason: fewer than 12 readings, less than a day of them (a day of traffic is a
-tooth of its own), a last one that is a day old, one or two deletions, a log dir that is offline.
+A forecast is refused, with the reason, if there are fewer than 12 readings or less than a day of
+them (a day of traffic is a tooth too), if the last reading is a day old, if there are one or two
+deletions, or if the log dir is offline.
 
-Example: 1 TB with 50 GB as its limit, a floor of 700 GB that grows by 2 GB an hour under teeth of
-90 GB: 80 hours, and a range around that.
+Example: a volume of 1 TB has a limit of 50 GB, and a floor of 700 GB that grows by 2 GB an hour
+under teeth of 90 GB. The forecast is 80 hours, with a range.
 """
 
 from dataclasses import dataclass
@@ -20,24 +21,24 @@ from usage_pipeline.forecast.time_to_limit import reach
 
 
 class ForecastError(SidecarError):
-    """A forecast was requested that can't be made."""
+    """The settings of a forecast are invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecasting:
-    """How disks are forecast.
+    """The settings of forecasts.
 
     Attributes:
-        limit_bytes: available bytes at which producers are throttled.
-        limit_ratio: likewise, of the total; the greater of the two counts.
-        horizon_hours: how far to look.
-        history_days: how far back readings count: disks of last year grew otherwise.
-        least_history_hours: that are needed.
-        stale_hours: how old the last reading may be.
-        seed: of the ranges.
+        limit_bytes: the available bytes at which producers are throttled.
+        limit_ratio: the same as a ratio of the total size; the larger limit applies.
+        horizon_hours: the hours to forecast.
+        history_days: the days of readings to use, because disks grew differently long ago.
+        least_history_hours: the hours of readings that a forecast needs.
+        stale_hours: the largest age of the last reading.
+        seed: the seed of the futures.
 
     Raises:
-        ForecastError: one of them makes no sense.
+        ForecastError: a setting is invalid.
     """
 
     limit_bytes: int = 0
@@ -51,25 +52,25 @@ class Forecasting:
     def __post_init__(self) -> None:
         if self.limit_bytes < 0 or not 0.0 <= self.limit_ratio < 1.0:
             raise ForecastError(
-                "a disk's limit is 0 bytes or more, and a ratio of 0.0 to less than 1.0"
+                "a limit must be at least 0 bytes, and a ratio from 0.0 to less than 1.0"
             )
         if min(self.horizon_hours, self.history_days, self.stale_hours) <= 0.0:
-            raise ForecastError("a forecast's horizon, history and staleness are above 0")
+            raise ForecastError("the horizon, history and staleness of a forecast must be above 0")
 
     def limit_of(self, total_bytes: int) -> int:
-        """Available bytes of a volume at which producers are throttled."""
+        """Return the available bytes at which producers are throttled."""
         return max(self.limit_bytes, round(self.limit_ratio * total_bytes))
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Of one volume, ascending.
+    """The readings of one volume, ascending.
 
     Attributes:
-        hours: from the as-of time, so 0 or less.
-        total_bytes: of the volume; nan while offline.
-        available_bytes: free ones; nan while offline.
-        offline: whether the log dir was.
+        hours: the times in hours from the as-of time, 0 or less.
+        total_bytes: the size of the volume; nan while offline.
+        available_bytes: the available bytes; nan while offline.
+        offline: whether the log dir was offline.
     """
 
     hours: Floats
@@ -79,7 +80,7 @@ class Readings:
 
     @property
     def online(self) -> "Readings":
-        """Those with sizes."""
+        """The readings with sizes."""
         known = ~self.offline
         return Readings(
             self.hours[known],
@@ -91,7 +92,7 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class VolumeForecast:
-    """As in GOLD_DISK_FORECAST."""
+    """The columns of GOLD_DISK_FORECAST."""
 
     total_bytes: int | None
     available_bytes: int | None
@@ -108,7 +109,7 @@ class VolumeForecast:
 
 
 def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForecast:
-    """The forecast; there is one reading at least."""
+    """Return the forecast; there must be at least one reading."""
     online = readings.online
     refused = _too_little(readings, online, forecasting)
     if refused is not None:
@@ -147,7 +148,7 @@ def _too_little(readings: Readings, online: Readings, forecasting: Forecasting) 
     history_h = float(online.hours[-1] - online.hours[0])
     if history_h < forecasting.least_history_hours:
         least_h = forecasting.least_history_hours
-        return f"{history_h:.1f} hours of history: {least_h:g} are needed"
+        return f"the history has {history_h:.1f} hours; a forecast needs {least_h:g}"
     return None
 
 

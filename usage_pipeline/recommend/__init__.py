@@ -1,1 +1,1 @@
-"""Which quotas to set: gold_recommendation."""
+"""Recommended quotas: gold_recommendation."""

@@ -1,12 +1,12 @@
-"""What each tenant used, at which rates, and how much there is of it.
+"""The rates of each tenant, and the amount of data behind them.
 
-A rate is taken over 10 s, as Kafka's first one is (producer ids, whose quota is per hour: over 10
-hours), on each broker, while there was any. The broker with the highest one counts, since a quota
-is one number for all of them. What is decayed is the weight of a rate: it halves with every
-half-life before the end. A broker's 10 minutes without any charged request are not covered.
+A rate is the usage of a broker over 10 s, like Kafka's first rate; for producer ids, whose quota is
+per hour, over 10 hours. Times without usage have no rate. A quota applies to all brokers alike, so
+the broker with the highest rate decides. The weight of a rate halves with every half-life before
+the end. Ten minutes of a broker without a charged request count as not covered.
 
-Example: alice sent 3,000,000 bytes in 10 s on broker 1 and 90,000,000 on broker 2: 9 MB/s, and
-should that have been two half-lives ago, it counts a quarter of what she sends now.
+Example: alice sent 3,000,000 bytes in 10 s on broker 1 and 90,000,000 on broker 2, so her rate is
+9 MB/s. Two half-lives later, this rate has a quarter of the weight of a current one.
 """
 
 from collections.abc import Mapping
@@ -25,26 +25,26 @@ from usage_pipeline.replay.entities import Quotas, quotas_of
 from usage_pipeline.usage.usage_reader import UsageRows, in_shards, packed_by_name
 
 TENANT: Final = ("quota_type", "entity")
-"""What a row is of."""
+"""The key of a row."""
 _RATE_S: Final = 10
-"""What a rate is taken over, seconds: the least time that Kafka divides by."""
+"""The time of a rate, seconds: the least time by which Kafka divides."""
 _HOURS_OF_IDS: Final = 10
-"""Likewise of producer ids, with KIP-936's windows of an hour."""
+"""The time of a rate of producer ids, seconds, for KIP-936's windows of an hour."""
 _DAY_S: Final = 86_400
 
 
 def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
-    """What is known of each tenant's use.
+    """Return the rates and the amount of data of each tenant.
 
     Args:
-        usage: of GOLD_USAGE_1S.
-        config: of SILVER_QUOTA_CONFIG: who shares quotas.
-        terms: of recommendations.
+        usage: rows of GOLD_USAGE_1S.
+        config: rows of SILVER_QUOTA_CONFIG, which define the clients that share a quota.
+        terms: the terms of recommendations.
 
     Returns:
-        Of each TENANT ``percentile_rate`` and ``peak_seen`` in the quota's unit, ``events``, those
-        ``throttled``, the ``hours`` in which there were any, the second of the ``newest``, and the
-        ``coverage`` of the time, a share.
+        For each TENANT: ``percentile_rate`` and ``peak_seen`` in the quota's unit, the numbers of
+        ``events`` and of ``throttled`` events, the ``hours`` with events, the second of the
+        ``newest`` event, and the ``coverage`` of the time as a share.
     """
     bounds = sf.broadcast(_bounds(usage))
     used = packed_by_name(usage, _SharedNow(quotas_of(config)))
@@ -53,7 +53,7 @@ def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _SharedNow:
-    """Who shares a client's quotas as they were last, whenever it used what it did."""
+    """Map clients to the groups that share their latest quotas, also for earlier usage."""
 
     quotas: Mapping[str, Quotas]
 
@@ -63,7 +63,7 @@ class _SharedNow:
 
 
 def _percentiles(used: DataFrame, usage: UsageRows, bounds: DataFrame, terms: Terms) -> DataFrame:
-    """Of each tenant: the highest of all brokers' percentiles and peaks, and what they stand on."""
+    """For each tenant: the highest percentile and peak of all brokers, with their data."""
     decayed = Decayed(_RATE_S, _HOURS_OF_IDS, terms.percentile, _DAY_S * terms.half_life_days)
 
     def of_shard(table: pa.Table) -> pa.Table:
@@ -79,7 +79,7 @@ def _percentiles(used: DataFrame, usage: UsageRows, bounds: DataFrame, terms: Te
 
 
 def _bounds(usage: UsageRows) -> DataFrame:
-    """One row: the end, and the share of all brokers' 10 minutes in which anything was charged."""
+    """One row: the end, and the share of 10-minute intervals of all brokers with a charge."""
     since, until = usage.since, usage.until
     slots_covered = usage.mapped(("broker", "window_start"), covered, COVERED)
     slots = slots_covered.groupBy("broker", "slot").agg(sf.max("last").alias("last"))

@@ -1,23 +1,22 @@
 """The smallest quota that keeps throttling under a target: GOLD_RECOMMENDATION.
 
-For each tenant and quota type: the decayed percentile of its rates with a margin, or the smallest
-candidate of the sweep whose replay keeps the share of throttled charges under the target, whichever
-is greater; not under a floor. Rates are those of ``evidence``; the share is that of all brokers and
-days together.
+For each tenant and quota type, the quota is the largest of three values: the weighted percentile of
+the rates (``evidence``) plus a margin; the smallest candidate of the sweep whose replay throttles
+at most the target share of charges, on all brokers and days together; and a floor.
 
-The replay has the last word on throttling: a percentile doesn't know of bursts within a window. The
-reported share is that of the greatest candidate not above the quota, so at most that.
+The replay is needed because a percentile does not show bursts within a window. The reported share
+is that of the largest candidate that does not exceed the quota, and so an upper bound.
 
-Example: alice's 99th percentile is 1.0 MB/s, with 15 % of margin 1.15 MB/s. Replayed, 1.0 MB/s
-throttles 4 % of her requests, 1.4 MB/s 0.6 %; the target is 1 %: 1.4 MB/s.
+Example: alice's 99th percentile is 1.0 MB/s, or 1.15 MB/s with a margin of 15 %. In the replay,
+1.0 MB/s throttles 4 % of her requests and 1.4 MB/s 0.6 %. With a target of 1 %, the quota is
+1.4 MB/s.
 
-It is refused where the logs cover too little of the time, where no candidate was replayed or none
-is enough, and for the brokers' own principals. It is refused too where many charges are of unknown
-amounts: a throttled FETCH is answered empty, so the log does not say how much a tenant requested
-for whose fetches are throttled; that is not to be taken for no demand.
+A recommendation is refused if the logs cover too little of the time, if no candidate was replayed
+or is large enough, and for the brokers' own principals. It is also refused if many charges have
+unknown amounts: the response to a throttled FETCH is empty, so the log does not show the demand.
 
-Confidence is low, whatever the evidence, where clients had to wait for more than 5 % of the
-charges: they would have sent more, and the replay knows what they sent alone.
+Confidence is low, whatever the data, if more than 5 % of the charges were throttled. Those clients
+wanted to send more, but the replay only knows the requests that they sent.
 
 Source: the decayed percentile with a margin is that of Kubernetes' vertical pod autoscaler.
 """
@@ -36,11 +35,11 @@ from usage_pipeline.usage.usage_reader import UsageRows
 
 _HIGH: Final = (0.95, 168.0, 10_000)
 _MEDIUM: Final = (0.8, 24.0, 1_000)
-"""Coverage, hours and charges that a confidence needs."""
+"""The coverage, hours and charges that each confidence needs."""
 _MOST_UNKNOWN: Final = 0.05
-"""Above this share of unknown charges it is refused: more was requested than is seen."""
+"""Above this share of unknown charges, a recommendation is refused."""
 _MOST_THROTTLED: Final = 0.05
-"""Above this share of charges whose client had to wait, its demand is not seen as it is."""
+"""Above this share of throttled charges, the log does not show the full demand."""
 
 
 def gold_recommendation(
@@ -50,17 +49,17 @@ def gold_recommendation(
     terms: Terms,
     capacity: Mapping[str, float],
 ) -> DataFrame:
-    """What to set.
+    """Recommend quotas.
 
     Args:
-        usage: of the requested time.
-        replay: of GOLD_REPLAY, with candidates: the scenarios that begin with "=".
-        config: of SILVER_QUOTA_CONFIG.
-        terms: on which.
-        capacity: of the smallest broker, by quota type: ``terms.capacity_of``.
+        usage: the usage in the requested time.
+        replay: rows of GOLD_REPLAY; the scenarios that start with "=" are candidates.
+        config: rows of SILVER_QUOTA_CONFIG.
+        terms: the terms of recommendations.
+        capacity: the capacity of the smallest broker, by quota type: ``terms.capacity_of``.
 
     Returns:
-        Of GOLD_RECOMMENDATION: a row for each tenant and quota type.
+        A row of GOLD_RECOMMENDATION for each tenant and quota type.
     """
     seen = evidence(usage, config, terms)
     found = seen.join(_candidates(replay, terms), list(TENANT), how="left")
@@ -72,8 +71,8 @@ def gold_recommendation(
 
 
 def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
-    """Of each tenant: what the replay says, all brokers and days together."""
-    # The rate as first proposed is shown beside the bucket, but brokers have the bucket.
+    """For each tenant: the results of the replay on all brokers and days together."""
+    # The replay also contains the rate as first proposed, but brokers use the bucket.
     by_scenario = (
         replay.where(sf.col("algorithm") != "burst-spreading")
         .groupBy("quota_type", sf.col("shared_by").alias("entity"), "scenario")
@@ -103,7 +102,7 @@ def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
 
 
 def _quota(terms: Terms) -> Column:
-    """To three digits, upwards."""
+    """Round up to three digits."""
     floors = sf.create_map(*(sf.lit(each) for pair in terms.floors.items() for each in pair))
     floor = sf.coalesce(floors[sf.col("quota_type")], sf.lit(0.0))
     rate = sf.greatest("least", sf.col("percentile_rate") * (1 + terms.margin), floor)
@@ -122,8 +121,8 @@ def _refused(terms: Terms) -> Column:
     unseen = sf.concat(
         sf.round(_unknown() * 100).cast("int"),
         sf.lit(
-            " % of the charges have amounts that no line has, as throttled fetches have: raise"
-            " its quota for a while, and log again"
+            " % of the charges have unknown amounts, such as throttled fetches; raise the quota"
+            " for a while, and log again"
         ),
     )
     return (
@@ -132,11 +131,11 @@ def _refused(terms: Terms) -> Column:
         .when(_unknown() > _MOST_UNKNOWN, unseen)
         .when(
             sf.coalesce(sf.size("candidates"), sf.lit(0)) == 0,
-            "no candidate was replayed: `pipeline replay` with --candidates tries some",
+            "no candidate was replayed; use `pipeline replay` with --candidates",
         )
         .when(
             sf.col("least").isNull(),
-            f"every candidate throttles more than {terms.target * 100:.3g} %: sweep higher ones",
+            f"every candidate throttles more than {terms.target * 100:.3g} %; replay larger ones",
         )
     )
 
@@ -156,7 +155,7 @@ def _completed(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
         .withColumn("throttled_share", sf.try_element_at(below["share"], sf.lit(-1)))
         .withColumn("confidence", _confidence())
         .withColumn(
-            # What is refused leaves as it is what is set today.
+            # The current quota stays if the recommendation is refused.
             "share_of_capacity",
             sf.sum(sf.coalesce("quota", "in_force")).over(whole) / has,
         )
@@ -164,7 +163,7 @@ def _completed(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
 
 
 def _unknown() -> Column:
-    """The share of a tenant's charges whose amount isn't known."""
+    """The share of a tenant's charges with an unknown amount."""
     return sf.coalesce("unknown", sf.lit(0)) / sf.greatest("events", sf.lit(1))
 
 

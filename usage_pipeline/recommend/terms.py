@@ -1,10 +1,10 @@
-"""On what terms quotas are recommended, and the recommended ones as ``quotas apply`` takes them.
+"""The terms of recommendations, and the plan of recommended quotas for ``quotas apply``.
 
-Needs no Spark: the commands and the report read it too.
+This module needs no Spark, because the commands and the report use it too.
 
 Example: the recommendation of 2,500,000 bytes a second for ``user=alice`` is
 ``{"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 2500000.0}}``, which
-``throttle-sidecar quotas diff --plan FILE`` compares with what is set.
+``throttle-sidecar quotas diff --plan FILE`` compares with the current quotas.
 """
 
 import math
@@ -22,33 +22,32 @@ FLOORS: Final[Mapping[str, float]] = {
     "controller_mutation": 1.0,
     "producer_ids": 10.0,
 }
-"""The smallest that is recommended, in the quota's unit: below, one request of a usual size would
-have to wait, whatever else the tenant does. Bytes per second, percent of a thread, partitions
-per second, ids per hour."""
+"""The smallest recommended quota of each type, below which a single request of usual size would
+wait. The units are bytes per second, percent of a thread, partitions per second, ids per hour."""
 
 _CLIENT_MARK: Final = ",client-id="
 _DEFAULT: Final = "<default>"
 
 
 class TermsError(SidecarError):
-    """Quotas can't be recommended on such terms."""
+    """The terms are invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On what terms.
+    """The terms of recommendations.
 
     Attributes:
-        target: the share of charges that may have to wait, 0 to 1.
-        percentile: of a tenant's rates that the quota is to let through, 0 to 1.
-        half_life_days: after so long a rate counts half: what was once is not what will be.
-        margin: on top of the percentile, a share.
+        target: the share of charges that the quota may throttle, 0 to 1.
+        percentile: the percentile of a tenant's rates below the quota, 0 to 1.
+        half_life_days: the days in which the weight of a rate halves.
+        margin: a share on top of the percentile.
         floors: the smallest quota of each type.
-        least_coverage: under it none is recommended: what the logs don't cover is not known.
-        cluster_users: brokers' own principals, which must not be throttled.
+        least_coverage: the share of the time that the logs must cover.
+        cluster_users: the brokers' own principals, which must not be throttled.
 
     Raises:
-        TermsError: a number out of its range.
+        TermsError: a number is out of its range.
     """
 
     target: float = 0.01
@@ -62,20 +61,20 @@ class Terms:
     def __post_init__(self) -> None:
         for name in ("target", "percentile", "least_coverage"):
             if not 0 <= getattr(self, name) <= 1:
-                raise TermsError(f"{name} is a share, from 0 to 1, not {getattr(self, name)}")
+                raise TermsError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
         if self.half_life_days <= 0 or self.margin < 0:
-            raise TermsError("a half-life is above 0 days, a margin is not below 0")
+            raise TermsError("a half-life must be above 0 days, and a margin at least 0")
         if unknown := set(self.floors) - set(KEYS):
-            raise TermsError(f"no such quota type: {', '.join(sorted(unknown))}")
+            raise TermsError(f"unknown quota type: {', '.join(sorted(unknown))}")
         if not all(0 <= least < math.inf for least in self.floors.values()):
-            raise TermsError("a floor is 0 or above")
+            raise TermsError("a floor must be at least 0")
 
 
 def floor(text: str) -> tuple[str, float]:
-    """A floor as a person writes it: "produce=100000" is ``("produce", 100000.0)``.
+    """Parse a floor: "produce=100000" is ``("produce", 100000.0)``.
 
     Raises:
-        TermsError: it can't be understood.
+        TermsError: the text is no floor.
     """
     quota_type, _, number = text.partition("=")
     try:
@@ -84,7 +83,8 @@ def floor(text: str) -> tuple[str, float]:
         least = math.nan
     if quota_type not in KEYS or not 0 <= least < math.inf:
         raise TermsError(
-            f'{text} is not like "produce=100000": one of {", ".join(KEYS)}, and a number from 0'
+            f'{text}: write a floor like "produce=100000", with one of {", ".join(KEYS)}, and'
+            " a number from 0"
         )
     return quota_type, least
 
@@ -94,21 +94,21 @@ def capacity_of(
     network_bytes_per_s: float | None = None,
     disk_bytes_per_s: float | None = None,
 ) -> dict[str, float]:
-    """What the smallest broker has to give, for each quota type where that is known.
+    """Return the capacity of the smallest broker, for each quota type with a known capacity.
 
     Args:
-        document: as ``quotas capacity --json`` prints it; None: not known.
-        network_bytes_per_s: of a broker, each way; None: not known.
-        disk_bytes_per_s: that its disks can write; None: not known.
+        document: the output of ``quotas capacity --json``; None if unknown.
+        network_bytes_per_s: a broker's network, in each direction; None if unknown.
+        disk_bytes_per_s: the rate at which a broker's disks can write; None if unknown.
 
     Raises:
-        TermsError: it is not such a document.
+        TermsError: the document is no such output.
     """
     found: dict[str, float] = {}
     if document is not None:
         percent = document.get("smallest_capacity_percent")
         if not isinstance(percent, int | float) or percent <= 0:
-            raise TermsError('capacity is not what "quotas capacity --json" prints')
+            raise TermsError('capacity is not an output of "quotas capacity --json"')
         found["request"] = float(percent)
     written = [rate for rate in (network_bytes_per_s, disk_bytes_per_s) if rate is not None]
     if written:
@@ -121,11 +121,11 @@ def capacity_of(
 def recommended_quotas(
     rows: Iterable[Mapping[str, object]],
 ) -> dict[str, list[dict[str, object]]]:
-    """The document that ``quotas diff --plan`` and ``quotas apply --plan`` take.
+    """Return the document for ``quotas diff --plan`` and ``quotas apply --plan``.
 
     Args:
-        rows: of GOLD_RECOMMENDATION. Refused ones are left out, so what is set today stays; so are
-            producer ids, which Kafka has no quota for, and names that can't be distinguished.
+        rows: rows of GOLD_RECOMMENDATION. The plan omits refused ones, so that current quotas stay.
+            It also omits producer ids, for which Kafka has no quota, and ambiguous names.
     """
     found: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
     for row in rows:
@@ -144,7 +144,7 @@ def recommended_quotas(
 
 
 def entity_parts(entity: str) -> dict[str, str | None] | None:
-    """Kafka's parts of an entity of the tables; None when its names hide where one ends.
+    """Split an entity of the tables into Kafka's parts; None if its names make that ambiguous.
 
     Example: "user=alice,client-id=<default>" is ``{"user": "alice", "client-id": None}``.
     """

@@ -1,1 +1,1 @@
-"""What quotas would have done: gold_replay."""
+"""Replays of quotas: gold_replay."""

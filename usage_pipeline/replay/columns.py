@@ -1,11 +1,11 @@
-"""Charges as Spark hands them over, found by group and put in order.
+"""Charges from Spark, grouped and sorted.
 
-Of a charge (``charge.CHARGE``), ``place`` is a day and a broker, and ``line`` a file and a place in
-it, by which ties in time are ordered (``places``); ``slot`` tells the kind, the quota and who
-shares it; ``at_ms`` is when and ``amount`` how much, NaN for unknown; and ``extra`` is what only
-some kinds have: a mutation's wait and strictness, or an id.
+A charge (``charge.CHARGE``) has these fields. ``place`` is a day and a broker. ``line`` is a file
+and a position in it, which orders charges of the same time (``places``). ``slot`` is the kind, the
+quota and the clients that share it. ``at_ms`` is the time. ``amount`` is NaN if it is unknown.
+``extra`` is a mutation's wait and strictness, or an id.
 
-Example: rows of alice's produce quota on brokers 1 and 2 are two groups.
+Example: charges to alice's produce quota on brokers 1 and 2 are two groups.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,15 +21,15 @@ from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """What charges share, by the numbers of their slots (``slots.Slot``).
+    """The slots of charges, as columns (``slots.Slot``).
 
     Attributes:
-        names: of entities and of who shares a quota, by their numbers.
-        kind: of each slot, a place in QUOTA_TYPES.
-        shared: the number of who shares it.
-        whose: the number of whose quota it is.
-        limit: NaN for none.
-        counts: whether anybody has a quota of this kind.
+        names: the names of entities and of sharing clients, by number.
+        kind: the kind of each slot, as an index of QUOTA_TYPES.
+        shared: the number of the clients that share the quota.
+        whose: the number of the quota's entity.
+        limit: the limit, NaN for none.
+        counts: whether any quota of this kind exists.
     """
 
     names: Sequence[str]
@@ -46,18 +46,18 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Charges in the order of their groups, each in its own order.
+    """Charges in the order of their groups, sorted within each group.
 
     Attributes:
-        slots: that they are of.
-        place: day and broker.
-        slot: of each.
-        shared: of each; it implies the kind too.
-        known: whether the amount is.
-        extra: what only some kinds have.
-        at_ms: when.
-        amount: NaN: unknown.
-        order: which of the records these are.
+        slots: their slots.
+        place: the day and broker of each charge.
+        slot: the slot of each charge.
+        shared: the sharing clients of each charge, which imply the kind.
+        known: whether the amount is known.
+        extra: the field for some kinds.
+        at_ms: the time.
+        amount: the amount, NaN if it is unknown.
+        order: the index of each charge in the records.
     """
 
     slots: Slots
@@ -72,7 +72,7 @@ class Columns:
 
     @classmethod
     def of(cls, charges: Records, slots: Slots) -> "Columns":
-        """Charges (of CHARGE) by (time, file, offset) in each group."""
+        """Sort charges (of CHARGE) by group, and by (time, file, offset) in each group."""
         shared = slots.shared[charges["slot"]]
         order = np.lexsort((charges["line"], charges["at_ms"], shared, charges["place"]))
         amount = charges["amount"][order]
@@ -89,7 +89,7 @@ class Columns:
         )
 
     def groups(self) -> Iterator[slice]:
-        """Where each group is."""
+        """Return the range of each group."""
         if self.place.size == 0:
             return
         changes = (np.diff(self.place) != 0) | (np.diff(self.shared) != 0)
@@ -98,11 +98,11 @@ class Columns:
             yield slice(start, end)
 
     def unknown(self, rows: slice) -> Longs:
-        """The entities of those of a group whose amount is not known."""
+        """Return the entities of a group's charges with unknown amounts."""
         return self.slots.whose[self.slot[rows][~self.known[rows]]]
 
     def group(self, rows: slice) -> Group:
-        """Its charges whose amount is known."""
+        """Return a group's charges with known amounts."""
         known = self.known[rows]
         slot = self.slot[rows][known]
         extra = self.extra[rows][known]

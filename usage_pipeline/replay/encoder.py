@@ -1,8 +1,8 @@
-"""Batches of Spark's rows as the records of charges that are replayed.
+"""Encodes batches of requests as records of charges for the replay.
 
-What is charged is ``kernels.charging``'s to say; of requests about topics, ``usage.mutations``'s.
+``kernels.charging`` computes the charges, and ``usage.mutations`` those of changes of topics.
 
-Example: 10,000 rows of silver_request are some 18,000 records: of bytes and of handlers' time.
+Example: 10,000 rows of silver_request are about 18,000 records of bytes and request time.
 """
 
 from typing import Final
@@ -21,22 +21,22 @@ from usage_pipeline.tables.schemas import QUOTA_TYPES
 from usage_pipeline.usage import mutations
 
 OF_REQUESTS: Final = (*charging.NEEDED, "src_file", "src_offset")
-"""The columns of SILVER_REQUEST that are needed."""
+"""The columns of SILVER_REQUEST that the encoder reads."""
 _REQUEST: Final = QUOTA_TYPES.index("request")
 _IDS: Final = QUOTA_TYPES.index("producer_ids")
 _PERCENT_PER_NS: Final = percent(1)
 _US_PER_MS: Final = 1000
 _MS_PER_DAY: Final = 86_400_000
 _MOST_MS: Final = float(1 << 52)
-"""Milliseconds that no request waits: what a damaged line says is still a number."""
+"""The longest wait, milliseconds. A damaged line may contain a larger number."""
 
 
 def mutation_charges(batch: pa.RecordBatch, met: Met, sizes: mutations.Sizes) -> Records:
-    """Records of CHARGE, from a batch of ``mutations.NEEDED`` and the sizes of topics."""
+    """Encode a batch of ``mutations.NEEDED``, with the sizes of topics, as records of CHARGE."""
     found = mutations.charges(batch, sizes)
     row = found.row
     kind = np.full(row.size, mutations.KIND)
-    # Charged when the controller begins, before they are committed.
+    # The controller charges mutations when it starts, before it commits them.
     waited_ms = np.rint(doubles(batch, "remote_ms").clip(max=_MOST_MS)).astype(np.int64)
     at_ms = micros(batch, "quota_ts") // _US_PER_MS
     records = _records(batch, met, row, kind, (at_ms - waited_ms)[row], found.amount)
@@ -49,7 +49,7 @@ def mutation_charges(batch: pa.RecordBatch, met: Met, sizes: mutations.Sizes) ->
 
 
 def request_charges(batch: pa.RecordBatch, met: Met) -> Records:
-    """Records of CHARGE, from a batch of OF_REQUESTS: all charges but mutations."""
+    """Encode a batch of OF_REQUESTS as records of CHARGE, without mutations."""
     found = charged(batch)
     at_ms = micros(batch, "quota_ts") // _US_PER_MS
     amount = found.amount.astype(np.float64)
@@ -73,7 +73,7 @@ def _records(  # noqa: PLR0917  as numpy's columns
     records["slot"] = met.slots.of(batch, row, kind, at_ms)
     records["at_ms"] = at_ms
     records["amount"] = amount
-    # A line is longer than the number of its charges, so lines do not overlap.
+    # A line has more bytes than charges, so the positions of lines do not overlap.
     line = (met.files_of(batch) << LINE_BITS) + longs(batch, "src_offset")
     records["line"] = line[row]
     return records

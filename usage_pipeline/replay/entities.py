@@ -1,13 +1,13 @@
-"""Which quota each client was under, and with whom it shared it, from when to when.
+"""The quota of each client over time, and the clients that share it.
 
-For each (user, client-id) the eight levels of ``sidecar.quotas.entities`` are resolved in the
-quotas of each kind. The first level that has one gives the tags, the tags the limit. Who is under
-none shares by the shape of the quotas that there are, as in ``sidecar.quotas.prediction``: by user,
-client-id or both while all quotas of the kind are for one of these, else by client-id. While there
-are none of the kind, nothing counts; then clients are identified by user, whom a quota would be set
-for.
+For each (user, client-id) and kind of quota, the eight levels of ``sidecar.quotas.entities`` are
+resolved. The first level with a quota determines the tags, and the tags determine the limit.
+Clients without a quota share by the shape of the existing quotas, as in
+``sidecar.quotas.prediction``: by user, by client-id or by both if all quotas of the kind are for
+one of these, otherwise by client-id. If the kind has no quotas, nothing counts, and clients are
+identified by user, for whom a quota would be set.
 
-Clients and quotas are few beside requests: this is done once for each client, and joined.
+There are few clients and quotas compared with requests, so this runs once per client before a join.
 
 Example: with 10 MB/s for user alice and 1 MB/s for client-id etl, alice's etl has the entity
 "user=alice" and the limit 10 MB/s, shared by "user=alice"; bob's etl has "client-id=etl", 1 MB/s.
@@ -28,7 +28,7 @@ from usage_pipeline.silver.quota_config import DEFAULT
 from usage_pipeline.usage.quota_types import KEYS, PRODUCER_IDS
 
 EVER: Final = 1 << 62
-"""Milliseconds since 1970 that no log reaches."""
+"""Milliseconds since 1970, after any log."""
 
 _BY_USER: Final = frozenset({1, 2, 3, 4, 5, 6})
 _BY_CLIENT: Final = frozenset({1, 2, 4, 5, 7, 8})
@@ -38,18 +38,18 @@ _SHARED_BY: Final = {
     (False, True): _BY_CLIENT - _BY_USER,
     (False, False): frozenset[int](),
 }
-"""Whether the user and the client-id are in the tags: the levels whose quotas are shared so."""
+"""The levels of quotas, by whether the tags contain the user and the client-id."""
 _TYPES: Final = {key: quota_type for quota_type, key in KEYS.items()}
 
 
 class Quota(NamedTuple):
-    """A quota of an entity, while it was set.
+    """A quota of an entity, with its time.
 
     Attributes:
-        entity: whose, as the tables write it.
-        limit: in its unit.
-        from_ms: from when on, milliseconds since 1970.
-        to_ms: until when, not included.
+        entity: the entity, as in the tables.
+        limit: the limit in its unit.
+        from_ms: the start, milliseconds since 1970.
+        to_ms: the exclusive end.
     """
 
     entity: str
@@ -59,18 +59,18 @@ class Quota(NamedTuple):
 
 
 class ClientQuota(NamedTuple):
-    """The quota that a client is under for a while.
+    """The quota of a client during some time.
 
     Attributes:
         quota_type: the kind of quota.
-        user: of the client.
-        client_id: of the client.
-        from_ms: from when on, milliseconds since 1970.
-        to_ms: until when, not included.
-        counts: whether anybody has a quota of this kind then.
-        entity: whose quota it is; without one, as ``shared_by``.
-        shared_by: who uses it up together.
-        limit: None: none, or one that holds nobody.
+        user: the user of the client.
+        client_id: the client-id of the client.
+        from_ms: the start, milliseconds since 1970.
+        to_ms: the exclusive end.
+        counts: whether any quota of this kind exists in this time.
+        entity: the entity of the quota; without a quota, as ``shared_by``.
+        shared_by: the clients that share the quota.
+        limit: the limit; None if there is none, or if it throttles no client.
     """
 
     quota_type: str
@@ -85,13 +85,13 @@ class ClientQuota(NamedTuple):
 
 
 _Parts = tuple[str | None, str | None]
-"""An entity's user and client-id."""
+"""The user and client-id of an entity."""
 _Shape = tuple[bool, bool]
 """Whether an entity has a user, and whether a client-id."""
 
 
 class Quotas:
-    """All that is known of the quotas of one kind."""
+    """All quotas of one kind."""
 
     def __init__(self, quota_type: str) -> None:
         self._quota_type = quota_type
@@ -109,7 +109,7 @@ class Quotas:
         self._joined = False
 
     def of(self, user: str, client_id: str) -> Iterator[ClientQuota]:
-        """The quotas of a client, for all times, in order."""
+        """Return the quotas of a client in the order of time."""
         if not self._joined:
             self._spans.update({shape: _joined(spans) for shape, spans in self._spans.items()})
             self._joined = True
@@ -166,20 +166,20 @@ _AFTER_TIMES: Final = ClientQuota._fields.index("counts")
 def _resolve(
     user: str, client_id: str, in_force: list[tuple[int, Quota]]
 ) -> tuple[tuple[str, str], Quota | None]:
-    """The tags and the quota; the levels in ``in_force`` are in order, and those of now."""
+    """Return the tags and the quota; ``in_force`` has the current levels in order."""
     if not in_force:
         return ("", ""), None
     first, _ = in_force[0]
-    # The first level gives the tags, and the tags the quota: an empty one takes no part.
+    # The first level determines the tags, and the tags the quota. An empty name has no level.
     tags = (user if first in _BY_USER else "", client_id if first in _BY_CLIENT else "")
     allowed = _SHARED_BY[bool(tags[0]), bool(tags[1])]
     quota = next((quota for level, quota in in_force if level in allowed), None)
-    # Brokers refuse a limit that is not above 0; an infinite one holds nobody.
+    # Brokers reject limits of 0 and below; an infinite limit throttles no client.
     return tags, quota if quota is not None and 0 < quota.limit < math.inf else None
 
 
 def _levels(user: str, client_id: str) -> tuple[_Parts, ...]:
-    # Nobody's entity: a user who is called "<default>" is not the default.
+    # This entity matches no client: a user with the name "<default>" is not the default.
     own_user, own_client = ("\0" if name == DEFAULT else name for name in (user, client_id))
     return (
         *((own_user, own_client), (own_user, DEFAULT), (own_user, None)),
@@ -189,7 +189,7 @@ def _levels(user: str, client_id: str) -> tuple[_Parts, ...]:
 
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same times in as few spans as possible."""
+    """Merge consecutive spans with the same quota."""
     found: list[tuple[int, int]] = []
     for from_ms, to_ms in sorted(spans):
         if found and from_ms <= found[-1][1]:
@@ -200,16 +200,16 @@ def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def entity_name(user: str | None, client_id: str | None) -> str:
-    """As the tables write an entity: "user=alice,client-id=etl"; None is left out."""
+    """Format an entity as in the tables: "user=alice,client-id=etl", without None."""
     parts = {"user": user, "client-id": client_id}
     return ",".join(f"{kind}={name}" for kind, name in parts.items() if name is not None)
 
 
 def quotas_of(config: DataFrame) -> dict[str, Quotas]:
-    """The quotas of each kind, by a query; they are few.
+    """Query the quotas of each kind, which are few.
 
     Args:
-        config: of SILVER_QUOTA_CONFIG.
+        config: rows of SILVER_QUOTA_CONFIG.
     """
     found = {quota_type: Quotas(quota_type) for quota_type in KEYS}
     quotas = config.where(sf.col("value").isNotNull() & sf.col("key").isin(*_TYPES)).select(

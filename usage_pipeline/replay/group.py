@@ -1,13 +1,13 @@
-"""The charges of those who share a quota on one node in one day, compared with many quotas.
+"""Replays the charges to a shared quota on one node and day, for many quotas.
 
-They may come in parts, one after the other: what is kept between them is the state of each
-algorithm and the sums, so that a group of any size needs the memory of a part.
+The charges may come in consecutive parts. Between parts, only the state of each algorithm and the
+sums remain, so a group of any size needs only the memory of a part.
 
-Rates of produce and request time do not depend on the quota: they are made once, and each candidate
-only compares. Fetches, mutations and ids are replayed for each.
+Rates of produce and request time do not depend on the quota, so they are computed once and compared
+with each candidate. Fetches, mutations and ids are replayed for each candidate.
 
-Example: 1,500 bytes at once at 100 a second, and at "x2": 5,000 ms and 0 of waiting, from one pass
-over the charges.
+Example: 1,500 bytes at once wait 5,000 ms at 100 a second, and 0 ms at "x2". One pass over the
+charges computes both.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ _MS: Final = 1000
 
 
 class Windows(NamedTuple):
-    """How far back quotas look."""
+    """The windows of quotas."""
 
     rate: Span = Span(11, 1000)
     mutation: Span = Span(11, 1000)
@@ -58,15 +58,15 @@ class Windows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Charges in their order, all of a group's or a part of them.
+    """The sorted charges of a group, or a part of them.
 
     Attributes:
-        quota_type: of all.
-        charges: those whose amount is known.
-        limit: in force, NaN for none.
-        entity: the number of whose quota it is, for each charge.
-        waited_ms: of mutations, from the charge to the answer.
-        producer_id: of ids.
+        quota_type: the kind of quota.
+        charges: the charges with known amounts.
+        limit: the current limit of each charge, NaN for none.
+        entity: the number of the quota's entity, for each charge.
+        waited_ms: for mutations, the time from the charge to the response.
+        producer_id: for producer ids, the id.
     """
 
     quota_type: str
@@ -81,8 +81,8 @@ class Asked(NamedTuple):
     """A scenario for a group.
 
     Attributes:
-        scenario: to replay.
-        whose: the number of the entity that it is about; None: the whole group.
+        scenario: the scenario to replay.
+        whose: the number of the entity that it applies to; None for the whole group.
     """
 
     scenario: Scenario
@@ -90,7 +90,7 @@ class Asked(NamedTuple):
 
 
 class Summed(NamedTuple):
-    """What a scenario did to an entity's charges: ``tally.Sums`` of one."""
+    """The effect of a scenario on the charges of an entity: ``tally.Sums``."""
 
     scenario: Scenario
     algorithm: str
@@ -103,16 +103,16 @@ class Summed(NamedTuple):
 
 @dataclass(slots=True)
 class _Track:
-    """A scenario by an algorithm, as far as charges have come.
+    """The state of a scenario with an algorithm, after the charges so far.
 
     Attributes:
         asked: the scenario.
-        algorithm: of the group's.
-        sums: of each entity, by the group's rows.
-        is_about: whether any charge was of its entity.
+        algorithm: one of the group's algorithms.
+        sums: the sums of each entity, by the group's rows.
+        is_about: whether any charge belongs to its entity.
         throttles: whether any limit could throttle.
-        seen: what was recorded where there is a quota.
-        every: the same, as if there always were one; None: there always was.
+        seen: the recorded values of times with a quota.
+        every: the recorded values of all times; None if there always was a quota.
     """
 
     asked: Asked
@@ -127,20 +127,20 @@ class _Track:
 
 
 class Replay:
-    """A group, replayed as it comes.
+    """A group that is replayed part by part.
 
     Attributes:
-        quota_type: of the group.
+        quota_type: the kind of quota.
     """
 
     def __init__(
         self, quota_type: str, windows: Windows, asked: Sequence[Asked], *, is_whole: bool = False
     ) -> None:
-        """Nothing has come yet.
+        """Create a group without charges.
 
         Args:
-            quota_type: of the group.
-            windows: of quotas.
+            quota_type: the kind of quota.
+            windows: the windows of quotas.
             asked: the scenarios.
             is_whole: whether all charges come in one part.
         """
@@ -162,11 +162,11 @@ class Replay:
         self._id_rates = Samples.none(windows.ids)
 
     def add(self, group: Group, unknown: Longs) -> None:
-        """Replays the charges that come next.
+        """Replay the next part.
 
         Args:
-            group: those whose amount is known.
-            unknown: the entities of the others.
+            group: the charges with known amounts.
+            unknown: the entities of the other charges.
         """
         entity = self._rows_of(np.concatenate([group.entity, unknown]))
         for one in entity[group.entity.size :].tolist():
@@ -180,21 +180,21 @@ class Replay:
             track.throttles |= throttles
             is_left_out = not is_about or not (throttles or track.asked.scenario.factor == 1)
             if self._is_whole and is_left_out:
-                # What comes in parts may be about it later, and then its charges count from here.
+                # A later part may contain the scenario's entity, and its charges count from here.
                 continue
             results = self._results(part, track, limit)
             track.sums = track.sums.grown(len(self._row_of))
             tally(entity, results, limit, track.algorithm == BURST_SPREADING, track.sums)
 
     def results(self, group: Group) -> ChargeResults:
-        """What the quotas in force do with each charge, by the algorithm that brokers have."""
+        """Return the effect of the current quotas on each charge, by the brokers' algorithm."""
         (track,) = self._tracks[:1]
         return self._results(_Part(group, self._windows), track, group.limit)
 
     def summed(self) -> Iterator[Summed]:
-        """The sums of each scenario that is about the group, by entity.
+        """Return the sums of each scenario that applies to the group, by entity.
 
-        A multiple of nothing is left out.
+        This omits multiples of quotas that do not exist.
         """
         for track in self._tracks:
             if not track.is_about or not (track.throttles or track.asked.scenario.factor == 1):
@@ -235,7 +235,7 @@ class Replay:
         track.seen, seen = part.rates(charges, limit, before, takes_back=is_fetch)
         results = ChargeResults.none(limit.size)._replace(used=seen.rate, rate=seen.rate)
         if track.every is not None or not charges.counts.all():
-            # What was used before there was any quota is reported too.
+            # Usage from before the first quota is reported too.
             every = charges._replace(counts=part.always)
             track.every, of_all = part.rates(
                 every, limit, track.every or before, takes_back=is_fetch
@@ -253,7 +253,7 @@ class Replay:
         if track.algorithm == TOKEN_BUCKET:
             burst_s = span.samples * (span.window_ms / _MS)
             bucket_waits(charges, limit, burst_s, track.bucket, results)
-            # Kafka's metric mutation-rate, of what was let in.
+            # Kafka's metric mutation-rate, which counts accepted mutations.
             accepted = charges._replace(counts=~results.refused)
             track.seen = track.seen or Samples.none(span)
             seen = Rates.none(limit.size)
@@ -276,10 +276,10 @@ class Replay:
         return results._replace(rate=rate)
 
     def _new_ids(self, group: Group) -> tuple[Flags, Doubles]:
-        """Which ids are new, and the rate of new ones; they depend on no limit."""
+        """Return the new ids and their rate, which do not depend on a limit."""
         span, at_ms = self._windows.ids, group.charges.at_ms
         known, (noted_ms, clock) = self._ids
-        # Those that are forgotten anyhow are not carried along.
+        # Expired ids are dropped.
         is_kept = noted_ms + span.window_ms >= clock[1]
         known, noted_ms = known[is_kept], noted_ms[is_kept]
         ids = np.union1d(known, group.producer_id)
@@ -296,7 +296,7 @@ class Replay:
 
 
 class _Part:
-    """A part of a group; what does not depend on limits is made once."""
+    """A part of a group, with the values that do not depend on limits."""
 
     def __init__(self, group: Group, windows: Windows) -> None:
         self.group = group
@@ -308,13 +308,13 @@ class _Part:
     def rates(
         self, charges: Charges, limit: Doubles, before: Samples | None, *, takes_back: bool
     ) -> tuple[Samples, Rates]:
-        """The rates after each charge, and what was recorded with them.
+        """Return the rates after each charge, and the recorded values.
 
         Args:
-            charges: of the group, that count or do not.
-            limit: of each.
-            before: what was recorded before; it stays as it is; None: nothing.
-            takes_back: whether charges over their limits are.
+            charges: the charges of the group that count, or those that do not.
+            limit: the limit of each charge.
+            before: the previously recorded values, which do not change; None for none.
+            takes_back: whether charges over their limits are reversed.
         """
         drops = _holds(limit)
         seen = Rates.none(limit.size)
@@ -326,7 +326,7 @@ class _Part:
         if key not in self._made:
             after = self._after(before)
             rates(charges, drops, self._span, after, seen)
-            # With what was before, so that no other has its id meanwhile.
+            # The key keeps the earlier object alive, so that no other object gets its id.
             self._made[key] = before, after, seen
         _, after, seen = self._made[key]
         return after, seen
@@ -338,7 +338,7 @@ class _Part:
 
 
 def _limits(group: Group, asked: Asked) -> tuple[Doubles, bool]:
-    """The limit of each charge in a scenario, and whether it is about any of them."""
+    """Return the limit of each charge in a scenario, and whether it applies to any charge."""
     scenario, whose = asked
     own = np.ones(group.limit.size, np.bool_) if whose is None else group.entity == whose
     other = scenario.quota or group.limit * (scenario.factor or 1.0)

@@ -1,11 +1,10 @@
-"""Charges as workers hand them to each other: many in a row, with the names that they need.
+"""Packs many charges and their names into one row for Spark's shuffle.
 
-Spark takes some microseconds for each row that it shuffles, sorts and hands to Python, and as much
-for a row of a megabyte: so a worker packs all charges of a shard that it has gathered into one row.
-Rows say from when on their charges are, so that whoever gets a shard's rows in this order knows at
-each of them that nothing earlier comes any more.
+Spark takes microseconds to shuffle, sort and pass a row to Python, whatever its size. A worker
+therefore packs its charges of a shard into one row. Each row has the time of its first charge, and
+rows are sorted by that time, so a reader knows that later rows have no earlier charges.
 
-Example: 20,000 charges for 64 shards are 64 rows of some 17 kB each, rather than 20,000 rows.
+Example: 20,000 charges for 64 shards are 64 rows of 17 kB each instead of 20,000 rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,19 +21,19 @@ from usage_pipeline.replay.slots import Slot, SlotsOfClients, hash_of
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 PACKED: Final = "shard int, since_ms bigint, names binary, records binary"
-"""Of Spark's rows: ``Names`` as JSON, and records of CHARGE that have their places."""
+"""The columns of a packed row: ``Names`` as JSON, and records of CHARGE."""
 IN_ORDER: Final = ("shard", "since_ms")
 FIRST_MS: Final = -(1 << 61)
-"""Before any charge, milliseconds since 1970."""
+"""A time before any charge, milliseconds since 1970."""
 
 
 class Names(msgspec.Struct, frozen=True, array_like=True):
-    """What the numbers in a row's records are.
+    """The names for the numbers in a row's records.
 
     Attributes:
-        slots: by the records' ``slot``.
-        files: by what is above LINE_BITS in their ``line``.
-        peaks: in rows without records: kind, who shares it, and their highest rate.
+        slots: the slots, by the records' ``slot``.
+        files: the files, by the bits above LINE_BITS in the records' ``line``.
+        peaks: in rows without records, the kind, the sharing clients and their highest rate.
     """
 
     slots: Sequence[Slot] = ()
@@ -45,14 +44,14 @@ class Names(msgspec.Struct, frozen=True, array_like=True):
 NAMES: Final = msgspec.json.Decoder(Names)
 
 Encode = Callable[[pa.RecordBatch, "Met"], Records]
-"""Requests, and what was met so far, to records of CHARGE."""
+"""Encodes requests, with the names so far, as records of CHARGE."""
 
 
 class Met:
-    """What a worker has met since it packed last.
+    """The names that a worker has collected since it last packed.
 
     Attributes:
-        slots: of clients; they are remembered longer.
+        slots: the slots of clients, which it remembers longer.
     """
 
     def __init__(self, slots: SlotsOfClients) -> None:
@@ -60,9 +59,9 @@ class Met:
         self.files: dict[str, int] = {}
 
     def files_of(self, batch: pa.RecordBatch) -> Longs:
-        """The number of each row's file."""
+        """Return the number of each row's file."""
         names, at = coded(batch["src_file"])
-        # A dictionary may have names that no row has: of those that were filtered out.
+        # A dictionary may contain names of rows that were filtered out.
         used = np.flatnonzero(np.bincount(at, minlength=len(names)))
         numbers = np.zeros(len(names), np.int64)
         numbers[used] = [
@@ -78,15 +77,14 @@ def packed(
     shards: int,
     gathered: int = GATHERED,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED, each of as many charges as could be gathered.
+    """Pack charges into rows of PACKED.
 
     Args:
-        batches: of requests.
-        encode: what they are charged with.
-        slots: of the clients.
-        shards: how many there are; all charges of a day, a broker, a kind and of those who share it
-            are in one.
-        gathered: charges of a worker at which they are packed.
+        batches: the batches of requests.
+        encode: the function that computes the charges.
+        slots: the slots of the clients.
+        shards: the number of shards. A shard has all charges of a day, a broker and a shared quota.
+        gathered: the number of charges at which a worker packs them.
     """
     pending: list[Records] = []
     met, size = Met(slots), 0
@@ -105,12 +103,12 @@ def packed(
 def packed_peaks(
     batches: Iterable[pa.RecordBatch], places: Sequence[int], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED that come before all charges: the peaks of those who may be in a shard.
+    """Pack the peaks for each shard into rows that sort before all charges.
 
     Args:
-        batches: of ``kernels.peak.PEAKS``.
-        places: the days and brokers, as ``kernels.places`` has them, whose charges are replayed.
-        shards: how many there are.
+        batches: the batches of ``kernels.peak.PEAKS``.
+        places: the days and brokers to replay, as in ``kernels.places``.
+        shards: the number of shards.
     """
     for batch in batches:
         kinds = map(QUOTA_TYPES.index, batch["quota_type"].to_pylist())

@@ -1,11 +1,11 @@
-"""The highest rates of those who share a quota, from their usage: what a sweep's candidates go to.
+"""The highest rate of the clients that share a quota, which bounds a sweep's candidates.
 
-A rate is taken over the window that Kafka takes it over at least: 10 s of usage before a second and
-that second (producer ids, whose quota is per hour: 10 h and the second). It may differ from the
-replay's own peak rate by a part of a second's usage; candidates are no nearer to each other.
+A rate covers the least window of Kafka: a second and the 10 s before it; for producer ids, whose
+quota is per hour, the 10 h before it. It may differ from the replay's peak rate by part of the
+usage of a second, which is less than the distance between candidates.
 
-Example: alice uses 3,000 bytes in each of 2 seconds on broker 1 and 9,000 in one on broker 2: her
-peak is 900 bytes per second.
+Example: alice uses 3,000 bytes in each of 2 seconds on broker 1, and 9,000 bytes in one second on
+broker 2. Her peak is 900 bytes per second.
 
 Source: ``sidecar.quotas.rate``, KIP-936.
 """
@@ -26,22 +26,22 @@ _MS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class _SharedBy:
-    """Who shares a client's quotas."""
+    """Map clients to the groups that share their quotas."""
 
     quotas: Mapping[str, Quotas]
 
     def __call__(self, quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
         found = self.quotas[quota_type].of(user, client_id)
-        # A second is under the quota of its first moment.
+        # The quota at the start of a second applies to the whole second.
         return [(-(-each.from_ms // _MS), each.shared_by) for each in found]
 
 
 def peaks(usage: UsageRows, config: DataFrame) -> DataFrame:
-    """The highest rate of each who share a quota, on the broker where it is highest.
+    """Return the highest rate of each group that shares a quota, on any broker.
 
     Args:
-        usage: of GOLD_USAGE_1S.
-        config: of SILVER_QUOTA_CONFIG.
+        usage: rows of GOLD_USAGE_1S.
+        config: rows of SILVER_QUOTA_CONFIG.
 
     Returns:
         ``quota_type``, ``shared_by`` and ``peak``, in the quota's unit, above 0.

@@ -1,21 +1,20 @@
-"""What quotas would have done: every charge compared with those in force and against others.
+"""Replays every charge with the current quotas and with other quotas.
 
-Charges get the quota that their client was under at the time, are grouped by day, broker, kind and
-who shares it, and replayed in the order (time, file, offset), event by event, by the kernels. All
-quotas to try are replayed in one pass over the charges.
+A charge gets the quota of its client at that time. Charges are grouped by day, broker, kind and
+sharing clients, and the kernels replay them event by event in the order (time, file, offset). One
+pass over the charges replays all quotas.
 
-Each day starts with empty windows and full buckets, so that a day can be replayed by itself: what
-was used in the last seconds (producer ids: hours) before midnight is not counted. Charges whose
-amount no line has are counted and not replayed.
+Each day starts with empty windows and full buckets, so that a day can be replayed alone. Usage from
+the last seconds before midnight (for producer ids, hours) does not count. Charges with unknown
+amounts are counted but not replayed.
 
-Workers lay out what requests are charged with, in Arrow, each with the quotas of the clients that
-it meets (``slots``), and hand the charges on in shards of many groups each (``packing``). One group
-is in one shard, and comes to its worker in the order of time, so that a worker holds some million
-charges however large a group is (``shard``). The driver holds none of it: not the clients, of which
-there may be millions, and not the candidates that are tried for each.
+Workers compute the charges in Arrow with the quotas of their clients (``slots``), and send them in
+shards of many groups (``packing``). A group is in one shard and arrives in the order of time, so a
+worker has about a million charges in memory, however large a group is (``shard``). The driver has
+no list of clients or of their candidates, of which there may be millions.
 
-Example: 1,500 bytes at once by alice, who has 100 a second: one row "in force" with a wait of
-5,000 ms and one of "x2" with none.
+Example: alice sends 1,500 bytes at once, and her quota is 100 a second. The row of the scenario
+``in force`` has a wait of 5,000 ms, and the row "x2" has none.
 
 Source: KIP-13, KIP-124, KIP-599, KIP-936; ``sidecar.quotas.prediction`` is the same for one node.
 """
@@ -68,16 +67,16 @@ REPLAY_EVENTS: Final = Table(
     " the greatest of its charges' times",
 )
 WINDOWS: Final = Windows()
-"""11 samples of a second; of ids, of an hour."""
+"""The default windows: 11 samples of a second, or of an hour for ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Quotas to try for each who share one.
+    """The candidate quotas of each group that shares a quota.
 
     Attributes:
-        peaks: of ``kernels.peak.PEAKS``: up to where.
-        count: how many, at least 2.
+        peaks: the highest rates, rows of ``kernels.peak.PEAKS``.
+        count: the number of candidates, at least 2.
     """
 
     peaks: DataFrame
@@ -93,18 +92,18 @@ def replay(
     *,
     candidates: Candidates | None = None,
 ) -> DataFrame:
-    """What quotas would have done to those who share them, on each broker in each day.
+    """Replay quotas on each broker and day.
 
     Args:
-        requests: all of them.
-        mutations: those of them that are about topics.
-        config: of SILVER_QUOTA_CONFIG.
-        scenarios: to try; ``IN_FORCE`` among them where that is wanted.
+        requests: all requests.
+        mutations: the requests that change topics.
+        config: rows of SILVER_QUOTA_CONFIG.
+        scenarios: the scenarios to replay, with ``IN_FORCE`` for the current quotas.
         windows: the brokers' quota.window.num and .size.seconds, and those of controllers and ids.
-        candidates: to try besides; None for none.
+        candidates: additional candidates; None for none.
 
     Returns:
-        Of GOLD_REPLAY.
+        Rows of GOLD_REPLAY.
     """
     rows, shards = _packed(requests, mutations, config)
     sweep = Sweep(windows, scenarios, 0 if candidates is None else candidates.count)
@@ -124,16 +123,16 @@ def replay_events(
     config: DataFrame,
     windows: Windows = WINDOWS,
 ) -> DataFrame:
-    """What the quotas in force did with each charge, to be compared with the logged throttle times.
+    """Return the effect of the current quotas on each charge, for a comparison with the logs.
 
     Args:
-        requests: all of them.
-        mutations: those of them that are about topics.
-        config: of SILVER_QUOTA_CONFIG.
-        windows: as in ``replay``; mutations by the token bucket.
+        requests: all requests.
+        mutations: the requests that change topics.
+        config: rows of SILVER_QUOTA_CONFIG.
+        windows: as in ``replay``; mutations use the token bucket.
 
     Returns:
-        Of REPLAY_EVENTS, in no order.
+        Unordered rows of REPLAY_EVENTS.
     """
     rows, shards = _packed(requests, mutations, config)
     return REPLAY_EVENTS.select(_replayed(rows, shards, Comparison(windows).rows, COMPARED))
@@ -142,7 +141,7 @@ def replay_events(
 def _packed(
     requests: Requests, mutations: MutationRequests, config: DataFrame
 ) -> tuple[DataFrame, int]:
-    """Packed charges, and in how many shards they are."""
+    """Return packed charges, and the number of shards."""
     quotas, sizes, shards = quotas_of(config), mutations.sizes, requests.shards()
 
     def of(encode: Encode) -> Callable[[Batches], Batches]:
@@ -156,9 +155,9 @@ def _packed(
 def _replayed(
     rows: DataFrame, shards: int, made: Callable[[Batches], Batches], schema: str
 ) -> DataFrame:
-    """What becomes of packed charges, all rows of a shard after each other, by time."""
+    """Process packed charges shard by shard, in the order of time."""
     ordered = by_shard(rows, shards).sortWithinPartitions(*IN_ORDER)
-    # Of a method Spark counts ``self`` too.
+    # Spark would count the ``self`` of a method as a parameter.
     return ordered.mapInArrow(lambda batches: made(batches), schema)  # noqa: PLW0108  see above
 
 

@@ -1,7 +1,7 @@
-"""What is to be tried in a replay: the quotas in force, multiples of them, and others.
+"""The scenarios of a replay: the current quotas, multiples of them, and other quotas.
 
-Example: ``scenario("x2")`` doubles every quota; ``scenario("produce:user=alice:=1000000")`` gives
-those who share alice's produce quota 1 MB/s. ``candidates(1000.0, 3)`` are 50, 229 and 1050.
+Example: ``scenario("x2")`` doubles every quota; ``scenario("produce:user=alice:=1000000")`` sets
+the shared produce quota of alice to 1 MB/s. ``candidates(1000.0, 3)`` are 50, 229 and 1050.
 """
 
 import math
@@ -13,14 +13,14 @@ from sidecar.errors import SidecarError
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 _LOWEST: Final = 0.05
-"""Of the highest rate, the smallest candidate: what holds a client nearly all the time."""
+"""The smallest candidate relative to the highest rate, which nearly always throttles."""
 _HIGHEST: Final = 1.05
-"""Of it, the largest, which holds nobody."""
+"""The largest candidate relative to the highest rate, which never throttles."""
 _DIGITS: Final = 3
 
 
 class ScenarioError(SidecarError):
-    """A scenario that can't be understood."""
+    """A scenario is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class Scenario:
     """Quotas to replay.
 
     Attributes:
-        name: as in the table.
-        factor: of what is in force; None: ``quota`` is set.
-        quota: instead of what is in force, in its unit; None: ``factor`` is set.
-        quota_type: that it is about; None: all.
-        entity: whose quota, or who shares it, "user=alice"; None: everybody's.
+        name: the name in the table.
+        factor: the multiple of the current quota; None if ``quota`` is set.
+        quota: the new quota in its unit; None if ``factor`` is set.
+        quota_type: the type of quota; None for all types.
+        entity: the entity or the sharing clients, such as "user=alice"; None for all.
 
     Raises:
-        ScenarioError: none or both of the first two, or not above 0 and finite; an unknown quota
-            type; an entity without one.
+        ScenarioError: neither or both of factor and quota are set, one is not above 0 and finite,
+            the quota type is unknown, or an entity has no quota type.
     """
 
     name: str
@@ -50,27 +50,27 @@ class Scenario:
         if value is None or (self.factor is not None and self.quota is not None):
             raise ScenarioError(f"{self.name}: give either a factor or a quota")
         if not 0 < value < math.inf:
-            raise ScenarioError(f"{self.name}: {value} is not above 0 and finite")
+            raise ScenarioError(f"{self.name}: {value} must be above 0 and finite")
         if self.quota_type is not None and self.quota_type not in QUOTA_TYPES:
             raise ScenarioError(
-                f"{self.name}: {self.quota_type} is none of {', '.join(QUOTA_TYPES)}"
+                f"{self.name}: {self.quota_type} is not one of {', '.join(QUOTA_TYPES)}"
             )
         if self.entity is not None and self.quota_type is None:
-            raise ScenarioError(f"{self.name}: say for which quota type {self.entity} is")
+            raise ScenarioError(f"{self.name}: name the quota type of {self.entity}")
 
 
 IN_FORCE: Final = Scenario("in force", factor=1.0)
-"""The quotas as they were."""
+"""The current quotas."""
 
 
 def scenario(text: str) -> Scenario:
-    """A scenario as a person writes it.
+    """Parse a scenario.
 
     Args:
-        text: "x2" or "=1000", after "produce:" or "produce:user=alice:" if it isn't for all.
+        text: "x2" or "=1000", optionally after "produce:" or "produce:user=alice:".
 
     Raises:
-        ScenarioError: it can't be understood.
+        ScenarioError: the text is no scenario.
     """
     about, _, change = text.rpartition(":")
     quota_type, _, entity = about.partition(":")
@@ -79,9 +79,9 @@ def scenario(text: str) -> Scenario:
     except ValueError:
         number = math.nan
     if change[:1] not in ("x", "=") or math.isnan(number):
-        raise ScenarioError(f'{text} is not like "x2", "=1000" or "produce:user=alice:=1000"')
+        raise ScenarioError(f'{text}: write "x2", "=1000" or "produce:user=alice:=1000"')
     if entity and not entity.startswith(("user=", "client-id=")):
-        raise ScenarioError(f'{text}: {entity} is no entity, such as "user=alice,client-id=etl"')
+        raise ScenarioError(f'{text}: {entity} is not an entity such as "user=alice,client-id=etl"')
     return Scenario(
         change,
         factor=number if change[0] == "x" else None,
@@ -92,33 +92,32 @@ def scenario(text: str) -> Scenario:
 
 
 def candidates(peak: float, count: int) -> tuple[float, ...]:
-    """Quotas to try for somebody, from one that holds them to one that doesn't.
+    """Return candidate quotas from one that nearly always throttles to one that never does.
 
     Args:
         peak: the highest rate, in the quota's unit, above 0.
-        count: how many, at least 2.
+        count: the number of candidates, at least 2.
 
     Returns:
-        In rising order, each as many times the one before, to three digits; fewer where these are
-        the same.
+        A geometric series, rounded to three digits, without duplicates.
 
     Raises:
-        ValueError: a number out of its range.
+        ValueError: a number is out of its range.
     """
     if not 0 < peak < math.inf or count < 2:
-        raise ValueError(f"{count} candidates up to {peak} can't be made")
+        raise ValueError(f"{count} candidates up to {peak} are impossible")
     step = (_HIGHEST / _LOWEST) ** (1 / (count - 1))
     found = (float(f"{peak * _LOWEST * step**at:.{_DIGITS}g}") for at in range(count))
     return tuple(sorted(set(found)))
 
 
 def sweep(peaks: Iterable[tuple[str, str, float]], count: int) -> tuple[Scenario, ...]:
-    """The candidates of many.
+    """Return the candidates of many groups.
 
     Args:
-        peaks: quota type, who shares it ("user=alice"), their highest rate; those of 0 are left
-            out.
-        count: how many for each.
+        peaks: the quota type, the sharing clients ("user=alice") and their highest rate. Rates of 0
+            are omitted.
+        count: the number of candidates for each group.
     """
     return tuple(
         Scenario(f"={quota:g}", quota=quota, quota_type=quota_type, entity=shared_by)

@@ -1,9 +1,9 @@
-"""What a worker of Spark does with the charges of many groups: packed rows in, Arrow out.
+"""Replays the charges of many groups in a Spark worker: packed rows in, Arrow out.
 
-Rows of a shard come by when their charges begin (``packing``). Charges are gathered until the shard
-ends, and then replayed; where they become too many, those of the largest groups are replayed before
-that, up to the time before which nothing comes any more. So a worker holds some million charges,
-however many one tenant has.
+The rows of a shard are sorted by their first charge (``packing``). A worker collects charges until
+the shard ends, and then replays them. If there are too many, it replays the largest groups earlier,
+up to the time before which no more charges arrive. A worker thus has about a million charges in
+memory, however many a tenant has.
 
 Example: 1,000 charges of alice's produce quota on brokers 1 and 2 are two groups, and with two
 scenarios four rows.
@@ -30,23 +30,23 @@ from usage_pipeline.runtime.by_workers import Batches
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 MOST_RETAINED: Final = 1 << 20
-"""Charges that a worker gathers before it replays some: some 300 MB."""
+"""The charges that a worker collects before it replays some: about 300 MB."""
 _GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
 SUMMED: Final = (
     f"{_GROUP}, algorithm string, scenario string, quota double,"
     " events bigint, throttled bigint, throttle_ms_total bigint, throttle_ms_max bigint,"
     " near bigint, over bigint, peak_rate double, unknown bigint"
 )
-"""The rows of ``Sweep``."""
+"""The columns of ``Sweep``."""
 COMPARED: Final = (
     f"{_GROUP}, at_ms bigint, src_file string, src_offset bigint, position int,"
     " limit double, rate double, throttle_ms bigint, accepted boolean, logged_throttle_ms bigint"
 )
-"""The rows of ``Comparison``."""
+"""The columns of ``Comparison``."""
 
 
 class _Received:
-    """The names and slots of a shard's rows, numbered as they come."""
+    """The names and slots of a shard, numbered in the order of arrival."""
 
     def __init__(self) -> None:
         self.peaks: dict[tuple[int, str], float] = {}
@@ -56,7 +56,7 @@ class _Received:
         self._made: Slots | None = None
 
     def numbered(self, names: Names, records: Records) -> Records:
-        """The records with this shard's numbers of their slots and files."""
+        """Return the records with this shard's numbers of slots and files."""
         self.peaks |= {(kind, shared_by): peak for kind, shared_by, peak in names.peaks}
         slots = [self._slots.setdefault(each, len(self._slots)) for each in names.slots]
         files = [self._files.setdefault(each, len(self._files)) for each in names.files]
@@ -67,19 +67,19 @@ class _Received:
         return found
 
     def ordered(self, records: Records) -> tuple[Records, list[str]]:
-        """The records with numbers of files that are in the order of names, and those names."""
+        """Return the records with files numbered in the order of their names, and the names."""
         files = sorted(self._files)
         rank = np.zeros(len(files), np.int64)
         rank[[self._files[each] for each in files]] = np.arange(len(files))
         return _with_files(records, rank), files
 
     def number_of(self, kind: int, name: str) -> int:
-        """Of an entity, or of who shares a quota of this kind."""
+        """Return the number of an entity, or of the clients that share a quota of this kind."""
         return self._names.setdefault((kind, name), len(self._names))
 
     @property
     def slots(self) -> Slots:
-        """Those that have come so far."""
+        """The slots so far."""
         if self._made is None or self._made.kind.size < len(self._slots):
             shared = [self.number_of(each.kind, each.shared_by) for each in self._slots]
             whose = [self.number_of(each.kind, each.entity) for each in self._slots]
@@ -96,13 +96,13 @@ class _Received:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Sums for each group, entity and scenario.
+    """Computes sums for each group, entity and scenario.
 
     Attributes:
-        windows: of quotas.
-        scenarios: to try.
-        candidates: how many quotas are tried besides for each who share one and have a peak.
-        most_retained: charges that are gathered before some are replayed.
+        windows: the windows of quotas.
+        scenarios: the scenarios to replay.
+        candidates: the number of additional candidates for each group with a peak.
+        most_retained: the number of charges at which some are replayed.
     """
 
     windows: Windows
@@ -111,10 +111,10 @@ class Sweep:
     most_retained: int = MOST_RETAINED
 
     def rows(self, batches: Batches) -> Batches:
-        """The rows of ``SUMMED``.
+        """Return rows of ``SUMMED``.
 
         Args:
-            batches: of rows of PACKED, by ``packing.IN_ORDER``.
+            batches: rows of PACKED, sorted by ``packing.IN_ORDER``.
         """
         for shard in _shards(batches):
             open_shard = _SweptShard(self)
@@ -123,7 +123,7 @@ class Sweep:
             yield from _table(SUMMED, list(zip(*open_shard.rows(), strict=True))).to_batches()
 
     def asked(self, kind: int, shared_by: str, received: _Received) -> list[Asked]:
-        """The scenarios that may be about a group."""
+        """Return the scenarios that may apply to a group."""
         quota_type = QUOTA_TYPES[kind]
         found = [
             Asked(
@@ -143,7 +143,7 @@ class Sweep:
 
 
 class _SweptShard:
-    """A shard, replayed as it comes."""
+    """A shard that is replayed row by row."""
 
     def __init__(self, swept: Sweep) -> None:
         self._sweep = swept
@@ -154,14 +154,14 @@ class _SweptShard:
         self._open: dict[tuple[int, int], Replay] = {}
 
     def add(self, since_ms: int, names: Names, records: Records) -> None:
-        """Adds a row; no later one has charges from before its own."""
+        """Add a row. Later rows have no earlier charges than its first."""
         if self._size >= self._most:
             self._replay_before(since_ms)
         self._pending.append(self._received.numbered(names, records))
         self._size += records.size
 
     def rows(self) -> Iterator[tuple[object, ...]]:
-        """Replays what is left."""
+        """Replay the remaining charges."""
         slots = self._received.slots
         if self._size:
             for key, replay in self._replayed(joined(self._pending), is_whole=True):
@@ -171,7 +171,7 @@ class _SweptShard:
             yield from _summed(key, slots, replay)
 
     def _replay_before(self, time_ms: int) -> None:
-        """Replays charges of the largest groups, until half of those that may be held is left."""
+        """Replay the largest groups until half of the allowed charges remain."""
         records = joined(self._pending)
         slots = self._received.slots
         is_early = records["at_ms"] < time_ms
@@ -186,17 +186,17 @@ class _SweptShard:
         self._open.update(self._replayed(early, is_whole=False))
         left = taken(records, np.flatnonzero(~chosen))
         self._pending, self._size = [left], left.size
-        # Where all is of one moment, more is held: it can't be replayed yet.
+        # Charges of a single time can't be replayed yet, so there may be more in memory.
         self._most = max(self._sweep.most_retained, left.size * 2)
 
     def _replayed(
         self, records: Records, *, is_whole: bool
     ) -> Iterator[tuple[tuple[int, int], Replay]]:
-        """Place and sharer of each group, and its replay with these charges in it.
+        """Replay these charges; return place and sharing clients of each group with its replay.
 
         Args:
-            records: of some groups.
-            is_whole: whether those that are not open come in this part alone.
+            records: the records of some groups.
+            is_whole: whether new groups are complete in this part.
         """
         ordered, _ = self._received.ordered(records)
         columns = Columns.of(ordered, self._received.slots)
@@ -213,15 +213,15 @@ class _SweptShard:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the quotas in force did with each charge; all of a shard's charges are held at once."""
+    """Compares each charge with the current quotas, with all charges of a shard in memory."""
 
     windows: Windows
 
     def rows(self, batches: Batches) -> Batches:
-        """The rows of ``COMPARED``, of charges whose amount is known.
+        """Return rows of ``COMPARED`` for charges with known amounts.
 
         Args:
-            batches: of rows of PACKED, by ``packing.IN_ORDER``.
+            batches: rows of PACKED, sorted by ``packing.IN_ORDER``.
         """
         for shard in _shards(batches):
             received = _Received()
@@ -244,7 +244,7 @@ class Comparison:
 
 
 def _shards(batches: Batches) -> Iterator[Iterator[tuple[int, Names, Records]]]:
-    """Rows of each shard, which are to be taken before those of the next."""
+    """Yield the rows of each shard; read them before the next shard's."""
     rows = _rows(batches)
     for shard, of_shard in groupby(rows, key=itemgetter(0)):
         del shard
@@ -295,7 +295,7 @@ def _compared(
 
 
 def _with_files(records: Records, number: Longs) -> Records:
-    """The records with other numbers of their files."""
+    """Return the records with other file numbers."""
     found = records.copy()
     offset = records["line"] & ((1 << LINE_BITS) - 1)
     found["line"] = (number[records["line"] >> LINE_BITS] << LINE_BITS) | offset
@@ -303,7 +303,7 @@ def _with_files(records: Records, number: Longs) -> Records:
 
 
 def _numbers(place: Longs, shared: Longs) -> Longs:
-    """A number from 0 on for each place and sharer, of each of them."""
+    """Return for each charge the number of its place and sharing clients, from 0."""
     _, at = np.unique(place, return_inverse=True)
     _, number = np.unique(at * (int(shared.max()) + 1) + shared, return_inverse=True)
     return np.asarray(number, np.int64)

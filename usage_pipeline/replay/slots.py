@@ -1,9 +1,9 @@
-"""Which quota each charge is under: a client's quota of a kind for a while is a slot.
+"""Slots: the quota of a client, for one kind and some time.
 
-A worker finds the slots of the clients that it meets, each once, and sends with its charges those
-that they are of; so nobody has to know all clients, of which there may be millions.
+A worker computes the slots of each of its clients once, and sends them with the charges. No process
+needs all clients, of which there may be millions.
 
-Example: alice's etl has no produce quota until 14:00 and one of 5 MB/s from then on: two slots.
+Example: alice's etl has no produce quota until 14:00, and then a quota of 5 MB/s: two slots.
 """
 
 from collections.abc import Mapping
@@ -21,18 +21,18 @@ from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 _KINDS: Final = len(QUOTA_TYPES)
 _MOST_CLIENTS: Final = 200_000
-"""That a worker remembers: some 200 MB."""
+"""The number of slots that a worker remembers: about 200 MB."""
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True):
-    """The quota that charges are under.
+    """The quota of charges.
 
     Attributes:
-        kind: a place in QUOTA_TYPES.
-        shared_by: who uses it up together.
-        entity: whose it is; without one, as ``shared_by``.
-        limit: None: none, or one that throttles nobody.
-        counts: whether anybody has a quota of this kind.
+        kind: the kind, as an index of QUOTA_TYPES.
+        shared_by: the clients that share the quota.
+        entity: the entity of the quota; without a quota, as ``shared_by``.
+        limit: the limit; None if there is none, or if it throttles no client.
+        counts: whether any quota of this kind exists.
     """
 
     kind: int
@@ -43,10 +43,10 @@ class Slot(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SlotsOfClients:
-    """The slots of the clients that have come so far.
+    """The slots of the clients so far.
 
     Attributes:
-        slots: by their numbers.
+        slots: the slots, by number.
     """
 
     def __init__(self, quotas: Mapping[str, Quotas]) -> None:
@@ -57,25 +57,25 @@ class SlotsOfClients:
         self.slots: list[Slot] = []
         self._numbers: dict[tuple[str, str], int] = {}
         self._clients: list[tuple[str, str]] = []
-        # The earliest slot of each kind and client, -1 for not yet found; and of each slot, until
-        # when it is, not included: the next one is of the same client and kind then.
+        # The earliest slot of each kind and client, or -1; and the exclusive end of each slot,
+        # after which the next slot of the same client and kind follows.
         self._first: Longs = np.full((_KINDS, 0), -1, np.int64)
         self._to_ms: Longs = np.zeros(0, np.int64)
         self._hash: Longs = np.zeros(0, np.int64)
 
     def forget_many(self) -> None:
-        """Forgets all, numbers too, where there are too many to be remembered."""
+        """Forget all slots and numbers if there are too many."""
         if len(self._clients) > _MOST_CLIENTS:
             self._forget()
 
     def of(self, batch: pa.RecordBatch, row: Longs, kind: Longs, at_ms: Longs) -> Longs:
-        """The numbers of charges' slots.
+        """Return the slot number of each charge.
 
         Args:
-            batch: of requests, with ``user`` and ``client_id``.
-            row: of the batch, for each charge.
-            kind: of each charge.
-            at_ms: when it was charged.
+            batch: a batch of requests with ``user`` and ``client_id``.
+            row: the row in the batch, for each charge.
+            kind: the kind of each charge.
+            at_ms: the time of each charge.
         """
         clients, place = clients_of(batch)
         own = np.array([self._number(client) for client in clients], np.int64)
@@ -93,7 +93,7 @@ class SlotsOfClients:
         return slot
 
     def hashes_of(self, slot: Longs) -> Longs:
-        """A number for the kind and who shares it, the same in every worker."""
+        """Return a number for the kind and the sharing clients, equal in every worker."""
         return self._hash[slot]
 
     def _number(self, client: tuple[str, str]) -> int:
@@ -117,5 +117,5 @@ class SlotsOfClients:
 
 
 def hash_of(kind: int, shared_by: str) -> int:
-    """The same on every machine, other than hash()."""
+    """Return a hash that is equal on every machine, unlike hash()."""
     return crc32(f"{kind} {shared_by}".encode())

@@ -1,1 +1,1 @@
-"""What the tables are, and how they are written: all of a run's, or none."""
+"""The tables: their columns, and atomic writes."""

@@ -1,6 +1,6 @@
-"""How requests are called that change topics or quotas: by name, or by number.
+"""Names and numbers of the requests that change topics or quotas.
 
-A line of a broker that does not know the name has the number.
+A broker that does not know a name logs the number.
 
 Example: ``CREATE_TOPICS`` is "CREATE_TOPICS" and "19".
 """

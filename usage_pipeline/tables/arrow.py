@@ -1,4 +1,4 @@
-"""The tables' types, of Spark's SQL, for Arrow.
+"""Converts the types of columns from Spark's SQL to Arrow.
 
 Example: ``arrow_type("array<struct<topic:string>>")`` is a list of structs with a string.
 """
@@ -22,7 +22,7 @@ _TYPES: Final = {
 
 
 def arrow_type(spark_type: str) -> pa.DataType:
-    """Of a column's type."""
+    """Return the Arrow type of a column."""
     if spark_type.startswith("array<"):
         return pa.list_(pa.field("element", arrow_type(spark_type[len("array<") : -1])))
     if spark_type.startswith("struct<"):

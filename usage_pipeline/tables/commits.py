@@ -1,26 +1,25 @@
-"""The one place that decides what is committed: all that a run has written, or none of it.
+"""Commits all tables of a run atomically.
 
-Each table is a Delta table, and each of those has commits of its own. So a run first makes its
-record, ``_commits/00000000000000000007.json``, which has all that is to be committed. The record is
-made in one step that succeeds once, so of two runs that began with the same tables one makes it,
-and the other changes nothing. With it the run is decided: the commits of its tables follow, each of
-which has the record's number as its transaction, and what was done already is passed over. Last
-comes ``_manifest.json`` with the versions of the tables that belong together. A run that is killed
-in between is finished by the next one, before that reads anything.
+Each table is a Delta table with its own commits. A run first creates its record,
+``_commits/00000000000000000007.json``, which lists all commits. Only one run can create this file.
+Of two runs that start from the same tables, one creates the record and the other changes nothing.
+After the record, the run commits each table, with the record's number as the transaction, and skips
+completed commits. Last, it writes ``_manifest.json`` with the versions of the tables. If a run is
+killed after its record, the next run completes the commits before it reads tables.
 
-Before anything is written to a folder, record 0 marks it (``begin``).
+Record 0 marks a new folder before a run writes other files to it (``begin``).
 
-Readers take the versions of the manifest (``pinned``). Upkeep removes files that no version of the
-last days has, and never one of those in the manifest.
+Readers use the versions of the manifest (``pinned``). Upkeep removes files that belong to no recent
+version, but never files of the manifest's versions.
 
-Example: a run of 20 and 21 November of two tables makes record 7, replaces both days in each table,
-and the manifest says silver_request 12, gold_usage_1s 9. Killed after the first table, readers see
-11 and 8 until the next run has made the second.
+Example: a run of 20 and 21 November with two tables creates record 7, replaces both days in each
+table, and writes the versions silver_request 12 and gold_usage_1s 9 to the manifest. If it is
+killed after the first table, readers use 11 and 8 until the next run has committed the second.
 
-Delta-rs lets through what would double rows: a day that two writers add, an overwrite beside an
-append, a transaction that was there already, a file that is not there. Against that: the record's
-one step, commits of the version that was read alone (``delta``), the transaction's number, and a
-look at each file before the record is made.
+Delta-rs does not prevent duplicate rows in these cases: two writers add the same day, an overwrite
+coincides with an append, a transaction is repeated, or a file is missing. The atomic record,
+commits to the version that was read (``delta``), the transaction number, and a check of each file
+do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,29 +43,29 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "_manifest.json"
 RECORDS: Final = "_commits"
-"""The folder of batch runs' records."""
+"""The folder of the records of batch runs."""
 STREAMS: Final = "_streams"
-"""The folder where streams say which table is whose."""
+"""The folder in which streams register their tables."""
 _FORMAT: Final = 2
-"""Of the record, the manifest and the tables' columns; another one is refused."""
+"""The version of the record, the manifest and the columns; other versions are refused."""
 _APP: Final = "throttle-sidecar/"
-"""Before a cluster's name: the transactions of a table are of each cluster for itself."""
+"""The prefix of a transaction's id; each cluster of a table has its own transactions."""
 _BY_NAME: Final = {table.name: table for table in TABLES}
 _T = TypeVar("_T")
 
 
 class OutdatedError(SidecarError):
-    """Another run has committed since this one began."""
+    """Another run has committed since this run began."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a run has written of a cluster's rows of a table.
+    """The new rows of a cluster in a table.
 
     Attributes:
-        table: its name.
-        files: that it has written.
-        days: that they replace, as 2026-11-21; None: all of the cluster's.
-        cluster: whose rows they are.
+        table: the name of the table.
+        files: the new files.
+        days: the days that they replace, such as 2026-11-21; None for all of the cluster's days.
+        cluster: the cluster of the rows.
     """
 
     table: str
@@ -93,12 +92,12 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """Tables that belong together; each is opened once, when it is first looked at.
+    """The tables of one run. Each is opened at its first use.
 
     Attributes:
-        folder: with the tables.
-        number: of the run that has made the last of them; 0: there are none.
-        versions: of each table that is there, by its name.
+        folder: the folder of the tables.
+        number: the number of the last run; 0 if there are no tables.
+        versions: the version of each existing table, by name.
     """
 
     folder: Folder
@@ -109,15 +108,15 @@ class Pinned:
     )
 
     def files(self, table: Table) -> Sequence[Written]:
-        """The files of a table, of all clusters; none where it isn't there."""
+        """Return the files of a table, of all clusters; none if it does not exist."""
         return self._looked_at(table)[1]
 
     def clusters(self) -> list[str]:
-        """Whose rows there are, in any table."""
+        """The clusters with rows in any table."""
         return sorted({file.cluster for table in TABLES for file in self.files(table)})
 
     def has_written(self, table: Table, cluster: str) -> bool:
-        """Whether a run has ever written a cluster's rows of a table, were there none."""
+        """Whether a run has ever written a cluster to a table, even without rows."""
         opened, _ = self._looked_at(table)
         return opened is not None and opened.transaction_version(_APP + cluster) is not None
 
@@ -130,10 +129,10 @@ class Pinned:
 
 
 def pinned(folder: Folder) -> Pinned:
-    """The tables as readers see them.
+    """Return the tables as readers see them.
 
     Raises:
-        OtherFormatError: they are of another version of this program.
+        OtherFormatError: another version of this program wrote them.
     """
     text = folder.read(MANIFEST)
     if text is None:
@@ -144,12 +143,12 @@ def pinned(folder: Folder) -> Pinned:
 
 
 def newest(folder: Folder) -> Pinned:
-    """The tables as readers see them, of batch runs or of a stream.
+    """Return the tables of batch runs or of a stream, as readers see them.
 
-    A stream's tables have no manifest: each is by itself, and as new as it can be.
+    A stream's tables have no manifest, so each has its newest version.
 
     Raises:
-        OtherFormatError: they are of another version of this program.
+        OtherFormatError: another version of this program wrote them.
     """
     now = pinned(folder)
     if STREAMS not in folder.names():
@@ -160,13 +159,13 @@ def newest(folder: Folder) -> Pinned:
 
 
 def recovered(folder: Folder) -> tuple[Pinned, bool]:
-    """The tables after the last run, whose commits are finished first if it was killed in them.
+    """Return the tables after the last run, and complete its commits if it was killed.
 
     Returns:
-        The tables, and whether there was something to finish.
+        The tables, and whether commits were completed.
 
     Raises:
-        OtherFormatError: they are of another version of this program.
+        OtherFormatError: another version of this program wrote them.
     """
     now = pinned(folder)
     last = _unfinished(now)
@@ -177,52 +176,51 @@ def recovered(folder: Folder) -> tuple[Pinned, bool]:
 
 
 def is_finished(tables: Pinned) -> bool:
-    """Whether these are all that was decided; else the next run finishes one that was killed."""
+    """Whether all recorded commits are done; otherwise the next run completes them."""
     return _unfinished(tables) is None
 
 
 def begin(before: Pinned) -> bool:
-    """Marks a folder without tables as one of batch runs, before files are written there.
+    """Mark a folder without tables as a folder of batch runs.
 
     Returns:
-        Whether it is new; then ``withdraw`` takes the mark away if the run is refused.
+        Whether the folder is new; then ``withdraw`` removes the mark if the run is refused.
     """
     record = _Record(_FORMAT, 0, "", datetime.min.replace(tzinfo=UTC), [])
     return before.number == 0 and before.folder.create(_record(0), msgspec.json.encode(record))
 
 
 def withdraw(before: Pinned) -> None:
-    """Takes the mark of a new folder away."""
+    """Remove the mark of a new folder."""
     before.folder.remove(_record(0))
 
 
 def commit(before: Pinned, changes: Sequence[Change], by: str, at: datetime) -> Pinned:
-    """Commits all that a run has written.
+    """Commit all changes of a run.
 
     Args:
-        before: the tables with which the run began.
-        changes: of each table that it has written, in the order in which they are committed.
-        by: who the run is, for a person.
-        at: when, UTC.
+        before: the tables at the start of the run.
+        changes: the changes of each table, in the order of their commits.
+        by: a description of the run.
+        at: the time, UTC.
 
     Raises:
-        OutdatedError: another run has committed since; nothing is changed.
-        BesideError: somebody who is no run of this program has committed to a table; the next run
-            finishes this one.
-        NotWrittenError: a file is not there; nothing is changed.
+        OutdatedError: another run has committed since the start; nothing is changed.
+        BesideError: another program has committed to a table; the next run completes this run.
+        NotWrittenError: a file is missing; nothing is changed.
     """
     folder = before.folder
     for change in changes:
         _refuse_missing(folder, change)
     record = _Record(_FORMAT, before.number + 1, by, at, list(changes))
     path, text = _record(record.number), msgspec.json.encode(record)
-    # A store whose answer was lost is asked once more, and then has it already: so what is there
-    # counts. Older records are removed in time: a run that slept so long would make its own again.
+    # If the store's response was lost, the client repeats the request and finds its own record, so
+    # the content decides. Old records are removed, so a run that slept longer creates its own.
     is_made = folder.create(path, text) or folder.read(path) == text
     if not is_made or _last(folder) != record.number:
         raise OutdatedError(
-            f"{folder}: another run has committed since this one began, so this one has changed"
-            " nothing: run it again"
+            f"{folder}: another run has committed since this run began, so this run changed"
+            " nothing; run the command again"
         )
     return _finished(before, record)
 
@@ -234,17 +232,17 @@ def append(
     transaction: tuple[str, int],
     at: datetime,
 ) -> bool:
-    """Adds a stream's batch to a table, once.
+    """Add a batch of a stream to a table, once.
 
     Args:
-        folder: with the tables.
-        table: that is written.
-        files: of the batch.
-        transaction: the stream's id, and the batch's number, from 0.
-        at: when, UTC.
+        folder: the folder of the tables.
+        table: the table to write.
+        files: the files of the batch.
+        transaction: the id of the stream, and the number of the batch from 0.
+        at: the time, UTC.
 
     Returns:
-        Whether it was added; False: it had been before.
+        Whether the batch was added; False if it was already there.
     """
     with storage_failures(str(folder)):
         opened = delta.opened_table(folder, table)
@@ -256,12 +254,12 @@ def append(
 
 
 def upkeep(tables: Pinned, names: Iterable[str], retained: timedelta) -> None:
-    """Removes files that no version of the last days has, and what killed runs have left.
+    """Remove files that belong to no recent version, and files of killed runs.
 
     Args:
-        tables: as they are now; nothing of their versions is removed.
-        names: of the tables that are looked after.
-        retained: how long versions are retained that were replaced.
+        tables: the current tables, whose files stay.
+        names: the names of the tables to clean.
+        retained: how long replaced versions stay.
     """
     folder = tables.folder
     for name in names:
@@ -295,7 +293,7 @@ def _finished(before: Pinned, record: _Record) -> Pinned:
 
 
 def _refuse_missing(folder: Folder, change: Change) -> None:
-    """Delta commits a file that isn't there, and readers find out."""
+    """Check that files exist, because Delta would commit missing files."""
     within = f"{change.table}/"
     partitions = {file.path.rpartition("/")[0] for file in change.files}
     found: dict[str, int] = {}
@@ -304,19 +302,19 @@ def _refuse_missing(folder: Folder, change: Change) -> None:
     for file in change.files:
         if found.get(within + file.path) != file.bytes:
             raise NotWrittenError(
-                f"{folder.uri(within + file.path)}: a task has written it, and it is not there: do"
-                " all of Spark's machines see the same folder? If not, name one in object storage"
-                " with --out"
+                f"{folder.uri(within + file.path)}: a task has written this file, but the driver"
+                " can't see it; use --out with a folder that all of Spark's machines share, or with"
+                " object storage"
             )
 
 
 def _refuse_earlier(folder: Folder) -> None:
-    """Refuses tables without a mark: those from before they were Delta tables."""
+    """Refuse tables without a mark, which an old version wrote before Delta."""
     names = {*folder.names()}
     if names.isdisjoint({RECORDS, STREAMS}) and not names.isdisjoint(_BY_NAME):
         raise OtherFormatError(
-            f"{folder} has tables of an earlier version of this program, which were no Delta"
-            " tables. Make them again from the logs, in a folder of their own:"
+            f"{folder} has tables of an earlier version of this program, which are not Delta"
+            " tables. Create them again from the logs, in another folder:"
             " `throttle-sidecar pipeline run --request-logs PATH --out DIR`"
         )
 
@@ -332,13 +330,13 @@ def _decoded(folder: Folder, text: bytes, kind: type[_T]) -> _T:
 
 
 def _last(folder: Folder) -> int | None:
-    """The number of the last record; None for none."""
+    """Return the number of the last record; None if there is none."""
     names = [name for name in folder.names(RECORDS) if name.endswith(".json")]
     return int(names[-1].removesuffix(".json")) if names else None
 
 
 def _unfinished(tables: Pinned) -> int | None:
-    """The number of a record whose run was killed before all was committed; None for none."""
+    """Return the number of a record with incomplete commits; None if there is none."""
     last = _last(tables.folder)
     return last if last is not None and last > tables.number else None
 

@@ -1,10 +1,9 @@
-"""A Delta table: opened, looked at, committed to, cleaned. ``commits`` decides what and when.
+"""Opens, commits to and cleans one Delta table. ``commits`` coordinates the tables of a run.
 
-Delta-rs lets through what would double rows: a day that two writers add, an overwrite beside an
-append, a transaction that was there already, a file that is not there. Here a commit is of the
-version that was read, or refused (``max_commit_retries=0``); ``commits`` has the rest.
+A commit applies to the version that was read, or is refused (``max_commit_retries=0``).
+``commits`` describes the other checks against duplicate rows.
 
-Example: ``commit_to(folder, None, TableCommit(...))`` makes a table with its first files.
+Example: ``commit_to(folder, None, TableCommit(...))`` creates a table with its first files.
 
 Source: Delta's protocol, sections on transaction identifiers and on add; deltalake 1.6.
 """
@@ -31,22 +30,22 @@ _COMPACTED_BYTES: Final = 1 << 27
 
 
 class BesideError(SidecarError):
-    """Somebody else has committed to a table in the same moment."""
+    """Another program has committed to a table at the same time."""
 
 
 class OtherFormatError(SidecarError):
-    """The tables were written by another version of this program."""
+    """Another version of this program wrote the tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The rows of a table that a commit replaces: a cluster's, of some days; None: of all."""
+    """The rows that a commit replaces: some days of a cluster, or None for all of its days."""
 
     cluster: str
     days: Sequence[str] | None
 
     def filters(self) -> list[tuple[str, str, str | list[str]]]:
-        """As deltalake takes them."""
+        """The predicate for deltalake."""
         of_cluster: tuple[str, str, str | list[str]] = (CLUSTER_ID.name, "=", self.cluster)
         return [of_cluster] if self.days is None else [of_cluster, ("dt", "in", list(self.days))]
 
@@ -56,11 +55,11 @@ class TableCommit:
     """A commit to a table.
 
     Attributes:
-        table: that is committed to.
-        files: that are added.
-        replaced: the rows that they replace; None: none.
-        transaction: the number of an app's.
-        at: when, UTC.
+        table: the table.
+        files: the files to add.
+        replaced: the rows that they replace; None for none.
+        transaction: the id of the application, and the number of its transaction.
+        at: the time, UTC.
     """
 
     table: Table
@@ -71,7 +70,7 @@ class TableCommit:
 
 
 def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) -> "DeltaTable":
-    """Commits to a table, which is made if it isn't there."""
+    """Commit to a table, and create it if it does not exist."""
     from deltalake import (  # noqa: PLC0415 - of the driver alone
         CommitProperties,
         DeltaTable,
@@ -124,18 +123,18 @@ def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) ->
         )
     except CommitFailedError as error:
         raise BesideError(
-            f"{folder.uri(table.name)}: somebody else has committed to it at this moment: run the"
-            " command again, which finishes what this one has begun"
+            f"{folder.uri(table.name)}: another program has committed at the same time; run the"
+            " command again, which completes this run"
         ) from error
     opened.update_incremental()
     return opened
 
 
 def opened_table(folder: Folder, table: Table, version: int | None = None) -> "DeltaTable | None":
-    """A table; None where there is none.
+    """Open a table; return None if it does not exist.
 
     Raises:
-        OtherFormatError: it has other columns than this program's.
+        OtherFormatError: its columns differ from this program's.
     """
     from deltalake import DeltaTable  # noqa: PLC0415 - of the driver alone
     from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415 - as above
@@ -147,14 +146,14 @@ def opened_table(folder: Folder, table: Table, version: int | None = None) -> "D
             )
         except TableNotFoundError:
             return None
-    # A stream's tables have no manifest that would say so.
+    # A stream's tables have no manifest with the version.
     if [field.name for field in opened.schema().fields] != [one.name for one in table.stored]:
         raise other_format(folder, f"{table.name} has other columns than this one's")
     return opened
 
 
 def files_in(opened: "DeltaTable | None", table: Table) -> list[Written]:
-    """The files of a version; none where there is no table."""
+    """Return the files of a version; none if there is no table."""
     if opened is None:
         return []
     import pyarrow as pa  # noqa: PLC0415 - as above
@@ -174,7 +173,7 @@ def files_in(opened: "DeltaTable | None", table: Table) -> list[Written]:
 
 
 def compact(folder: Folder, table: Table) -> None:
-    """Brings small files of a stream together, those that its batches have added."""
+    """Merge the small files that a stream's batches have added."""
     from deltalake import CommitProperties  # noqa: PLC0415 - of the driver alone
 
     opened = opened_table(folder, table)
@@ -187,12 +186,12 @@ def compact(folder: Folder, table: Table) -> None:
 
 
 def clean(opened: "DeltaTable", retained: timedelta, pinned: int | None) -> None:
-    """Removes files that no version of the last days has.
+    """Remove files that belong to no recent version.
 
     Args:
         opened: the table.
-        retained: how long versions are retained that were replaced.
-        pinned: a version that stays, however old; None for none.
+        retained: how long replaced versions stay.
+        pinned: a version that stays regardless of its age; None for none.
     """
     with storage_failures(opened.table_uri):
         opened.vacuum(
@@ -206,9 +205,9 @@ def clean(opened: "DeltaTable", retained: timedelta, pinned: int | None) -> None
 
 
 def other_format(folder: Folder, how: str) -> OtherFormatError:
-    """The error that says what to do with tables of another version, and how they differ."""
+    """Return the error for tables of another version, with the difference and the remedy."""
     return OtherFormatError(
-        f"{folder} has tables of another version of this program ({how}). Make them again from the"
-        " logs, in a folder of their own:"
+        f"{folder} has tables of another version of this program ({how}). Create them again from"
+        " the logs, in another folder:"
         " `throttle-sidecar pipeline run --request-logs PATH --out DIR`"
     )

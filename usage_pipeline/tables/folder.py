@@ -1,8 +1,8 @@
-"""The folder with the tables, on this machine's disk or in object storage: one way for both.
+"""The folder of the tables, on this machine's disk or in object storage.
 
-Parquet files are written and read by Arrow, in workers too, which get the folder with their task.
-What else is in it are small files, of the driver alone: each is there whole or not at all, and one
-that must not be there yet is made in one step (S3: ``If-None-Match``).
+Arrow reads and writes Parquet files in the driver and in workers, which receive the folder with
+their task. Only the driver writes the other, small files. It writes each of them atomically, and
+can create a file only if it does not exist (S3: ``If-None-Match``).
 
 Example: ``Folder.of("s3://tables/kafka").create("_commits/7.json", b"{}")`` is True once.
 """
@@ -30,31 +30,31 @@ _HDFS: Final = ("hdfs://", "viewfs://", "webhdfs://")
 
 
 class FolderError(SidecarError):
-    """There can be no tables there."""
+    """The path can't be a folder of tables."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder with the tables.
+    """The folder of the tables.
 
     Attributes:
-        address: absolute where it is on this machine.
+        address: its address; absolute on this machine.
     """
 
     address: Address
 
     @classmethod
     def of(cls, text: str) -> "Folder":
-        """From what a person says.
+        """Create the folder from an option.
 
         Raises:
-            FolderError: no tables can be there.
-            SecretInPathError: it holds credentials.
+            FolderError: the path can't be a folder of tables.
+            SecretInPathError: the path contains credentials.
         """
         if text.startswith(_HDFS):
             raise FolderError(
-                f"{text}: tables lie on a disk that all of Spark's machines see, or in object"
-                " storage, not in HDFS: give --out such a folder"
+                f"{text}: tables can't be in HDFS; use --out with a disk that all of Spark's"
+                " machines share, or with object storage"
             )
         if text.startswith("file:"):
             text = urlsplit(text).path
@@ -67,24 +67,24 @@ class Folder:
 
     @property
     def here(self) -> Path | None:
-        """Where it is on this machine's disk; None in object storage."""
+        """The path on this machine's disk; None in object storage."""
         return None if self.address.store else Path(self.address.path)
 
     @property
     def options(self) -> dict[str, str]:
-        """Of its store, for deltalake."""
+        """The options of the store for deltalake."""
         return options_of(self.address)
 
     def uri(self, path: str) -> str:
-        """Of a file or a table in it, as deltalake and people take it."""
+        """Return the URI of a file or table in it, for deltalake and for messages."""
         return f"{self.address}/{path}"
 
     def check_store(self) -> None:
-        """Refuses a store that is not there.
+        """Check that the store exists.
 
         Raises:
-            FolderError: there is no such bucket.
-            ObjectStorageError: it can't be reached, or refuses.
+            FolderError: the bucket does not exist.
+            ObjectStorageError: the store is not reachable, or refuses access.
         """
         if self.here is not None:
             return
@@ -92,13 +92,13 @@ class Folder:
             system, root = located(Address(self.address.store, "", self.address.options))
             found = system.get_file_info(root)
         if found.type == fs.FileType.NotFound:
-            raise FolderError(f"{self}: there is no such bucket: make it, or correct its name")
+            raise FolderError(f"{self}: the bucket does not exist; create it or correct its name")
 
     def open_output(self, path: str) -> "pa.NativeFile":
-        """Begins a file, whose folders are made; it is there once it is closed.
+        """Open a new file, and create its folders. It exists once it is closed.
 
         Raises:
-            OSError: it can't be written.
+            OSError: the file can't be written.
         """
         system, inner = self.inner(path)
         if self.here is not None:
@@ -106,16 +106,16 @@ class Folder:
         return system.open_output_stream(inner)
 
     def open_input(self, path: str) -> "pa.NativeFile":
-        """Opens a file to read from any place of it.
+        """Open a file for random access.
 
         Raises:
-            OSError: it can't be read.
+            OSError: the file can't be read.
         """
         system, inner = self.inner(path)
         return system.open_input_file(inner)
 
     def sizes(self, path: str) -> dict[str, int]:
-        """The files in a folder and below, by their paths in this one; bytes."""
+        """Return the files below a folder: path in this folder -> size in bytes."""
         with storage_failures(self.uri(path)):
             system, inner = self.inner(path)
             found = system.get_file_info(
@@ -128,14 +128,14 @@ class Folder:
         }
 
     def names(self, path: str = "") -> list[str]:
-        """Of what is in a folder, sorted; empty for none."""
+        """Return the sorted names in a folder; none if it does not exist."""
         with storage_failures(self.uri(path)):
             system, inner = self.inner(path)
             found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
         return sorted(info.base_name for info in found)
 
     def read(self, path: str) -> bytes | None:
-        """A small file; None for none."""
+        """Read a small file; return None if it does not exist."""
         with storage_failures(self.uri(path)):
             try:
                 with self.open_input(path) as opened:
@@ -144,7 +144,7 @@ class Folder:
                 return None
 
     def create(self, path: str, content: bytes) -> bool:
-        """Writes a small file; False, and nothing is written, when there is one already."""
+        """Create a small file; return False without a change if it exists."""
         from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - of the driver alone
 
         with storage_failures(self.uri(path)):
@@ -155,12 +155,12 @@ class Folder:
             return True
 
     def replace(self, path: str, content: bytes) -> None:
-        """Writes a small file in place of the one that is there, if any."""
+        """Write or replace a small file."""
         with storage_failures(self.uri(path)):
             self._store.put(path, content)
 
     def remove(self, path: str) -> None:
-        """Removes a file, if it is there."""
+        """Remove a file if it exists."""
         with storage_failures(self.uri(path)):
             system, inner = self.inner(path)
             try:
@@ -169,7 +169,7 @@ class Folder:
                 return
 
     def inner(self, path: str) -> tuple[fs.FileSystem, str]:
-        """The file system of a file or folder in it, and where it is there."""
+        """Return the file system of a file or folder, and its path there."""
         system, root = located(self.address)
         return system, f"{root}/{path}".rstrip("/")
 
@@ -182,7 +182,7 @@ class Folder:
                 return LocalStore(self.here, mkdir=True)
             except Exception as error:
                 raise FolderError(
-                    f"nothing can be written to {self}: {error}; give --out another folder"
+                    f"{self} is not writable ({error}); use another folder for --out"
                 ) from error
         # Of names that a type checker does not know, since they depend on the store.
         options: dict[str, Any] = dict(self.options)
@@ -198,5 +198,5 @@ class Folder:
         return store
 
     def __getstate__(self) -> dict[str, object]:
-        """Workers make their own connections."""
+        """Pickle without the connections, which each worker opens itself."""
         return {"address": self.address}

@@ -1,11 +1,11 @@
-"""One writer at a time in a folder of tables, said before the work is done twice.
+"""A lease, so that only one run at a time works on a folder of tables.
 
-A run renews its lease every two seconds, for as long as it lives; a lease that has not been renewed
-for ten is of a run that was killed, and the next one takes it over. Ten seconds are measured by who
-waits, so that no two clocks are compared. Of a process of this machine that is gone nobody waits.
+A run renews its lease every two seconds. If a lease is not renewed for ten seconds, its run was
+killed, and the next run takes it over. The waiting run measures the ten seconds by its own clock.
+It does not wait for a process of this machine that has ended.
 
-The lease spares work and says who is at it; it is not what keeps tables right. Two runs that both
-have it, as after a machine that stood still, can't both commit (``commits``).
+The lease only saves work and names the running writer. It does not protect the tables: two runs can
+both have it after a machine was paused, but only one of them can commit (``commits``).
 
 Example: a second run in the same folder raises ``LockedError``, which names the first.
 """
@@ -42,21 +42,23 @@ class _Lease(msgspec.Struct, frozen=True):
 
 @contextmanager
 def leased(folder: Folder, holder: str, renewed_s: float = RENEWED_S) -> Iterator[None]:
-    """Holds the lease of a folder.
+    """Hold the lease of a folder.
 
     Args:
-        folder: with the tables.
-        holder: who it is, for a person.
-        renewed_s: how often it is renewed.
+        folder: the folder of the tables.
+        holder: a description of the run.
+        renewed_s: the interval of renewals, seconds.
 
     Raises:
-        LockedError: another run holds it.
-        FolderError: nothing can be written there.
+        LockedError: another run holds the lease.
+        FolderError: the folder is not writable.
     """
     refuse_leased(folder)
     own = _Lease(holder, socket.gethostname(), os.getpid())
     if not folder.create(_NAME, msgspec.json.encode(own)):
-        raise LockedError(f"another run on {folder} has begun this moment: wait until it has ended")
+        raise LockedError(
+            f"another run on {folder} has started at the same time; wait until it has ended"
+        )
     ended = threading.Event()
     renewal = threading.Thread(target=_renew, args=(folder, own, ended, renewed_s), daemon=True)
     renewal.start()
@@ -69,9 +71,9 @@ def leased(folder: Folder, holder: str, renewed_s: float = RENEWED_S) -> Iterato
 
 
 def refuse_leased(folder: Folder, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Refuses a folder that another run writes to now; waits where that is not known yet.
+    """Check that no other run writes to a folder, and wait while that is unknown.
 
-    The lease of a run that was killed is removed.
+    This removes the lease of a killed run.
 
     Raises:
         LockedError: another run holds its lease.
@@ -88,7 +90,7 @@ def refuse_leased(folder: Folder, sleep: Callable[[float], None] = time.sleep) -
                 return
             if now != text:
                 holder = (_decoded(now) or seen).holder
-                raise LockedError(f"{holder} writes to {folder}: wait until it has ended")
+                raise LockedError(f"{holder} writes to {folder}; wait until it has ended")
     folder.remove(_NAME)
 
 
@@ -97,7 +99,7 @@ def _renew(folder: Folder, own: _Lease, ended: threading.Event, renewed_s: float
     while not ended.wait(renewed_s):
         number += 1
         renewed = msgspec.structs.replace(own, renewed=number)
-        # A store that fails now may be back at the next one; commits are safe without a lease.
+        # The next renewal may succeed, and commits are safe without a lease.
         with suppress(Exception):
             folder.replace(_NAME, msgspec.json.encode(renewed))
 
@@ -110,7 +112,7 @@ def _decoded(text: bytes) -> _Lease | None:
 
 
 def _is_dead(lease: _Lease) -> bool:
-    """Whether its process was one of this machine's, and is gone."""
+    """Whether the holder was a process of this machine that has ended."""
     if lease.host != socket.gethostname():
         return False
     try:

@@ -4,7 +4,7 @@ Every stage ends in ``Table.select``, which is its contract: these columns, in t
 types, and nothing else. A table is a Delta table of its name under the output, partitioned by
 ``cluster_id`` and by its ``partitions``. Stages handle one cluster at a time, so the frames that
 they make and read have no ``cluster_id``: it is in the folders of the files. This module needs no
-Spark, so that commands and documents can tell of the tables without it.
+Spark, so that commands and documents can describe the tables without it.
 
 Times are UTC. Requests are ordered by (time, file, offset) everywhere: ties in time change totals.
 
@@ -37,11 +37,11 @@ class Column:
 CLUSTER_ID: Final = Column(
     "cluster_id",
     "string",
-    'whose rows they are: as paths, `--cluster-id` or the volume history name it, or "default"',
+    'The cluster, named by the path, by `--cluster-id` or by the volume history, or "default"',
 )
 """The first column of every table as it is stored."""
 UNNAMED: Final = "default"
-"""The cluster of whatever nothing names a cluster of."""
+"""The cluster of logs and histories that no path, option or history assigns to a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class Table:
     """A table.
 
     Attributes:
-        name: of its folder.
-        columns: in order, but the cluster's.
-        partitions: the columns that it is partitioned by besides the cluster's, the first ones.
-        meaning: what a row is.
-        few_values: columns that are written as numbers of values: of the others nearly each row has
-            its own; empty: the writer finds out.
+        name: the name of the table and of its folder.
+        columns: the columns in order, without ``cluster_id``.
+        partitions: the partition columns after ``cluster_id``; they are the first columns.
+        meaning: a description of a row, without a full stop.
+        few_values: columns with few distinct values, which are dictionary-encoded. If it is empty,
+            the Parquet writer decides.
     """
 
     name: str
@@ -65,34 +65,34 @@ class Table:
 
     @property
     def schema(self) -> str:
-        """In Spark's SQL, as readers want it."""
+        """The columns in Spark's SQL, for readers."""
         return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its columns."""
+        """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
     @property
     def stored(self) -> tuple[Column, ...]:
-        """All columns that any engine sees."""
+        """All columns, with ``cluster_id`` first."""
         return (CLUSTER_ID, *self.columns)
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The columns that the folders of its files name, in this order."""
+        """All partition columns, in the order of the folders."""
         return (CLUSTER_ID.name, *self.partitions)
 
     @property
     def in_files(self) -> tuple[Column, ...]:
-        """The columns that its files have: those that it is not partitioned by."""
+        """The columns in the files: all but the partition columns."""
         return tuple(column for column in self.columns if column.name not in self.partitions)
 
     def select(self, frame: "DataFrame") -> "DataFrame":
-        """The frame with this table's columns and types, in its order.
+        """Select this table's columns from a frame, in their order, cast to their types.
 
         Raises:
-            pyspark.errors.AnalysisException: a column is missing, or of a type that can't be cast.
+            pyspark.errors.AnalysisException: a column is missing, or its type can't be cast.
         """
         return frame.selectExpr(
             *(
@@ -103,18 +103,28 @@ class Table:
 
 
 QUOTA_TYPES: Final = ("produce", "fetch", "request", "controller_mutation", "producer_ids")
-"""All kinds of quota, in the order in which a request's charges are."""
+"""All kinds of quota, in the order of a request's charges."""
 
-_QUOTA_TYPE: Final = f"{', '.join(QUOTA_TYPES[:-1])} or {QUOTA_TYPES[-1]}"
+_QUOTA_TYPE: Final = f"Kind of quota: {', '.join(QUOTA_TYPES[:-1])} or {QUOTA_TYPES[-1]}"
 _AMOUNT: Final = (
-    "bytes (produce, fetch), percent of a second of a thread (request), partitions created and"
-    " deleted (controller_mutation), ids (producer_ids)"
+    "Usage in this second: bytes (produce, fetch), percent of a thread (request), partitions"
+    " created and deleted (controller_mutation) or ids (producer_ids)"
 )
 _UNIT: Final = (
     "bytes per second (produce, fetch), percent of a thread (request), partitions per second"
-    " (controller_mutation), ids per hour (producer_ids)"
+    " (controller_mutation) or ids per hour (producer_ids)"
 )
-_ENTITY: Final = 'of the quota, "user=alice", "user=<default>,client-id=etl"'
+_ENTITY: Final = "Entity of the quota, such as `user=alice` or `user=<default>,client-id=etl`"
+_USER: Final = "Name of the principal, without its type"
+_NAMED: Final = "{} of the quota; `<default>` for the default, null for none"
+_LOG_DIR: Final = "Path of the log dir"
+_VOLUMES_BROKER: Final = "Broker of the volume"
+_VALID_FROM: Final = "Start of the validity"
+_VALID_TO: Final = "Next change; null if none is known"
+_KEY: Final = "Name of the quota in Kafka, such as `producer_byte_rate`"
+_LOGGED_BY: Final = "Broker or controller that wrote the line"
+_SRC_FILE: Final = "File that contains the line"
+_SRC_OFFSET: Final = "Position of the line's first byte in the uncompressed file"
 _TOPIC_CHANGES: Final = "array<struct<topic:string,topic_id:string,partitions:int,error:int>>"
 _QUOTA_CHANGES: Final = (
     "array<struct<user:string,client_id:string,ip:string,key:string,value:double,error:int>>"
@@ -123,55 +133,79 @@ _QUOTA_CHANGES: Final = (
 SILVER_REQUEST: Final = Table(
     "silver_request",
     (
-        Column("dt", "date", "the day of log_ts"),
-        Column("broker", "int", "whose log the line is in"),
-        Column("log_ts", "timestamp", "when the answer was sent"),
+        Column("dt", "date", "Day of log_ts"),
+        Column("broker", "int", _LOGGED_BY),
+        Column("log_ts", "timestamp", "Time when the response was sent"),
         Column(
             "quota_ts",
             "timestamp",
-            "when it was charged: log_ts less the time in the response queue and of sending",
+            "Time of the charge: log_ts minus the times of the response queue and of sending",
         ),
-        Column("user", "string", "the principal's name without its type"),
-        Column("client_id", "string", "as the client gave it; empty when it gave none"),
-        Column("listener", "string", "the listener's name"),
-        Column("api", "string", "its name, PRODUCE; its number where the line has no name"),
-        Column("api_version", "int", "that the client speaks"),
-        Column("is_forwarded", "boolean", "a controller's line of what a broker passed on"),
-        Column("is_follower", "boolean", "a FETCH of a replica"),
-        Column("exempt", "boolean", "no request quota is charged with it (KIP-124)"),
-        Column("acks", "int", "of a PRODUCE; null otherwise"),
-        Column("records_bytes", "bigint", "of the records in a PRODUCE or in a FETCH's answer"),
+        Column("user", "string", _USER),
+        Column("client_id", "string", "Client-id; empty if the client has none"),
+        Column("listener", "string", "Name of the listener"),
+        Column("api", "string", "API, such as `PRODUCE`, or its number if the line has no name"),
+        Column("api_version", "int", "API version of the request"),
+        Column(
+            "is_forwarded", "boolean", "Whether a broker forwarded the request to the controller"
+        ),
+        Column("is_follower", "boolean", "Whether the request is a FETCH of a replica"),
+        Column("exempt", "boolean", "Whether request quotas exempt the request (KIP-124)"),
+        Column("acks", "int", "Acks of a PRODUCE; otherwise null"),
+        Column(
+            "records_bytes",
+            "bigint",
+            "Size of the records in a PRODUCE or in the response to a FETCH",
+        ),
         Column(
             "quota_bytes",
             "bigint",
-            "what the produce or a consumer's fetch quota is charged with; null: it isn't",
+            "Bytes charged to the produce quota or to a consumer's fetch quota; null if neither is",
         ),
         Column(
             "bytes_known",
             "boolean",
-            "whether the line has quota_bytes; a throttled FETCH is answered empty, and no other"
-            " line has what it would have got; null where those quotas don't apply",
+            "Whether the line has quota_bytes. The response to a throttled FETCH is empty, so its"
+            " size is unknown. Null if neither quota applies",
         ),
-        Column("local_ms", "double", "a request handler's time: a lower bound of what is charged"),
-        Column("remote_ms", "double", "milliseconds of waiting for others"),
-        Column("throttle_ms", "bigint", "the greater of the line's and the answer's"),
-        Column("producer_id", "bigint", "that INIT_PRODUCER_ID gave; null otherwise"),
-        Column("mutations", "bigint", "partitions created and deleted, where the line has all"),
-        Column("mutations_known", "boolean", "whether it does; null when it is about no topics"),
-        Column("validate_only", "boolean", "of a request about topics or quotas; null otherwise"),
         Column(
-            "topic_changes", _TOPIC_CHANGES, "of CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS"
+            "local_ms", "double", "Time in the request handler: a lower bound of the charged time"
+        ),
+        Column("remote_ms", "double", "Time of waiting for other brokers"),
+        Column(
+            "throttle_ms",
+            "bigint",
+            "Throttle time in the line or in the response, whichever is greater",
+        ),
+        Column("producer_id", "bigint", "Id that INIT_PRODUCER_ID allocated; otherwise null"),
+        Column(
+            "mutations", "bigint", "Partitions created and deleted, if the line has all of them"
+        ),
+        Column(
+            "mutations_known",
+            "boolean",
+            "Whether the line has all; null if the request changes no topics",
+        ),
+        Column(
+            "validate_only",
+            "boolean",
+            "Whether a change is only validated; null for other requests",
+        ),
+        Column(
+            "topic_changes",
+            _TOPIC_CHANGES,
+            "Changes by CREATE_TOPICS, CREATE_PARTITIONS and DELETE_TOPICS",
         ),
         Column(
             "quota_changes",
             _QUOTA_CHANGES,
-            'of ALTER_CLIENT_QUOTAS; a default is "<default>", a removed value is null',
+            "Changes by ALTER_CLIENT_QUOTAS: a default is `<default>`, a removed value null",
         ),
-        Column("src_file", "string", "the file that the line is in"),
-        Column("src_offset", "bigint", "of its first byte in it, unpacked"),
+        Column("src_file", "string", _SRC_FILE),
+        Column("src_offset", "bigint", _SRC_OFFSET),
     ),
     ("dt", "broker"),
-    "a request, as its broker or controller logged it when it was answered",
+    "a request, as a broker or controller logged it after the response",
     (
         *("user", "client_id", "listener", "api", "api_version"),
         *("acks", "throttle_ms", "src_file"),
@@ -182,151 +216,163 @@ SILVER_CHANGE: Final = Table(
     "silver_change",
     SILVER_REQUEST.columns[1:],
     (),
-    "a request about topics or quotas, as its controller logged it: a copy of silver_request's",
+    "a copy of a silver_request row that changes topics or quotas, as its controller logged it",
 )
 
 QUARANTINE: Final = Table(
     "quarantine",
     (
-        Column("broker", "int", "whose log the line is in"),
-        Column("src_file", "string", "the file that the line is in"),
-        Column("src_offset", "bigint", "of its first byte in it, unpacked"),
-        Column("kind", "string", "why it isn't read: other, torn, damaged, unexpected, time, long"),
-        Column("reason", "string", "for a person; none of the line's own text"),
-        Column("bytes", "bigint", "how long the line is"),
+        Column("broker", "int", _LOGGED_BY),
+        Column("src_file", "string", _SRC_FILE),
+        Column("src_offset", "bigint", _SRC_OFFSET),
+        Column("kind", "string", "Cause: other, torn, damaged, unexpected, time or long"),
+        Column("reason", "string", "Description of the cause, without any text of the line"),
+        Column("bytes", "bigint", "Length of the line"),
     ),
     (),
-    "a line that can't be read",
+    "a line that the pipeline can't read",
 )
 
 SILVER_QUOTA_CONFIG: Final = Table(
     "silver_quota_config",
     (
         Column("entity", "string", _ENTITY),
-        Column("user", "string", 'null for none, "<default>" for the default'),
-        Column("client_id", "string", 'null for none, "<default>" for the default'),
-        Column("key", "string", "the quota's name in Kafka, producer_byte_rate"),
-        Column("value", "double", "per second; percent for request_percentage; null: removed"),
-        Column("valid_from", "timestamp", "from when on"),
-        Column("valid_to", "timestamp", "the next change; null for none known"),
-        Column("source", "string", "snapshot or log"),
+        Column("user", "string", _NAMED.format("User")),
+        Column("client_id", "string", _NAMED.format("Client-id")),
+        Column("key", "string", _KEY),
+        Column(
+            "value",
+            "double",
+            "Value per second, or in percent for `request_percentage`; null if removed",
+        ),
+        Column("valid_from", "timestamp", _VALID_FROM),
+        Column("valid_to", "timestamp", _VALID_TO),
+        Column("source", "string", "`snapshot` (the file of quotas) or `log`"),
     ),
     (),
-    "a quota of an entity, while it was in force",
+    "a quota of an entity, with the time in which it applied",
 )
 
 DIM_TOPIC: Final = Table(
     "dim_topic",
     (
-        Column("topic", "string", "its name"),
-        Column("topic_id", "string", "base64, as logged; empty when it was not logged"),
-        Column("partitions", "int", "how many; null after it was deleted, or when unknown"),
-        Column("valid_from", "timestamp", "from when on"),
-        Column("valid_to", "timestamp", "the next change; null for none known"),
-        Column("src_file", "string", "the file of the line that says so"),
-        Column("src_offset", "bigint", "of that line, so that ties in time have an order"),
+        Column("topic", "string", "Name of the topic"),
+        Column("topic_id", "string", "Topic id (base64), or empty if the log has none"),
+        Column("partitions", "int", "Number of partitions; null if unknown, or after the deletion"),
+        Column("valid_from", "timestamp", _VALID_FROM),
+        Column("valid_to", "timestamp", _VALID_TO),
+        Column("src_file", "string", _SRC_FILE),
+        Column(
+            "src_offset", "bigint", "Position of the line, which orders changes of the same time"
+        ),
     ),
     (),
-    "the size of a topic, while it had it",
+    "the size of a topic, with the time in which it had this size",
 )
 
 SILVER_VOLUME: Final = Table(
     "silver_volume",
     (
-        Column("dt", "date", "the day of observed_ts"),
-        Column("broker", "int", "whose volume it is"),
-        Column("log_dir", "string", "the log dir's path"),
-        Column("observed_ts", "timestamp", "when it was seen"),
-        Column("total_bytes", "bigint", "of the volume; null while offline"),
-        Column("available_bytes", "bigint", "free ones; null while offline"),
-        Column("offline", "boolean", "whether the broker said that the log dir is offline"),
+        Column("dt", "date", "Day of observed_ts"),
+        Column("broker", "int", _VOLUMES_BROKER),
+        Column("log_dir", "string", _LOG_DIR),
+        Column("observed_ts", "timestamp", "Time of the observation"),
+        Column("total_bytes", "bigint", "Size of the volume; null while the log dir is offline"),
+        Column("available_bytes", "bigint", "Available bytes; null while the log dir is offline"),
+        Column("offline", "boolean", "Whether the broker reported the log dir as offline"),
     ),
     ("dt",),
-    "a volume at a time; one row, however many sidecars saw it",
+    "the last observation of a volume in ten seconds, by any sidecar",
 )
 
 GOLD_USAGE_1S: Final = Table(
     "gold_usage_1s",
     (
-        Column("dt", "date", "the day of window_start"),
-        Column("broker", "int", "quotas are enforced by each broker for itself"),
-        Column("user", "string", "the principal's name without its type"),
-        Column("client_id", "string", "as the client gave it"),
+        Column("dt", "date", "Day of window_start"),
+        Column("broker", "int", "Broker; each broker enforces quotas by itself"),
+        Column("user", "string", _USER),
+        Column("client_id", "string", "Client-id of the client"),
         Column("quota_type", "string", _QUOTA_TYPE),
-        Column("window_start", "timestamp", "of a second of the clock, by quota_ts"),
+        Column("window_start", "timestamp", "Start of the second, by quota_ts"),
         Column("amount", "double", _AMOUNT),
-        Column("events", "bigint", "requests that were charged"),
-        Column("throttled", "bigint", "those whose client had to wait, for whatever quota"),
-        Column("throttle_ms", "bigint", "the sum of those waits"),
+        Column("events", "bigint", "Number of charged requests"),
+        Column("throttled", "bigint", "Number of requests that any quota throttled"),
+        Column("throttle_ms", "bigint", "Sum of their throttle times"),
         Column(
             "lower_bound",
             "boolean",
-            "whether more was requested or used than the amount says: request time always, bytes"
-            " and partitions where a line doesn't have them",
+            "Whether the real usage may exceed the amount: always for request time, and if a line"
+            " lacks bytes or partitions",
         ),
     ),
     ("dt",),
-    "what a client used of a broker in a second",
+    "the usage of a broker by a client in one second",
     ("broker", "user", "client_id", "quota_type"),
 )
 
 GOLD_REPLAY: Final = Table(
     "gold_replay",
     (
-        Column("dt", "date", "the day; its first window starts empty"),
-        Column("broker", "int", "the node that enforces it"),
+        Column("dt", "date", "Day; its first window starts empty"),
+        Column("broker", "int", "Broker or controller that enforces the quota"),
         Column("quota_type", "string", _QUOTA_TYPE),
         Column("entity", "string", _ENTITY),
         Column(
             "shared_by",
             "string",
-            'who uses it up together, "user=alice": under a default quota each has their own; the'
-            " entity to set a quota for, where there is none",
+            "Clients that share the quota, such as `user=alice`. Each user or client-id under a"
+            " default quota has its own. Without a quota: the entity to set one for",
         ),
-        Column("algorithm", "string", "rate, token-bucket, burst-spreading or producer-ids"),
         Column(
-            "scenario", "string", 'in force, or the candidate: "x2" of what is in force, "=1000"'
+            "algorithm", "string", "`rate`, `token-bucket`, `burst-spreading` or `producer-ids`"
         ),
-        Column("quota", "double", f"the last one in the day; null when none was in force; {_UNIT}"),
-        Column("events", "bigint", "charges"),
-        Column("throttled", "bigint", "those that had to wait, or were refused"),
-        Column("throttle_ms_total", "bigint", "milliseconds; not one after the other"),
-        Column("throttle_ms_max", "bigint", "the longest, milliseconds"),
+        Column(
+            "scenario", "string", "`in force` (the current quota), or a candidate: `x2`, `=1000`"
+        ),
+        Column("quota", "double", f"Last quota of the day, or null if there was none; {_UNIT}"),
+        Column("events", "bigint", "Number of charges"),
+        Column("throttled", "bigint", "Number of charges that waited or were rejected"),
+        Column("throttle_ms_total", "bigint", "Sum of throttle times, which may overlap"),
+        Column("throttle_ms_max", "bigint", "Longest throttle time"),
         Column(
             "peak_rate",
             "double",
-            "the highest rate, as Kafka takes it, in the quota's unit: over 10 s, ids over 10 h",
+            "Highest rate in the quota's unit, as Kafka computes it: over 10 s, for ids over 10 h",
         ),
-        Column("near", "bigint", "charges at 80 % of the quota or more"),
-        Column("over", "bigint", "charges over it"),
-        Column("unknown", "bigint", "charges whose amount no line has; not replayed"),
+        Column("near", "bigint", "Number of charges at 80 % of the quota or more"),
+        Column("over", "bigint", "Number of charges over the quota"),
+        Column("unknown", "bigint", "Number of charges of unknown amount, which are not replayed"),
     ),
     ("dt",),
-    "what a quota would have done to those who share it, on one broker in one day",
+    "the effect of a quota on the clients that share it, on one broker in one day",
 )
 
 GOLD_RECOMMENDATION: Final = Table(
     "gold_recommendation",
     (
-        Column("dt", "date", "the newest day of the evidence"),
+        Column("dt", "date", "Newest day of the data"),
         Column("quota_type", "string", _QUOTA_TYPE),
         Column("entity", "string", _ENTITY),
-        Column("key", "string", "the quota's name in Kafka"),
-        Column("quota", "double", f"what to set; null when it is refused; {_UNIT}"),
-        Column("in_force", "double", "what is set, in the same unit; null for none"),
-        Column("percentile_rate", "double", "the decayed percentile that it stands on, likewise"),
-        Column("peak_rate", "double", "the highest seen, likewise"),
-        Column("throttled_share", "double", "of the charges, if it had been set"),
-        Column("events", "bigint", "charges that it stands on"),
-        Column("hours", "double", "in which there were any"),
-        Column("coverage", "double", "share of the requested time that the logs cover"),
-        Column("confidence", "string", "low, medium or high"),
-        Column("refused", "string", "why there is none; null when there is one"),
+        Column("key", "string", _KEY),
+        Column("quota", "double", f"Recommended quota, or null if refused; {_UNIT}"),
+        Column("in_force", "double", "Current quota in the same unit; null for none"),
+        Column("percentile_rate", "double", "Weighted percentile of the rates, in the same unit"),
+        Column("peak_rate", "double", "Highest rate, in the same unit"),
+        Column(
+            "throttled_share",
+            "double",
+            "Share of charges that the recommended quota would have throttled",
+        ),
+        Column("events", "bigint", "Number of charges in the data"),
+        Column("hours", "double", "Hours with charges"),
+        Column("coverage", "double", "Share of the requested time that the logs cover"),
+        Column("confidence", "string", "`low`, `medium` or `high`"),
+        Column("refused", "string", "Reason for no recommendation; null if there is one"),
         Column(
             "share_of_capacity",
             "double",
-            "the sum of all recommended, and of what is in force where none is, of the capacity;"
-            " null: unknown",
+            "Sum of all recommended quotas (current quotas where none is recommended) over the"
+            " capacity; null if the capacity is unknown",
         ),
     ),
     ("dt",),
@@ -336,29 +382,41 @@ GOLD_RECOMMENDATION: Final = Table(
 GOLD_DISK_FORECAST: Final = Table(
     "gold_disk_forecast",
     (
-        Column("dt", "date", "the day of as_of"),
-        Column("broker", "int", "whose volume it is"),
-        Column("log_dir", "string", "the log dir's path"),
-        Column("as_of", "timestamp", "up to when readings counted; hours are from here"),
-        Column("total_bytes", "bigint", "of the volume at the last reading; null while offline"),
-        Column("available_bytes", "bigint", "free at the last reading"),
-        Column("limit_bytes", "bigint", "available bytes at which producers are throttled"),
-        Column("growth_bytes_per_hour", "double", "of what retention leaves; negative: it shrinks"),
-        Column("hours_to_limit", "double", "expected; null: not within the horizon, or refused"),
-        Column("hours_low", "double", "the early end of the range"),
-        Column("hours_high", "double", "the late end; null: it may never be"),
-        Column("readings", "bigint", "that it stands on"),
-        Column("history_hours", "double", "from the first to the last of them"),
-        Column("teeth", "bigint", "how often retention was seen to delete"),
+        Column("dt", "date", "Day of as_of"),
+        Column("broker", "int", _VOLUMES_BROKER),
+        Column("log_dir", "string", _LOG_DIR),
+        Column("as_of", "timestamp", "Time of the last reading used; hours count from here"),
+        Column(
+            "total_bytes", "bigint", "Size of the volume at the last reading; null while offline"
+        ),
+        Column("available_bytes", "bigint", "Available bytes at the last reading"),
+        Column("limit_bytes", "bigint", "Available bytes at which producers are throttled"),
+        Column(
+            "growth_bytes_per_hour",
+            "double",
+            "Growth of the data that retention leaves; may be negative",
+        ),
+        Column(
+            "hours_to_limit",
+            "double",
+            "Expected hours to the limit; null if beyond the horizon or refused",
+        ),
+        Column("hours_low", "double", "Early end of the range"),
+        Column(
+            "hours_high", "double", "Late end of the range; null if the limit may never be reached"
+        ),
+        Column("readings", "bigint", "Number of readings used"),
+        Column("history_hours", "double", "Hours from the first to the last reading"),
+        Column("teeth", "bigint", "Number of observed deletions by retention"),
         Column(
             "backtest_error_bytes",
             "double",
-            "median error on tails left out of fits; null: none possible",
+            "Median error of forecasts of the end of the history; null if it is too short",
         ),
-        Column("refused", "string", "why there is no forecast; null when there is one"),
+        Column("refused", "string", "Reason for no forecast; null if there is one"),
     ),
     ("dt",),
-    "when a volume is at its limit",
+    "the time when a volume reaches its limit",
 )
 
 TABLES: Final = (
@@ -373,4 +431,4 @@ TABLES: Final = (
     GOLD_RECOMMENDATION,
     GOLD_DISK_FORECAST,
 )
-"""All of them, in the order in which they are made."""
+"""All tables, in the order in which the stages write them."""

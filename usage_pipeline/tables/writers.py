@@ -1,11 +1,10 @@
-"""Who writes to a folder of tables: batch runs or a stream, never both.
+"""Keeps the folders of batch runs and streams separate.
 
-A batch run replaces days whole, and a stream adds to them, batch after batch, and never looks back:
-what both wrote would be doubled or lost. So each refuses the other's folder. Whoever only reads
-(``pipeline report``) may read either.
+A batch run replaces whole days, and a stream adds to them. In the same folder, rows would be
+duplicated or lost, so each refuses the other's folder. ``pipeline report`` reads both.
 
-Example: a folder with ``_streams`` in it is a stream's; one with ``_commits`` is of batch runs; one
-with neither is whose comes first.
+Example: a folder with ``_streams`` belongs to a stream, and one with ``_commits`` to batch runs. A
+folder with neither belongs to its first writer.
 """
 
 from sidecar.errors import SidecarError
@@ -14,30 +13,30 @@ from usage_pipeline.tables.folder import Folder
 
 
 class OtherWriterError(SidecarError):
-    """The folder is a stream's, or of batch runs."""
+    """The folder belongs to the other kind of writer."""
 
 
 def refuse_batch(folder: Folder) -> None:
-    """Refuses a batch run in a stream's folder.
+    """Check that a folder does not belong to a stream.
 
     Raises:
-        OtherWriterError: it is a stream's.
+        OtherWriterError: it belongs to a stream.
     """
     if STREAMS in folder.names():
         raise OtherWriterError(
-            f"{folder} is written by `pipeline stream`, and a batch run would replace the days that"
-            " a stream adds to: give --out another folder, and read the logs into that one"
+            f"{folder} belongs to `pipeline stream`, and a batch run would replace the days that it"
+            " adds to; use another folder for --out"
         )
 
 
 def refuse_stream(folder: Folder) -> None:
-    """Refuses a stream in a folder of batch runs.
+    """Check that a folder does not belong to batch runs.
 
     Raises:
-        OtherWriterError: batch runs have written there.
+        OtherWriterError: it belongs to batch runs.
     """
     if RECORDS in folder.names():
         raise OtherWriterError(
-            f"{folder} has tables of batch runs, which replace the days that a stream would add to:"
-            " give --out a folder of its own"
+            f"{folder} has tables of batch runs, which replace the days that a stream would add to;"
+            " use another folder for --out"
         )

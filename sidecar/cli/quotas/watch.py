@@ -40,7 +40,7 @@ _PERCENT: Final = 100
     epilog="""\b
 Examples:
   throttle-sidecar quotas watch --tenants-from scram --dry-run
-  throttle-sidecar quotas watch --tenants-from acls --as-default --stabilization PT15M
+  throttle-sidecar quotas watch --tenants-from acls --as-default --stabilization 15m
   throttle-sidecar quotas watch --tenants-from tenants.toml --largest-change 10
 """,
 )
@@ -49,7 +49,7 @@ Examples:
 @click.option(
     "--interval",
     callback=duration(),
-    default="PT30S",
+    default="30s",
     show_default=True,
     metavar="DURATION",
     help="How often to read the tenants and quotas.",
@@ -57,7 +57,7 @@ Examples:
 @click.option(
     "--stabilization",
     callback=duration(),
-    default="PT5M",
+    default="5m",
     show_default=True,
     metavar="DURATION",
     help="A tenant counts after it was present for so long, and no longer after it was absent"

@@ -52,7 +52,13 @@ async def query_any(
 
 
 def refused(
-    endpoint: HostPort | str, name: str, code: int, message: str | None, needs: str
+    endpoint: HostPort | str,
+    name: str,
+    code: int,
+    message: str | None,
+    needs: str,
+    *,
+    principal: str = "<name>",
 ) -> Failure:
     """Turns a broker's error into a failure.
 
@@ -62,12 +68,13 @@ def refused(
         code: the error code, not 0.
         message: the broker's own message, if any.
         needs: the operation on the cluster that the request needs, such as "DescribeConfigs".
+        principal: the user to grant it to, where that is known.
     """
     if code == CLUSTER_AUTHORIZATION_FAILED:
         text = (
             f"{name} returned {error_name(code)}: it needs {needs} on the Kafka cluster resource: "
-            "kafka-acls.sh --bootstrap-server <host:port> --add --allow-principal User:<name> "
-            f"--operation {needs} --cluster"
+            "kafka-acls.sh --bootstrap-server <host:port> --add "
+            f"--allow-principal User:{principal} --operation {needs} --cluster"
         )
         return Failure(FailureKind.AUTHORIZATION, one_line(f"{endpoint}: {text}"))
     more = f": {message}" if message else ""

@@ -202,7 +202,7 @@ def _dialler(admin: KafkaAdmin, clock: Callable[[], float]) -> Dialler:
 
 
 def _principal(admin: KafkaAdmin) -> str:
-    return admin.sasl_username or admin.oauth_client_id or "<name>"
+    return admin.sasl_username or admin.sasl_oauthbearer_client_credentials_client_id or "<name>"
 
 
 def _summary(failures: list[Failure], subject: str) -> Failure:

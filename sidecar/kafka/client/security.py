@@ -74,13 +74,15 @@ def load_security(admin: KafkaAdmin, clock: Callable[[], float]) -> Security:
 
 
 def _tokens(admin: KafkaAdmin, clock: Callable[[], float]) -> ClientCredentials:
-    if admin.oauth_token_url is None or admin.oauth_client_id is None:
+    url = admin.sasl_oauthbearer_token_endpoint_url
+    client_id = admin.sasl_oauthbearer_client_credentials_client_id
+    if url is None or client_id is None:
         raise SettingsError(("OAUTHBEARER needs a token URL and a client id",))
     return ClientCredentials(
-        admin.oauth_token_url,
-        client_id=admin.oauth_client_id,
-        client_secret=admin.oauth_client_secret or SecretStr(""),
-        scope=admin.oauth_scope,
+        url,
+        client_id=client_id,
+        client_secret=admin.sasl_oauthbearer_client_credentials_client_secret or SecretStr(""),
+        scope=admin.sasl_oauthbearer_scope,
         # The endpoint is often outside the cluster, so the system's certificates count besides.
         ssl_context=_trust(admin, besides_system=True),
         clock=clock,
@@ -89,35 +91,38 @@ def _tokens(admin: KafkaAdmin, clock: Callable[[], float]) -> ClientCredentials:
 
 def _broker_context(admin: KafkaAdmin) -> ssl.SSLContext:
     context = _trust(admin, besides_system=False)
-    context.check_hostname = admin.ssl_verify_hostname
-    key_pem = admin.ssl_key_pem.get_secret_value() if admin.ssl_key_pem else None
+    context.check_hostname = admin.verifies_hostname
+    key_pem = admin.ssl_keystore_key.get_secret_value() if admin.ssl_keystore_key else None
     password = admin.ssl_key_password.get_secret_value() if admin.ssl_key_password else ""
     with ExitStack() as files:
-        certificate = _path(admin.ssl_certificate_file, admin.ssl_certificate_pem, files)
-        key = _path(admin.ssl_key_file, key_pem, files)
+        chain_pem = admin.ssl_keystore_certificate_chain
+        certificate = _path(admin.ssl_keystore_location, chain_pem, files)
+        key = _path(admin.key_file, key_pem, files)
         if certificate is None and key is None:
             return context
         try:
             # Without a password OpenSSL would ask the terminal for one.
             context.load_cert_chain(certificate or key or "", key, password=lambda: password)
         except OSError as error:
-            shown = _shown(admin.ssl_certificate_file, "client certificate")
-            key_shown = f"its key file {admin.ssl_key_file}" if admin.ssl_key_file else "its key"
+            shown = _shown(admin.ssl_keystore_location, "client certificate")
+            key_shown = f"its key file {admin.key_file}" if admin.key_file else "its key"
             text = f"{shown} or {key_shown} can't be used: {_reason(error)}"
             raise SettingsError((text,)) from error
     return context
 
 
 def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
-    if admin.ssl_ca_file is None and admin.ssl_ca_pem is None:
+    if admin.ssl_truststore_location is None and admin.ssl_truststore_certificates is None:
         return ssl.create_default_context()
     context = (
         ssl.create_default_context() if besides_system else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     )
     try:
-        context.load_verify_locations(cafile=admin.ssl_ca_file, cadata=admin.ssl_ca_pem)
+        context.load_verify_locations(
+            cafile=admin.ssl_truststore_location, cadata=admin.ssl_truststore_certificates
+        )
     except (OSError, ValueError) as error:
-        shown = _shown(admin.ssl_ca_file, "CA certificate")
+        shown = _shown(admin.ssl_truststore_location, "CA certificate")
         raise SettingsError((f"{shown} can't be used: {_why_no_ca(error)}",)) from error
     return context
 

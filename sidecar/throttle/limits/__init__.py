@@ -7,8 +7,8 @@ from typing import Final
 
 from sidecar.throttle.limits.available_bytes import MinAvailableBytes
 from sidecar.throttle.limits.available_ratio import MinAvailableRatio
-from sidecar.throttle.limits.limit import Level, Limit, Verdict
+from sidecar.throttle.limits.limit import Limit, Verdict
 
 LIMIT_TYPES: Final[tuple[type[Limit], ...]] = (MinAvailableBytes, MinAvailableRatio)
 
-__all__ = ["LIMIT_TYPES", "Level", "Limit", "MinAvailableBytes", "MinAvailableRatio", "Verdict"]
+__all__ = ["LIMIT_TYPES", "Limit", "MinAvailableBytes", "MinAvailableRatio", "Verdict"]

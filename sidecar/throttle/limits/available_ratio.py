@@ -9,31 +9,30 @@ Example: under ``MinAvailableRatio(0.1)`` a volume of 1,000 bytes with 100 avail
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sidecar.throttle.fill import Fill
-from sidecar.throttle.limits.limit import Limit, Verdict, verdict_at
+from sidecar.throttle.limits.limit import Limit, Verdict
 from sidecar.throttle.sizes import size
 from sidecar.volumes import Volume
 
 
 @dataclass(frozen=True, slots=True)
 class MinAvailableRatio(Limit):
-    """Throttle when a volume has at most this share available; the value is > 0.0 and < 1.0."""
+    """Throttle when a volume has at most this share available; ``value`` is > 0.0 and < 1.0."""
 
     name: ClassVar[str] = "min_available_ratio"
 
-    def judge(self, volume: Volume, fill: Fill, before: Verdict | None) -> Verdict:
-        """Judges a volume by its available ratio."""
-        violates = self.violated(volume.available_ratio, before)
-        return verdict_at(self.value * volume.total_bytes, volume, fill, violates=violates)
+    def judge(self, volume: Volume, *, did_violate: bool = False) -> Verdict:
+        """Compares the available ratio."""
+        violates = volume.available_ratio <= self.bound(did_violate=did_violate)
+        return Verdict(violates, self.value * volume.total_bytes)
 
     def describe(self) -> str:
-        """10.0%."""
+        """For example 10.0%."""
         return f"{self.value:.1%}"
 
     def describe_margin(self) -> str:
-        """1.0% of its size."""
+        """For example 1.0% of its size."""
         return f"{self.release_margin:.1%} of its size"
 
-    def left(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002
-        """12.3% (38.2 MB)."""
+    def left(self, volume: Volume) -> str:
+        """For example 12.3% (38.2 MB)."""
         return f"{volume.available_ratio:.1%} ({size(volume.available_bytes)})"

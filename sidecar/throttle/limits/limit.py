@@ -1,55 +1,34 @@
-"""What a type of limit is: it judges volumes, and it describes itself.
+"""What a type of limit is: it judges the sizes of a volume, and it describes itself.
 
-A limit judges one volume at a time, from its sizes, its fill and the verdict before. Whoever needs
-to know whether a volume violates, how long it has left or where its limit lies takes that from the
-verdict, so nothing else knows the types.
+A limit judges one volume at a time, by its sizes alone. Everything else follows from the verdict:
+the factor, the time until the limit, the next poll. So no other module knows the types. A limit
+never judges by how fast a volume fills: the throttle itself changes that rate, so such a limit
+would throttle and release in turns.
 
-Example: under a limit of 100 bytes a volume with 300 available that fills by 10 bytes/s is within
-the limit, which is 20 s away and lies at 100 available bytes.
+Example: under a limit of 100 bytes, a volume with 300 bytes available is within the limit, which
+lies at 100 available bytes.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
-from enum import StrEnum
 from typing import ClassVar, Self
 
-from sidecar.throttle.fill import Fill, seconds_to
 from sidecar.throttle.sizes import size
 from sidecar.volumes import Volume
 
 
-class Level(StrEnum):
-    """How a volume stands against the limit."""
-
-    WITHIN = "within"
-    VIOLATED = "violated"
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a limit says of a volume.
+    """The result of comparing a volume with a limit.
 
     Attributes:
-        level: how the volume stands against the limit.
-        factor: the throttle factor by this volume alone, 0.0 to 1.0.
-        threshold_bytes: the available bytes at which the volume begins to violate, at the rate at
-            which it now fills.
-        seconds_left: how long the volume takes to violate at the published rate, from its reading
-            on; 0.0 while it violates, None when it does not fill or no rate is known.
-        soonest_s: likewise at the fastest rate just seen; the schedule uses it.
+        violates: whether the volume violates the limit.
+        threshold_bytes: the available bytes at which this volume begins to violate it.
     """
 
-    level: Level
-    factor: float
+    violates: bool
     threshold_bytes: float
-    seconds_left: float | None
-    soonest_s: float | None
-
-    @property
-    def violates(self) -> bool:
-        """Whether the volume violates the limit."""
-        return self.level is Level.VIOLATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +36,10 @@ class Limit(ABC):
     """A limit for every volume of the cluster.
 
     Attributes:
-        name: the type's name in the API. The setting's field is
-            ``storage_per_volume_limit_`` and this name.
-        value: what the setting says, in the type's unit.
-        release_margin: by how much more a volume that violates has to have until it no longer
-            does, in the type's unit, >= 0.
+        name: the type's name, in the API and at the end of its settings' names.
+        value: the value of the setting, in the type's unit.
+        release_margin: how much more than the limit a violating volume needs until it no longer
+            violates, in the type's unit, >= 0.
     """
 
     name: ClassVar[str]
@@ -70,13 +48,12 @@ class Limit(ABC):
     release_margin: float = 0.0
 
     @abstractmethod
-    def judge(self, volume: Volume, fill: Fill, before: Verdict | None) -> Verdict:
-        """Judges a volume that was just read.
+    def judge(self, volume: Volume, *, did_violate: bool = False) -> Verdict:
+        """Compares a volume with this limit.
 
         Args:
             volume: its sizes.
-            fill: how it fills, this reading included.
-            before: the verdict on its reading before; None when there was none under this limit.
+            did_violate: whether it violated this limit before; then it needs the margin too.
         """
 
     def scaled(self, share: float) -> Self | None:
@@ -86,33 +63,32 @@ class Limit(ABC):
             share: > 0.0 and < 1.0.
 
         Returns:
-            The limit; None where the type has none that is so small.
+            The limit; None when it would be too small for this type.
         """
         return type(self)(two_digits(share * self.value))
 
-    def violated(self, measured: float, before: Verdict | None) -> bool:
-        """Whether so much, in the type's unit, violates: by the margin too, once it did."""
-        did = before is not None and before.violates
-        # Whole bytes stay whole: a float would round what is above 2^53.
-        return measured <= (self.value + self.release_margin if did else self.value)
+    def bound(self, *, did_violate: bool) -> float:
+        """The most that a violating volume has, in the type's unit."""
+        # Whole bytes stay whole: a float would round bytes above 2^53.
+        return self.value + self.release_margin if did_violate else self.value
 
     @abstractmethod
     def describe(self) -> str:
-        """The limit in two or three words, as they follow "the limit is": 40.0 MB."""
+        """The limit in two or three words, which follow "the limit is": 40.0 MB."""
 
     def within(self) -> str:
-        """What a volume within the limit has, as it follows "every volume has"."""
+        """The state of a volume within the limit, which follows "every volume has"."""
         return f"more than {self.describe()} available"
 
     @abstractmethod
     def describe_margin(self) -> str:
         """The margin in two or three words: 1.0 MB."""
 
-    def sentence(self, volume: Volume, fill: Fill) -> str:
-        """Why a volume violates, as it follows its broker and log dir."""
+    def sentence(self, volume: Volume) -> str:
+        """Why a volume violates the limit, which follows its broker and log dir."""
         where = (
             f"at or below the limit of {self.describe()}"
-            if self.judge(volume, fill, None).violates
+            if self.judge(volume).violates
             else f"not yet {self.describe_margin()} above the limit of {self.describe()}"
         )
         return (
@@ -120,37 +96,15 @@ class Limit(ABC):
             f"({volume.available_ratio:.1%}), {where}"
         )
 
-    def left(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002 - for limits that use it
-        """What a volume has left, as it precedes "left", in the limit's unit."""
+    def left(self, volume: Volume) -> str:
+        """The room on a volume in the limit's unit, which precedes "left"."""
         return size(volume.available_bytes)
 
-    def caveat(self, volume: Volume) -> str:  # noqa: ARG002 - for those who have one
-        """What else is to be said of this limit on this volume, as it ends a sentence; or ""."""
+    def caveat(self, volume: Volume) -> str:  # noqa: ARG002 - for the types that have one
+        """A remark on this limit for this volume, which ends a sentence; "" when there is none."""
         return ""
 
 
 def two_digits(value: float) -> float:
     """A positive number to two digits, rounded down: 0.0567 is 0.056."""
     return float(Context(prec=2, rounding=ROUND_DOWN).create_decimal(repr(value)))
-
-
-def verdict_at(threshold_bytes: float, volume: Volume, fill: Fill, *, violates: bool) -> Verdict:
-    """The verdict of a limit that lies at some available bytes and stops all producers.
-
-    Where the threshold moves with the rate, ``soonest_s`` is to be replaced: at the fastest rate
-    such a limit lies elsewhere.
-
-    Args:
-        threshold_bytes: the available bytes at which the volume begins to violate.
-        volume: its sizes.
-        fill: how it fills.
-        violates: whether it violates now.
-    """
-    headroom = 0.0 if violates else volume.available_bytes - threshold_bytes
-    return Verdict(
-        level=Level.VIOLATED if violates else Level.WITHIN,
-        factor=0.0 if violates else 1.0,
-        threshold_bytes=threshold_bytes,
-        seconds_left=seconds_to(headroom, fill.bytes_per_second),
-        soonest_s=seconds_to(headroom, fill.fastest_bytes_per_second),
-    )

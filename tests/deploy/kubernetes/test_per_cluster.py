@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from sidecar.settings.loader import load
-from sidecar.settings.values import HostPort, Settings
+from sidecar.settings import HostPort, Settings, load
 from tests.deploy.kubernetes.rendered import (
     EXAMPLES,
     OURS,

@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 
 from sidecar.api.readiness import Polling
 from sidecar.control.board import Board, Snapshot
-from sidecar.control.capability import Capability
+from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.daemon.application import build_app
+from sidecar.daemon.application import Peers, build_app
 from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
 from sidecar.peers.observations import ObservationLog
@@ -26,13 +26,14 @@ from sidecar.request_time.routes import add_usage
 from sidecar.status.contents import FetchContents, VolumeContents
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Observation
 from tests.sidecar.throttle.build import FakeClock
 
 TOKEN = "s3cr3t-t0k3n"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
-FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 0.5)
 """Limit 10 bytes, validity 300 s, fallback 0.5."""
 
 WALL_OFFSET_S = 1_700_000_000.0
@@ -87,7 +88,6 @@ class FakeSidecar:
         clock: Callable[[], float] | None = None,
         registry: CollectorRegistry | None = None,
         stuck_after_s: float = 100.0,
-        validity_s: float = 300.0,
         admit: Admit | None = None,
         ids: IdParts | None = None,
         ask: FetchContents | None = None,
@@ -108,22 +108,12 @@ class FakeSidecar:
         self.failures = CapabilityFailures(["producer_ids"])
         self.contents = VolumeContents(ask, self.clock) if ask is not None else None
         self.app: FastAPI = build_app(
-            self.board,
-            wall=self.wall,
-            validity_s=validity_s,
-            limit=factors.limit if factors else None,
-            stop_line=factors.stop_line if factors else None,
-            soft_limit=factors.slope.soft_limit if factors and factors.slope else None,
-            reaction_s=79.0,
-            polling=Polling(factors is not None, stuck_after_s),
-            registry=registry,
-            token=lambda: self.token,
-            persist=self._persist,
+            Services(self.board, self.wall, lambda: self.token, self._persist, None, self.failures),
+            Polling(factors is not None, stuck_after_s, reaction_s=79.0),
             capabilities=[*self._routed(admit), *more],
-            failures=self.failures,
             contents=self.contents,
-            peers=peers,
-            seen=ObservationLog(self.board.start_id, self.clock),
+            peers=Peers(peers, ObservationLog(self.board.start_id, self.clock)),
+            registry=registry,
         )
 
     def _routed(self, admit: Admit | None) -> Iterator[Capability]:

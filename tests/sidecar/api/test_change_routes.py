@@ -59,10 +59,11 @@ async def test_an_override_without_a_state_file() -> None:
     assert response.json()["persisted"] is False
 
 
-async def test_an_override_ends_by_itself() -> None:
+@pytest.mark.parametrize("duration", ["PT10S", "10s"])
+async def test_an_override_ends_by_itself(duration: str) -> None:
     """After its duration the board decides without it, and the API has none."""
     sidecar = FakeSidecar()
-    await send(sidecar, "PUT", URL, json={**GOOD, "duration": "PT10S"})
+    await send(sidecar, "PUT", URL, json={**GOOD, "duration": duration})
     sidecar.clock.now = 10.0
     sidecar.board.update(lambda memory: memory)
     assert sidecar.board.snapshot.decision.factor == 0.25

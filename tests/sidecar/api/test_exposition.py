@@ -52,7 +52,7 @@ async def test_the_pieces_make_the_whole(accept: str) -> None:
 async def test_the_format_is_negotiated(accept: str, expected: str) -> None:
     """Whoever accepts OpenMetrics gets it, with its end mark."""
     sidecar = FakeSidecar()
-    fresh = FakeSidecar(registry=build_registry(sidecar.board, sidecar.wall, 300.0))
+    fresh = FakeSidecar(registry=build_registry(sidecar.board, sidecar.wall))
     response = await fresh.get("/metrics", accept=accept)
     assert response.headers["content-type"].startswith(expected)
     assert (accept == OPENMETRICS) is response.text.endswith("# EOF\n")
@@ -62,7 +62,7 @@ async def test_a_scrape_is_of_one_moment() -> None:
     """What is published while it is written is in the next one, with all that belongs to it."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
-    registry = build_registry(sidecar.board, sidecar.wall, 300.0)
+    registry = build_registry(sidecar.board, sidecar.wall)
     registry.register(BrokerCollector(sidecar.board))
     encoder, _ = choose_encoder("")
     before = encoder(registry)
@@ -79,7 +79,7 @@ async def test_a_scrape_lets_others_have_their_turn() -> None:
     sidecar = FakeSidecar()
     dirs = {f"/d{number}": 50 for number in range(3000)}
     sidecar.see(whole(0.0, [reading(1, 0.0, dirs)]))
-    fresh = FakeSidecar(registry=build_registry(sidecar.board, sidecar.wall, 300.0))
+    fresh = FakeSidecar(registry=build_registry(sidecar.board, sidecar.wall))
     scrape: asyncio.Task[Any] = asyncio.create_task(fresh.get("/metrics"))
     turns = 0
     while not scrape.done():

@@ -9,8 +9,9 @@ from sidecar.api.documents import FactorDocument
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
+from sidecar.throttle.rules import Rules
 from tests.sidecar.api.build import FACTORS, FakeSidecar
-from tests.sidecar.throttle.build import reading, whole
+from tests.sidecar.throttle.build import reading, whole, with_rules
 
 URL = "/v1/throttle-factor"
 
@@ -37,8 +38,8 @@ async def test_every_field_of_a_violation() -> None:
             }
         ],
         "slope": False,
-        "stop": False,
-        "stop_violations": [],
+        "stop_line_reached": False,
+        "stop_line_violations": [],
         "computed_at": "2023-11-14T22:14:20.000Z",
         "valid_until": "2023-11-14T22:19:20.000Z",
         "valid_for_ms": 298_500,
@@ -58,13 +59,13 @@ async def test_every_field_of_a_violation() -> None:
 
 async def test_a_ratio_as_the_limit() -> None:
     """The other type of limit has its own name."""
-    sidecar = FakeSidecar(factors=VolumeLimit(MinAvailableRatio(0.25), 300.0, 0.5))
+    sidecar = FakeSidecar(factors=VolumeLimit(Rules(MinAvailableRatio(0.25), 300.0), 0.5))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 25})]))
     violations = (await sidecar.get(URL)).json()["violations"]
     assert violations[0]["limit"] == {"type": "min_available_ratio", "value": 0.25}
 
 
-STOPPING = replace(FACTORS, stop_line=MinAvailableBytes(5))
+STOPPING = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
 
 
 async def test_a_stop_and_its_volumes() -> None:
@@ -72,7 +73,8 @@ async def test_a_stop_and_its_volumes() -> None:
     sidecar = FakeSidecar(factors=STOPPING)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 6, "/d2": 8})]))
     assert [False, []] == [
-        (await sidecar.get(URL)).json()[name] for name in ("stop", "stop_violations")
+        (await sidecar.get(URL)).json()[name]
+        for name in ("stop_line_reached", "stop_line_violations")
     ]
     sidecar.see(whole(1.0, [reading(1, 1.0, {"/d1": 5, "/d2": 8})]))
     document = (await sidecar.get(URL)).json()
@@ -85,13 +87,13 @@ async def test_a_stop_and_its_volumes() -> None:
         "limit": {"type": "min_available_bytes", "value": 5},
     }
     assert (True, [stopping], 2) == (
-        document["stop"],
-        document["stop_violations"],
+        document["stop_line_reached"],
+        document["stop_line_violations"],
         len(document["violations"]),
     )
     sidecar.board.set_override(Override(1.0, "by hand", 0.0, 60.0))
     document = (await sidecar.get(URL)).json()
-    assert (False, [stopping]) == (document["stop"], document["stop_violations"])
+    assert (False, [stopping]) == (document["stop_line_reached"], document["stop_line_violations"])
 
 
 async def test_before_the_first_observation() -> None:

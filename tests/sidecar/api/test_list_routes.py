@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import MutableMapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +10,10 @@ import pytest
 from sidecar.api.answers import PIECE
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS, FakeSidecar, http_scope, read_until
-from tests.sidecar.throttle.build import reading, whole
+from tests.sidecar.throttle.build import reading, whole, with_rules
 
 
 async def test_a_volume_that_fills() -> None:
@@ -38,7 +38,7 @@ async def test_a_volume_that_fills() -> None:
                 "available_bytes": 50,
                 "available_ratio": 0.5,
                 "limit_violated": False,
-                "stop_violated": None,
+                "stop_line_violated": None,
                 "read_at": "2023-11-14T22:13:30.000Z",
                 "fill_bytes_per_second": 1.0,
                 "seconds_to_limit": 38.0,
@@ -58,12 +58,12 @@ async def test_a_volume_that_violates_has_no_time_left() -> None:
 
 async def test_volumes_at_the_stop_line() -> None:
     """Each says whether it was at or below it; a log dir that was never read does not."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)))
     free = {"/a": 5, "/b": 6, "/c": 50}
     sidecar.see(whole(0.0, [reading(1, 0.0, free, offline=["/never"])]))
     volumes = (await sidecar.get("/v1/volumes")).json()["volumes"]
     assert [("/a", True), ("/b", False), ("/c", False), ("/never", None)] == [
-        (volume["log_dir"], volume["stop_violated"]) for volume in volumes
+        (volume["log_dir"], volume["stop_line_violated"]) for volume in volumes
     ]
 
 
@@ -195,21 +195,22 @@ async def test_decisions_newest_first() -> None:
 
 async def test_decisions_with_a_stop() -> None:
     """A stop is a decision of its own, with at most 20 of the volumes because of which."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)))
     for at, available in enumerate((6, 5)):
         dirs = {f"/d{number}": available for number in range(21)}
         sidecar.see(whole(at, [reading(1, at, dirs)]))
     document = (await sidecar.get("/v1/decisions")).json()["decisions"]
     assert [(3, True, 20), (2, False, 0), (1, False, 0)] == [
-        (one["generation"], one["stop"], len(one["stop_violations"])) for one in document
+        (one["generation"], one["stop_line_reached"], len(one["stop_line_violations"]))
+        for one in document
     ]
     limit = {"type": "min_available_bytes", "value": 5}
-    assert limit == document[0]["stop_violations"][0]["limit"]
+    assert limit == document[0]["stop_line_violations"][0]["limit"]
 
 
 async def test_the_last_thousand_decisions() -> None:
     """Of more changes the newest 1,000 are listed, and of each at most 20 violations."""
-    sidecar = FakeSidecar(factors=VolumeLimit(MinAvailableBytes(10), 1e9, 0.5))
+    sidecar = FakeSidecar(factors=VolumeLimit(Rules(MinAvailableBytes(10), 1e9), 0.5))
     for at in range(1100):
         dirs = {f"/d{number}": 5 + 45 * (at % 2) for number in range(21)}
         sidecar.see(whole(float(at), [reading(1, float(at), dirs)]))

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.sidecar.api.build import FACTORS, FakeSidecar, read_until
-from tests.sidecar.throttle.build import reading, whole
+from tests.sidecar.throttle.build import reading, whole, with_rules
 
 
 @pytest.fixture(params=["/v1/throttle-factor", "/v1/quota-factors"])
@@ -119,7 +119,7 @@ async def test_waiting_takes_half_of_the_validity_at_most(
 @pytest.mark.looptime
 async def test_waiting_takes_300_s_at_most(url: str) -> None:
     """It ends then however long the validity is."""
-    sidecar = in_loop_time(validity_s=86_400.0)
+    sidecar = in_loop_time(factors=with_rules(FACTORS, validity_s=86_400.0))
     response = await sidecar.get(url, if_none_match="*", prefer="wait=100000")
     assert pytest.approx(300, abs=0.1) == asyncio.get_running_loop().time()
     assert response.headers["preference-applied"] == "wait=300"

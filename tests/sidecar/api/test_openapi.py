@@ -1,6 +1,5 @@
 """The API against its own OpenAPI document: schemathesis tries what the document allows and not."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from sidecar.quotas.rate import QuotaWindow
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.volumes import Failure
 from tests.sidecar.api.build import BEARER, FACTORS, FakeSidecar
-from tests.sidecar.throttle.build import reading, whole
+from tests.sidecar.throttle.build import reading, whole, with_rules
 from tests.support.examples import DEAR
 
 # What the format "duration" means here, with the rule that a schema can't state: 0 < it <= P30D.
@@ -50,11 +49,10 @@ async def _admit(asked: AdmissionRequest) -> Judged | Muted | Failure:
 def _sidecar() -> FakeSidecar:
     """A short validity, since it bounds how long a reader may wait."""
     first = FakeSidecar()
-    registry = build_registry(first.board, first.wall, 0.05)
+    registry = build_registry(first.board, first.wall)
     sidecar = FakeSidecar(
-        factors=replace(FACTORS, validity_s=0.05, stop_line=MinAvailableBytes(5)),
+        factors=with_rules(FACTORS, validity_s=0.05, stop_line=MinAvailableBytes(5)),
         registry=registry,
-        validity_s=0.05,
         admit=_admit,
     )
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50}, offline=["/d3"])]))

@@ -3,8 +3,8 @@
 import pytest
 from starlette.requests import Request
 
-from sidecar.api.followed_documents import FollowedDocument
 from sidecar.api.long_poll import LongPoll
+from sidecar.api.long_poll_documents import LongPollDocument
 from tests.sidecar.api.build import FakeSidecar
 
 
@@ -19,7 +19,7 @@ async def test_nothing_there(path: str) -> None:
         "type": "about:blank",
         "title": "Not Found",
         "status": 404,
-        "detail": "There is nothing here: /docs lists what there is.",
+        "detail": "There is no such path: /docs lists all paths.",
     }
 
 
@@ -46,7 +46,7 @@ async def test_a_method_that_does_nothing(method: str, path: str, allowed: str) 
 async def test_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """500 says nothing of the exception; the server logs it."""
 
-    async def fail(_self: LongPoll, _request: Request, _document: FollowedDocument) -> None:
+    async def fail(_self: LongPoll, _request: Request, _document: LongPollDocument) -> None:
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr(LongPoll, "read", fail)

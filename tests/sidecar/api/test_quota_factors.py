@@ -12,7 +12,7 @@ from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Contents, Memory
 from sidecar.throttle.slope import SlopeRules
 from tests.sidecar.api.build import FACTORS, FakeSidecar
-from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.sidecar.throttle.build import FakeClock, reading, whole, with_rules
 
 URL = "/v1/quota-factors"
 LIMIT_IN = "throttle-limit-in-ms"
@@ -66,7 +66,7 @@ async def test_disabled() -> None:
 
 async def test_a_factor_on_its_slope() -> None:
     """It moves in a header, a 304's too, without a change that anybody waits for."""
-    rules = replace(FACTORS, slope=SlopeRules(MinAvailableBytes(60), horizon_s=1e6))
+    rules = with_rules(FACTORS, slope=SlopeRules(MinAvailableBytes(60), horizon_s=1e6))
     sidecar = FakeSidecar(factors=rules)
     found = []
     etag = ""
@@ -102,7 +102,7 @@ async def test_whom_a_throttle_is_for(url: str) -> None:
 
 async def test_a_release_margin() -> None:
     """Brokers hold their own volumes against it as well; a volume is released with so much more."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, limit=MinAvailableBytes(10, 5)))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, limit=MinAvailableBytes(10, 5)))
     found = []
     for at, available in enumerate((15, 10, 15, 16)):
         sidecar.see(whole(at, [reading(1, at, {"/d": available})]))
@@ -114,7 +114,7 @@ async def test_a_release_margin() -> None:
 async def test_a_sidecar_that_only_observes() -> None:
     """Callbacks get 1.0 and nothing to look at by themselves; who waits hears what is decided."""
     clock = FakeClock()
-    rules = replace(FACTORS, stop_line=MinAvailableBytes(5))
+    rules = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
     sidecar = FakeSidecar(factors=rules, board=Board(Shadow(rules), clock), clock=clock)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
     sidecar.board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
@@ -122,8 +122,8 @@ async def test_a_sidecar_that_only_observes() -> None:
     expected = {"factor": 1.0, "source": "shadow", "users": {}, "stop": False, "limit": None}
     assert (expected | {"stop_line": None, "generation": 3}).items() <= document.items()
     shown = (await sidecar.get("/v1/throttle-factor")).json()
-    would = {"factor": 0.0, "source": "observation", "stop": True, "users": 1}
-    assert ({"factor": 1.0, "stop": False, "shadow": would}).items() <= shown.items()
+    would = {"factor": 0.0, "source": "observation", "stop_line_reached": True, "users": 1}
+    assert ({"factor": 1.0, "stop_line_reached": False, "shadow": would}).items() <= shown.items()
     assert 1 == len(shown["violations"])
     sidecar.see(whole(1.0, [reading(1, 1.0, {"/d": 50})]))
     shown = (await sidecar.get("/v1/throttle-factor")).json()
@@ -132,7 +132,7 @@ async def test_a_sidecar_that_only_observes() -> None:
 
 async def test_a_stop_is_a_change() -> None:
     """Whoever waits is told, although the factor stays 0.0; so when it ends."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)))
     found = []
     for at, available in enumerate((6, 5, 6)):
         sidecar.see(whole(at, [reading(1, at, {"/d": available})]))
@@ -143,7 +143,7 @@ async def test_a_stop_is_a_change() -> None:
 
 async def test_an_answer_is_as_old_as_its_observation() -> None:
     """A 304 too, and a failed poll makes none younger."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))
     sidecar.clock.now = 10.0
     first = await sidecar.get(URL)
@@ -192,7 +192,7 @@ async def test_a_broker_hears_its_own_leak() -> None:
     )
     assert 304 == again.status_code
     follows_another = await sidecar.get(URL, throttle_broker="1")
-    assert [1] == [each.report.broker_id for each in sidecar.board.readers.known(29.0)]
+    assert [1] == [each.report.broker_id for each in sidecar.board.readers.recent(29.0)]
     for answer in (first, again, follows_another):
         assert ("0.100000", "40000") == tuple(map(answer.headers.get, LEAK))
     leaks = [{"broker": broker, "share": 0.1, "pause_max_ms": 40_000} for broker in (1, 2)]
@@ -223,6 +223,6 @@ async def test_factors_of_single_users() -> None:
         def decide(self, memory: Memory, now: float) -> Decision:
             return replace(super().decide(memory, now), users={"etl": 0.5, 'ö"': 0.0})
 
-    sidecar = FakeSidecar(factors=Tenants(FACTORS.limit, 300.0, 1.0))
+    sidecar = FakeSidecar(factors=Tenants(FACTORS.rules, 1.0))
     document = (await sidecar.get(URL)).json()
     assert (1.0, {"etl": 0.5, 'ö"': 0.0}) == (document["factor"], document["users"])

@@ -66,7 +66,7 @@ class TestVerdicts:
         result = check(cluster)
         assert 2 == result.exit_code
         assert 1 == result.output.count("CLUSTER_AUTHORIZATION_FAILED")
-        assert "brokers 0, 1, 2 (error 31 (CLUSTER" in result.stderr
+        assert "brokers 0, 1, 2 (DescribeLogDirs returned error 31 (CLUSTER" in result.stderr
         assert result.stderr.endswith("--operation Describe --cluster)\n")
         (line,) = result.stdout.splitlines()
         assert line.startswith("Brokers 0 (127.0.0.1:")
@@ -226,9 +226,9 @@ class TestStopLine:
         """
         lines = check(cluster).stdout.splitlines()
         assert [
-            f"No stop line is set. {STOP_BYTES}=20000000 is recommended: from 20.0 MB on nothing "
-            "is admitted, and what is left has room for 1.7 MB/s on a volume for 12 s, the time "
-            "that a stop may take."
+            f"No stop line is set. Recommended: {STOP_BYTES}=20000000. At 20.0 MB available, "
+            "brokers refuse all producers. The rest has room for 1.7 MB/s on a volume during the "
+            "12 s that brokers may take to act."
         ] == [line for line in lines if "stop" in line]
         assert "stop" not in check(cluster, **{STOP_BYTES: "20000000"}).output
 
@@ -237,7 +237,8 @@ class TestStopLine:
         cluster.brokers[1].log_dirs = (FakeLogDir("/d", 64 * MB, 20 * MB),)
         result = check(cluster, **{STOP_BYTES: "20000000"})
         assert 1 == result.exit_code
-        assert ["ok", "STOPPED", "ok"] == [row[-1] for row in rows(result)]
+        verdicts = [" ".join(row[9:]) for row in rows(result)]
+        assert ["ok", "AT STOP LINE", "ok"] == verdicts
         verdict = result.stdout.splitlines()[-1]
         assert verdict.endswith(
             "nothing is admitted: 1 volume at or below the stop line of 20.0 MB"
@@ -260,7 +261,12 @@ class TestStopLine:
 
     def test_json_has_the_same(self, cluster: FakeCluster) -> None:
         """Which line is set or recommended, whether it stops, and where it is too high."""
-        names = ("stop", "stop_line", "recommended_stop_line", "stop_line_not_below_limit")
+        names = (
+            "stop_line_reached",
+            "stop_line",
+            "recommended_stop_line",
+            "stop_line_not_below_limit",
+        )
         cluster.brokers[1].log_dirs = (FakeLogDir("/d", 64 * MB, 20 * MB),)
         documents = [
             json.loads(check(cluster, "--json", **settings).stdout)

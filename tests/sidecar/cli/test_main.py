@@ -117,7 +117,7 @@ def test_the_help_lists_the_commands_of_other_packages_that_are_installed() -> N
     """Each has its short help."""
     shown = " ".join(CliRunner().invoke(group, ["--help"]).output.split())
     assert "demo Start a real Kafka cluster" in shown
-    assert "pipeline Request logs and volume history to usage" in shown
+    assert "pipeline Analyze request logs and volume history" in shown
 
 
 def test_a_refusal_is_its_lines_and_exit_code_2(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,14 +45,14 @@ def run(*args: object, env: dict[str, str] | None = None) -> Result:
     return result
 
 
-SET = ("set", "0.5", "--reason", "a migration", "--for", "PT30M")
+SET = ("set", "0.5", "--reason", "a migration", "--for", "30m")
 
 
 class TestSet:
     def test_every_sidecar_is_asked_and_its_answer_reported(
         self, one: Canned, other: Canned, token_file: Path
     ) -> None:
-        """It sends factor, reason and duration as they were typed, and the token."""
+        """It sends factor, reason and the duration as ISO 8601, and the token."""
         for server, persisted in ((one, True), (other, False)):
             answer = {"override": by_hand(0.5, "a migration"), "persisted": persisted}
             server.answers["PUT /v1/override"] = reply(answer)
@@ -99,6 +99,8 @@ class TestSet:
             (("set", "1", "--reason", "a\nb", "--for", "PT1M"), "text on one line"),
             (("set", "1", "--reason", "x", "--for", "P5M"), "was PT5M meant?"),
             (("set", "1", "--reason", "x", "--for", "PT0S"), "longer than 0 s"),
+            (("set", "1", "--reason", "x", "--for", "10M"), "may mean minutes or months"),
+            (("set", "1", "--reason", "x", "--for", "30"), "write 30s, 30m or 30h"),
             (("set", "1", "--reason", "x"), "Missing option '--for'"),
             (("set", "1", "--for", "PT1M"), "Missing option '--reason'"),
             ((*SET, "--sidecars", ","), "no sidecar is named"),

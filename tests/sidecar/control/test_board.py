@@ -9,15 +9,17 @@ import pytest
 
 from sidecar.control.board import MOST_CHANGES, Board, PersistedState, Snapshot
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
+from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory, Override, fail
+from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
 from sidecar.volumes import Observation
-from tests.sidecar.throttle.build import TIMED_OUT, FakeClock, reading, whole
+from tests.sidecar.throttle.build import TIMED_OUT, FakeClock, reading, whole, with_rules
 
 VALIDITY_S = 120.0
-factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, fallback=0.5)
+factors = VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S), fallback=0.5)
 
 
 def seen(at: float, **available: int) -> Observation:
@@ -86,7 +88,7 @@ def test_since_goes_on_over_a_restart(effect: tuple[float, Source], since: float
 def test_leaks_move_without_a_change() -> None:
     """While the factor is 0.0 they shrink as the volume fills; at the release they are gone."""
     clock = FakeClock()
-    board = Board(factors, clock, leak_rules=LeakRules(validity_s=VALIDITY_S))
+    board = Board(factors, clock, leak_rules=LeakRules())
     for second in range(20):
         clock.now = float(second)
         board.observe(seen(clock.now, d0=29 - second))
@@ -139,7 +141,7 @@ def test_etags_of_two_starts_differ() -> None:
 def test_generation_grows_with_each_part_of_the_identity() -> None:
     """Factor, source, override, and the set of violating volumes each begin a generation."""
     clock = FakeClock()
-    board = Board(VolumeLimit(MinAvailableBytes(30), VALIDITY_S, fallback=1.0), clock)
+    board = Board(VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S), fallback=1.0), clock)
     override = Override(0.0, "maintenance", 0.0, 60.0)
     steps = [
         fold(seen(0.0, d0=99)),  # the source alone: fallback and observation both say 1.0
@@ -161,11 +163,13 @@ def test_generation_grows_with_the_stop() -> None:
 
     Nothing else changes where it begins, and both volumes violate the limit throughout.
     """
-    board = Board(replace(factors, stop_line=MinAvailableBytes(10)), FakeClock())
+    board = Board(with_rules(factors, stop_line=MinAvailableBytes(10)), FakeClock())
     course = [(20, 20), (10, 20), (10, 9), (9, 10), (11, 11), (12, 12)]
     snapshots = [board.observe(seen(0.0, d0=one, d1=other)) for one, other in course]
     assert [2, 3, 4, 4, 4, 5] == [snapshot.generation for snapshot in snapshots]
-    assert [False, True, True, True, True, False] == [each.decision.stop for each in snapshots]
+    assert [False, True, True, True, True, False] == [
+        each.decision.stop_line_reached for each in snapshots
+    ]
     assert {0.0} == {each.since for each in snapshots}
 
 
@@ -189,7 +193,7 @@ def test_generation_grows_with_the_factors_of_users() -> None:
         def decide(self, memory: Memory, now: float) -> Decision:
             return replace(super().decide(memory, now), users=dict(users))
 
-    board = Board(Tenants(MinAvailableBytes(30), VALIDITY_S, 1.0), FakeClock())
+    board = Board(Tenants(factors.rules, 1.0), FakeClock())
     generations = []
     for factor in (1.0, 0.5, 0.5):
         users["etl"] = factor
@@ -394,15 +398,15 @@ async def test_expiry_is_published_right_after_the_boundary() -> None:
 @pytest.mark.looptime
 async def test_a_stop_ends_right_after_the_boundary() -> None:
     """The fallback is 0.0 too; it stops nobody."""
-    stopping = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, 0.0, MinAvailableBytes(10))
+    stopping = VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S, MinAvailableBytes(10)), 0.0)
     board = Board(stopping, loop_time)
     board.observe(seen(0.0, d0=10))
     async with expiring(board):
         await asyncio.sleep(VALIDITY_S)
-        assert board.snapshot.decision.stop
+        assert board.snapshot.decision.stop_line_reached
         snapshot = await board.wait_for_change(2, 60.0)
         assert VALIDITY_S < loop_time() <= VALIDITY_S + 0.005
-    assert (0.0, False) == (snapshot.decision.factor, snapshot.decision.stop)
+    assert (0.0, False) == (snapshot.decision.factor, snapshot.decision.stop_line_reached)
 
 
 @pytest.mark.looptime

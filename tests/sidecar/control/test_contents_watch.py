@@ -8,6 +8,7 @@ import pytest
 from sidecar.control.board import Board
 from sidecar.control.contents_watch import LOOK_S, MOST, ContentsWatch
 from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind, Membership, Observation
 from tests.support.scripted import LIMIT, reading, run_for, whole
 
@@ -22,7 +23,7 @@ class Rig:
 
     def __init__(self) -> None:
         self._clock = asyncio.get_running_loop().time
-        self.board = Board(VolumeLimit(LIMIT, 300.0, 1.0, is_of_volumes=True), self._clock)
+        self.board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0, is_of_volumes=True), self._clock)
         self.read: list[tuple[float, int]] = []
         self.topics: Mapping[str, frozenset[str]] | Failure = {"/data/d0": frozenset("a")}
         self.watch = ContentsWatch(self.board, self._fetch, INTERVAL_S)

@@ -11,6 +11,7 @@ import pytest
 from sidecar.control.board import PersistedState
 from sidecar.state import StateFile
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from tests.sidecar.api.build import until
 from tests.support.documents import Document, VolumeKey
 from tests.support.fake_broker import DESCRIBE_CLUSTER, FakeCluster, FakeLogDir
@@ -196,7 +197,7 @@ async def writing_state(sidecar: SteppedSidecar) -> AsyncIterator[None]:
 
 def factor_in(path: Path) -> float | None:
     """The factor in a state file; None while there is no file."""
-    loaded = StateFile(path, MinAvailableBytes(LIMIT_BYTES)).load(0.0)
+    loaded = StateFile(path, Rules(MinAvailableBytes(LIMIT_BYTES), 300.0)).load(0.0)
     return loaded.factor if isinstance(loaded, PersistedState) else None
 
 

@@ -8,6 +8,7 @@ from sidecar.control.board import Board
 from sidecar.control.feed_watch import EVERY_S, LOOK_S, MOST, FeedWatch
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.readers import Report
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.support.scripted import LIMIT, reading, run_for, whole
 
@@ -19,13 +20,13 @@ HIDDEN = Failure(FailureKind.AUTHORIZATION, "broker 2: hidden")
 class Rig:
     """A watch of a board that brokers 1 and 2 follow; whom it read, and when."""
 
-    def __init__(self, followers: int = 2) -> None:
+    def __init__(self, readers: int = 2) -> None:
         self._clock = asyncio.get_running_loop().time
-        self.board = Board(VolumeLimit(LIMIT, 300.0, 1.0), self._clock)
+        self.board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0), self._clock)
         self.read: list[tuple[float, int]] = []
         self.fed: dict[int, frozenset[int]] = {1: frozenset({1, 3})}
         self.watch = FeedWatch(self.board, self._fetch)
-        for broker_id in range(1, followers + 1):
+        for broker_id in range(1, readers + 1):
             self.board.readers.record(Report(broker_id, False, 0), None, self._clock())
 
     async def _fetch(self, broker_id: int) -> frozenset[int] | Failure:
@@ -65,7 +66,7 @@ async def test_followers_are_read_once_a_minute() -> None:
 
 async def test_a_broker_that_is_gone_may_feed_all() -> None:
     """Its next read fails, and what was known of it is forgotten."""
-    rig = Rig(followers=1)
+    rig = Rig(readers=1)
     rig.throttles(throttles=True)
     await run_for(LOOK_S + 1.0, rig.watch.run())
     assert rig.board.snapshot.memory.feeds
@@ -76,7 +77,7 @@ async def test_a_broker_that_is_gone_may_feed_all() -> None:
 
 async def test_anybody_may_claim_to_be_a_follower() -> None:
     """So many are read, and no more."""
-    rig = Rig(followers=2 * MOST)
+    rig = Rig(readers=2 * MOST)
     rig.throttles(throttles=True)
     await run_for(LOOK_S + 1.0, rig.watch.run())
     assert MOST == len(rig.read)

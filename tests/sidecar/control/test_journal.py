@@ -11,10 +11,11 @@ from sidecar.control.journal import log_publication
 from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.sidecar.throttle.build import FakeClock, reading, whole, with_rules
 
-FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 0.5)
 
 HEALTHY = (
     "throttle factor 1.0 (observation): every volume has more than 10 B available "
@@ -68,10 +69,10 @@ def test_each_change_of_what_brokers_may_let_through_is_one_line(
         board.observe(whole(clock.now, [reading(1, clock.now, {"/d": 9 - second // 5})]))
     board.observe(whole(clock.now, [reading(1, clock.now, {"/d": 99})]))
     soon = (
-        "a volume would be full soon although producers are throttled: brokers may let through "
-        "0.1 of their leak budget, by longer pauses"
+        "a volume would be full soon although producers are throttled: brokers may let only 0.1 of"
+        " their leak budget through, with longer pauses"
     )
-    again = "brokers may let through their whole leak budget again"
+    again = "brokers may let their whole leak budget through again"
     found = [line for line in loud(lines()) if "leak budget" in line[1]]
     assert [(logging.WARNING, soon), (logging.INFO, again)] == found
 
@@ -109,7 +110,7 @@ class TestDecisions:
         board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
         assert [(logging.WARNING, "user bob would be throttled: too many")] == loud(lines())
         board.throttle_users("producer_ids", {}, ["bob"])
-        assert [(logging.INFO, "user bob would be throttled no longer")] == loud(lines())
+        assert [(logging.INFO, "user bob would be no longer throttled")] == loud(lines())
 
     def test_another_violating_volume_is_a_change(self, board: Board, lines: Lines) -> None:
         """The factor stays 0.0, but for another reason."""
@@ -123,7 +124,7 @@ class TestDecisions:
 
     def test_a_stop_has_a_line_of_its_own(self, clock: FakeClock, lines: Lines) -> None:
         """A WARNING with the volumes when it begins, and a line when it ends, with why."""
-        stopping = replace(FACTORS, stop_line=MinAvailableBytes(5))
+        stopping = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
         board = Board(stopping, clock, listeners=(log_publication,))
         board.observe(whole(0, [reading(1, 0, {"/a": 6, "/b": 6})]))
         assert [] == [line for line in lines() if "stop" in line[1]]
@@ -133,21 +134,25 @@ class TestDecisions:
         assert decided[1].endswith(
             "; nothing is admitted: 1 volume at or below the stop line of 5 B"
         )
-        assert (logging.WARNING, "stop: nothing is admitted, because of broker 1 /b") == stopped
+        assert (
+            logging.WARNING,
+            "stop line reached: nothing is admitted, because of broker 1 /b",
+        ) == stopped
         board.observe(whole(2, [reading(1, 2, {"/a": 6, "/b": 4})]))
         assert [] == loud(lines())
         board.set_override(Override(0.0, "by hand", 0, 60))
-        assert (logging.INFO, "stop: is over (override)") == lines()[1]
+        assert (logging.INFO, "stop line: no longer reached (override)") == lines()[1]
 
     def test_of_many_volumes_that_stop_three_are_named(
         self, clock: FakeClock, lines: Lines
     ) -> None:
         """The rest is counted."""
-        stopping = replace(FACTORS, stop_line=MinAvailableBytes(5))
+        stopping = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
         board = Board(stopping, clock, listeners=(log_publication,))
         board.observe(whole(0, [reading(1, 0, {f"/{n}": 5 for n in range(5)})]))
-        expected = "stop: nothing is admitted, because of broker 1 /0, broker 1 /1, broker 1 /2"
-        assert (logging.WARNING, f"{expected} and 2 more") == lines()[1]
+        volumes = "broker 1 /0, broker 1 /1, broker 1 /2 and 2 more"
+        expected = f"stop line reached: nothing is admitted, because of {volumes}"
+        assert (logging.WARNING, expected) == lines()[1]
 
     def test_an_override_is_reported_with_the_operators_words(
         self, board: Board, lines: Lines
@@ -231,7 +236,7 @@ class TestFailuresOfABroker:
         self.silent(board, 3, SLOW)
         assert [
             (logging.WARNING, "broker 1: timeout: no answer within 2 s"),
-            (logging.INFO, "broker 1: works again (timeout is over)"),
+            (logging.INFO, "broker 1 works again; its last failure was timeout"),
             (logging.WARNING, "broker 1: timeout: no answer within 2 s"),
         ] == loud(lines())
 
@@ -257,9 +262,13 @@ class TestFailuresOfABroker:
             board.observe(whole(at, [reading(2, at, {"/d": 50})], fenced=[1]))
         assert "works again" not in str(logged := lines())
         assert 1 == logged.count(
-            (logging.INFO, "broker 1: is fenced, has left or is forgotten (timeout is over)")
+            (
+                logging.INFO,
+                "broker 1 is no longer polled (fenced, removed or forgotten); its last failure was"
+                " timeout",
+            )
         )
-        assert 1 == str(logged).count("broker 1:")
+        assert 1 == str(logged).count("broker 1 is")
 
 
 class TestFailuresOfPolling:
@@ -272,7 +281,7 @@ class TestFailuresOfPolling:
             (logging.WARNING, "polling: connect: nothing listens on b1:9092"),
             (logging.WARNING, "polling: timeout: no answer within 2 s"),
             (logging.INFO, HEALTHY),
-            (logging.INFO, "polling: works again (timeout is over)"),
+            (logging.INFO, "polling works again; its last failure was timeout"),
         ] == loud(lines())
 
     def test_an_override_while_polling_fails_says_nothing_of_it(
@@ -304,4 +313,4 @@ def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_repeated(
     assert [] == loud(lines())
     clock.now = 91.0
     board.update(lambda memory: memory)
-    assert [(logging.INFO, "user bob is throttled no longer")] == loud(lines())
+    assert [(logging.INFO, "user bob is no longer throttled")] == loud(lines())

@@ -11,6 +11,7 @@ from sidecar.control.board import Board, Snapshot
 from sidecar.control.poller import Poller
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.support.scripted import (
@@ -52,7 +53,7 @@ def rig(
 ) -> Rig:
     clock = asyncio.get_running_loop().time
     published: list[tuple[float, Snapshot]] = []
-    factors = factors or VolumeLimit(LIMIT, validity_s, fallback)
+    factors = factors or VolumeLimit(Rules(LIMIT, validity_s), fallback)
     board = Board(factors, clock, listeners=(lambda _, after: published.append((clock(), after)),))
     source = ScriptedSource(answer)
     durations: list[float] = []
@@ -256,7 +257,7 @@ class TestABug:
         assert [0, 1, 3, 7, 15] == [call.at for call in it.source.calls]
         assert 5 == it.board.tally.failures[FailureKind.UNEXPECTED]
         loud = [record for record in caplog.records if record.levelno > logging.DEBUG]
-        assert ["a poll failed in a way that it should not; please report this"] == [
+        assert ["a poll failed because of a bug in the sidecar; please report this"] == [
             record.getMessage() for record in loud
         ]
         assert loud[0].exc_info is not None
@@ -297,7 +298,7 @@ class TestABug:
             def fold(self, memory: Memory, observation: Observation) -> Memory:
                 raise ZeroDivisionError
 
-        it = rig(idle, Timing(10.0, 1.0), factors=Broken(LIMIT, 300.0, 1.0))
+        it = rig(idle, Timing(10.0, 1.0), factors=Broken(Rules(LIMIT, 300.0), 1.0))
         await run_for(4, it.poller.run())
         assert [0, 1, 3] == [call.at for call in it.source.calls]
         assert 3 == it.board.tally.failures[FailureKind.UNEXPECTED]

@@ -251,7 +251,7 @@ async def test_leaving_is_bounded_and_fails_alone(caplog: pytest.LogCaptureFixtu
     for each in (Bad(), Hangs()):
         await leave(each, failures)
     assert 1 == failures.count("bad")
-    assert "hangs did not leave within 0.01 s" in caplog.messages
+    assert "the capability hangs did not end within 0.01 s" in caplog.messages
 
 
 def test_one_that_can_not_be_built_is_replaced_by_one_that_does_nothing() -> None:

@@ -109,7 +109,12 @@ def bootstrap(cluster: FakeCluster) -> HostPort:
 
 def admin(*addresses: HostPort, **settings: Any) -> KafkaAdmin:
     """Settings for these addresses; secrets may be plain text."""
-    for name in ("sasl_password", "oauth_client_secret", "ssl_key_pem", "ssl_key_password"):
+    for name in (
+        "sasl_password",
+        "sasl_oauthbearer_client_credentials_client_secret",
+        "ssl_keystore_key",
+        "ssl_key_password",
+    ):
         if isinstance(settings.get(name), str):
             settings[name] = SecretStr(settings[name])
     return KafkaAdmin(bootstrap_servers=addresses, **settings)

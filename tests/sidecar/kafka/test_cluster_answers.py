@@ -126,7 +126,7 @@ def test_an_offline_log_dir_is_neither_empty_nor_full(result: tuple[Any, ...], r
 def test_a_missing_acl_is_named() -> None:
     """Error 31 says which ACL is missing, for whom, and the command that grants it."""
     message = failed(read(log_dirs(error=31)), FailureKind.AUTHORIZATION)
-    assert "needs DESCRIBE on the Kafka cluster resource" in message
+    assert "it needs Describe on the Kafka cluster resource" in message
     assert "User:throttle-sidecar --operation Describe --cluster" in message
 
 

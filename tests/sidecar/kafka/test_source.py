@@ -448,9 +448,9 @@ async def test_a_token_endpoint_that_fails_once(clock: Clock) -> None:
             clock,
             security_protocol="SASL_PLAINTEXT",
             sasl_mechanism="OAUTHBEARER",
-            oauth_token_url=f"http://{address}/token",
-            oauth_client_id="sidecar",
-            oauth_client_secret="sesame",
+            sasl_oauthbearer_token_endpoint_url=f"http://{address}/token",
+            sasl_oauthbearer_client_credentials_client_id="sidecar",
+            sasl_oauthbearer_client_credentials_client_secret="sesame",
         ) as source,
     ):
         message = failed(await source.observe(None, 5.0), FailureKind.AUTHENTICATION)
@@ -481,7 +481,11 @@ async def test_a_reload_that_can_not_be_read_changes_nothing(clock: Clock) -> No
     """The old material stays in use, over the connections that there are."""
     async with FakeCluster().add(1) as cluster, source_of(cluster, clock) as source:
         await seen(source)
-        bad = admin(bootstrap(cluster), security_protocol="SSL", ssl_ca_pem="no certificate")
+        bad = admin(
+            bootstrap(cluster),
+            security_protocol="SSL",
+            ssl_truststore_certificates="no certificate",
+        )
         with pytest.raises(SettingsError, match="CA certificate"):
             source.reload(bad)
         await seen(source)
@@ -493,7 +497,9 @@ async def test_a_poll_cancelled_at_any_moment_leaves_nothing(
     clock: Clock, ca: trustme.CA, encrypted: bool
 ) -> None:
     """Cancelled after each turn of the loop that it takes, it leaves neither task nor socket."""
-    settings = {"security_protocol": "SSL", "ssl_ca_pem": pem(ca)} if encrypted else {}
+    settings = (
+        {"security_protocol": "SSL", "ssl_truststore_certificates": pem(ca)} if encrypted else {}
+    )
     cluster = FakeCluster(ssl_context=server_context(ca) if encrypted else None).add(3)
     cancelled = finished = 0
     async with cluster:

@@ -1,7 +1,5 @@
 """A board, and what a scrape says of it."""
 
-from dataclasses import replace
-
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -10,10 +8,11 @@ from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Observation
-from tests.sidecar.throttle.build import FakeClock
+from tests.sidecar.throttle.build import FakeClock, with_rules
 
-FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 0.5)
 
 
 class Scene:
@@ -21,9 +20,9 @@ class Scene:
 
     def __init__(self, *, disabled: bool = False, stop_line: Limit | None = None) -> None:
         self.clock = FakeClock()
-        factors = replace(FACTORS, stop_line=stop_line)
+        factors = with_rules(FACTORS, stop_line=stop_line)
         self.board = Board(Disabled() if disabled else factors, self.clock)
-        self.registry = build_registry(self.board, lambda steady_s: steady_s + 1000, 300.0)
+        self.registry = build_registry(self.board, lambda steady_s: steady_s + 1000)
         self.registry.register(BrokerCollector(self.board))
 
     def see(self, observation: Observation) -> None:

@@ -14,6 +14,7 @@ from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import FailureKind
 from tests.sidecar.metrics.scene import FACTORS, Scene
 from tests.sidecar.throttle.build import FakeClock, reading, whole
@@ -42,7 +43,7 @@ def test_from_the_start_on() -> None:
         "last_success_timestamp_seconds",
         "readers",
         "readers_in_emergency",
-        "stop",
+        "stop_line_reached",
         "poll_duration_seconds_count",
         "poll_duration_seconds_sum",
     ]
@@ -67,7 +68,7 @@ def test_what_is_only_observed() -> None:
     for rules, factor, source in ((Shadow(FACTORS), 1.0, "shadow"), (FACTORS, 0.0, "observation")):
         board = Board(rules, FakeClock())
         board.observe(observation)
-        registry = build_registry(board, lambda steady_s: steady_s, 300.0)
+        registry = build_registry(board, lambda steady_s: steady_s)
         found = {
             name: registry.get_sample_value(f"kafka_throttle_{name}")
             for name in ("factor", "shadow_factor")
@@ -100,8 +101,8 @@ def test_volumes() -> None:
 
 def test_a_limit_that_is_a_ratio_is_reported_in_bytes() -> None:
     """The bytes are that ratio of each volume's size."""
-    board = Board(VolumeLimit(MinAvailableRatio(0.25), 300.0, 0.5), FakeClock())
-    ratio = build_registry(board, float, 300.0)
+    board = Board(VolumeLimit(Rules(MinAvailableRatio(0.25), 300.0), 0.5), FakeClock())
+    ratio = build_registry(board, float)
     board.observe(whole(0.0, [reading(1, 0.0, {"/a": 60}), reading(2, 0.0, {"/a": 6}, total=8)]))
     labels = [{"broker": "1", "log_dir": "/a"}, {"broker": "2", "log_dir": "/a"}]
     name = "kafka_throttle_volume_limit_bytes"
@@ -112,23 +113,23 @@ def test_a_stop() -> None:
     """The gauge is the decision's; each volume has the line's bytes, and whether it is there."""
     scene = Scene(stop_line=MinAvailableRatio(0.05))
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 6, "/b": 60})]))
-    assert {(): 0.0} == scene.series("kafka_throttle_stop")
+    assert {(): 0.0} == scene.series("kafka_throttle_stop_line_reached")
     scene.see(whole(1.0, [reading(1, 1.0, {"/a": 5, "/b": 60})]))
-    assert {(): 1.0} == scene.series("kafka_throttle_stop")
+    assert {(): 1.0} == scene.series("kafka_throttle_stop_line_reached")
     volume = "kafka_throttle_volume"
-    assert {("1", "/a"): 1.0, ("1", "/b"): 0.0} == scene.series(f"{volume}_stop_violated")
-    assert {("1", "/a"): 5.0, ("1", "/b"): 5.0} == scene.series(f"{volume}_stop_bytes")
+    assert {("1", "/a"): 1.0, ("1", "/b"): 0.0} == scene.series(f"{volume}_stop_line_violated")
+    assert {("1", "/a"): 5.0, ("1", "/b"): 5.0} == scene.series(f"{volume}_stop_line_bytes")
     scene.board.set_override(Override(1.0, "by hand", 0.0, 60.0))
-    assert {(): 0.0} == scene.series("kafka_throttle_stop")
+    assert {(): 0.0} == scene.series("kafka_throttle_stop_line_reached")
 
 
 def test_without_a_stop_line_volumes_have_no_series_of_it() -> None:
     """0 would say that nothing is near it."""
     scene = Scene()
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 0})]))
-    for name in ("stop_violated", "stop_bytes"):
+    for name in ("stop_line_violated", "stop_line_bytes"):
         assert {} == scene.series(f"kafka_throttle_volume_{name}")
-    assert {(): 0.0} == scene.series("kafka_throttle_stop")
+    assert {(): 0.0} == scene.series("kafka_throttle_stop_line_reached")
 
 
 def test_a_rate_that_is_not_known_has_no_series() -> None:

@@ -12,7 +12,7 @@ def test_the_metrics_are_there_before_any_broker_is() -> None:
     names = {
         "broker_active",
         "broker_failing",
-        "reader_follows",
+        "reader_up_to_date",
         "reader_faulty",
         "reader_refused_requests",
     }
@@ -56,8 +56,8 @@ def test_callbacks_that_follow_and_that_do_not() -> None:
         for each in family.samples
         if each.name == "kafka_throttle_reader_refused_requests_total"
     }
-    assert {"1": 1.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_follows")
+    assert {"1": 1.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_up_to_date")
     scene.clock.now = 11.0
-    assert {"1": 1.0, "2": 0.0, "3": 0.0} == scene.by_broker("reader_follows")
+    assert {"1": 1.0, "2": 0.0, "3": 0.0} == scene.by_broker("reader_up_to_date")
     scene.clock.now = 601.0
-    assert {} == scene.by_broker("reader_follows")
+    assert {} == scene.by_broker("reader_up_to_date")

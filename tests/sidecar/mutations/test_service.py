@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -238,7 +238,7 @@ async def test_failures_are_logged_once(caplog: pytest.LogCaptureFixture) -> Non
 async def test_new_settings_apply_from_the_next_read_on() -> None:
     """They come with SIGHUP."""
     brokers = Brokers()
-    moved = replace(ADMIN, client_id="new")
+    moved = ADMIN.model_copy(update={"client_id": "new"})
     async with running(brokers) as mutations:
         await mutations.admit(asked())
         mutations.reload(moved)

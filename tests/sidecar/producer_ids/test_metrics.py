@@ -15,6 +15,7 @@ from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from tests.sidecar.producer_ids.build import CLICKS, ORDERS, REFUSED, SILENT, WatchScene
 from tests.sidecar.throttle.build import FakeClock
 
@@ -22,7 +23,7 @@ SETTINGS = ProducerIdSettings()
 
 
 def watching(rate: float | None, settings: ProducerIdSettings = SETTINGS) -> ProducerIdWatch:
-    board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), FakeClock(1000.0))
+    board = Board(VolumeLimit(Rules(MinAvailableBytes(30), 120.0), 1.0), FakeClock(1000.0))
     return ProducerIdWatch(board, Retained(board), settings, ProducerIdQuota(rate), cleanup_s=60.0)
 
 

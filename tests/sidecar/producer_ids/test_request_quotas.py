@@ -20,6 +20,7 @@ from sidecar.quotas.producer_ids.throttle_signature import SIGNATURE
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.throttle.build import FakeClock, throttle_user
 
@@ -126,7 +127,7 @@ def scene(
 ) -> Scene:
     clock = FakeClock(1000.0)
     restored = PersistedState(memory or Memory(), 1.0, Source.FALLBACK, 0.0)
-    board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), clock, restored=restored)
+    board = Board(VolumeLimit(Rules(MinAvailableBytes(30), 120.0), 1.0), clock, restored=restored)
     retained = Retained(board)
     kafka = kafka or FakeKafka()
     persisted: list[dict[str, float]] = []

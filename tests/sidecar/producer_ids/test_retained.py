@@ -14,6 +14,7 @@ from sidecar.state import StateFile
 from sidecar.throttle.decision import Disabled, Source
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from tests.sidecar.throttle.build import FakeClock
 
 NOW = 2_000_000_000.0
@@ -31,7 +32,7 @@ def board(restored: PersistedState | None = None) -> Board:
 
 def restarted(path: Path, memory: Memory) -> PersistedState:
     """What the next start takes over, through the file."""
-    file = StateFile(path / "state.json", MinAvailableBytes(10))
+    file = StateFile(path / "state.json", Rules(MinAvailableBytes(10), 300.0))
     file.save(PersistedState(memory, 1.0, Source.FALLBACK, NOW), lambda steady_s: steady_s)
     loaded = file.load(NOW)
     assert isinstance(loaded, PersistedState)

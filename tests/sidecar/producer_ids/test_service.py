@@ -14,6 +14,7 @@ from sidecar.quotas.producer_ids.id_quotas import Origin, ProducerIdQuota, Produ
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.user_throttles import UserThrottle
 from tests.sidecar.throttle.build import FakeClock
 
@@ -34,7 +35,7 @@ def watching(
     file: ProducerIdQuotas | None = None,
     window_s: int = 3600,
 ) -> tuple[Board, ProducerIdWatch]:
-    factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=1.0)
+    factors = VolumeLimit(Rules(MinAvailableBytes(30), 120.0), fallback=1.0)
     restored = PersistedState(memory or Memory(), 1.0, Source.FALLBACK, 0.0)
     board = Board(factors, clock, restored=restored, listeners=(listener,))
     settings = ProducerIdSettings(window_size_s=window_s, most_throttle_s=LONGEST_S)

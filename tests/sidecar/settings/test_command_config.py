@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from sidecar.errors import SettingsError
-from sidecar.settings import HostPort, KafkaAdmin
-from sidecar.settings.command_config import LoadedAdmin, read_command_config, read_daemon_admin
+from sidecar.settings import (
+    HostPort,
+    KafkaAdmin,
+    read_command_config,
+    read_daemon_admin,
+)
 from tests.sidecar.settings.support import ADMIN, STATIC
 
 SCRAM = (
@@ -15,13 +19,15 @@ SCRAM = (
 )
 
 
-def read(tmp_path: Path, text: str, bootstrap_server: str | None = "b:9092") -> LoadedAdmin:
+def read(
+    tmp_path: Path, text: str, bootstrap_server: str | None = "b:9092"
+) -> tuple[KafkaAdmin, tuple[str, ...]]:
     file = tmp_path / "client.properties"
     file.write_text(text)
     return read_command_config(bootstrap_server, file)
 
 
-def problem(read: Callable[..., LoadedAdmin], *args: object) -> str:
+def problem(read: Callable[..., object], *args: object) -> str:
     """The one problem with what is read."""
     with pytest.raises(SettingsError) as refused:
         read(*args)
@@ -36,7 +42,7 @@ class TestCommandConfig:
             bootstrap_servers=(HostPort("a", 9092), HostPort("::1", 9093)),
             settings_source="command config",
         )
-        assert LoadedAdmin(expected) == read_command_config("a:9092,[::1]:9093", None)
+        assert (expected, ()) == read_command_config("a:9092,[::1]:9093", None)
 
     def test_a_file_as_kafkas_tools_take_it(self, tmp_path: Path) -> None:
         """It has the admin client's keys, without a prefix."""
@@ -45,7 +51,7 @@ class TestCommandConfig:
             f"sasl.jaas.config={SCRAM}\nssl.truststore.type=PEM\n"
             "ssl.truststore.location=/etc/kafka/ca.pem\nclient.id=ops\n"
         )
-        admin = read(tmp_path, text, None).admin
+        admin, _ = read(tmp_path, text, None)
         assert (HostPort("c", 9094),) == admin.bootstrap_servers
         assert ("SASL_SSL", "SCRAM-SHA-512", "ann") == (
             admin.security_protocol,
@@ -54,28 +60,26 @@ class TestCommandConfig:
         )
         assert admin.sasl_password is not None
         assert "p" == admin.sasl_password.get_secret_value()
-        assert Path("/etc/kafka/ca.pem") == admin.ssl_ca_file
+        assert Path("/etc/kafka/ca.pem") == admin.ssl_truststore_location
         assert "ops" == admin.client_id
 
     def test_the_option_wins_over_the_file(self, tmp_path: Path) -> None:
         """Kafka's tools do it so."""
-        admin = read(tmp_path, "bootstrap.servers=c:9094\n", "b:9092").admin
+        admin, _ = read(tmp_path, "bootstrap.servers=c:9094\n", "b:9092")
         assert (HostPort("b", 9092),) == admin.bootstrap_servers
 
     def test_what_producers_and_consumers_need_is_reported_in_one_notice(
         self, tmp_path: Path
     ) -> None:
         """Such a file is often shared; the admin client's own tuning is not worth a word."""
-        loaded = read(tmp_path, "acks=all\ngroup.id=g\nretries=3\n")
-        assert (f"{tmp_path / 'client.properties'}: no effect here: acks, group.id",) == (
-            loaded.notices
-        )
+        _, notices = read(tmp_path, "acks=all\ngroup.id=g\nretries=3\n")
+        assert (f"{tmp_path / 'client.properties'}: no effect here: acks, group.id",) == (notices)
 
     def test_an_underscore_is_no_dot(self, tmp_path: Path) -> None:
         """Java does not know such a key, so it has no effect here either."""
-        loaded = read(tmp_path, "security_protocol=SSL\n")
-        assert "PLAINTEXT" == loaded.admin.security_protocol
-        assert loaded.notices[0].endswith(": security_protocol")
+        admin, notices = read(tmp_path, "security_protocol=SSL\n")
+        assert "PLAINTEXT" == admin.security_protocol
+        assert notices[0].endswith(": security_protocol")
 
     def test_no_address_is_a_problem(self, tmp_path: Path) -> None:
         """The message names the option, which is shorter than a line in the file."""
@@ -118,7 +122,7 @@ class TestCommandConfig:
 class TestDaemonAdmin:
     def test_it_needs_no_limit(self) -> None:
         """It needs only Kafka's settings: a command about quotas asks for no volumes."""
-        admin = read_daemon_admin({f"{ADMIN}BOOTSTRAP_SERVERS": "b:9092"}, None, None).admin
+        admin = read_daemon_admin({f"{ADMIN}BOOTSTRAP_SERVERS": "b:9092"}, None, None)
         assert (HostPort("b", 9092),) == admin.bootstrap_servers
 
     def test_the_files_are_read_in_the_daemons_order(self, tmp_path: Path) -> None:
@@ -132,7 +136,7 @@ class TestDaemonAdmin:
             f"{STATIC}kafka.admin.bootstrap.servers=p:1\n{STATIC}kafka.admin.client.id=p\n"
         )
         environ = {f"{ADMIN}BOOTSTRAP_SERVERS": "e:1"}
-        admin = read_daemon_admin(environ, toml, properties).admin
+        admin = read_daemon_admin(environ, toml, properties)
         assert (HostPort("e", 1), "p", "SSL") == (
             admin.bootstrap_servers[0],
             admin.client_id,

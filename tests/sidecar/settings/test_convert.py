@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.settings import HostPort, convert
+from sidecar.formats.addresses import HostPort
+from sidecar.settings import convert
 
 
 @pytest.mark.parametrize(
@@ -60,8 +61,9 @@ def test_a_listener_may_have_port_zero() -> None:
 @pytest.mark.parametrize(
     ("read", "expected", "raws"),
     [
-        (convert.positive_bytes, 1, ["1", 1, "+1"]),
-        (convert.positive_bytes, 2**63 - 1, [str(2**63 - 1)]),
+        (convert.positive_size, 1, ["1", 1, "+1"]),
+        (convert.positive_size, 2**63 - 1, [str(2**63 - 1)]),
+        (convert.positive_size, 10 << 30, ["10Gi", "10GiB", str(10 << 30), 10 << 30]),
         (convert.open_ratio, 0.05, ["0.05", 0.05, "5e-2", ".05"]),
         (convert.factor, 0.0, ["0", 0, "-0.0"]),
         (convert.factor, 0.25, ["0.25", 0.25]),
@@ -75,7 +77,7 @@ def test_a_number_is_text_or_tomls(
     assert [str(expected)] * len(raws) == [str(read(raw)) for raw in raws]
 
 
-WHOLE = ["0", "-1", 0, str(2**63), "1.0", 1.5, "1e9", "1_000", "10GiB", " 1", "1\n", True, [], ""]
+SIZES = ["0", "-1", 0, str(2**63), "1.0", 1.5, "1e9", "1_000", "0GB", " 1", "1\n", True, [], ""]
 RATIOS = [
     "0",
     "0.0",
@@ -97,7 +99,7 @@ FACTORS = ["-0.01", "1.01", "nan", float("inf"), "one", 2, 10**400]
 @pytest.mark.parametrize(
     ("read", "message", "raw"),
     [
-        *((convert.positive_bytes, "bytes|is empty", raw) for raw in WHOLE),
+        *((convert.positive_size, "bytes|in quotes|is empty", raw) for raw in SIZES),
         *(
             (convert.open_ratio, r"must be > 0\.0 and < 1\.0|is not a number", raw)
             for raw in [*RATIOS, None, "."]
@@ -116,11 +118,7 @@ def test_other_numbers_are_refused(
 @pytest.mark.parametrize(
     ("read", "raw", "message"),
     [
-        (
-            convert.positive_bytes,
-            "10GB",
-            "'10GB' is not a whole number of bytes such as 10000000000, for 10 GB",
-        ),
+        (convert.positive_size, "10G", "'10G' may mean 10GB or 10Gi: write one of the two"),
         (convert.ids_rate, "0", "must be 1e-06 to 1e\\+12"),
         (convert.positive_whole, "0", "must be > 0"),
         (convert.positive_whole, "1.5", "not a whole number"),
@@ -137,15 +135,18 @@ def test_what_else_is_refused_has_a_sentence(
 
 
 def test_a_positive_duration_is_longer_than_nothing() -> None:
-    """PT0S disables the interval alone; elsewhere it is a mistake."""
+    """No time at all disables the interval alone; elsewhere it is a mistake."""
     assert 0.1 == convert.positive_duration("PT0.1S")
-    with pytest.raises(ValueError, match="must be longer than nothing"):
-        convert.positive_duration("PT0S")
+    for nothing in ("PT0S", "0s"):
+        with pytest.raises(ValueError, match="must be longer than nothing"):
+            convert.positive_duration(nothing)
 
 
 def test_a_duration_is_text() -> None:
     """TOML's bare 60 is not a duration: it doesn't say of what."""
-    with pytest.raises(ValueError, match="must be an ISO 8601 duration in quotes"):
+    with pytest.raises(
+        ValueError, match="60 has no unit: write a duration in quotes, such as '60s'"
+    ):
         convert.duration(60)
 
 

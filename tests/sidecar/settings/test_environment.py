@@ -2,8 +2,7 @@
 
 import pytest
 
-from sidecar.settings.environment import read_environment
-from sidecar.settings.raw_values import Reading
+from sidecar.settings.sources import read_environment
 from tests.sidecar.settings.support import ADMIN
 
 
@@ -13,7 +12,7 @@ def test_our_variables_are_taken_and_others_ignored() -> None:
         {"SIDECAR_LOG_LEVEL": "debug", "PATH": "/bin", "sidecar_log_level": "x", "SIDECAR": "x"}
     )
     entry = reading.entries["log_level"]
-    assert ({"log_level"}, ()) == (set(reading.entries), reading.problems)
+    assert ({"log_level"}, []) == (set(reading.entries), reading.problems)
     assert ("debug", "SIDECAR_LOG_LEVEL", "environment") == (entry.value, entry.key, entry.origin)
 
 
@@ -45,7 +44,7 @@ def test_kubernetes_variables_of_our_service_are_ignored() -> None:
             "SIDECAR_PORT_7070_TCP_PROTO": "tcp",
         }
     )
-    assert Reading({}) == reading
+    assert ({}, [], []) == (reading.entries, reading.problems, reading.notices)
 
 
 @pytest.mark.parametrize(

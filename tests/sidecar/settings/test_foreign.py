@@ -7,7 +7,6 @@ from sidecar.settings.foreign import (
     ADMIN_KEYS,
     PLUGIN_NOTICES,
     REMOVED_KEYS,
-    Verdict,
     admin_verdict,
 )
 
@@ -24,7 +23,7 @@ def test_nothing_is_both_ours_and_foreign() -> None:
 )
 def test_tuning_is_accepted(key: str) -> None:
     """What only tunes the Java client is noted."""
-    expected = Verdict(False, "is the Java admin client's and has no effect here")
+    expected = (False, "is the Java admin client's and has no effect here")
     assert expected == admin_verdict(key, "anything")
 
 
@@ -47,7 +46,7 @@ def test_tuning_is_accepted(key: str) -> None:
 )
 def test_a_class_whose_work_is_done_here_is_accepted(key: str, value: str) -> None:
     """Kafka's own handlers do what the sidecar does, so naming them changes nothing."""
-    assert not admin_verdict(key, value).refused
+    assert not admin_verdict(key, value)[0]
 
 
 @pytest.mark.parametrize(
@@ -63,6 +62,6 @@ def test_a_class_whose_work_is_done_here_is_accepted(key: str, value: str) -> No
 )
 def test_another_class_is_refused(key: str, value: object) -> None:
     """To go on without it would send other credentials than were meant."""
-    verdict = admin_verdict(key, value)
-    assert verdict.refused
-    assert verdict.sentence.startswith("names a Java class to load")
+    is_refused, sentence = admin_verdict(key, value)
+    assert is_refused
+    assert sentence.startswith("names a Java class to load")

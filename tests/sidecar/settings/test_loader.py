@@ -13,9 +13,8 @@ from sidecar.errors import SettingsError
 from sidecar.kafka.source import ANSWER_TIMEOUT_S
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.settings import HostPort, Settings, keys, load
-from sidecar.settings.loader import SAFE_VALIDITY_S
-from sidecar.settings.values import HistorySection, MutationSection, ProducerIdSection
+from sidecar.settings import HostPort, KafkaAdmin, Settings, keys, load
+from sidecar.settings.rules import SAFE_VALIDITY_S
 from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.slope import SlopeRules
@@ -34,7 +33,7 @@ from tests.sidecar.settings.support import (
 
 INTERVAL = "SIDECAR_STORAGE_CHECK_INTERVAL"
 MINIMUM = "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"
-SECRETS = [field for field in keys.FIELDS if keys.about(field).is_secret]
+SECRETS = [field for field, about in keys.FIELDS.items() if about.form.is_secret]
 
 
 def settings(environ: dict[str, str] | None = None) -> Settings:
@@ -61,46 +60,44 @@ def ids(**more: Any) -> ProducerIdSettings:
 def test_the_defaults_are_the_documented_ones() -> None:
     """With servers and a limit alone, every other setting is at its default."""
     found = settings()
-    assert found.kafka_admin is not None
-    expected = Settings(
-        check_interval_s=60.0,
-        check_interval_minimum_s=1.0,
-        kafka_admin=found.kafka_admin,
-        fallback=1.0,
-        validity_s=300.0,
-        leak_rules=LeakRules(horizon_s=600.0, pause_max_s=300.0, validity_s=300.0),
-        mode="enforce",
-        scope="cluster",
-        limit=MinAvailableRatio(0.05),
-        stop_line=None,
-        slope=None,
-        http_listen=HostPort("127.0.0.1", 7070),
-        metrics_listen=None,
-        state_file=None,
-        token_file=None,
-        request_log_file=None,
-        peers=(),
-        observers=None,
-        producer_ids=ProducerIdSection(
-            rate=None,
-            quota_file=None,
-            counting=ProducerIdSettings(most_throttle_s=3600.0),
-            ids_count="active",
-            active_interval_s=2.0,
-            broker_id=None,
-            cleanup_s=60.0,
-        ),
-        mutations=MutationSection("token-bucket", QuotaWindow(11, 1000)),
-        history=HistorySection(None, 1 << 30),
-        log_format="text",
-        log_level="info",
-    )
-    assert expected == found
-    servers = (HostPort("broker-0", 9092),)
-    assert servers == found.kafka_admin.bootstrap_servers
+    expected = {
+        "check_interval_s": 60.0,
+        "check_interval_minimum_s": 1.0,
+        "kafka_admin": KafkaAdmin(bootstrap_servers=(HostPort("broker-0", 9092),)),
+        "fallback": 1.0,
+        "validity_s": 300.0,
+        "leak_rules": LeakRules(horizon_s=600.0, pause_max_s=300.0),
+        "mode": "enforce",
+        "scope": "cluster",
+        "limit": MinAvailableRatio(0.05),
+        "stop_line": None,
+        "slope": None,
+        "http_listen": HostPort("127.0.0.1", 7070),
+        "metrics_listen": None,
+        "state_file": None,
+        "token_file": None,
+        "request_log_file": None,
+        "peers": (),
+        "observers": None,
+        "producer_ids_rate": None,
+        "producer_id_quota_file": None,
+        "id_counting": ProducerIdSettings(most_throttle_s=3600.0),
+        "producer_id_quota_counts": "active",
+        "producer_id_quota_active_interval": 2.0,
+        "broker_id": None,
+        "producer_id_quota_cache_cleanup_scheduler_interval_ms": 60_000,
+        "controller_mutations_algorithm": "token-bucket",
+        "mutation_window": QuotaWindow(11, 1000),
+        "history_dir": None,
+        "history_max_bytes": 1 << 30,
+        "log_format": "text",
+        "log_level": "info",
+    }
+    assert expected == {name: getattr(found, name) for name in expected}
 
 
-COUNTING = "producer_ids.counting"
+COUNTING = "id_counting"
+CLEANUP = "producer_id_quota_cache_cleanup_scheduler_interval_ms"
 
 ROWS = [
     (INTERVAL, "check_interval_s", "PT30S", 30.0, "60"),
@@ -123,10 +120,10 @@ ROWS = [
     ("SIDECAR_STATE_FILE", "state_file", "/var/s", Path("/var/s"), ""),
     ("SIDECAR_TOKEN_FILE", "token_file", "/run/t", Path("/run/t"), ""),
     ("SIDECAR_REQUEST_LOG_FILE", "request_log_file", "/var/r", Path("/var/r"), ""),
-    ("SIDECAR_HISTORY_DIR", "history.folder", "/var/h", Path("/var/h"), ""),
-    ("SIDECAR_HISTORY_MAX_BYTES", "history.max_bytes", "5000", 5000, "0"),
-    ("SIDECAR_PRODUCER_IDS_RATE", "producer_ids.rate", "50", 50.0, "0"),
-    (f"{IDS}_FILE", "producer_ids.quota_file", "/etc/q", Path("/etc/q"), ""),
+    ("SIDECAR_HISTORY_DIR", "history_dir", "/var/h", Path("/var/h"), ""),
+    ("SIDECAR_HISTORY_MAX_BYTES", "history_max_bytes", "5000", 5000, "0"),
+    ("SIDECAR_PRODUCER_IDS_RATE", "producer_ids_rate", "50", 50.0, "0"),
+    (f"{IDS}_FILE", "producer_id_quota_file", "/etc/q", Path("/etc/q"), ""),
     (f"{IDS}_WINDOW_NUM", COUNTING, "5", ids(window_num=5), "0"),
     (
         f"{IDS}_WINDOW_SIZE_SECONDS",
@@ -138,10 +135,10 @@ ROWS = [
     (f"{IDS}_LONGEST_HOLD", COUNTING, "PT10M", ids(most_throttle_s=600.0), "PT0S"),
     (f"{IDS}_FALSE_POSITIVE_RATE", COUNTING, "0.001", ids(false_positive_rate=0.001), "1"),
     (f"{IDS}_MEMORY_BYTES", COUNTING, "1000000", ids(most_bytes=1_000_000), "10"),
-    (f"{IDS}_CACHE_CLEANUP_SCHEDULER_INTERVAL_MS", "producer_ids.cleanup_s", "500", 0.5, "-1"),
-    (f"{IDS}_COUNTS", "producer_ids.ids_count", "allocated", "allocated", "made"),
-    (f"{IDS}_ACTIVE_INTERVAL", "producer_ids.active_interval_s", "PT5S", 5.0, "PT0S"),
-    ("SIDECAR_BROKER_ID", "producer_ids.broker_id", "0", 0, "-1"),
+    (f"{IDS}_CACHE_CLEANUP_SCHEDULER_INTERVAL_MS", CLEANUP, "500", 500, "-1"),
+    (f"{IDS}_COUNTS", "producer_id_quota_counts", "allocated", "allocated", "made"),
+    (f"{IDS}_ACTIVE_INTERVAL", "producer_id_quota_active_interval", "PT5S", 5.0, "PT0S"),
+    ("SIDECAR_BROKER_ID", "broker_id", "0", 0, "-1"),
     (
         "SIDECAR_PEERS",
         "peers",
@@ -151,15 +148,15 @@ ROWS = [
     ),
     (
         "SIDECAR_CONTROLLER_MUTATIONS_ALGORITHM",
-        "mutations.algorithm",
+        "controller_mutations_algorithm",
         "burst-spreading",
         "burst-spreading",
         "leaky-bucket",
     ),
-    ("SIDECAR_CONTROLLER_QUOTA_WINDOW_NUM", "mutations.window", "100", QuotaWindow(100, 1000), "0"),
+    ("SIDECAR_CONTROLLER_QUOTA_WINDOW_NUM", "mutation_window", "100", QuotaWindow(100, 1000), "0"),
     (
         "SIDECAR_CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS",
-        "mutations.window",
+        "mutation_window",
         "2",
         QuotaWindow(11, 2000),
         "0.5",
@@ -578,6 +575,17 @@ def test_no_secret_is_ever_shown(field: str) -> None:
     except SettingsError as error:
         found = f"{error!r} {error} {error.__cause__!r} {error.__context__!r}"
     assert "hunter2" not in found
+
+
+def test_pydantics_own_debugging_shows_no_secret(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It logs what each source has, and a source has entries whose repr is without the value."""
+    monkeypatch.setenv("PYDANTIC_SETTINGS_DEBUG", "1")
+    with caplog.at_level("DEBUG"):
+        problems(GOOD | {f"{ADMIN}SASL_PASSWORD": "hunter2"})
+    assert "SASL_PASSWORD" in caplog.text
+    assert "hunter2" not in caplog.text
 
 
 @pytest.mark.parametrize("field", SECRETS)

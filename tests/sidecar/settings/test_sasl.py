@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from sidecar.settings.jaas import OAUTHBEARER, PLAIN, SCRAM
+from sidecar.formats.jaas import OAUTHBEARER, PLAIN, SCRAM
 from tests.sidecar.settings.support import ADMIN, admin, problem
 
 URL = f"{ADMIN}SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL"
@@ -89,12 +89,12 @@ def test_oauthbearer_has_client_credentials() -> None:
     found = admin(environ)
     expected = ("https://idp/token", "me", SecretStr("hunter2"), None)
     assert expected == (
-        found.oauth_token_url,
-        found.oauth_client_id,
-        found.oauth_client_secret,
-        found.oauth_scope,
+        found.sasl_oauthbearer_token_endpoint_url,
+        found.sasl_oauthbearer_client_credentials_client_id,
+        found.sasl_oauthbearer_client_credentials_client_secret,
+        found.sasl_oauthbearer_scope,
     )
-    assert "kafka" == admin(environ | {SCOPE: "kafka"}).oauth_scope
+    assert "kafka" == admin(environ | {SCOPE: "kafka"}).sasl_oauthbearer_scope
 
 
 def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
@@ -103,7 +103,11 @@ def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
     environ = sasl("OAUTHBEARER", jaas_config=jaas) | {URL: "http://idp", f"{CLIENT}_ID": "me"}
     found = admin(environ)
     expected = ("me", SecretStr("hunter2"), "kafka")
-    assert expected == (found.oauth_client_id, found.oauth_client_secret, found.oauth_scope)
+    assert expected == (
+        found.sasl_oauthbearer_client_credentials_client_id,
+        found.sasl_oauthbearer_client_credentials_client_secret,
+        found.sasl_oauthbearer_scope,
+    )
 
 
 @pytest.mark.parametrize(

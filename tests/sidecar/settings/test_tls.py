@@ -40,9 +40,9 @@ def test_material_is_in_files(typed: dict[str, str]) -> None:
     us = Path("/us.pem")
     expected = (Path("/ca.crt"), us, us, SecretStr("hunter2"))
     assert expected == (
-        found.ssl_ca_file,
-        found.ssl_certificate_file,
-        found.ssl_key_file,
+        found.ssl_truststore_location,
+        found.ssl_keystore_location,
+        found.key_file,
         found.ssl_key_password,
     )
 
@@ -50,7 +50,10 @@ def test_material_is_in_files(typed: dict[str, str]) -> None:
 def test_the_key_may_have_its_own_file() -> None:
     """cert-manager and Strimzi write certificate and key apart."""
     found = admin(ssl(keystore_location="/tls.crt", keystore_key_location="/tls.key"))
-    assert (Path("/tls.crt"), Path("/tls.key")) == (found.ssl_certificate_file, found.ssl_key_file)
+    assert (Path("/tls.crt"), Path("/tls.key")) == (
+        found.ssl_keystore_location,
+        found.ssl_keystore_key_location,
+    )
 
 
 def test_material_is_text() -> None:
@@ -64,13 +67,17 @@ def test_material_is_text() -> None:
         )
     )
     expected = (CERTIFICATE, CERTIFICATE, SecretStr(KEY))
-    assert expected == (found.ssl_ca_pem, found.ssl_certificate_pem, found.ssl_key_pem)
+    assert expected == (
+        found.ssl_truststore_certificates,
+        found.ssl_keystore_certificate_chain,
+        found.ssl_keystore_key,
+    )
 
 
 @pytest.mark.parametrize(("algorithm", "verified"), [("https", True), ("HTTPS", True), ("", False)])
 def test_the_name_is_checked_unless_turned_off(algorithm: str, *, verified: bool) -> None:
     """Empty turns the check of the host's name off, as in the Java client."""
-    assert verified is admin(ssl(endpoint_identification_algorithm=algorithm)).ssl_verify_hostname
+    assert verified is admin(ssl(endpoint_identification_algorithm=algorithm)).verifies_hostname
 
 
 @pytest.mark.parametrize(
@@ -136,7 +143,7 @@ def test_a_store_of_javas_says_how_to_convert_it(
 def test_a_type_wins_over_the_files_name() -> None:
     """A PEM file may be called anything."""
     found = admin(ssl(truststore_location="/odd.jks", truststore_type="PEM"))
-    assert Path("/odd.jks") == found.ssl_ca_file
+    assert Path("/odd.jks") == found.ssl_truststore_location
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from sidecar.settings import keys
-from sidecar.settings.raw_values import Reading
-from sidecar.settings.toml import read_toml
+from sidecar.settings.sources import Source, read_toml
 
 
-def read(folder: Path, text: str | bytes) -> Reading:
+def read(folder: Path, text: str | bytes) -> Source:
     """Reads a file with this text."""
     file = folder / "sidecar.toml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -20,7 +19,7 @@ def test_every_documented_key_is_taken(tmp_path: Path) -> None:
     """Each setting's TOML key, written out, is that setting."""
     text = "\n".join(f'{keys.toml_key(field)} = "x"' for field in keys.FIELDS)
     reading = read(tmp_path, text)
-    assert (set(keys.FIELDS), ()) == (set(reading.entries), reading.problems)
+    assert (set(keys.FIELDS), []) == (set(reading.entries), reading.problems)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,8 @@ def test_an_unknown_key_names_the_nearest(
 
 def test_an_empty_table_sets_nothing(tmp_path: Path) -> None:
     """A table whose lines are commented out is no mistake."""
-    assert Reading({}) == read(tmp_path, "[storage]\n[kafka_admin]\n# client_id = 1\n")
+    reading = read(tmp_path, "[storage]\n[kafka_admin]\n# client_id = 1\n")
+    assert ({}, []) == (reading.entries, reading.problems)
 
 
 def test_one_setting_is_set_once(tmp_path: Path) -> None:
@@ -109,4 +109,5 @@ def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
     """A file that was named and isn't there is never taken for an empty one."""
     file = tmp_path / "nothing.toml"
     expected = f"the TOML file {file} can't be read: No such file or directory"
-    assert Reading({}, (expected,), readable=False) == read_toml(file)
+    reading = read_toml(file)
+    assert ({}, [expected], False) == (reading.entries, reading.problems, reading.readable)

@@ -18,10 +18,12 @@ from sidecar.state import Damaged, StateFile
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from tests.sidecar.throttle.build import reading, whole
 
 NOW = 2_000_000_000.0
 LIMIT = MinAvailableBytes(10)
+RULES = Rules(LIMIT, 300.0)
 
 PLAIN: Mapping[str, object] = {
     "limit": {"available_bytes": 10},
@@ -46,19 +48,19 @@ def something() -> PersistedState:
     """Two brokers, one of them full, and an override."""
     memory = Memory(override=Override(0.5, "a “migration”", NOW - 60, NOW + 60))
     seen = whole(NOW, [reading(1, NOW, {"/d0": 5, "/d1": 50}), reading(2, NOW, {"/d0": 99})])
-    memory = VolumeLimit(LIMIT, 300.0, 1.0).fold(memory, seen)
+    memory = VolumeLimit(RULES, 1.0).fold(memory, seen)
     return PersistedState(memory, 0.5, Source.OVERRIDE, NOW - 60)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> StateFile:
-    return StateFile(tmp_path / "state.json", LIMIT)
+    return StateFile(tmp_path / "state.json", RULES)
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, PersistedState]:
     """The bytes of ``something`` and what they are read as."""
-    file = StateFile(tmp_path_factory.mktemp("state") / "state.json", LIMIT)
+    file = StateFile(tmp_path_factory.mktemp("state") / "state.json", RULES)
     file.save(something(), unmoved)
     loaded = file.load(NOW)
     assert isinstance(loaded, PersistedState)
@@ -85,8 +87,8 @@ class TestSaving:
     def test_a_stop_is_saved_and_loaded(self, file: StateFile) -> None:
         """With the line that it was computed under: the volume is only within its margin by now."""
         limit, line = MinAvailableBytes(100), MinAvailableBytes(50)
-        stopping = replace(file, limit=limit, stop_line=line)
-        rules = VolumeLimit(limit, 300.0, 1.0, line)
+        rules = VolumeLimit(Rules(limit, 300.0, line), 1.0)
+        stopping = replace(file, rules=rules.rules)
         memory = Memory()
         for at, available in ((NOW - 1.0, 50), (NOW, 55)):
             memory = rules.fold(memory, whole(at, [reading(1, at, {"/d": available})]))
@@ -94,7 +96,7 @@ class TestSaving:
         loaded = stopping.load(NOW)
         assert isinstance(loaded, PersistedState)
         assert loaded.memory.computed is not None
-        assert [55] == [each.volume.available_bytes for each in loaded.memory.computed.stopping]
+        assert [55] == [each.volume.available_bytes for each in loaded.memory.computed.at_stop_line]
 
     def test_without_a_stop_line_earlier_versions_can_read_it(self, file: StateFile) -> None:
         """They refuse what they don't know, so it is not there."""
@@ -108,11 +110,11 @@ class TestSaving:
     ) -> None:
         """It has nothing of a stop; the volume of 5 bytes that it has is at the line."""
         file.save(something(), unmoved)
-        stopping = replace(file, stop_line=MinAvailableBytes(5))
+        stopping = replace(file, rules=replace(file.rules, stop_line=MinAvailableBytes(5)))
         loaded = stopping.load(NOW)
         assert isinstance(loaded, PersistedState)
         assert loaded.memory.computed is not None
-        assert [5] == [each.volume.available_bytes for each in loaded.memory.computed.stopping]
+        assert [5] == [each.volume.available_bytes for each in loaded.memory.computed.at_stop_line]
 
     def test_nobody_else_may_read_it(self, file: StateFile) -> None:
         """It has log dirs and addresses, and an operator's words."""
@@ -168,7 +170,7 @@ class TestSaving:
     def test_a_folder_that_is_gone_is_the_callers_error(self, tmp_path: Path) -> None:
         """It is an OSError, which the state writer reports."""
         with pytest.raises(FileNotFoundError):
-            StateFile(tmp_path / "gone" / "state.json", LIMIT).save(something(), unmoved)
+            StateFile(tmp_path / "gone" / "state.json", RULES).save(something(), unmoved)
 
 
 class TestLoading:

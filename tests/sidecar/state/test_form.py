@@ -10,7 +10,6 @@ from sidecar.throttle.fill import first_fill
 from sidecar.throttle.leak import LEAST
 from sidecar.throttle.limits import (
     LIMIT_TYPES,
-    Level,
     Limit,
     MinAvailableBytes,
     MinAvailableRatio,
@@ -26,7 +25,8 @@ from sidecar.throttle.memory import (
     Slope,
     VolumeState,
 )
-from sidecar.throttle.stop import stopping
+from sidecar.throttle.rules import Rules
+from sidecar.throttle.stop_line import volumes_at_stop_line
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
 
@@ -34,6 +34,7 @@ NOW = 2_000_000_000.0
 """Epoch seconds of the restart."""
 
 LIMIT = MinAvailableBytes(100)
+RULES = Rules(LIMIT, 300.0)
 
 sizes = st.integers(0, 2**63 - 1)
 times = st.floats(0, NOW)
@@ -58,8 +59,8 @@ def volume_state(
 ) -> VolumeState:
     """A volume with nothing but its last reading."""
     fill = first_fill(read_at, volume.used_bytes)
-    stop = None if stop_line is None else stop_line.judge(volume, fill, None)
-    return VolumeState(volume, read_at, limit.judge(volume, fill, None), online, fill, stop)
+    stop = None if stop_line is None else stop_line.judge(volume)
+    return VolumeState(volume, read_at, limit.judge(volume), online, fill, stop)
 
 
 def volume_states(limit: Limit, stop_line: Limit | None) -> st.SearchStrategy[VolumeState]:
@@ -72,7 +73,9 @@ def computed(
     factor: float, computed_at: float, violations: tuple[VolumeState, ...], stopped: bool
 ) -> Computed:
     """A computed factor, with the volumes because of which nothing is admitted then."""
-    return Computed(factor, computed_at, violations, stopping(violations, stopped=stopped))
+    return Computed(
+        factor, computed_at, violations, volumes_at_stop_line(violations, was_reached=stopped)
+    )
 
 
 @st.composite
@@ -128,7 +131,7 @@ def states(draw: st.DrawFn, limit: Limit, stop_line: Limit | None = None) -> Per
 def stops(memory: Memory) -> set[str]:
     """The log dirs because of which nothing is admitted."""
     assert memory.computed is not None
-    return {state.volume.log_dir for state in memory.computed.stopping}
+    return {state.volume.log_dir for state in memory.computed.at_stop_line}
 
 
 def unmoved(steady_s: float) -> float:
@@ -142,8 +145,10 @@ def again(
     stop_line: Limit | None = None,
 ) -> PersistedState:
     """The state after a restart, through the very bytes of the form."""
-    written = to_record(what, limit, unmoved, stop_line).model_dump_json()
-    return from_record(StateRecord.model_validate_json(written), limit, now, stop_line)
+    written = to_record(what, Rules(limit, 300.0, stop_line), unmoved).model_dump_json()
+    return from_record(
+        StateRecord.model_validate_json(written), Rules(limit, 300.0, stop_line), now
+    )
 
 
 class TestRoundTrip:
@@ -163,15 +168,15 @@ class TestRoundTrip:
     def test_a_time_is_written_by_the_wall_clock(self) -> None:
         """Steady 1,000 s is 61,000 by the wall: that is what the next start can compare with."""
         steady = PersistedState(Memory(), 1.0, Source.FALLBACK, 1_000)
-        assert 61_000 == to_record(steady, LIMIT, lambda s: s + 60_000).since
+        assert 61_000 == to_record(steady, RULES, lambda s: s + 60_000).since
 
 
 def test_under_the_same_limit_a_verdict_stays_that_its_sizes_do_not_show() -> None:
-    """900 bytes available violated at the old rate: they do until the next reading."""
-    verdict = Verdict(Level.VIOLATED, 0.25, 950.0, 0.0, 0.0)
+    """900 bytes available violated within the release margin: they do until the next reading."""
+    verdict = Verdict(True, 100)
     state = VolumeState(Volume(1, "/d", 1000, 900), 5.0, verdict, True, first_fill(5.0, 100))
     memory = Memory(brokers={1: BrokerState(5.0, (state,))})
-    before = PersistedState(memory, 0.25, Source.OBSERVATION, 5.0)
+    before = PersistedState(memory, 0.0, Source.OBSERVATION, 5.0)
     assert before == again(before)
 
 
@@ -180,18 +185,22 @@ class TestAnotherLimit:
         """200 bytes available are enough for a limit of 100 and not for one of 300."""
         state = volume_state(Volume(1, "/d", 1000, 200), 5.0, online=True, limit=LIMIT)
         memory = Memory(brokers={1: BrokerState(5.0, (state,))})
-        form = to_record(PersistedState(memory, 1.0, Source.OBSERVATION, 5.0), LIMIT, unmoved)
-        after = from_record(form, MinAvailableBytes(300), NOW).memory.brokers[1].volumes[0]
+        form = to_record(PersistedState(memory, 1.0, Source.OBSERVATION, 5.0), RULES, unmoved)
+        after = (
+            from_record(form, Rules(MinAvailableBytes(300), 300.0), NOW)
+            .memory.brokers[1]
+            .volumes[0]
+        )
         assert (False, True) == (state.violates, after.violates)
-        assert 0.0 == after.verdict.seconds_left
+        assert 0.0 == after.seconds_left
         assert state.volume == after.volume
 
     def test_a_factor_computed_under_the_old_one_is_not_taken_over(self) -> None:
         """It answers another question than the one that is asked now."""
         memory = Memory(computed=Computed(0.0, 5.0, ()), override=Override(0.5, "x", 1.0, 9.0))
-        form = to_record(PersistedState(memory, 0.0, Source.OBSERVATION, 5.0), LIMIT, unmoved)
+        form = to_record(PersistedState(memory, 0.0, Source.OBSERVATION, 5.0), RULES, unmoved)
         for other in (MinAvailableBytes(101), MinAvailableRatio(0.1)):
-            after = from_record(form, other, NOW).memory
+            after = from_record(form, Rules(other, 300.0), NOW).memory
             assert after.computed is None
             assert memory.override == after.override
 
@@ -220,15 +229,18 @@ class TestAStop:
 
     def test_another_line_is_compared_with_the_volumes_anew(self) -> None:
         """Its stop begins at the line, whatever was in force; without a line there is none."""
-        form = to_record(self.stopped(50, 55), LIMIT, unmoved, self.LINE)
+        form = to_record(self.stopped(50, 55), Rules(LIMIT, 300.0, self.LINE), unmoved)
         lines = (None, MinAvailableBytes(49), MinAvailableBytes(51), MinAvailableRatio(0.05))
-        found = [stops(from_record(form, LIMIT, NOW, line).memory) for line in lines]
+        found = [stops(from_record(form, Rules(LIMIT, 300.0, line), NOW).memory) for line in lines]
         assert [set(), set(), {"/50", "/55"}, {"/50", "/55"}] == found
 
     def test_another_limit_drops_it_with_the_factor(self) -> None:
         """There is no computed factor, so nothing stops until the first observation."""
-        form = to_record(self.stopped(50), LIMIT, unmoved, self.LINE)
-        assert from_record(form, MinAvailableBytes(90), NOW, self.LINE).memory.computed is None
+        form = to_record(self.stopped(50), Rules(LIMIT, 300.0, self.LINE), unmoved)
+        assert (
+            from_record(form, Rules(MinAvailableBytes(90), 300.0, self.LINE), NOW).memory.computed
+            is None
+        )
 
 
 class TestAClockThatWasSetBack:

@@ -16,9 +16,8 @@ from sidecar.state import StateFile
 from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.memory import Override
+from sidecar.throttle.rules import Rules
 from tests.support.scripted import LIMIT, reading, run_for, whole
-
-FACTORS = VolumeLimit(LIMIT, 300.0, 1.0)
 
 PATIENCE_S = 10.0
 """How long a test waits for a thread before it is red."""
@@ -33,7 +32,7 @@ def see(board: Board, available: int) -> None:
 
 
 def loaded_from(path: Path) -> PersistedState:
-    loaded = StateFile(path, LIMIT).load(1e12)
+    loaded = StateFile(path, Rules(LIMIT, 300.0)).load(1e12)
     assert isinstance(loaded, PersistedState)
     return loaded
 
@@ -48,12 +47,12 @@ def inode_of(path: Path) -> int:
     return path.stat().st_ino
 
 
-def new_board() -> Board:
-    return Board(FACTORS, asyncio.get_running_loop().time)
+def new_board(validity_s: float = 300.0) -> Board:
+    return Board(VolumeLimit(Rules(LIMIT, validity_s), 1.0), asyncio.get_running_loop().time)
 
 
-def new_state_writer(board: Board, path: Path, validity_s: float = 300.0) -> StateWriter:
-    return StateWriter(board, StateFile(path, LIMIT), lambda steady_s: steady_s, validity_s)
+def new_state_writer(board: Board, path: Path) -> StateWriter:
+    return StateWriter(board, StateFile(path, board.rules), lambda steady_s: steady_s)
 
 
 @pytest.fixture
@@ -150,7 +149,7 @@ class TestWhen:
         self, path: Path, writes: list[float]
     ) -> None:
         """A kill -9 leaves what is still valid on disk."""
-        board = new_board()
+        board = new_board(validity_s=4.0)
         see(board, 499)
 
         async def move() -> None:
@@ -158,7 +157,7 @@ class TestWhen:
                 see(board, 500 + n)
                 await asyncio.sleep(0.1)
 
-        await run_for(3.5, new_state_writer(board, path, validity_s=4.0).run(), move())
+        await run_for(3.5, new_state_writer(board, path).run(), move())
         assert [0, 1, 2, 3] == pytest.approx(writes)
 
     async def test_nothing_new_is_not_written_again(self, path: Path, writes: list[float]) -> None:

@@ -10,6 +10,7 @@ from sidecar.status.moments import Moment, Now, span
 from sidecar.throttle.decision import Disabled, Shadow, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.sidecar.throttle.build import FakeClock, reading, whole
@@ -45,7 +46,7 @@ def head(
 ) -> Headline:
     """The head of the page after these observations."""
     clock = FakeClock()
-    factors = VolumeLimit(limit, VALIDITY_S, fallback, stop_line)
+    factors = VolumeLimit(Rules(limit, VALIDITY_S, stop_line), fallback)
     board = Board(Shadow(factors) if observes else factors, clock)
     for observation in observations:
         clock.now = observation.observed_at
@@ -56,7 +57,7 @@ def head(
     if override is not None:
         board.set_override(override)
     board.update(lambda memory: memory)
-    return headline(board.snapshot, limit, Now(clock.now, wall), stop_line)
+    return headline(board.snapshot, Now(clock.now, wall))
 
 
 def test_producers_are_throttled() -> None:
@@ -73,13 +74,13 @@ def test_a_factor_on_its_slope() -> None:
     """The sentence has what producers are slowed to, the volume, and both limits."""
     clock = FakeClock()
     soft = SlopeRules(MinAvailableBytes(40 * GB))
-    board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0, None, soft), clock)
+    board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S, slope=soft), 1.0), clock)
     for at, gigabytes in ((0.0, 50.0), (60.0, 25.0)):
         clock.now = at
         board.observe(free(2, at, gigabytes))
-    shown = headline(board.snapshot, LIMIT, Now(clock.now, wall))
+    shown = headline(board.snapshot, Now(clock.now, wall))
     assert ("part", "Slowed") == (shown.tone, shown.word)
-    assert f"Producers are slowed to {100 * shown.factor:.4g} % of their rate before: " in (
+    assert f"Producers are slowed to {100 * shown.factor:.4g} % of their previous rate: " in (
         shown.sentence
     )
     assert "at or below the soft limit of 40.0 GB: the factor falls until the limit of 10.0 GB" in (
@@ -91,7 +92,8 @@ def test_a_sidecar_that_only_observes() -> None:
     """Nobody is throttled, and the page says who would be, why, until when and what helps."""
     shown = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], observes=True, now=91.0)
     assert (
-        "Nobody is throttled: this sidecar only observes (SIDECAR_MODE=observe). If it enforced: "
+        "Nobody is throttled: this sidecar is in observe mode (SIDECAR_MODE=observe). "
+        "In enforce mode: "
         "producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
     ) == shown.sentence
     assert ("part", "Observes: throttled", 1.0) == (shown.tone, shown.word, shown.factor)
@@ -124,7 +126,7 @@ def test_nothing_is_admitted() -> None:
     assert ("stopped", "Stopped", 0.0) == (shown.tone, shown.word, shown.factor)
     dirs = {"/a": 5 * GB, "/b": 4 * GB, "/c": 8 * GB}
     shown = head([whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])], stop_line=line)
-    assert shown.sentence.endswith("the stop line is 5.0 GB. 2 volumes need more.")
+    assert shown.sentence.endswith("the stop line is 5.0 GB. 2 volumes are affected.")
     above = head([free(2, 0.0, 5.1)], stop_line=line)
     assert "Throttled" == above.word
     assert "stop line" not in above.sentence
@@ -157,7 +159,7 @@ def test_nobody_is_throttled() -> None:
     """It says when the next volume would reach its limit, or that none fills."""
     shown = head([free(2, 0.0, 50)])
     assert "Nobody is throttled: every volume has more than 10.0 GB available." == shown.sentence
-    assert ("free", Until("Until a volume reaches its limit; none fills.")) == (
+    assert ("free", Until("Until a volume reaches its limit. No volume fills now.")) == (
         shown.tone,
         shown.until[0],
     )
@@ -176,7 +178,7 @@ def test_until_when_producers_are_throttled() -> None:
 def test_how_long_what_was_seen_counts() -> None:
     """The validity is shown as what it is: the end when nothing more can be seen."""
     shown = head([free(2, 0.0, 8)])
-    assert "If nothing more can be read, the fallback follows after" == shown.until[1].text
+    assert "If no more readings come, the fallback applies after" == shown.until[1].text
     assert shown.until[1].moment is not None
     assert "in 5 min" == shown.until[1].moment.relative
 
@@ -203,7 +205,7 @@ def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) 
     assert (sentence, tone) == (shown.sentence, shown.tone)
     assert shown.reason.startswith("set by hand: a migration")
     moment = Moment("1970-01-03T00:00:00Z", "00:00:00 UTC on 3 January 1970", "in 2 days")
-    assert (Until("Until it is ended by hand, or at last at", moment),) == shown.until
+    assert (Until("Until it is ended by hand, at the latest at", moment),) == shown.until
 
 
 @pytest.mark.parametrize(
@@ -240,17 +242,17 @@ def test_what_to_do() -> None:
 def test_disabled() -> None:
     """Nothing is polled."""
     board = Board(Disabled(), FakeClock())
-    shown = headline(board.snapshot, None, Now(0.0, wall))
+    shown = headline(board.snapshot, Now(0.0, wall))
     assert shown.sentence.startswith("Nobody is throttled: this sidecar is disabled")
 
 
 def test_users_who_are_throttled_besides() -> None:
     """The sentence counts them, and does not sound as if nobody were throttled."""
-    board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0), FakeClock())
+    board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S), 1.0), FakeClock())
     board.observe(free(2, 0.0, 50))
     board.throttle_users("one", {"etl": (100.0, "why")})
-    shown = headline(board.snapshot, LIMIT, Now(0.0, wall))
-    assert shown.sentence.endswith(" 1 single user is throttled besides.")
+    shown = headline(board.snapshot, Now(0.0, wall))
+    assert shown.sentence.endswith(" In addition, 1 single user is throttled.")
     assert "part" == shown.tone
 
 

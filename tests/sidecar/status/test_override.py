@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from dataclasses import replace
 from html import unescape
 
 import httpx
@@ -14,7 +13,7 @@ from sidecar.control.board import Snapshot
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
 from tests.sidecar.api.build import FACTORS, TOKEN, FakeSidecar
-from tests.sidecar.throttle.build import reading, whole
+from tests.sidecar.throttle.build import reading, whole, with_rules
 
 ASKED = {"factor": "1", "duration": "PT1H", "reason": "a migration"}
 CONFIRMED = {**ASKED, "token": TOKEN}
@@ -45,9 +44,9 @@ async def test_asking_changes_nothing() -> None:
     text = unescape(response.text)
     assert 200 == response.status_code
     assert "For 60 min, until 23:13:20 UTC: nobody is throttled." in text
-    assert "It does not heed that /d1 of broker 1 has 5 B left, at or below the limit, " in text
+    assert "It ignores that /d1 of broker 1 has 5 B left, at or below the limit, " in text
     assert "while producers are throttled: released, they fill it." in text
-    assert "as far as is known here, nobody will notice" in text
+    assert "as far as this sidecar knows, it changes nothing" in text
     assert "override set 1 --reason 'a migration' --for PT1H" in text
     assert before is sidecar.board.snapshot
 
@@ -115,16 +114,20 @@ async def test_ending_it() -> None:
 
 async def test_it_lifts_a_stop_which_is_in_force_again_after_its_end() -> None:
     """Both steps say so, and nothing of it where nothing is stopped."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})]))
     asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
-    assert "It lifts the stop." in unescape(asked.text)
+    assert "Brokers admit producers again, although the stop line is reached." in unescape(
+        asked.text
+    )
     sidecar.board.set_override(Override(0.0, "by hand", 0.0, 60.0))
     ending = unescape((await sidecar.get("/override/end")).text)
     assert "Nothing is admitted at once: /d1 of broker 1 has 5 B left" in ending
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 6})]))
     asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
-    assert "It lifts the stop." not in unescape(asked.text)
+    assert "Brokers admit producers again, although the stop line is reached." not in unescape(
+        asked.text
+    )
     ending = unescape((await sidecar.get("/override/end")).text)
     assert "Producers are throttled at once: /d1" in ending
 
@@ -283,5 +286,5 @@ async def test_one_who_follows_is_named() -> None:
     )
     response, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
     text = unescape(response.text)
-    assert "It is in force at once on broker 7, which reads this sidecar." in text
+    assert "It applies at once on broker 7, which reads this sidecar." in text
     assert "Every producer waits, whatever the volumes have left" in text

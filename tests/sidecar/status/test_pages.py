@@ -17,7 +17,7 @@ from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS, TOKEN, FakeSidecar, until
 from tests.sidecar.status.outline import Outline, outline
-from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.sidecar.throttle.build import FakeClock, reading, whole, with_rules
 
 EVIL = "<script>alert('x')</script>\" onload=\"y"
 LARGEST_BYTES = 64 * 1024
@@ -42,13 +42,13 @@ async def test_the_order() -> None:
     assert [
         "Throttle of producers",
         "Producers are throttled: /d1 of broker 1 has 5\u00a0B left, the limit is 10\u00a0B. "
-        "1 single user is throttled besides.",
+        "In addition, 1 single user is throttled.",
         "Volumes",
         "Brokers",
         "Last changes",
         "Set by hand",
         "Single users",
-        "What lies on /d1 of broker 1",
+        "Largest topics on /d1 of broker 1",
     ] == page.headings
     words = "etlProducers are throttled until 22:14:20 UTC (in 60 s)too many (producer_ids)"
     assert words in page.words
@@ -63,7 +63,7 @@ async def test_what_to_do_leads_to_a_section() -> None:
     ]
     assert ["#contents-1"] == targets
     assert "contents-1" in ids
-    assert "What to doFree space: what lies there" in page.words
+    assert "What to doFree space: the largest topics" in page.words
 
 
 async def test_brokers_that_are_not_seen() -> None:
@@ -108,7 +108,7 @@ async def test_it_fills_although_producers_are_throttled() -> None:
 
 async def test_a_stop() -> None:
     """The page says that nothing is admitted, what ends it, and what brokers can do."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableBytes(5)), ask=_nobody)
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)), ask=_nobody)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50})]))
     page = await outline(sidecar)
     assert page.headings[1].startswith("Nothing is admitted: /d1 of broker 1 has 5\u00a0B left")
@@ -122,7 +122,7 @@ async def test_a_stop() -> None:
 async def test_a_soft_limit() -> None:
     """It is a second line in the bar, which says so."""
     slope = SlopeRules(MinAvailableRatio(0.4))
-    sidecar = FakeSidecar(factors=replace(FACTORS, slope=slope))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, slope=slope))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 50})]))
     page = await outline(sidecar)
     assert "The lines in each bar are the soft limit, 40.0%, and the limit" in page.words
@@ -133,7 +133,7 @@ async def test_a_soft_limit() -> None:
 
 async def test_a_stop_line_that_is_not_below_the_limit() -> None:
     """The page names a volume, and what is in force there."""
-    sidecar = FakeSidecar(factors=replace(FACTORS, stop_line=MinAvailableRatio(0.5)))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableRatio(0.5)))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 60}), reading(2, 0.0, {"/d1": 60})]))
     wrong = "The stop line is not below the limit on /d1 of broker 1 and 1 more: there the limit is"
     assert wrong in (await outline(sidecar)).words
@@ -141,7 +141,8 @@ async def test_a_stop_line_that_is_not_below_the_limit() -> None:
 
 async def test_without_a_stop_line_one_is_recommended() -> None:
     """Once a volume was read; a sidecar that is disabled recommends none."""
-    recommended = "No stop line is set. SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES=5 is"
+    setting = "SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES=5."
+    recommended = f"No stop line is set. Recommended: {setting} At"
     assert recommended in (await outline(throttled())).words
     for silent in (FakeSidecar(), FakeSidecar(factors=None)):
         assert "No stop line is set." not in (await outline(silent)).words
@@ -182,7 +183,7 @@ async def test_brokers_that_refuse() -> None:
     words = (await outline(sidecar)).words
     does = "throttles nobody, has refused 1,234 requests since its start, refuses 10.0 a second of "
     assert f"{does}new connections" in words
-    assert "UserClient-idRequestsA second now etl1,20010.0 bob<app>1,0000.0" in words
+    assert "UserClient-idRequestsPer second now etl1,20010.0 bob<app>1,0000.0" in words
     assert 1 == words.count("logs an error for each request that it refuses")
 
 
@@ -206,7 +207,7 @@ async def test_clients_in_scope() -> None:
         sidecar.board.readers.record(report, None, at)
     sidecar.board.readers.record(Report(2, False, 1), None, 10.0)
     words = (await outline(sidecar)).words
-    assert "BrokerUserClient-idLands now 1etl20.0 kB/s 1bob<app>0 B/s" in words
+    assert "BrokerUserClient-idWrites now 1etl20.0 kB/s 1bob<app>0 B/s" in words
     assert 1 == words.count(refused)
     assert f"broker 2 throttles 1 client, {refused}" in words
 
@@ -240,9 +241,9 @@ async def test_a_sidecar_that_only_observes() -> None:
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
     sidecar.board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
     page = await outline(sidecar)
-    assert "Nothing can be set: this sidecar only observes." in page.words
-    assert "Only observed: producers are throttled: broker 1 /d has 5 B" in page.words
-    assert "Only observed: none of these is in force" in page.words
+    assert "No factor can be set in observe mode." in page.words
+    assert "Observe mode: producers are throttled: broker 1 /d has 5 B" in page.words
+    assert "Observe mode: none of these factors applies" in page.words
     assert [] == [tag for tag in page.tags if tag[1].get("href") == "/override"]
 
 

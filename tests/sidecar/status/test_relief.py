@@ -14,10 +14,11 @@ from sidecar.status.moments import Now
 from sidecar.status.relief import SHOWN, OnVolume, commands, on_volumes
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.sidecar.throttle.build import FakeClock, reading, whole
 
-FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 1.0)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
 ORDERS = TopicSize("orders", 60, (3, 0), 40)
 TOPICS = LogDirTopics(12, 100, (ORDERS, TopicSize("__consumer_offsets", 30, (7,), 30)))
 

@@ -5,6 +5,8 @@ from sidecar.status.moments import Now
 from sidecar.status.volume_rows import Row, lines_in_bars, rate, volume_rows
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.rules import Rules
+from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, Observation
 from tests.sidecar.throttle.build import TIMED_OUT, FakeClock, reading, whole
 
@@ -21,7 +23,8 @@ def rows(
     soft_limit: Limit | None = None,
 ) -> tuple[list[Row], int]:
     """The rows after these observations and failed polls."""
-    factors = VolumeLimit(limit, 300.0, 1.0, stop_line)
+    slope = None if soft_limit is None else SlopeRules(soft_limit)
+    factors = VolumeLimit(Rules(limit, 300.0, stop_line, slope), 1.0)
     board = Board(factors, FakeClock())
     for each in news:
         if isinstance(each, Failure):
@@ -29,7 +32,7 @@ def rows(
         else:
             board.observe(each)
     moment = Now(now, lambda steady_s: steady_s)
-    return volume_rows(board.snapshot, moment, first, count, soft_limit)
+    return volume_rows(board.snapshot, moment, first, count)
 
 
 def test_docstring_example() -> None:
@@ -50,18 +53,18 @@ def test_the_stop_line() -> None:
     """It is in the bar, at the limit at most, and the state says who is at or below it."""
     seen = whole(0.0, [reading(1, 0.0, {"/a": 5, "/b": 6, "/c": 50})])
     found, _ = rows(seen, stop_line=MinAvailableBytes(5))
-    shown = [(row.state, row.stop_at) for row in found]
+    shown = [(row.state, row.stop_line_at) for row in found]
     states = ["at or below the stop line", "at or below the limit", ""]
     assert [(state, 95.0) for state in states] == shown
-    assert {90.0} == {row.stop_at for row in rows(seen, stop_line=MinAvailableRatio(0.4))[0]}
-    assert {None} == {row.stop_at for row in rows(seen)[0]}
+    assert {90.0} == {row.stop_line_at for row in rows(seen, stop_line=MinAvailableRatio(0.4))[0]}
+    assert {None} == {row.stop_line_at for row in rows(seen)[0]}
 
 
 def test_the_soft_limit() -> None:
     """It is in the bar where it is above the limit."""
     seen = whole(0.0, [reading(1, 0.0, {"/a": 50})])
     shown = [
-        rows(seen, soft_limit=soft)[0][0].soft_at
+        rows(seen, soft_limit=soft)[0][0].soft_limit_at
         for soft in (None, MinAvailableRatio(0.4), LIMIT, MinAvailableBytes(5))
     ]
     assert [None, 60.0, None, None] == shown
@@ -75,10 +78,10 @@ def test_what_the_lines_are() -> None:
         "The lines in each bar are the limit, 10 B, and the stop line, 5.0%.",
         "The lines in each bar are the soft limit, 40 B, and the limit, 10 B.",
     ] == [
-        lines_in_bars(None, None),
-        lines_in_bars(LIMIT, None),
-        lines_in_bars(LIMIT, MinAvailableRatio(0.05)),
-        lines_in_bars(LIMIT, None, MinAvailableBytes(40)),
+        lines_in_bars(Rules(None, 300.0)),
+        lines_in_bars(Rules(LIMIT, 300.0)),
+        lines_in_bars(Rules(LIMIT, 300.0, MinAvailableRatio(0.05))),
+        lines_in_bars(Rules(LIMIT, 300.0, slope=SlopeRules(MinAvailableBytes(40)))),
     ]
 
 

@@ -1,7 +1,9 @@
 """Short ways to write observations, and a clock that a test moves."""
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.memory import Memory
@@ -93,3 +95,8 @@ def throttle_user(
 ) -> UserThrottles:
     """One more user, throttled for producer ids."""
     return throttle_users(user_throttles, "producer_ids", {user: (ends_at, reason)}, now)
+
+
+def with_rules(factors: VolumeLimit, **changes: Any) -> VolumeLimit:
+    """The same factor source with other rules: ``with_rules(factors, stop_line=...)``."""
+    return replace(factors, rules=replace(factors.rules, **changes))

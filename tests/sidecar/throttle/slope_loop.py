@@ -15,6 +15,7 @@ from sidecar.quotas.rate import QuotaWindow, Rate
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Reading, Volume
 from tests.sidecar.throttle.build import whole
@@ -70,11 +71,12 @@ class Loop:
         """From a tenth of the slope above the soft limit on."""
         limit = self.width_bytes // 10
         rules = VolumeLimit(
-            MinAvailableBytes(limit),
-            300.0,
+            Rules(
+                MinAvailableBytes(limit),
+                300.0,
+                slope=SlopeRules(MinAvailableBytes(limit + self.width_bytes), self.horizon_s),
+            ),
             1.0,
-            None,
-            SlopeRules(MinAvailableBytes(limit + self.width_bytes), self.horizon_s),
         )
         total = limit + 2 * self.width_bytes
         available = limit + 1.1 * self.width_bytes

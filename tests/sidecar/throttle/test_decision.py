@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
+from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory, Override, fail
+from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, remembering, whole
 
@@ -15,7 +17,7 @@ VALIDITY_S = 120.0
 FULL = {"/d0": 30}
 ROOMY = {"/d0": 31}
 
-factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, fallback=0.5)
+factors = VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S), fallback=0.5)
 after = remembering(factors)
 
 

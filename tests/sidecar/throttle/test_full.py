@@ -6,11 +6,12 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.full import full_at
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Observation
 from tests.sidecar.throttle.build import partial, reading, remembering, whole
 
 VALIDITY_S = 300.0
-FACTORS = VolumeLimit(MinAvailableBytes(10), VALIDITY_S, 1.0)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), VALIDITY_S), 1.0)
 after = remembering(FACTORS)
 
 

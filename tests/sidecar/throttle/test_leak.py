@@ -15,13 +15,19 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.leak import LEAST, Leak, LeakRules, Leaks
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.rules import Rules
 from tests.sidecar.throttle.build import reading, remembering, whole
 
 HORIZON_S = 600.0
 RULES = LeakRules()
+VALIDITY_S = 300.0
 TOTAL = 10**12
-FACTORS = VolumeLimit(MinAvailableBytes(TOTAL - 1), RULES.validity_s, 1.0)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(TOTAL - 1), VALIDITY_S), 1.0)
 after = remembering(FACTORS)
+
+
+def _next(leaks: Leaks, memory: Memory, *, throttled: bool, now: float) -> Leaks:
+    return RULES.next(leaks, memory, throttled=throttled, validity_s=VALIDITY_S, now=now)
 
 
 class Scene:
@@ -85,7 +91,7 @@ class Scene:
             self._memory, whole(now, [reading(1, now, {"/d": left}, total=TOTAL)])
         )
         before = self.leaks.share
-        self.leaks = RULES.next(self.leaks, self._memory, throttled=True, now=now)
+        self.leaks = _next(self.leaks, self._memory, throttled=True, now=now)
         self.changes += self.leaks.share != before
 
 
@@ -154,13 +160,13 @@ def test_docstring_example() -> None:
     """Full in 20 s: a tenth is the largest step. Full in 200 s when judged: a sixth of that."""
     leaks = Leaks(0.0)
     for now in (11.0, 12.0):
-        leaks = RULES.next(leaks, _filling(now, left_s=20.0), throttled=True, now=now)
+        leaks = _next(leaks, _filling(now, left_s=20.0), throttled=True, now=now)
     assert {1: 0.1} == leaks.shares
     assert 40.0 == RULES.pause_s(leaks.share)
     assert 80.0 == RULES.window_s(leaks)
     for now, share in ((135.9, 0.1), (136.0, 0.1 / 6)):
         memory = _filling(now, left_s=200.0, over_s=100.0)
-        leaks = RULES.next(leaks, memory, throttled=True, now=now)
+        leaks = _next(leaks, memory, throttled=True, now=now)
         assert pytest.approx(share) == leaks.share
     assert pytest.approx(240.0) == RULES.pause_s(leaks.share)
 
@@ -177,7 +183,12 @@ def test_a_volume_that_is_full_sooner_never_gets_more(
     before = Leaks(0.0, {1: Leak(share, 0.0)})
     now, over_s = 2000.0, 1000.0
     found = [
-        RULES.next(before, _filling(now, left_s=left, over_s=over_s), throttled=True, now=now)
+        _next(
+            before,
+            _filling(now, left_s=left, over_s=over_s),
+            throttled=True,
+            now=now,
+        )
         for left in sorted((soon, later))
     ]
     assert LEAST <= found[0].share <= found[1].share <= 1.0
@@ -189,17 +200,17 @@ def test_nothing_read_changes_nothing() -> None:
     """A sidecar that can't see does not let more through, nor less."""
     before = Leaks(0.0, {1: Leak(0.1, 0.0)})
     now = 10_000.0
-    memory = _filling(now - RULES.validity_s - 1.0, left_s=20.0)
-    assert before == RULES.next(before, memory, throttled=True, now=now)
-    assert before == RULES.next(before, Memory(), throttled=True, now=now)
+    memory = _filling(now - VALIDITY_S - 1.0, left_s=20.0)
+    assert before == _next(before, memory, throttled=True, now=now)
+    assert before == _next(before, Memory(), throttled=True, now=now)
 
 
 def test_a_release_ends_it() -> None:
     """The next throttle begins with the whole budget, and is judged anew."""
     memory = _filling(1000.0, left_s=20.0)
     before = Leaks(0.0, {1: Leak(0.1, 0.0)})
-    assert Leaks() == RULES.next(before, memory, throttled=False, now=1000.0)
-    again = RULES.next(Leaks(), memory, throttled=True, now=1001.0)
+    assert Leaks() == _next(before, memory, throttled=False, now=1000.0)
+    again = _next(Leaks(), memory, throttled=True, now=1001.0)
     assert (1001.0, {}) == (again.throttled_at, again.shares)
 
 
@@ -209,7 +220,7 @@ def test_a_restart_goes_on_from_the_share() -> None:
     assert {1: 0.1} == resumed.shares
     for now, share in ((1159.0, 0.1), (1160.0, 0.01)):
         memory = _filling(now, left_s=1.0, over_s=100.0)
-        resumed = RULES.next(resumed, memory, throttled=True, now=now)
+        resumed = _next(resumed, memory, throttled=True, now=now)
         assert pytest.approx(share) == resumed.share
 
 
@@ -238,5 +249,5 @@ def test_only_brokers_that_feed_the_volume(feeds: dict[int, set[int]], fewer: se
         )
     )
     memory = replace(memory, feeds={key: frozenset(fed) for key, fed in feeds.items()})
-    leaks = RULES.next(Leaks(0.0), memory, throttled=True, now=1000.0)
+    leaks = _next(Leaks(0.0), memory, throttled=True, now=1000.0)
     assert fewer == set(leaks.shares)

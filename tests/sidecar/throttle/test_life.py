@@ -18,6 +18,7 @@ from sidecar.control.board import Board, PersistedState, Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override, VolumeState
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind, OfflineLogDir, Reading, Volume
 from tests.sidecar.throttle.build import LONG_MAX, FakeClock, partial, whole
 from tests.sidecar.throttle.reference import (
@@ -103,7 +104,7 @@ class Life(RuleBasedStateMachine):
         self.log_dirs = {broker_id: {"/d0": "roomy"} for broker_id in self.states}
         self.lists_fenced = lists_fenced
         self.clock = FakeClock(1000.0)
-        self.factors = VolumeLimit(limit, validity_s, fallback, stop_line)
+        self.factors = VolumeLimit(Rules(limit, validity_s, stop_line), fallback)
         self.reference = Reference(limit, validity_s, fallback, stop_line)
         self.board = Board(self.factors, self.clock)
         self.readings: dict[int, Reading] = {}
@@ -225,7 +226,10 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def nothing_stops_that_does_not_throttle(self) -> None:
         decision = self.board.snapshot.decision
-        assert not decision.stop or (decision.factor, decision.source) == (0.0, "observation")
+        assert not decision.stop_line_reached or (decision.factor, decision.source) == (
+            0.0,
+            "observation",
+        )
 
     def teardown(self) -> None:
         if hasattr(self, "reference"):
@@ -238,7 +242,7 @@ class Life(RuleBasedStateMachine):
         """Returns the time of the next event."""
         kind, which = when
         now = self.clock.now
-        validity_s = self.factors.validity_s
+        validity_s = self.factors.rules.validity_s
         steps = {"soon": 0.25 * which, "later": validity_s * which / 4}
         if kind in steps:
             return now + steps[kind]
@@ -300,8 +304,8 @@ class Life(RuleBasedStateMachine):
         assert expected.factor == decision.factor
         assert expected.source == decision.source
         assert expected.violating == log_dirs(decision.violations)
-        assert expected.stopping == log_dirs(decision.stopping)
-        assert expected.stop == decision.stop
+        assert expected.stopping == log_dirs(decision.at_stop_line)
+        assert expected.stop == decision.stop_line_reached
         assert (expected.override is None) == (decision.override is None)
         assert self.reference.failed_polls() == self.board.snapshot.memory.failed_polls
         until = math.inf if decision.valid_until is None else decision.valid_until
@@ -324,7 +328,7 @@ def identity(decision: Decision) -> tuple[object, ...]:
         decision.source,
         decision.override,
         log_dirs(decision.violations),
-        log_dirs(decision.stopping),
+        log_dirs(decision.at_stop_line),
     )
 
 

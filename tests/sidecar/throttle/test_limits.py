@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.settings.fields import RawSettings
-from sidecar.throttle.fill import Fill, Mark, first_fill
+from sidecar.settings import Settings
+from sidecar.settings.forms import fields_of
+from sidecar.throttle.fill import Fill, Mark
 from sidecar.throttle.limits import (
     LIMIT_TYPES,
     Limit,
@@ -13,22 +14,26 @@ from sidecar.throttle.limits import (
     MinAvailableRatio,
     Verdict,
 )
+from sidecar.throttle.memory import VolumeState
 from sidecar.volumes import Volume
 from tests.sidecar.throttle.build import LONG_MAX
 
 every_type = pytest.mark.parametrize("kind", LIMIT_TYPES)
 sizes = st.integers(0, LONG_MAX)
 values = st.integers(1, LONG_MAX) | st.floats(0.001, 0.999)
-rates = st.none() | st.floats(-1e12, 1e12)
+rates = st.floats(-1e12, 1e12)
 
 
-def judged(limit: Limit, total: int, available: int, rate: float | None = None) -> Verdict:
-    """The first verdict on a volume that fills by so many bytes/s, by twice that at the fastest."""
+def judged(limit: Limit, total: int, available: int) -> Verdict:
+    """The first verdict on a volume."""
+    return limit.judge(Volume(1, "/d0", total, available))
+
+
+def filling(limit: Limit, total: int, available: int, rate: float) -> VolumeState:
+    """A volume that fills by ``rate`` bytes/s, and by twice that at the fastest."""
     volume = Volume(1, "/d0", total, available)
-    fill = first_fill(0.0, volume.used_bytes)
-    if rate is not None:
-        fill = Fill((Mark(0.0, volume.used_bytes),), rate, 2 * rate)
-    return limit.judge(volume, fill, None)
+    fill = Fill((Mark(0.0, volume.used_bytes),), rate, 2 * rate)
+    return VolumeState(volume, 0.0, limit.judge(volume), online=True, fill=fill)
 
 
 @pytest.mark.parametrize(
@@ -56,29 +61,26 @@ def test_boundaries(total: int, available: int, by_bytes: bool, by_ratio: bool) 
 @pytest.mark.parametrize("limit", [MinAvailableBytes(100, 20), MinAvailableRatio(0.1, 0.02)])
 def test_a_margin_is_for_the_release_alone(limit: Limit) -> None:
     """At 100 of 1,000 bytes it violates, until 121 are available; 101 begin nothing."""
-    verdict: Verdict | None = None
-    found = []
+    found: list[bool] = []
     for available in (101, 100, 101, 120, 121, 120, 100):
-        volume = Volume(1, "/d0", 1000, available)
-        verdict = limit.judge(volume, first_fill(0.0, volume.used_bytes), verdict)
+        did_violate = bool(found and found[-1])
+        verdict = limit.judge(Volume(1, "/d0", 1000, available), did_violate=did_violate)
         found.append(verdict.violates)
         assert 100 == verdict.threshold_bytes
-        assert (0.0 if verdict.violates else 1.0) == verdict.factor
     assert [False, True, True, True, False, False, True] == found
 
 
 def test_a_volume_within_the_margin_is_not_called_at_the_limit() -> None:
     """The sentence says what it still needs."""
     volume = Volume(1, "/d0", 1000, 110)
-    fill = first_fill(0.0, volume.used_bytes)
     assert "(11.0%), not yet 20 B above the limit of 100 B" in (
-        MinAvailableBytes(100, 20).sentence(volume, fill)
+        MinAvailableBytes(100, 20).sentence(volume)
     )
     assert "not yet 2.0% of its size above the limit of 10.0%" in (
-        MinAvailableRatio(0.1, 0.02).sentence(volume, fill)
+        MinAvailableRatio(0.1, 0.02).sentence(volume)
     )
     full = Volume(1, "/d0", 1000, 100)
-    assert "at or below the limit of 100 B" in MinAvailableBytes(100, 20).sentence(full, fill)
+    assert "at or below the limit of 100 B" in MinAvailableBytes(100, 20).sentence(full)
 
 
 def test_bytes_of_long_max() -> None:
@@ -98,9 +100,9 @@ def test_thresholds() -> None:
 
 def test_seconds_left() -> None:
     """200 bytes above the limit last 20 s at 10 bytes/s, and 10 s at the fastest, 20 bytes/s."""
-    verdict = judged(MinAvailableBytes(100), 1000, 300, 10.0)
-    assert (20.0, 10.0) == (verdict.seconds_left, verdict.soonest_s)
-    assert verdict == judged(MinAvailableRatio(0.1), 1000, 300, 10.0)
+    for limit in (MinAvailableBytes(100), MinAvailableRatio(0.1)):
+        state = filling(limit, 1000, 300, 10.0)
+        assert (20.0, 10.0) == (state.seconds_left, state.soonest_s)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_in_words(limit: Limit, expected: str) -> None:
 )
 def test_what_a_volume_has_left(limit: Limit, expected: str) -> None:
     """It is shown in the limit's own unit, and always in bytes."""
-    assert expected == limit.left(Volume(1, "/d0", 100_000, 25_000), first_fill(0.0, 75_000))
+    assert expected == limit.left(Volume(1, "/d0", 100_000, 25_000))
 
 
 @pytest.mark.parametrize(
@@ -145,40 +147,36 @@ def test_a_share_of_a_limit(limit: Limit, share: float, expected: Limit | None) 
 
 @every_type
 class TestEveryType:
-    @pytest.mark.parametrize("prefix", ["storage_per_volume_limit_", "storage_per_volume_stop_"])
-    def test_it_has_settings(self, kind: type[Limit], prefix: str) -> None:
-        """The fields' names follow from the type's, and no field is without a type."""
-        fields = {field for field in RawSettings.model_fields if field.startswith(prefix)}
-        assert f"{prefix}{kind.name}" in fields
+    def test_it_has_one_setting(self, kind: type[Limit]) -> None:
+        """The setting is named after the type, and no setting is of another type."""
+        fields = fields_of(Settings, "limit")
+        assert kind is fields[f"storage_per_volume_limit_{kind.name}"]
+        assert set(LIMIT_TYPES) == set(fields.values())
         assert len(LIMIT_TYPES) == len(fields)
 
-    @given(values, sizes, rates)
-    def test_a_full_volume_violates(
-        self, kind: type[Limit], value: float, total: int, rate: float | None
-    ) -> None:
-        """It does whatever the value is, and however the volume fills."""
-        assert judged(kind(value), total, 0, rate).violates
+    @given(values, sizes)
+    def test_a_full_volume_violates(self, kind: type[Limit], value: float, total: int) -> None:
+        """It does whatever the value is."""
+        assert judged(kind(value), total, 0).violates
 
     @given(values, sizes, sizes, rates)
-    def test_a_verdict_agrees_with_itself(
-        self, kind: type[Limit], value: float, total: int, available: int, rate: float | None
+    def test_the_time_left_agrees_with_the_verdict(
+        self, kind: type[Limit], value: float, total: int, available: int, rate: float
     ) -> None:
-        """A volume that violates has no time left; it asks for a throttle, and no other does."""
-        verdict = judged(kind(value), total, min(total, available), rate)
-        assert 0.0 <= verdict.factor <= 1.0
-        assert verdict.violates == (verdict.factor < 1.0)
-        if verdict.violates:
-            assert (0.0, 0.0) == (verdict.seconds_left, verdict.soonest_s)
-        elif rate is not None and rate > 0:
-            assert verdict.seconds_left is not None
-            assert verdict.soonest_s is not None
-            assert verdict.soonest_s <= verdict.seconds_left
+        """A volume that violates has no time left, and every other one that fills has some."""
+        state = filling(kind(value), total, min(total, available), rate)
+        if state.violates:
+            assert (0.0, 0.0) == (state.seconds_left, state.soonest_s)
+        elif rate > 0:
+            assert state.seconds_left is not None
+            assert state.soonest_s is not None
+            assert state.soonest_s <= state.seconds_left
 
-    @given(values, st.lists(sizes, min_size=3, max_size=3).map(sorted), rates)
+    @given(values, st.lists(sizes, min_size=3, max_size=3).map(sorted))
     def test_less_room_never_ends_a_violation(
-        self, kind: type[Limit], value: float, ascending: list[int], rate: float | None
+        self, kind: type[Limit], value: float, ascending: list[int]
     ) -> None:
-        """The size and the rate are the same."""
+        """The total size is the same."""
         less, more, total = ascending
-        if judged(kind(value), total, more, rate).violates:
-            assert judged(kind(value), total, less, rate).violates
+        if judged(kind(value), total, more).violates:
+            assert judged(kind(value), total, less).violates

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.throttle.fold import fold_in
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in
+from sidecar.throttle.memory import Computed, Memory, Override, VolumeState
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, whole
 
@@ -20,7 +22,7 @@ def after(*observations: Observation, limit: Limit = LIMIT) -> Memory:
     """Memory after some observations."""
     memory = Memory()
     for observation in observations:
-        memory = fold_in(memory, observation, limit, VALIDITY_S)
+        memory = fold_in(memory, observation, Rules(limit, VALIDITY_S))
     return memory
 
 
@@ -56,7 +58,9 @@ def test_failure_is_retained_until_the_broker_answers() -> None:
     state = memory.brokers[1]
     assert (TIMED_OUT, 10.0, 0.0) == (state.failure, state.failed_since, state.read_at)
     assert ["/d0"] == [known.volume.log_dir for known in state.volumes]
-    answered = fold_in(memory, partial(20.0, [reading(1, 20.0)]), LIMIT, VALIDITY_S).brokers[1]
+    answered = fold_in(memory, partial(20.0, [reading(1, 20.0)]), Rules(LIMIT, VALIDITY_S)).brokers[
+        1
+    ]
     assert (None, None, 20.0) == (answered.failure, answered.failed_since, answered.read_at)
 
 
@@ -65,7 +69,7 @@ def test_failure_of_the_same_kind_continues() -> None:
     again = replace(TIMED_OUT, message="no answer within 5 s")
     memory = after(whole(0.0, [reading(1, 0.0)]), failed(10.0, TIMED_OUT), failed(20.0, again))
     assert (again, 10.0) == (memory.brokers[1].failure, memory.brokers[1].failed_since)
-    memory = fold_in(memory, failed(30.0, REFUSED), LIMIT, VALIDITY_S)
+    memory = fold_in(memory, failed(30.0, REFUSED), Rules(LIMIT, VALIDITY_S))
     assert (REFUSED, 30.0) == (memory.brokers[1].failure, memory.brokers[1].failed_since)
 
 
@@ -79,15 +83,15 @@ def test_older_reading_is_passed_over() -> None:
     """A reading older than the one remembered changes nothing; one of the same time does."""
     memory = after(whole(10.0, [reading(1, 10.0, {"/d0": 99})]))
     older = partial(11.0, [reading(1, 9.0, {"/d0": 1})])
-    assert memory == fold_in(memory, older, LIMIT, VALIDITY_S)
-    same = fold_in(memory, partial(11.0, [reading(1, 10.0, {"/d0": 1})]), LIMIT, VALIDITY_S)
+    assert memory == fold_in(memory, older, Rules(LIMIT, VALIDITY_S))
+    same = fold_in(memory, partial(11.0, [reading(1, 10.0, {"/d0": 1})]), Rules(LIMIT, VALIDITY_S))
     assert only_volume(same).violates
 
 
 def test_answer_of_no_member_is_passed_over() -> None:
     """Only active brokers count, and only whole observations list them."""
     memory = after(whole(0.0, [reading(1, 0.0)]))
-    assert memory == fold_in(memory, partial(1.0, [reading(9, 1.0)]), LIMIT, VALIDITY_S)
+    assert memory == fold_in(memory, partial(1.0, [reading(9, 1.0)]), Rules(LIMIT, VALIDITY_S))
     assert Memory() == after(partial(1.0, [reading(1, 1.0)]))
 
 
@@ -99,13 +103,13 @@ def test_time_to_the_limit() -> None:
         whole(2.0, [reading(1, 2.0, {"/d0": 80}, total=200)]),
     )
     state = only_volume(memory)
-    assert (2.5, 1.25) == (state.verdict.seconds_left, state.verdict.soonest_s)
+    assert (2.5, 1.25) == (state.seconds_left, state.soonest_s)
 
 
 def test_time_to_the_limit_is_unknown_at_first() -> None:
     """Before a second reading no rate is known, and so no time."""
     state = only_volume(after(whole(0.0, [reading(1, 0.0, {"/d0": 99})])))
-    assert (None, None) == (state.verdict.seconds_left, state.verdict.soonest_s)
+    assert (None, None) == (state.seconds_left, state.soonest_s)
     assert not state.violates
 
 
@@ -118,7 +122,7 @@ def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
     )
     assert free > limit.value * total
     assert state.violates
-    assert 0.0 == state.verdict.seconds_left
+    assert 0.0 == state.seconds_left
 
 
 @pytest.mark.parametrize(
@@ -137,7 +141,7 @@ def test_fill_rates_over_long_are_known_while_producers_may_be_throttled(
     memory = before
     for second in range(101):
         seen = whole(float(second), [reading(1, float(second), {"/d": 50})])
-        memory = fold_in(memory, seen, LIMIT, VALIDITY_S)
+        memory = fold_in(memory, seen, Rules(LIMIT, VALIDITY_S))
     trail = only_volume(memory).fill.trail
     assert span_s == trail[-1].read_at - trail[0].read_at
 
@@ -201,8 +205,8 @@ def test_order_of_answers_does_not_matter(
             straight,
             answers={key: _turned(straight.answers[key]) for key in order if key in said},
         )
-        one = fold_in(one, straight, LIMIT, VALIDITY_S)
-        other = fold_in(other, shuffled, LIMIT, VALIDITY_S)
+        one = fold_in(one, straight, Rules(LIMIT, VALIDITY_S))
+        other = fold_in(other, shuffled, Rules(LIMIT, VALIDITY_S))
         assert one == other
         assert list(one.volumes()) == list(other.volumes())
 

@@ -20,7 +20,7 @@ def report(broker_id: int, *, emergency: bool = False, throttled_clients: int = 
 
 def known(readers: Readers, now: float) -> list[int]:
     """The ids of those remembered."""
-    return [reader.report.broker_id for reader in readers.known(now)]
+    return [reader.report.broker_id for reader in readers.recent(now)]
 
 
 def test_the_last_report_counts() -> None:
@@ -32,7 +32,7 @@ def test_the_last_report_counts() -> None:
     assert [
         (report(1, throttled_clients=7), 1.0),
         (report(3, emergency=True, throttled_clients=2), 2.0),
-    ] == [(reader.report, reader.seen_at) for reader in readers.known(2.0)]
+    ] == [(reader.report, reader.seen_at) for reader in readers.recent(2.0)]
 
 
 def test_forgotten_after_ten_minutes_of_silence() -> None:
@@ -76,13 +76,13 @@ def test_who_follows() -> None:
     """It is whoever has the present generation, and waits or asked a moment ago."""
     readers = Readers()
     reader = readers.record(report(1), 4, 0.0)
-    assert reader.follows(4, MOMENT_S)
-    assert not reader.follows(4, MOMENT_S + 0.1)
-    assert not reader.follows(5, 0.0)
+    assert reader.is_up_to_date(4, MOMENT_S)
+    assert not reader.is_up_to_date(4, MOMENT_S + 0.1)
+    assert not reader.is_up_to_date(5, 0.0)
     reader.waiting += 1
-    assert reader.follows(4, 300.0)
-    assert not reader.follows(5, 300.0)
-    assert not readers.record(report(2), None, 0.0).follows(1, 0.0)
+    assert reader.is_up_to_date(4, 300.0)
+    assert not reader.is_up_to_date(5, 300.0)
+    assert not readers.record(report(2), None, 0.0).is_up_to_date(1, 0.0)
 
 
 def _rates(*reports: tuple[float, int, int]) -> RefusalRates:
@@ -91,7 +91,7 @@ def _rates(*reports: tuple[float, int, int]) -> RefusalRates:
     for at, count, etl in reports:
         refusals = Refusals(new_connection=count, clients=(RefusedClient("etl", "", etl),))
         readers.record(Report(1, False, 0, refusals=refusals), None, at)
-    (reader,) = readers.known(reports[-1][0])
+    (reader,) = readers.recent(reports[-1][0])
     return reader.refusal_rates()
 
 

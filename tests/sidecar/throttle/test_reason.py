@@ -5,13 +5,15 @@ from dataclasses import replace
 import pytest
 
 from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Memory, Override, fail
+from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
-from tests.sidecar.throttle.build import TIMED_OUT, reading, remembering, whole
+from tests.sidecar.throttle.build import TIMED_OUT, reading, remembering, whole, with_rules
 
 MB = 1_000_000
-factors = VolumeLimit(MinAvailableBytes(40 * MB), 120.0, fallback=1.0)
+factors = VolumeLimit(Rules(MinAvailableBytes(40 * MB), 120.0), fallback=1.0)
 after = remembering(factors)
 
 
@@ -45,7 +47,7 @@ def test_one_violation() -> None:
 
 def test_a_stop() -> None:
     """The sentence counts the volumes at or below the line, then those within its margin."""
-    stopping = replace(factors, stop_line=MinAvailableBytes(20 * MB))
+    stopping = with_rules(factors, stop_line=MinAvailableBytes(20 * MB))
     memory = stopping.fold(Memory(), whole(0.0, [mb(2, 20, 21, 38.2)]))
     sentence = stopping.decide(memory, 0.0).reason
     below = "; nothing is admitted: 1 volume at or below the stop line of 20.0 MB"
@@ -67,7 +69,7 @@ def test_a_stop() -> None:
 )
 def test_a_limit_that_no_volume_of_its_size_is_above(limit: Limit, expected: str) -> None:
     """It is a mistake in the setting, which no deleting mends."""
-    always = VolumeLimit(limit, 120.0, fallback=1.0)
+    always = VolumeLimit(Rules(limit, 120.0), fallback=1.0)
     free = (64 * MB - 100) / MB
     memory = always.fold(Memory(), whole(0.0, [mb(2, free)]))
     reported = always.decide(memory, 0.0).reason

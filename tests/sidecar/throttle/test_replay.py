@@ -5,10 +5,11 @@ import pytest
 from sidecar.throttle.decision import Shadow, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.replay import Replay
+from sidecar.throttle.rules import Rules
 from tests.sidecar.throttle.build import reading, whole
 
-RULES = VolumeLimit(MinAvailableBytes(30), 100.0, 0.0, MinAvailableBytes(10))
-FREE = VolumeLimit(MinAvailableBytes(30), 100.0, 1.0)
+RULES = VolumeLimit(Rules(MinAvailableBytes(30), 100.0, MinAvailableBytes(10)), 0.0)
+FREE = VolumeLimit(Rules(MinAvailableBytes(30), 100.0), 1.0)
 
 
 def replayed(rules: VolumeLimit | Shadow, *course: tuple[float, int]) -> Replay:
@@ -27,7 +28,7 @@ def test_a_throttle_has_its_volume_and_lasts_until_there_is_space() -> None:
         episode.began_at,
         episode.ended_at,
         episode.factor,
-        episode.stopped_s,
+        episode.stop_line_s,
     )
     assert episode.worst is not None
     assert (1, "/d", 9) == (

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Learned, Memory, Slope, fail
+from sidecar.throttle.memory import Learned, Memory, Slope
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import NextPoll, Release, Timing, next_poll
 from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, whole
 
@@ -20,7 +22,7 @@ QUICK = Timing(interval_s=60.0, minimum_s=0.1)
 LIMIT_BYTES = 1000
 TOTAL = 10**6
 RATE = 100
-factors = VolumeLimit(MinAvailableBytes(LIMIT_BYTES), 300.0, fallback=1.0)
+factors = VolumeLimit(Rules(MinAvailableBytes(LIMIT_BYTES), 300.0), fallback=1.0)
 
 
 def filling(left_s: Mapping[int, float | None], *, silent: tuple[int, ...] = ()) -> Memory:
@@ -38,8 +40,11 @@ def filling(left_s: Mapping[int, float | None], *, silent: tuple[int, ...] = ())
     return memory
 
 
-def next_at_10_s(memory: Memory, timing: Timing, since_whole_s: float = 0.0) -> NextPoll:
-    return next_poll(memory, timing, 10.0, since_whole_s)
+def next_at_10_s(
+    memory: Memory, timing: Timing, since_whole_s: float = 0.0, soft_bytes: int | None = None
+) -> NextPoll:
+    soft_limit = None if soft_bytes is None else MinAvailableBytes(soft_bytes)
+    return next_poll(memory, timing, 10.0, since_whole_s, soft_limit=soft_limit)
 
 
 # One after another: the rules.
@@ -151,16 +156,15 @@ def test_the_soft_limit_is_seen_when_it_is_reached(
     soft_bytes: int, left_s: float, expected: float
 ) -> None:
     """After half of the time until then, and no sooner than on the slope: every 5 s."""
-    timing = replace(MINUTE, soft_limit=MinAvailableBytes(soft_bytes))
-    assert NextPoll(expected) == next_at_10_s(filling({1: left_s}), timing)
+    memory = filling({1: left_s})
+    assert NextPoll(expected) == next_at_10_s(memory, MINUTE, soft_bytes=soft_bytes)
 
 
 def test_a_volume_that_stands_still_above_the_soft_limit_hastens_nothing() -> None:
     """Nor does one of which no rate is known, beyond what it does without."""
-    timing = replace(MINUTE, soft_limit=MinAvailableBytes(TOTAL - 1))
-    assert NextPoll(60.0) == next_at_10_s(filling(STILL), timing)
+    assert NextPoll(60.0) == next_at_10_s(filling(STILL), MINUTE, soft_bytes=TOTAL - 1)
     memory = factors.fold(Memory(), whole(10.0, [reading(1, 10.0, {"/d0": TOTAL}, total=TOTAL)]))
-    assert NextPoll(1.0) == next_at_10_s(memory, timing)
+    assert NextPoll(1.0) == next_at_10_s(memory, MINUTE, soft_bytes=TOTAL - 1)
 
 
 def test_release_does_not_hasten_failing_polls() -> None:

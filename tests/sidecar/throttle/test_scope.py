@@ -8,20 +8,21 @@ import pytest
 from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Contents, LogDir, Memory, Override
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.scope import (
     MOST_CHARACTERS,
     MOST_TOPICS,
     NEAR_S,
     UNREAD_S,
-    to_read,
+    brokers_to_read,
     with_contents,
 )
 from sidecar.throttle.slope import SlopeRules
-from tests.sidecar.throttle.build import reading, remembering, whole
+from tests.sidecar.throttle.build import reading, remembering, whole, with_rules
 
 VALIDITY_S = 120.0
 
-factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, 0.0, is_of_volumes=True)
+factors = VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S), 0.0, is_of_volumes=True)
 after = remembering(factors)
 
 
@@ -105,7 +106,7 @@ def test_a_volume_that_is_full_all_of_a_sudden_is_read_first() -> None:
 def test_a_throttle_is_not_released_to_read_what_lies_there() -> None:
     """One that may have been in force: at the start, after blindness, of what is not valid."""
     blind = VALIDITY_S + 1.0
-    stopping = replace(factors, stop_line=MinAvailableBytes(25))
+    stopping = with_rules(factors, stop_line=MinAvailableBytes(25))
     stopped = remembering(stopping)(whole(10.0, [reading(1, 10.0, {"/d": 20})]), memory=full(99))
     lapsed = known(full(99, 99), {(1, "/d"): "a"}, -VALIDITY_S)
     for memory, at in (
@@ -163,7 +164,7 @@ def test_only_what_is_seen_has_a_scope() -> None:
 
 def test_the_slope_is_for_what_lies_on_it() -> None:
     """Those below the soft limit; none is, while the factor still rises: then what was read."""
-    rules = replace(factors, slope=SlopeRules(MinAvailableBytes(60), horizon_s=1e6))
+    rules = with_rules(factors, slope=SlopeRules(MinAvailableBytes(60), horizon_s=1e6))
     fold = remembering(rules)
     memory = Memory()
     for at, free in ((0.0, 99), (10.0, 50), (20.0, 45)):
@@ -189,10 +190,10 @@ def test_brokers_are_read_before_they_throttle() -> None:
         ]
         memory = after(whole(at, readings), memory=memory)
     # 64 bytes above the limit, at half a byte a second.
-    assert {3} == to_read(memory, 10.0 + 128.0 - NEAR_S - 0.1)
-    assert {1, 3} == to_read(memory, 10.0 + 128.0 - NEAR_S)
+    assert {3} == brokers_to_read(memory, 10.0 + 128.0 - NEAR_S - 0.1)
+    assert {1, 3} == brokers_to_read(memory, 10.0 + 128.0 - NEAR_S)
     gone = after(whole(20.0, [reading(1, 20.0, {"/d": 89})], fenced=[3]), memory=memory)
-    assert {1} == to_read(gone, 20.0), "a fenced broker can't be read"
+    assert {1} == brokers_to_read(gone, 20.0), "a fenced broker can't be read"
 
 
 def test_what_was_read_takes_the_place_of_what_was_known() -> None:

@@ -5,9 +5,10 @@ from dataclasses import replace
 from sidecar.throttle.decision import Shadow, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.rules import Rules
 from tests.sidecar.throttle.build import reading, throttle_user, whole
 
-RULES = VolumeLimit(MinAvailableBytes(30), 120.0, 0.0, MinAvailableBytes(10))
+RULES = VolumeLimit(Rules(MinAvailableBytes(30), 120.0, MinAvailableBytes(10)), 0.0)
 SHADOW = Shadow(RULES)
 
 
@@ -16,11 +17,11 @@ def test_nothing_of_what_is_decided_is_in_force() -> None:
     memory = SHADOW.fold(Memory(), whole(0.0, [reading(1, 0.0, {"/d": 5})]))
     memory = replace(memory, user_throttles=throttle_user({}, "bob", 60.0, "too many", 0.0))
     decision, would = SHADOW.decide(memory, 1.0), RULES.decide(memory, 1.0)
-    assert (0.0, True, {"bob": 0.0}) == (would.factor, would.stop, would.users)
+    assert (0.0, True, {"bob": 0.0}) == (would.factor, would.stop_line_reached, would.users)
     assert (1.0, Source.SHADOW, False, {}) == (
         decision.factor,
         decision.source,
-        decision.stop,
+        decision.stop_line_reached,
         decision.users,
     )
     assert would == decision.shadow == decision.decided

@@ -11,9 +11,10 @@ from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.fill import WINDOW_S, Fill, Mark
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Learned, Memory, Slope, VolumeState
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import STEP, TURN_S, SlopeRules, next_slope
 from sidecar.volumes import Volume
-from tests.sidecar.throttle.build import partial, reading, whole
+from tests.sidecar.throttle.build import partial, reading, whole, with_rules
 from tests.sidecar.throttle.slope_loop import MB, Loop, last, turns
 
 GB = 1000 * MB
@@ -31,7 +32,7 @@ def state(
     if rate is not None:
         marks = (Mark(at - 2 * WINDOW_S, round(used - 2 * WINDOW_S * rate)), *marks)
     fill = Fill(marks, rate, rate)
-    return VolumeState(volume, at, LIMIT.judge(volume, fill, None), online=True, fill=fill)
+    return VolumeState(volume, at, LIMIT.judge(volume), online=True, fill=fill)
 
 
 def factor(available: float, rate: float | None, before: Slope | None = None) -> float:
@@ -144,7 +145,7 @@ def test_the_smallest_of_all_volumes_counts() -> None:
 
 
 class TestDecisions:
-    rules = VolumeLimit(LIMIT, 300.0, 0.0, None, RULES)
+    rules = VolumeLimit(Rules(LIMIT, 300.0, slope=RULES), 0.0)
 
     def decided(self, *gigabytes: float, step_s: float = 10.0) -> list[Decision]:
         """One volume, at these sizes."""
@@ -178,7 +179,7 @@ class TestDecisions:
 
     def test_without_a_soft_limit_nothing_is_slowed(self) -> None:
         """As the proposal has it."""
-        plain = replace(self.rules, slope=None)
+        plain = with_rules(self.rules, slope=None)
         seen = [
             reading(1, at, {"/d": round(gb * GB)}, total=100 * GB) for at, gb in ((0, 36), (9, 11))
         ]
@@ -194,7 +195,7 @@ class TestDecisions:
             seen = reading(1, now, {"/d": gigabytes * GB}, total=100 * GB)
             memory = self.rules.fold(memory, whole(now, [seen]))
         assert self.rules.decide(memory, 1.0).is_sloped
-        plain = replace(self.rules, slope=None)
+        plain = with_rules(self.rules, slope=None)
         decision = plain.decide(memory, 1.0)
         assert (1.0, False) == (decision.factor, decision.is_sloped)
         seen = reading(1, 2.0, {"/d": 15 * GB}, total=100 * GB)

@@ -5,12 +5,13 @@ import pytest
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.throttled_fill import SETTLE_S, throttled_fills, throttled_since
 from sidecar.volumes import Observation
 from tests.sidecar.throttle.build import reading, remembering, whole
 
 VALIDITY_S = 300.0
-FACTORS = VolumeLimit(MinAvailableBytes(10), VALIDITY_S, 1.0)
+FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), VALIDITY_S), 1.0)
 after = remembering(FACTORS)
 THROTTLED_SINCE = 100.0
 

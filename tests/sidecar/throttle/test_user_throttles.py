@@ -3,6 +3,7 @@
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Computed, Memory
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.user_throttles import (
     UserThrottle,
     in_force,
@@ -69,7 +70,7 @@ def test_many_are_throttled_at_once() -> None:
 
 def test_a_decision_throttles_users_beside_the_factor_for_all() -> None:
     """The volumes let all write; alice may not, until an end before that of the validity."""
-    factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=0.5)
+    factors = VolumeLimit(Rules(MinAvailableBytes(30), 120.0), fallback=0.5)
     user_throttles = throttle_user(
         throttle_user({}, "alice", 60.0, WHY, 0.0), "bob", 70.0, WHY, 0.0
     )

@@ -38,7 +38,7 @@ def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch) -> None
     ("error", "words"),
     [
         (NotKeptError("Java ended with 1"), "the next run tries again: Java ended with 1"),
-        (KeyboardInterrupt(), "not stored; the run is done."),
+        (KeyboardInterrupt(), "not stored; the run is complete."),
     ],
 )
 def test_what_goes_wrong_is_reported_and_is_no_error(

@@ -67,23 +67,26 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run",), "name what to read: --request-logs, --volumes, --quotas"),
-        (("silver",), "name what to read: --request-logs, --volumes, --quotas"),
-        (("replay", "--candidates", "1"), "1 is too few: 0 for none, or 2 and more"),
-        (("run", "--volumes", ".", "--plan", "plan.json"), "name --request-logs"),
-        (("recommend", "--plan", "nowhere/plan.json"), "there is no folder nowhere; make it"),
+        (("run",), "there are no inputs; use --request-logs, --volumes or --quotas"),
+        (("silver",), "there are no inputs; use --request-logs, --volumes or --quotas"),
+        (("replay", "--candidates", "1"), "1 candidate is too few; use 0 for none, or at least 2"),
+        (("run", "--volumes", ".", "--plan", "plan.json"), "use --request-logs"),
+        (
+            ("recommend", "--plan", "nowhere/plan.json"),
+            "the folder nowhere does not exist; create it",
+        ),
         (("recommend", "--floor", "prodce=1"), "prodce=1 "),
         (
             ("run", "--request-logs", ".", "--plan", "nowhere/plan.json"),
-            "there is no folder nowhere; make it",
+            "the folder nowhere does not exist; create it",
         ),
         (("run", "--request-logs", "nowhere"), "nowhere: "),
-        (("silver", "--volumes", "nowhere"), "nowhere: "),
+        (("silver", "--volumes", "nowhere"), "nowhere has no volume history"),
         (("silver", "--request-logs", ".", "--zone", "Mars"), "'Mars' "),
         (("silver", "--request-logs", ".", "--broker-pattern", "("), "the broker pattern '('"),
         (("silver", "--quotas", "nowhere.json"), "'nowhere.json' does not exist"),
         (("usage",), "silver --request-logs"),
-        (("usage", "--zone", "UTC"), "are about --request-logs: name those"),
+        (("usage", "--zone", "UTC"), "need --request-logs"),
         (("usage", "--request-logs", "nowhere"), "nowhere: "),
         (("replay",), "silver --request-logs"),
         (("recommend",), "pipeline usage --out tables"),
@@ -91,7 +94,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
         (("usage", "--master", "spark:7077"), "--master spark:7077: "),
         (
             ("usage", "--since", "2026-11-21", "--until", "2026-11-21"),
-            "--since is not before --until",
+            "--since must be before --until",
         ),
     ],
 )
@@ -173,7 +176,7 @@ def test_ctrl_c_ends_a_run_without_a_traceback(
     finally:
         logging.getLogger().removeHandler(logged)
         signal.signal(signal.SIGINT, before)
-    assert (130, True) == (result.exit_code, "Interrupted: run it again." in result.output)
+    assert (130, True) == (result.exit_code, "Interrupted. Run the command again." in result.output)
     assert "afterwards\n" == stream.getvalue()
 
 
@@ -238,5 +241,5 @@ def test_a_file_that_is_no_capacity_is_refused(tmp_path: Path) -> None:
     capacity = tmp_path / "capacity.json"
     capacity.write_text("[]")
     terms = TermsOptions(capacity=capacity)
-    with pytest.raises(SidecarError, match=r"capacity\.json is not what"):
+    with pytest.raises(SidecarError, match=r"capacity\.json is not an output of"):
         options_of(JobOptions("tables"), ReplayOptions(), terms, DiskOptions())

@@ -24,7 +24,7 @@ TASK = (
         ),
         (
             f"{TASK} x\nCaused by: java.lang.OutOfMemoryError: Java heap space\n",
-            "its JVM has too little memory (Java heap space)",
+            "the JVM has too little memory (Java heap space)",
             "--conf spark.driver.memory=4g",
         ),
         (
@@ -35,19 +35,19 @@ TASK = (
         ),
         (
             f"{TASK} java.io.IOException: Mkdirs failed to create file:/proc/x (exists=false)",
-            "it may not write there",
-            "whose the folder of --out is",
+            "Spark has no permission to write",
+            "check the permissions of --out",
         ),
         (
             "java.lang.IllegalStateException: stopped\nAll masters are unresponsive! Giving up.",
-            "no master answers there",
-            "see --master",
+            "no Spark master answers",
+            "correct --master",
         ),
         (
             "ConnectionResetError: [Errno 104] Connection reset by peer\n"
             "py4j.protocol.Py4JNetworkError: Error while sending or receiving\n",
-            "its JVM has ended",
-            "`dmesg` shows",
+            "the JVM has ended",
+            "see `dmesg`",
         ),
     ],
 )
@@ -60,9 +60,9 @@ def test_a_known_cause_is_reported_with_what_to_do(trace: str, cause: str, advic
 def test_a_jvm_that_ended_may_have_said_why() -> None:
     """It says so on standard error: the client knows only that it is gone."""
     gone = "py4j.protocol.Py4JNetworkError: Answer from Java side is empty"
-    assert "its JVM has ended" == trouble(gone, "WARNING: Using incubator modules").cause
+    assert "the JVM has ended" == trouble(gone, "WARNING: Using incubator modules").cause
     said = "WARNING: x\nTerminating due to java.lang.OutOfMemoryError: Java heap space\n"
-    assert trouble(gone, said).cause.startswith("its JVM has too little memory")
+    assert trouble(gone, said).cause.startswith("the JVM has too little memory")
 
 
 def test_what_our_own_code_says_in_a_worker_is_reported_as_it_is() -> None:

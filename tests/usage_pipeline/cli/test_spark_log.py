@@ -42,9 +42,9 @@ def test_a_failure_is_three_lines(temporary: Path) -> None:
     what, advice, where = str(caught.value).splitlines()
     assert what.startswith("Spark has failed: ")
     assert FULL in what
-    assert advice.startswith("Free some of it: ")
+    assert advice.startswith("Free space: ")
     (log,) = temporary.iterdir()
-    assert f"All that was said: {log}" == where
+    assert f"Output: {log}" == where
     said = log.read_text()
     assert said.startswith("WARNING: Using incubator")
     assert "test_spark_log.py" in said
@@ -55,7 +55,7 @@ def test_a_failure_is_three_lines(temporary: Path) -> None:
     ("error", "what"),
     [
         (NoSparkError("Spark can't start on x"), "Spark can't start on x: "),
-        (StreamError("gold_usage_1s: [STREAM_FAILED]"), "The stream has ended by itself: "),
+        (StreamError("gold_usage_1s: [STREAM_FAILED]"), "The stream has ended unexpectedly: "),
         (ConnectionRefusedError("refused"), "Spark has failed: "),
     ],
 )
@@ -98,7 +98,7 @@ def test_errors_that_did_not_end_the_run_are_not_hidden(
         log.write_text("26/11/21 13:31:21 ERROR Executor: Exception in task 1.0\n")
         assert [] == list(temporary.iterdir())
     (trace_file,) = temporary.iterdir()
-    assert f"Spark met errors and went on: {trace_file}\n" == capsys.readouterr().err
+    assert f"Spark had errors and continued. Output: {trace_file}\n" == capsys.readouterr().err
     assert "Exception in task 1.0" in trace_file.read_text()
 
 
@@ -123,4 +123,4 @@ def test_a_disk_that_is_full_does_not_hide_the_cause(monkeypatch: pytest.MonkeyP
         raise Py4JNetworkError("gone")
     lines = str(caught.value).splitlines()
     assert lines[0].startswith("Spark has failed: ")
-    assert f"All that was said can't be stored: {FULL}" == lines[-1]
+    assert f"Output can't be stored: {FULL}" == lines[-1]

@@ -33,10 +33,10 @@ def test_settings_of_a_session(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     """A folder without jars and what is no setting are refused; its value is not repeated."""
     done = CliRunner().invoke(session, ["--jars", str(tmp_path)])
-    assert (2, True) == (done.exit_code, "there are no jars in" in done.output)
+    assert (2, True) == (done.exit_code, "no jars found in" in done.output)
     for setting in ("fs.s3a.secret.key=hidden", "spark.x"):
         done = CliRunner().invoke(session, ["--conf", setting])
-        assert (2, True) == (done.exit_code, "written as spark.name=value" in done.output)
+        assert (2, True) == (done.exit_code, "write a setting as spark.name=value" in done.output)
         assert "hidden" not in done.output
-    with pytest.raises(SettingsError, match="not with both"):
+    with pytest.raises(SettingsError, match="but not both"):
         spark_settings(["a.jar"], [("spark.jars", "b.jar")])

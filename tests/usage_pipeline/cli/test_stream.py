@@ -17,18 +17,20 @@ from usage_pipeline.tables.schemas import DIM_TOPIC
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "name either --request-logs or --topic"),
+        ([], "use either --request-logs or --topic"),
         (
             ["--request-logs", "logs", "--topic", "t", "--bootstrap-server", "b:1"],
-            "name either --request-logs or --topic",
+            "use either --request-logs or --topic",
         ),
-        (["--topic", "t"], "--topic and --bootstrap-server go together"),
+        (["--topic", "t"], "use --topic and --bootstrap-server together"),
         (
             ["--request-logs", "logs", "--bootstrap-server", "b:1"],
-            "--topic and --bootstrap-server go together",
+            "use --topic and --bootstrap-server together",
         ),
         (["--request-logs", "logs", "--table", "gold_replay"], "'gold_replay'"),
-        (["--request-logs", "logs", "--trigger", "0"], "--trigger"),
+        (["--request-logs", "logs", "--trigger", "0s"], "--trigger"),
+        (["--request-logs", "logs", "--trigger", "5"], "'5' has no unit: write 5s, 5m or 5h"),
+        (["--request-logs", "logs", "--max-bytes", "1G"], "'1G' may mean 1GB or 1Gi"),
     ],
 )
 def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> None:
@@ -48,8 +50,8 @@ def test_a_batch_is_reported_in_a_line(capsys: pytest.CaptureFixture[str]) -> No
     assert [
         "batch 3: 1,500 messages, 750.4 a second",
         "batch 5: 1 message, 5.0 a second",
-        "batch 6: 2,000 messages (1,200 taken before, left out)"
-        " (3 can't be read: quarantine), 5.0 a second",
+        "batch 6: 2,000 messages (1,200 repeated, skipped)"
+        " (3 unreadable, in quarantine), 5.0 a second",
     ] == capsys.readouterr().err.splitlines()
     assert 3_501 == reporter.read
 
@@ -63,7 +65,7 @@ def test_a_batch_is_reported_in_a_line(capsys: pytest.CaptureFixture[str]) -> No
         (["--request-logs", "logs", "--master", "moon"], "--master moon: "),
         (
             ["--topic", "t", "--bootstrap-server", "b:1", "--kafka-jars", "logs"],
-            "logs has no jars: `mvn -f deploy/spark/kafka-connector/pom.xml package`",
+            "logs has no jars; `mvn -f deploy/spark/kafka-connector/pom.xml package`",
         ),
         (["--topic", "t", "--bootstrap-server", "b:1", "--zone", "Mars"], "'Mars' "),
         (["--request-logs", "logs", "--out", "tables"], "tables has tables"),
@@ -106,5 +108,5 @@ def test_that_nothing_is_new_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ]
     assert [
         "batch 0: 7 files, 5.0 a second",
-        "Nothing new: all that is there was read before.",
+        "There are no new lines.",
     ] == printed

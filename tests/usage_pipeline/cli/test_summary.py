@@ -35,7 +35,7 @@ def test_one_is_not_reported_as_many() -> None:
         "1 request log, 0.3 MB",
         "dim_topic: 1 row",
         "1 line can't be read: see the table quarantine",
-        "1 request whose bytes or partitions no line has",
+        "1 request of unknown size (no line has the bytes or partitions)",
     ] == text(one).splitlines()
     many = outcome({"dim_topic": 2_000, "quarantine": 0}, files=2, quarantined=2, unknown=2)
     assert [
@@ -43,7 +43,7 @@ def test_one_is_not_reported_as_many() -> None:
         "dim_topic: 2,000 rows",
         "quarantine: 0 rows",
         "2 lines can't be read: see the table quarantine",
-        "2 requests whose bytes or partitions no line has",
+        "2 requests of unknown size (no line has the bytes or partitions)",
     ] == text(many).splitlines()
 
 
@@ -52,15 +52,15 @@ def test_one_is_not_reported_as_many() -> None:
     [
         (
             "produce:user=alise:x2",
-            "nothing was charged to user=alise for produce; nearest: user=alice, user=alicia",
+            "no charges to user=alise for produce; nearest: user=alice, user=alicia",
         ),
         (
             "produce:user=zoltan-the-unknown:=5",
-            "nothing was charged to user=zoltan-the-unknown for produce;"
-            " there are user=<default>, user=alice, user=alicia, ...",
+            "no charges to user=zoltan-the-unknown for produce;"
+            " known: user=<default>, user=alice, user=alicia, ...",
         ),
-        ("request:user=alice:x2", "nobody was charged for request"),
-        ("request:=50", "nobody was charged for request"),
+        ("request:user=alice:x2", "no charges for request"),
+        ("request:=50", "no charges for request"),
     ],
 )
 def test_a_scenario_of_nobody_is_reported_with_the_nearest_names(asked: str, nearest: str) -> None:
@@ -78,12 +78,12 @@ def test_a_plan_is_reported_with_what_to_do_with_it() -> None:
     """The line says how many it is for; one for nobody says so."""
     diff = "compare: throttle-sidecar quotas diff --plan"
     assert (
-        f"plan: p.json, quotas of 1 entity; {diff} p.json --bootstrap-server HOST:PORT"
+        f"plan: p.json has quotas of 1 entity; {diff} p.json --bootstrap-server HOST:PORT"
     ) == plan_line(Path("p.json"), 1)
     assert (
-        f"plan: my plan.json, quotas of 2 entities; {diff} 'my plan.json'"
+        f"plan: my plan.json has quotas of 2 entities; {diff} 'my plan.json'"
         " --bootstrap-server HOST:PORT"
     ) == plan_line(Path("my plan.json"), 2)
-    assert "plan: p.json, no quota: the table gold_recommendation has the reasons" == plan_line(
+    assert "plan: p.json has no quotas; the table gold_recommendation has the reasons" == plan_line(
         Path("p.json"), 0
     )

@@ -71,7 +71,10 @@ def test_a_user_with_a_password_is_a_login_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (("sasl.username=a", "sasl.password=hidden"), "a sasl.mechanism of PLAIN, SCRAM-SHA-256"),
+        (
+            ("sasl.username=a", "sasl.password=hidden"),
+            "as sasl.mechanism one of PLAIN, SCRAM-SHA-256",
+        ),
         (("sasl.username=a", "sasl.mechanism=PLAIN"), "needs sasl.password or sasl.password.file"),
         (
             ("sasl.username=a", "sasl.mechanism=PLAIN", "sasl.password.file=/no"),

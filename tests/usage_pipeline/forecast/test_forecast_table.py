@@ -41,7 +41,10 @@ def test_a_row_for_each_volume(spark: SparkSession) -> None:
     assert 80 == pytest.approx(growing["hours_to_limit"], abs=5)
     assert growing["hours_low"] <= growing["hours_to_limit"] <= growing["hours_high"]
     assert (1009, 27, 168.0) == (growing["readings"], growing["teeth"], growing["history_hours"])
-    assert ("7.0 hours of history: 24 are needed", None) == (young["refused"], young["hours_low"])
+    assert ("the history has 7.0 hours; a forecast needs 24", None) == (
+        young["refused"],
+        young["hours_low"],
+    )
     assert ("the log dir is offline", 1008) == (offline["refused"], offline["readings"])
     assert {(NEWEST.date(), NEWEST.replace(tzinfo=None))} == {
         (row["dt"], row["as_of"]) for row in (growing, young, offline)
@@ -60,5 +63,5 @@ def test_as_of_a_time_later_readings_are_not_known(spark: SparkSession) -> None:
     assert [721, 721] == [row["readings"] for row in rows]
     assert [128, 128] == pytest.approx([row["hours_to_limit"] for row in rows], abs=5)
     assert {as_of.replace(tzinfo=None)} == {row["as_of"] for row in rows}
-    with pytest.raises(ForecastError, match="has a time zone"):
+    with pytest.raises(ForecastError, match="needs a time zone"):
         disk_forecast(volumes(spark), as_of.replace(tzinfo=None))

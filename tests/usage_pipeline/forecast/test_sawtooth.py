@@ -155,13 +155,15 @@ class TestRefused:
         """The message has the number that is needed, and what to do."""
         hours = every_5_minutes(17)
         assert Refused(
-            "deletions were seen 2 times: 3 are needed to separate growth from retention's teeth;"
-            " if they were a topic's, --history-days leaves out what was before"
+            "the history has 2 deletions; a forecast needs 3 to separate growth from retention;"
+            " if a topic was deleted, exclude that time with --history-days"
         ) == fit(hours, saw(hours))
 
     def test_few_readings(self) -> None:
         """Eleven are too few, and twelve are enough."""
         hours = np.arange(-11.0, 1.0)
         used = 5 * GB + hours
-        assert Refused(f"11 readings: {FEWEST_READINGS} are needed") == fit(hours[1:], used[1:])
+        assert Refused(f"there are 11 readings; a forecast needs {FEWEST_READINGS}") == fit(
+            hours[1:], used[1:]
+        )
         assert isinstance(fit(hours, used), Saw)

@@ -60,13 +60,13 @@ def test_the_example() -> None:
 @pytest.mark.parametrize(
     ("history", "reason"),
     [
-        (growing(23.9), "23.9 hours of history: 24 are needed"),
+        (growing(23.9), "the history has 23.9 hours; a forecast needs 24"),
         (growing(age_h=25), "the last reading is 25 hours old"),
         (offline(growing(), slice(-1, None)), "the log dir is offline"),
         (offline(growing(), slice(None)), "the log dir is offline"),
         (
             readings(np.arange(-30.0, 1.0, 3.0), np.arange(11.0) * GB),
-            "11 readings: 12 are needed",
+            "there are 11 readings; a forecast needs 12",
         ),
     ],
     ids=["short", "stale", "offline", "never seen", "few"],
@@ -105,12 +105,12 @@ def test_the_greater_limit_counts() -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"limit_ratio": -0.1}, "a ratio of 0"),
-        ({"limit_ratio": 1.0}, "a ratio of 0"),
-        ({"limit_bytes": -1}, "0 bytes or more"),
-        ({"horizon_hours": 0.0}, "are above 0"),
-        ({"history_days": 0.0}, "are above 0"),
-        ({"stale_hours": 0.0}, "are above 0"),
+        ({"limit_ratio": -0.1}, "a ratio from 0"),
+        ({"limit_ratio": 1.0}, "a ratio from 0"),
+        ({"limit_bytes": -1}, "must be at least 0 bytes"),
+        ({"horizon_hours": 0.0}, "must be above 0"),
+        ({"history_days": 0.0}, "must be above 0"),
+        ({"stale_hours": 0.0}, "must be above 0"),
     ],
 )
 def test_what_makes_no_sense_is_an_error(asked: dict[str, Any], why: str) -> None:

@@ -124,12 +124,12 @@ def test_the_smallest_that_throttles_few(spark: SparkSession, tmp_path: Path) ->
     assert "low" == alice.confidence
     assert (6.9e6, 0.002, 6e6, None, None) == _recommended(found["user=bob,client-id=writer"])
     assert (1e5, 0.0, 1.0, None, None) == _recommended(found["client-id=etl"])
-    refused = "every candidate throttles more than 1 %: sweep higher ones"
+    refused = "every candidate throttles more than 1 %; replay larger ones"
     assert (None, None, 1e5, None, refused) == _recommended(found["user=carol"])
     unseen = found["user=erin"].refused
-    assert unseen.startswith("40 % of the charges have amounts that no line has")
+    assert unseen.startswith("40 % of the charges have unknown amounts")
     assert (
-        "no candidate was replayed: `pipeline replay` with --candidates tries some"
+        "no candidate was replayed; use `pipeline replay` with --candidates"
         == found["user=dave"].refused
     )
     assert "a broker's own principal, not to be throttled" == found["user=broker"].refused

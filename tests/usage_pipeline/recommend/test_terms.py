@@ -69,11 +69,11 @@ def test_capacity_is_of_what_is_known() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Terms(target=1.5), "target is a share"),
+        (lambda: Terms(target=1.5), "target must be from 0 to 1"),
         (lambda: Terms(half_life_days=0.0), "half-life"),
         (lambda: Terms(floors={"prodce": 1.0}), "prodce"),
-        (lambda: Terms(floors={"produce": -1.0}), "a floor is 0 or above"),
-        (lambda: floor("prodce=1"), 'not like "produce=100000"'),
+        (lambda: Terms(floors={"produce": -1.0}), "a floor must be at least 0"),
+        (lambda: floor("prodce=1"), 'write a floor like "produce=100000"'),
         (lambda: floor("produce=1MB"), "a number from 0"),
         (lambda: floor("produce=inf"), "a number from 0"),
         (lambda: floor("produce=-1"), "a number from 0"),

@@ -172,7 +172,7 @@ def test_of_two_runs_that_began_with_the_same_tables_one_commits(tmp_path: Path)
     before = first(tmp_path)
     slow = written(tmp_path, "slow", 21, available=9)
     commit(before, written(tmp_path, "second", 20, 21, available=2), "b", NOW)
-    with pytest.raises(OutdatedError, match="run it again"):
+    with pytest.raises(OutdatedError, match="run the command again"):
         commit(before, slow, "slow", NOW)
     assert AFTER == seen(tmp_path)
 
@@ -233,7 +233,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path, torn: bool) -> None
     path.unlink()
     if torn:
         path.write_bytes(content[:-1])
-    with pytest.raises(NotWrittenError, match="do all of Spark's machines see the same folder"):
+    with pytest.raises(NotWrittenError, match="a folder that all of Spark's machines share"):
         commit(before, changes, "b", NOW)
     assert BEFORE == seen(tmp_path)
     assert ["00000000000000000001.json"] == folder_of(tmp_path).names("_commits")

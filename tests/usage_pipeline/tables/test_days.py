@@ -28,6 +28,6 @@ def test_a_day_is_asked_for_wholly_or_in_part(
 
 def test_no_day_is_refused_with_those_that_there_are() -> None:
     """The message says where to look, or what to do when there are no requests at all."""
-    assert "requests of 2026-11-19 to 2026-11-21, and none of" in no_requests(DAYS)
-    assert "requests of 2026-11-19, and none of" in no_requests(DAYS[:1])
+    assert "requests of 2026-11-19 to 2026-11-21, but none of" in no_requests(DAYS)
+    assert "requests of 2026-11-19, but none of" in no_requests(DAYS[:1])
     assert "pipeline silver --request-logs PATH" in no_requests(())

@@ -69,4 +69,4 @@ def test_a_table_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path
         done = CliRunner().invoke(group, words)
         assert 2 == done.exit_code
         assert not done.stdout
-        assert f"no table {table} in {tmp_path}: there are gold_usage_1s" in done.stderr
+        assert f"{tmp_path} has no table {table}; it has gold_usage_1s" in done.stderr

@@ -55,13 +55,13 @@ def test_workers_get_it_with_their_task(tmp_path: Path) -> None:
 
 def test_what_can_have_no_tables_is_refused(tmp_path: Path) -> None:
     """The message says what to do, and has no secret."""
-    with pytest.raises(FolderError, match="not in HDFS: give --out"):
+    with pytest.raises(FolderError, match="can't be in HDFS; use --out"):
         Folder.of("hdfs://name-node/tables")
     with pytest.raises(SecretInPathError) as refused:
         Folder.of("s3://key:hidden@tables/x")
     assert "hidden" not in str(refused.value)
     (tmp_path / "file").touch()
-    with pytest.raises(FolderError, match=r"nothing can be written to .*give --out another"):
+    with pytest.raises(FolderError, match=r"is not writable .*use another folder for --out"):
         Folder.of(str(tmp_path / "file")).create("a", b"")
 
 

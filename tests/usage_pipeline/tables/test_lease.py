@@ -33,7 +33,7 @@ def test_a_second_run_is_refused_by_the_name_of_the_first(folder: Folder) -> Non
     """It is so for as long as the first one has the lease; both processes are alive."""
     with (
         leased(folder, "process 7", renewed_s=0.05),
-        pytest.raises(LockedError, match=r"process 7 writes to .*/tables: wait"),
+        pytest.raises(LockedError, match=r"process 7 writes to .*/tables; wait"),
         leased(folder, "process 8"),
     ):
         pytest.fail("both had it")

@@ -17,7 +17,7 @@ def test_each_refuses_the_others_folder(tmp_path: Path) -> None:
     tables.create("_commits/00000000000000000001.json", b"{}")
     refuse_stream(live)
     refuse_batch(tables)
-    with pytest.raises(OtherWriterError, match="written by `pipeline stream`"):
+    with pytest.raises(OtherWriterError, match="belongs to `pipeline stream`"):
         refuse_batch(live)
     with pytest.raises(OtherWriterError, match="has tables of batch runs"):
         refuse_stream(tables)

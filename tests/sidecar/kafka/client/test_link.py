@@ -96,7 +96,9 @@ async def test_a_server_that_accepts_and_is_silent(
     clock: Clock, ca: trustme.CA, encrypted: bool
 ) -> None:
     """The whole connect has a deadline, not only its TCP part; a TLS handshake too."""
-    settings = {"security_protocol": "SSL", "ssl_ca_pem": pem(ca)} if encrypted else {}
+    settings = (
+        {"security_protocol": "SSL", "ssl_truststore_certificates": pem(ca)} if encrypted else {}
+    )
     async with raw_server(hang) as address:
         started = asyncio.get_running_loop().time()
         link = link_to(address, clock, **settings)
@@ -109,7 +111,7 @@ async def test_a_frozen_tls_peer_is_not_waited_for(clock: Clock, ca: trustme.CA)
     """Closing a connection whose peer no longer reads or writes frees the socket at once."""
     async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
         address = bootstrap(cluster)
-        link = link_to(address, clock, security_protocol="SSL", ssl_ca_pem=pem(ca))
+        link = link_to(address, clock, security_protocol="SSL", ssl_truststore_certificates=pem(ca))
         await call(link)
         for connection in one(cluster).connections:
             connection.transport.pause_reading()
@@ -127,7 +129,9 @@ async def test_a_frozen_tls_peer_is_not_waited_for(clock: Clock, ca: trustme.CA)
 async def test_tls_closes_without_an_answer(clock: Clock, ca: trustme.CA) -> None:
     """The socket is closed within moments although the peer never answers close_notify."""
     async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
-        link = link_to(bootstrap(cluster), clock, security_protocol="SSL", ssl_ca_pem=pem(ca))
+        link = link_to(
+            bootstrap(cluster), clock, security_protocol="SSL", ssl_truststore_certificates=pem(ca)
+        )
         await call(link)
         for connection in one(cluster).connections:
             connection.transport.pause_reading()

@@ -80,26 +80,29 @@ async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> N
     """
     context = server_context(ca, "other.example")
     async with FakeCluster(ssl_context=context).add(1) as cluster:
-        message = failed(await poll(cluster, clock, ssl_ca_pem=pem(ca)), FailureKind.TLS)
+        message = failed(
+            await poll(cluster, clock, ssl_truststore_certificates=pem(ca)), FailureKind.TLS
+        )
         assert "127.0.0.1" in message
-        unverified = {"ssl_verify_hostname": False}
-        succeeded(await poll(cluster, clock, ssl_ca_pem=pem(ca), **unverified))
+        unverified = {"ssl_endpoint_identification_algorithm": ""}
+        succeeded(await poll(cluster, clock, ssl_truststore_certificates=pem(ca), **unverified))
         failed(
-            await poll(cluster, clock, ssl_ca_pem=pem(trustme.CA()), **unverified), FailureKind.TLS
+            await poll(cluster, clock, ssl_truststore_certificates=pem(trustme.CA()), **unverified),
+            FailureKind.TLS,
         )
 
 
 async def test_mutual_tls_from_text(clock: Clock, ca: trustme.CA) -> None:
     """Our own certificate is shown, with its key in each of the forms that Kafka's PEM has."""
     pems = client_pems(ca)
-    certificate = {"ssl_certificate_pem": pems["certificate"]}
+    certificate = {"ssl_keystore_certificate_chain": pems["certificate"]}
     async with FakeCluster(ssl_context=wanting_client_certificate(ca)).add(1) as cluster:
         for own in (
-            certificate | {"ssl_key_pem": pems["key"]},
-            certificate | {"ssl_key_pem": pems["encrypted"], "ssl_key_password": PASSWORD},
-            {"ssl_certificate_pem": pems["certificate"] + pems["key"]},
+            certificate | {"ssl_keystore_key": pems["key"]},
+            certificate | {"ssl_keystore_key": pems["encrypted"], "ssl_key_password": PASSWORD},
+            {"ssl_keystore_certificate_chain": pems["certificate"] + pems["key"]},
         ):
-            succeeded(await poll(cluster, clock, ssl_ca_pem=pem(ca), **own))
+            succeeded(await poll(cluster, clock, ssl_truststore_certificates=pem(ca), **own))
 
 
 async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
@@ -111,9 +114,9 @@ async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Pat
         answer = await poll(
             cluster,
             clock,
-            ssl_ca_file=tmp_path / "ca",
-            ssl_certificate_file=tmp_path / "certificate",
-            ssl_key_file=tmp_path / "encrypted",
+            ssl_truststore_location=tmp_path / "ca",
+            ssl_keystore_location=tmp_path / "certificate",
+            ssl_keystore_key_location=tmp_path / "encrypted",
             ssl_key_password=PASSWORD,
         )
     succeeded(answer)
@@ -131,28 +134,28 @@ async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_p
     """Each refusal names the file and the reason in one line, and has no secret."""
     pems = client_pems(ca)
     missing = tmp_path / "missing.pem"
-    text = refused(clock, security_protocol="SSL", ssl_ca_file=missing)
+    text = refused(clock, security_protocol="SSL", ssl_truststore_location=missing)
     assert f"the CA certificate file {missing} can't be used: No such file" in text
     key_file = tmp_path / "key.pem"
     key_file.write_text(pems["key"])
-    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    text = refused(clock, security_protocol="SSL", ssl_truststore_location=key_file)
     expected = (
         f"the CA certificate file {key_file} can't be used: it has no certificate (PEM that "
         "begins with -----BEGIN CERTIFICATE-----)"
     )
     assert expected == text
-    text = refused(clock, security_protocol="SSL", ssl_ca_pem="nonsense")
+    text = refused(clock, security_protocol="SSL", ssl_truststore_certificates="nonsense")
     assert text.startswith("the CA certificate in the settings can't be used: it has no cert")
     key_file.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    text = refused(clock, security_protocol="SSL", ssl_truststore_location=key_file)
     assert "can't be used: " in text
     assert "password" not in text
-    own = {"security_protocol": "SSL", "ssl_certificate_pem": pems["certificate"]}
+    own = {"security_protocol": "SSL", "ssl_keystore_certificate_chain": pems["certificate"]}
     for key in (
-        {"ssl_key_pem": pems["encrypted"]},
-        {"ssl_key_pem": pems["encrypted"], "ssl_key_password": "Not it"},
-        {"ssl_key_pem": client_pems(ca)["key"]},
-        {"ssl_key_file": missing},
+        {"ssl_keystore_key": pems["encrypted"]},
+        {"ssl_keystore_key": pems["encrypted"], "ssl_key_password": "Not it"},
+        {"ssl_keystore_key": client_pems(ca)["key"]},
+        {"ssl_keystore_key_location": missing},
         {},
     ):
         text = refused(clock, **own, **key)

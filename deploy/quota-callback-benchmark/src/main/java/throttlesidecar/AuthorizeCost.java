@@ -33,6 +33,18 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Threads;
 import org.openjdk.jmh.annotations.Warmup;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.observability.Journal;
+import throttlesidecar.quotas.Quotas;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.ExcludedWriters;
+import throttlesidecar.refusal.RefusalLog;
+import throttlesidecar.refusal.Refusals;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
+import throttlesidecar.support.RunningTime;
+import throttlesidecar.throttling.Enforcement;
+import throttlesidecar.throttling.TagSets;
 
 /**
  * The cost of authorizing a produce request of one topic: by Kafka's own authorizer, and by ours with
@@ -122,7 +134,7 @@ public class AuthorizeCost {
         TagSets tagSets = new TagSets();
         Settings settings = Settings.of(Map.of());
         Quotas quotas = new Quotas(() -> settings, tagSets, true);
-        made[0] = new Enforcement(tagSets, quotas, () -> settings, Moments.SYSTEM);
+        made[0] = new Enforcement(tagSets, quotas, () -> settings, Clocks.SYSTEM);
         table.refusals(
                 new Refusals(
                         table,
@@ -132,7 +144,8 @@ public class AuthorizeCost {
                         () -> settings,
                         new ExcludedWriters(quotas::settingsChanged),
                         RefusalLog.ofBroker(),
-                        Moments.SYSTEM,
+                        Clocks.SYSTEM,
+                        new RunningTime(Clocks.SYSTEM),
                         new NoJournal()));
         return table;
     }

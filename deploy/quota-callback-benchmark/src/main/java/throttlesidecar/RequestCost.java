@@ -35,6 +35,12 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Threads;
 import org.openjdk.jmh.annotations.Warmup;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.quotas.Quotas;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
+import throttlesidecar.throttling.Enforcement;
+import throttlesidecar.throttling.TagSets;
 
 /**
  * The cost of the quota of a produce request, in Kafka's own quota manager: with Kafka's callback,
@@ -125,7 +131,7 @@ public class RequestCost {
             default:
                 Settings settings = Settings.of(Map.of());
                 Quotas quotas = new Quotas(() -> settings, tagSets, true);
-                made[0] = new Enforcement(tagSets, quotas, () -> settings, Moments.SYSTEM);
+                made[0] = new Enforcement(tagSets, quotas, () -> settings, Clocks.SYSTEM);
                 tagSets.enforcement(made[0]);
                 return new Ours(quotas, tagSets, made[0]);
         }

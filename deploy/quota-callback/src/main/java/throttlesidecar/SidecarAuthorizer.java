@@ -13,6 +13,11 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.Refusals;
+import throttlesidecar.refusal.RefusedException;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.throttling.DeniedRequest;
 
 /**
  * Kafka's own authorizer, which refuses produce requests that a pause can't stop: the class for
@@ -78,13 +83,10 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
                 allowed = actions.get(each).resourcePattern().resourceType() == ResourceType.TOPIC
                         && results.get(each) == AuthorizationResult.ALLOWED;
             }
-            Denied.next(!allowed);
+            DeniedRequest.next(!allowed);
             if (allowed) {
                 refusals.check(
-                        context.connectionId,
-                        context.principal,
-                        context.clientId(),
-                        actions,
+                        context.connectionId, context.principal, context.clientId(), actions,
                         results);
             }
         } catch (RefusedException refused) {

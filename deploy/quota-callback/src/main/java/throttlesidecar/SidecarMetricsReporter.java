@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricsReporter;
+import throttlesidecar.throttling.TagSets;
 
 /**
  * Passes the rates that Kafka measures to the callback: the broker's {@code metric.reporters} must
@@ -17,7 +18,7 @@ public final class SidecarMetricsReporter implements MetricsReporter {
         this(TagSets.SHARED);
     }
 
-    SidecarMetricsReporter(TagSets tagSets) {
+    public SidecarMetricsReporter(TagSets tagSets) {
         this.tagSets = tagSets;
     }
 

@@ -11,13 +11,18 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import throttlesidecar.quotas.Quotas;
+import throttlesidecar.refusal.Mute;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.throttling.Enforcement;
+import throttlesidecar.throttling.TagSet;
 
 /**
  * Makes a broker obey the sidecar's throttle factor: the class for {@code
  * client.quota.callback.class}. With the factor 1.0, or switched off, quotas are as Kafka's own.
  *
  * <p>Kafka calls most of this for each request, on its request threads: there is no lock and no I/O
- * in it. A thread of its own follows the sidecar, see {@link Store}.
+ * in it. A thread of its own reads the sidecar, see {@link CallbackRuntime}.
  *
  * <p>On a dedicated controller it is off, whatever the settings: platforms where all nodes of a
  * cluster have the same properties, as with Strimzi, set them on controllers too. There are no
@@ -32,32 +37,32 @@ public final class SidecarQuotaCallback
 
     private final AtomicBoolean joined = new AtomicBoolean();
     private volatile boolean off;
-    private volatile Store store;
+    private volatile CallbackRuntime runtime;
 
     /** For Kafka. */
     public SidecarQuotaCallback() {}
 
-    /** With a store that nobody joined, so that no sidecar is followed: for tests. */
-    SidecarQuotaCallback(Store store) {
-        this.store = store;
+    /** With a runtime that nobody joined, so that no sidecar is read: for tests. */
+    SidecarQuotaCallback(CallbackRuntime runtime) {
+        this.runtime = runtime;
     }
 
     /**
-     * Starts following the sidecar; on a dedicated controller nothing is started.
+     * Starts reading the sidecar; on a dedicated controller nothing is started.
      *
      * @throws ConfigException the settings can't be used; the broker does not start.
      */
     @Override
     public void configure(Map<String, ?> configs) {
         if (Settings.areOfDedicatedController(configs)) {
-            store = Store.idle();
+            runtime = CallbackRuntime.idle();
             off = true;
             return;
         }
-        store = Store.join(Settings.atStart(configs), nodeId(configs));
+        runtime = CallbackRuntime.join(Settings.atStart(configs), nodeId(configs));
         joined.set(true);
         for (ClientQuotaType type : ClientQuotaType.values()) {
-            renewed.set(type.ordinal(), store.changes());
+            renewed.set(type.ordinal(), runtime.changes());
         }
     }
 
@@ -77,11 +82,11 @@ public final class SidecarQuotaCallback
         if (type == ClientQuotaType.REQUEST && Mute.isDue(principal.getName(), clientId)) {
             return Mute.TAGS;
         }
-        Quotas.Client client = store.quotas().client(principal.getName(), clientId);
+        Quotas.Client client = runtime.quotas().client(principal.getName(), clientId);
         if (type == ClientQuotaType.PRODUCE) {
-            Enforcement enforcement = store.enforcement();
+            Enforcement enforcement = runtime.enforcement();
             try {
-                enforcement.beforeRecord(client.tagSet(store.tagSets()), principal, clientId);
+                enforcement.beforeRecord(client.tagSet(runtime.tagSets()), principal, clientId);
             } catch (RuntimeException | LinkageError error) {
                 enforcement.failed(error);
             }
@@ -94,21 +99,21 @@ public final class SidecarQuotaCallback
         if (type == ClientQuotaType.REQUEST && Mute.TAGS.equals(tags)) {
             return Mute.LIMIT;
         }
-        String user = tags.get(QuotaBook.USER_TAG);
-        String clientId = tags.get(QuotaBook.CLIENT_ID_TAG);
+        String user = tags.get(TagSet.USER_TAG);
+        String clientId = tags.get(TagSet.CLIENT_ID_TAG);
         return type == ClientQuotaType.PRODUCE
-                ? store.enforcement().limit(user, clientId)
-                : store.quotas().limit(type, user, clientId);
+                ? runtime.enforcement().limit(user, clientId)
+                : runtime.quotas().limit(type, user, clientId);
     }
 
     @Override
     public void updateQuota(ClientQuotaType type, ClientQuotaEntity entity, double value) {
-        store.quotas().update(type, entity, value);
+        runtime.quotas().update(type, entity, value);
     }
 
     @Override
     public void removeQuota(ClientQuotaType type, ClientQuotaEntity entity) {
-        store.quotas().remove(type, entity);
+        runtime.quotas().remove(type, entity);
     }
 
     /**
@@ -117,7 +122,7 @@ public final class SidecarQuotaCallback
      */
     @Override
     public boolean quotaResetRequired(ClientQuotaType type) {
-        long changes = store.changes();
+        long changes = runtime.changes();
         return type != ClientQuotaType.PRODUCE
                 && renewed.get(type.ordinal()) != changes
                 && renewed.getAndSet(type.ordinal(), changes) != changes;
@@ -138,7 +143,7 @@ public final class SidecarQuotaCallback
         // Where the callback is off, files that the settings name need not exist.
         if (!off) {
             Settings settings = Settings.of(configs);
-            Store known = store;
+            CallbackRuntime known = runtime;
             if (known != null) {
                 known.check(settings);
             }
@@ -148,15 +153,15 @@ public final class SidecarQuotaCallback
     @Override
     public void reconfigure(Map<String, ?> configs) {
         if (!off) {
-            store.adopt(Settings.of(configs));
+            runtime.adopt(Settings.of(configs));
         }
     }
 
     @Override
     public void close() {
-        // Requests that are under way still use the store.
+        // Requests that are under way still use the runtime.
         if (joined.getAndSet(false)) {
-            Store.leave();
+            CallbackRuntime.leave();
         }
     }
 }

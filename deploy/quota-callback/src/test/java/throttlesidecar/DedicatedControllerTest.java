@@ -18,6 +18,9 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import throttlesidecar.reading.RawServer;
+import throttlesidecar.support.MovedClocks;
+import throttlesidecar.throttling.TagSets;
 
 /** On a controller that is no broker the callback is off, and quotas are as without it. */
 class DedicatedControllerTest {
@@ -50,7 +53,7 @@ class DedicatedControllerTest {
 
     private static long followers() {
         return Thread.getAllStackTraces().keySet().stream()
-                .filter(thread -> thread.getName().equals("throttle-sidecar-follower"))
+                .filter(thread -> thread.getName().equals("throttle-sidecar-reader"))
                 .filter(Thread::isAlive)
                 .count();
     }
@@ -77,19 +80,19 @@ class DedicatedControllerTest {
     /** Kafka's own manager charges controller mutations with it as without it. */
     @Test
     void chargesMutationsAsKafkasOwn() {
-        MovedMoments moments = new MovedMoments();
+        MovedClocks clocks = new MovedClocks();
         configs.put(P + "request", "1");
         configs.put(P + "excluded.principals", "User:ann");
         controller.configure(configs);
-        try (KafkaQuotas bare = quotas(moments, null);
-                KafkaQuotas ours = quotas(moments, controller)) {
+        try (KafkaQuotas bare = quotas(clocks, null);
+                KafkaQuotas ours = quotas(clocks, controller)) {
             List<Integer> waits = new ArrayList<>();
             for (KafkaQuotas each : List.of(bare, ours)) {
                 each.set("", null, 3.0);
                 each.set(null, "etl", 1.0);
-                moments.pass(1000);
+                clocks.pass(1000);
                 for (String id : List.of("app", "etl", "app")) {
-                    waits.add(each.record(ANN, id, 50.0, moments.nowMs()));
+                    waits.add(each.record(ANN, id, 50.0, clocks.nowMs()));
                 }
             }
 
@@ -98,10 +101,10 @@ class DedicatedControllerTest {
         }
     }
 
-    private static KafkaQuotas quotas(MovedMoments moments, SidecarQuotaCallback callback) {
+    private static KafkaQuotas quotas(MovedClocks clocks, SidecarQuotaCallback callback) {
         Metrics metrics =
-                new Metrics(new MetricConfig(), new ArrayList<>(), MovedMoments.time(moments));
-        return new KafkaQuotas("ControllerMutation", metrics, MovedMoments.time(moments), callback);
+                new Metrics(new MetricConfig(), new ArrayList<>(), MovedClocks.time(clocks));
+        return new KafkaQuotas("ControllerMutation", metrics, MovedClocks.time(clocks), callback);
     }
 
     /** A change meant for brokers reaches it too, and is neither refused nor made. */
@@ -122,7 +125,7 @@ class DedicatedControllerTest {
         }
     }
 
-    /** A broker in the same JVM has a store of its own, also when the controller ends first. */
+    /** A broker in the same JVM has a runtime of its own, also when the controller ends first. */
     @Test
     void sharesNoStoreWithABroker() throws Exception {
         controller.configure(configs);

@@ -2,7 +2,7 @@ package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
-import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Map;
@@ -17,32 +17,40 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Value;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
+import throttlesidecar.throttling.Canary;
+import throttlesidecar.throttling.TagSet;
+import throttlesidecar.throttling.TagSets;
+import throttlesidecar.observability.Lines;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.RefusalLog;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
 
 /**
  * What clients get when Kafka's quota manager asks the callback of a broker that follows a sidecar,
  * and what the broker says where Kafka does not ask as it should.
  */
-class KafkaAsksTest extends FollowingBroker {
+class KafkaAsksTest extends ReadingBroker {
     private static final String READER = "throttle-reader: broker=7; emergency=false; ";
 
     private final Lines lines = new Lines();
 
     /** Starts the broker with a journal that is read, and with what its self-test finds. */
     private void start(String selfTestFailure) {
-        Store.join(
+        CallbackRuntime.join(
                 () ->
-                        new Store(
+                        new CallbackRuntime(
                                 Settings.atStart(configs),
                                 7,
                                 TagSets.SHARED,
                                 Connections.SHARED,
                                 RefusalLog.ofBroker(),
                                 () -> selfTestFailure,
-                                Moments.SYSTEM,
+                                Clocks.SYSTEM,
                                 lines));
         // The broker's callback shares it, as that of the controller would.
         broker.configure(configs);
-        Store.leave();
+        CallbackRuntime.leave();
     }
 
     private boolean hasSaid(String header) {
@@ -56,7 +64,7 @@ class KafkaAsksTest extends FollowingBroker {
     }
 
     private static MetricName rateOf(String user, String clientId) {
-        return new MetricName("byte-rate", "Produce", "", QuotaBook.tagsOf(user, clientId));
+        return new MetricName("byte-rate", "Produce", "", TagSet.tagsOf(user, clientId));
     }
 
     /** Kafka drops the rate of a client that was idle for an hour; it is throttled all the same. */
@@ -106,8 +114,7 @@ class KafkaAsksTest extends FollowingBroker {
         for (int number = 0; number < 400; number++) {
             metrics.addMetric(
                     rateOf("user" + number, ""),
-                    new MetricConfig().quota(Quota.upperBound(Long.MAX_VALUE)),
-                    counted);
+                    new MetricConfig().quota(Quota.upperBound(Long.MAX_VALUE)), counted);
         }
         users =
                 IntStream.range(0, 201)
@@ -184,10 +191,10 @@ class KafkaAsksTest extends FollowingBroker {
         metrics.addMetric(rateOf("", "app"), new MetricConfig().quota(own), new Value());
 
         Map<String, String> tags = broker.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app");
-        assertEquals(QuotaBook.tagsOf("", "app"), tags);
+        assertEquals(TagSet.tagsOf("", "app"), tags);
         assertEquals("error", figure("Fault"));
         KafkaMetric rate = metrics.metric(rateOf("", "app"));
-        assertSame(TagSetConfig.class, rate.config().getClass());
+        assertNotSame(MetricConfig.class, rate.config().getClass());
         assertEquals(own, rate.config().quota());
         await(() -> hasSaid(READER + "throttled_clients=0; fault=error"));
         awaitAnswers(2);

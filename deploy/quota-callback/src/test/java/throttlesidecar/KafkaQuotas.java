@@ -10,12 +10,13 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
+import throttlesidecar.support.Sanitized;
 
 /**
  * Kafka's own quota manager, with a callback or without one. It was Scala and became Java, and its
  * parts moved, so it is reached by reflection: the same test then runs on every version.
  */
-final class KafkaQuotas implements AutoCloseable {
+public final class KafkaQuotas implements AutoCloseable {
     private static final String DEFAULT = "<default>";
     private static final String JAVA = "org.apache.kafka.server.quota.ClientQuotaManager";
     private static final String SCALA = "kafka.server.ClientQuotaManager";
@@ -69,7 +70,7 @@ final class KafkaQuotas implements AutoCloseable {
     }
 
     /** Sets the quota of an entity, or removes it: null for no such part, "" for the default. */
-    void set(String user, String clientId, Double value) {
+    public void set(String user, String clientId, Double value) {
         Quota quota = value == null ? null : Quota.upperBound(value);
         try {
             Method update = method("updateQuota");
@@ -130,7 +131,7 @@ final class KafkaQuotas implements AutoCloseable {
     }
 
     /** Records a request; its throttle time, ms. */
-    int record(KafkaPrincipal principal, String clientId, double value, long timeMs) {
+    public int record(KafkaPrincipal principal, String clientId, double value, long timeMs) {
         String name = "org.apache.kafka.network.Session";
         try {
             Class<?> session = Class.forName(exists(name) ? name : "kafka.network.RequestChannel$Session");

@@ -1,7 +1,7 @@
 package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -20,6 +20,12 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
+import throttlesidecar.support.MovedClocks;
+import throttlesidecar.throttling.Enforcement;
+import throttlesidecar.throttling.TagSets;
 
 /**
  * Quotas that an operator changes during a throttle: Kafka's own manager then walks over all rates,
@@ -28,27 +34,23 @@ import org.junit.jupiter.api.Test;
  */
 class OperatorsTest {
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
-    private static final Factors STOPPED =
-            new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
+    private static final Factors THROTTLED = new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
 
-    private final MovedMoments moved = new MovedMoments();
+    private final MovedClocks moved = new MovedClocks();
     private final Settings settings = Settings.of(Map.of());
     private TagSets tagSets;
     private Enforcement enforcement;
     private KafkaQuotas manager;
 
-    private void start(Moments moments) {
-        Store store = LoneStore.of(settings, moments);
-        tagSets = store.tagSets();
-        enforcement = store.enforcement();
+    private void start(Clocks clocks) {
+        CallbackRuntime runtime = LoneRuntime.of(settings, clocks);
+        tagSets = runtime.tagSets();
+        enforcement = runtime.enforcement();
         Metrics metrics =
-                new Metrics(new MetricConfig(), new ArrayList<>(), MovedMoments.time(moments));
+                new Metrics(new MetricConfig(), new ArrayList<>(), MovedClocks.time(clocks));
         metrics.addReporter(new SidecarMetricsReporter(tagSets));
         manager = new KafkaQuotas(
-                "Produce",
-                metrics,
-                MovedMoments.time(moments),
-                new SidecarQuotaCallback(store));
+                "Produce", metrics, MovedClocks.time(clocks), new SidecarQuotaCallback(runtime));
     }
 
     @AfterEach
@@ -62,10 +64,11 @@ class OperatorsTest {
         manager.set("ann", null, 1e6);
         manager.record(ANN, "etl", 1e6, moved.nowMs());
         moved.pass(12_000);
-        enforcement.apply(STOPPED);
+        enforcement.apply(THROTTLED);
         assertEquals(4000, manager.record(ANN, "etl", 1e6, moved.nowMs()), 1);
         KafkaMetric rate = tagSets.find("ann", "").metric();
-        MetricConfig ours = assertInstanceOf(TagSetConfig.class, rate.config());
+        MetricConfig ours = rate.config();
+        assertNotSame(MetricConfig.class, ours.getClass());
         moved.pass(5000);
         manager.set("bob", null, 5e6);
         assertSame(ours, rate.config(), "somebody else's quota");
@@ -81,7 +84,7 @@ class OperatorsTest {
         start(moved);
         manager.set("ann", null, 1e9);
         manager.record(ANN, "etl", 1e6, moved.nowMs());
-        enforcement.apply(STOPPED);
+        enforcement.apply(THROTTLED);
         manager.record(ANN, "etl", 1.0, moved.nowMs());
         long ahead = enforcement.figures().pauseInForceMs;
         for (int change = 0; change < 10; change++) {
@@ -92,12 +95,12 @@ class OperatorsTest {
 
     @Test
     void noPauseIsLongerForRequestsThatRaceWithChanges() throws Exception {
-        start(Moments.SYSTEM);
+        start(Clocks.SYSTEM);
         Random sizes = new Random(1);
         List<String> ids = List.of("a", "b", "c", "d");
         manager.set(null, "e", 1.0);
         ids.forEach(id -> manager.record(ANN, id, 1000, System.currentTimeMillis()));
-        enforcement.apply(STOPPED);
+        enforcement.apply(THROTTLED);
         AtomicBoolean ended = new AtomicBoolean();
         int replaced = 0;
         ExecutorService pool = Executors.newFixedThreadPool(4);
@@ -122,14 +125,14 @@ class OperatorsTest {
             // What Kafka replaced would be in force until the next request, as a limit that fits
             // another sum in the window.
             for (String id : ids) {
-                replaced += tagSets.find("", id).metric().config() instanceof TagSetConfig ? 0 : 1;
+                replaced += tagSets.find("", id).metric().config().getClass() == MetricConfig.class ? 1 : 0;
             }
         }
         ended.set(true);
         pool.shutdown();
         for (Future<Integer> each : longest) {
             int pause = each.get(10, TimeUnit.SECONDS);
-            assertTrue(pause <= settings.pauseMaxMs() + 1000, "longest pause " + pause);
+            assertTrue(pause <= settings.pauseMaxMs + 1000, "longest pause " + pause);
         }
         assertEquals(0, replaced);
     }

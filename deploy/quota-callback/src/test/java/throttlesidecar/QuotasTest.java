@@ -17,6 +17,8 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.MovedClocks;
 
 /**
  * With factor 1.0 a broker with the callback throttles as one without it: every scenario runs against
@@ -29,8 +31,8 @@ import org.junit.jupiter.params.provider.MethodSource;
  * an empty one.
  */
 class QuotasTest {
-    private final MovedMoments moments = new MovedMoments();
-    private final Store store = LoneStore.of(Settings.of(Map.of()), moments);
+    private final MovedClocks clocks = new MovedClocks();
+    private final CallbackRuntime runtime = LoneRuntime.of(Settings.of(Map.of()), clocks);
     private final List<KafkaQuotas> made = new ArrayList<>();
 
     @AfterEach
@@ -39,13 +41,13 @@ class QuotasTest {
     }
 
     private KafkaQuotas manager(String type, Metrics metrics, ClientQuotaCallback callback) {
-        KafkaQuotas manager = new KafkaQuotas(type, metrics, MovedMoments.time(moments), callback);
+        KafkaQuotas manager = new KafkaQuotas(type, metrics, MovedClocks.time(clocks), callback);
         made.add(manager);
         return manager;
     }
 
-    private static Metrics metrics(MovedMoments moments) {
-        return new Metrics(new MetricConfig(), new ArrayList<>(), MovedMoments.time(moments));
+    private static Metrics metrics(MovedClocks clocks) {
+        return new Metrics(new MetricConfig(), new ArrayList<>(), MovedClocks.time(clocks));
     }
 
     /** Tags of each rate -> its quota. */
@@ -118,11 +120,11 @@ class QuotasTest {
     @MethodSource("scenarios")
     void everyScenarioIsTheSameWithAndWithoutTheCallback(
             String type, String name, List<Object[]> steps) {
-        Metrics bareMetrics = metrics(moments);
-        Metrics ourMetrics = metrics(moments);
-        ourMetrics.addReporter(new SidecarMetricsReporter(store.tagSets()));
+        Metrics bareMetrics = metrics(clocks);
+        Metrics ourMetrics = metrics(clocks);
+        ourMetrics.addReporter(new SidecarMetricsReporter(runtime.tagSets()));
         KafkaQuotas bare = manager(type, bareMetrics, null);
-        KafkaQuotas ours = manager(type, ourMetrics, new SidecarQuotaCallback(store));
+        KafkaQuotas ours = manager(type, ourMetrics, new SidecarQuotaCallback(runtime));
         Random random = new Random(7);
         compare(bare, ours, bareMetrics, ourMetrics, random);
         for (Object[] step : steps) {
@@ -140,12 +142,12 @@ class QuotasTest {
             for (KafkaPrincipal principal : List.of(ANN, ODD, KafkaPrincipal.ANONYMOUS)) {
                 for (String id : IDS) {
                     double value = random.nextInt(3000);
-                    int expected = bare.record(principal, id, value, moments.nowMs());
-                    int actual = ours.record(principal, id, value, moments.nowMs());
+                    int expected = bare.record(principal, id, value, clocks.nowMs());
+                    int actual = ours.record(principal, id, value, clocks.nowMs());
                     assertEquals(expected, actual, principal + " " + id);
                 }
             }
-            moments.pass(random.nextInt(400));
+            clocks.pass(random.nextInt(400));
         }
         assertEquals(names(bareMetrics), names(ourMetrics));
         assertEquals(bounds(bareMetrics), bounds(ourMetrics));

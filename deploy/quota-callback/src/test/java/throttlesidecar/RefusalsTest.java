@@ -16,6 +16,19 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Leak;
+import throttlesidecar.decision.Scope;
+import throttlesidecar.observability.Lines;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.ExcludedWriters;
+import throttlesidecar.refusal.Mute;
+import throttlesidecar.refusal.RefusalLog;
+import throttlesidecar.refusal.Refusals;
+import throttlesidecar.refusal.RefusedException;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.MovedClocks;
+import throttlesidecar.support.RunningTime;
 
 /**
  * Who is refused, by Kafka's own authorizer and quota manager with ours in them: connections that are
@@ -24,24 +37,23 @@ import org.junit.jupiter.api.Test;
 class RefusalsTest {
     private static final String P = "client.quota.callback.sidecar.";
     private static final int REFUSED = -1;
-    private static final List<AuthorizationResult> ALLOWED =
-            List.of(AuthorizationResult.ALLOWED);
+    private static final List<AuthorizationResult> ALLOWED = List.of(AuthorizationResult.ALLOWED);
 
-    private final MovedMoments moments = new MovedMoments();
+    private final MovedClocks clocks = new MovedClocks();
     private final Lines lines = new Lines();
     private String said = "";
     private final Map<String, String> configs = new HashMap<>();
     private final Connections connections = new Connections(100);
     private final FilteredLog log = new FilteredLog();
-    private final Store store =
-            LoneStore.of(Settings.of(configs), connections, log, moments, lines);
-    private final Refusals refusals = store.refusals();
+    private final CallbackRuntime runtime =
+            LoneRuntime.of(Settings.of(configs), connections, log, clocks, lines);
+    private final Refusals refusals = runtime.refusals();
     private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
     private final Metrics metrics =
             new Metrics(
                     new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
-                    MovedMoments.time(moments));
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
+                    MovedClocks.time(clocks));
     private final KafkaQuotas kafka;
     private int connection;
 
@@ -49,15 +61,13 @@ class RefusalsTest {
         StandardRig.started(authorizer, StandardRig.OPEN);
         kafka =
                 new KafkaQuotas(
-                        "Produce",
-                        metrics,
-                        MovedMoments.time(moments),
-                        new SidecarQuotaCallback(store));
+                        "Produce", metrics, MovedClocks.time(clocks),
+                        new SidecarQuotaCallback(runtime));
     }
 
     private void set(String key, String value) {
         configs.put(P + key, value);
-        store.adopt(Settings.of(configs));
+        runtime.adopt(Settings.of(configs));
     }
 
     @AfterEach
@@ -69,17 +79,18 @@ class RefusalsTest {
     }
 
     /** What a test counts: how often the filter was put in place. */
-    private static final class FilteredLog implements RefusalLog {
+    private static final class FilteredLog extends RefusalLog {
         private int calls;
         private boolean isFiltered = true;
 
-        @Override
-        public void filter() {
-            calls++;
+        FilteredLog() {
+            filter();
+            calls = 0;
         }
 
         @Override
-        public boolean isFiltered() {
+        protected boolean addFilter() {
+            calls++;
             return isFiltered;
         }
     }
@@ -94,7 +105,7 @@ class RefusalsTest {
             return REFUSED;
         }
         KafkaPrincipal ann = new KafkaPrincipal("User", "ann");
-        return kafka.record(ann, clientId, bytes, moments.nowMs());
+        return kafka.record(ann, clientId, bytes, clocks.nowMs());
     }
 
     private boolean admits(String connectionId, String clientId, String... topics) {
@@ -120,7 +131,7 @@ class RefusalsTest {
     }
 
     private void apply(Factors factors) {
-        store.apply(factors);
+        runtime.apply(factors);
     }
 
     /** Ten seconds at 1 MB/s, of one connection for each client-id. */
@@ -129,7 +140,7 @@ class RefusalsTest {
             for (String clientId : clientIds) {
                 assertEquals(0, produce("of-" + clientId, clientId));
             }
-            moments.pass(1000);
+            clocks.pass(1000);
         }
     }
 
@@ -141,7 +152,7 @@ class RefusalsTest {
         double landed = 0.0;
         for (int request = 0; request < 6000; request++) {
             landed += produce(dialled(), "app", 100_000.0) == REFUSED ? 0.0 : 100_000.0;
-            moments.pass(100);
+            clocks.pass(100);
         }
         // 10 kB/s of budget, of which clients without a rate before have the other half.
         double rate = landed / 600.0;
@@ -157,7 +168,7 @@ class RefusalsTest {
         for (int request = 0; request < 6000; request++) {
             String id = "random-" + request;
             landed += produce(dialled(), id, 100_000.0) == REFUSED ? 0.0 : 100_000.0;
-            moments.pass(100);
+            clocks.pass(100);
         }
         double rate = landed / 600.0;
         assertEquals(0.009 * 1e6 / 2.0, rate, 0.1 * rate);
@@ -171,7 +182,7 @@ class RefusalsTest {
         for (int request = 0; request < 100; request++) {
             int pause = produce("of-app", "app");
             assertTrue(pause > 0, "a pause of " + pause);
-            moments.pass(pause);
+            clocks.pass(pause);
         }
         assertEquals(0, refusals.total());
         assertEquals(REFUSED, produce(dialled(), "app"), "what waited has used up the share");
@@ -187,7 +198,7 @@ class RefusalsTest {
             assertFalse(admits(dialled(), "app"));
         }
         // It never landed.
-        moments.pass(LeakBucket.RESERVED_NANOS / 1_000_000);
+        clocks.pass(5_000);
         assertTrue(admits(dialled(), "app"));
     }
 
@@ -199,7 +210,7 @@ class RefusalsTest {
         apply(0.0);
         assertTrue(produce("new-1", "app") >= 0);
         assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(60_000);
+        clocks.pass(60_000);
         assertEquals(REFUSED, produce("new-2", "app"));
         assertTrue(produce("new-3", "app") >= 0);
     }
@@ -210,7 +221,7 @@ class RefusalsTest {
         apply(0.0);
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(1000);
+        clocks.pass(1000);
         apply(1.0);
     }
 
@@ -221,15 +232,15 @@ class RefusalsTest {
         apply(0.0);
         assertTrue(produce("new-1", "app") >= 0);
         assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(1000);
+        clocks.pass(1000);
         apply(1.0);
         for (int inFlight = 0; inFlight < 4; inFlight++) {
             assertEquals(REFUSED, produce("new-2", "app"));
-            moments.pass(80);
+            clocks.pass(80);
         }
         assertEquals(4, refusals.count(Refusals.Reason.RELEASE));
         assertTrue(produce("new-1", "app") >= 0, "never refused");
-        moments.pass(Refusals.LONGEST_BREAK_MS - 80);
+        clocks.pass(Refusals.LONGEST_BREAK_MS - 80);
         assertTrue(produce("new-2", "app") >= 0);
         assertTrue(produce("new-2", "app") >= 0);
     }
@@ -245,7 +256,7 @@ class RefusalsTest {
         apply(1.0);
         assertEquals(REFUSED, produce("new-2", "app"));
         for (int inFlight = 0; inFlight < 4; inFlight++) {
-            moments.pass(2 * Refusals.MOST_BREAK_MS);
+            clocks.pass(2 * Refusals.MOST_BREAK_MS);
             assertEquals(REFUSED, produce("new-2", "app"));
             // Neither when its threads run again before the one that looks at the clock.
             passes(100);
@@ -258,8 +269,8 @@ class RefusalsTest {
     /** Time in which the broker runs. */
     private void passes(long millis) {
         for (long each = 0; each < millis; each += RunningTime.EVERY_MS) {
-            store.running().look();
-            moments.pass(RunningTime.EVERY_MS);
+            runtime.running().look();
+            clocks.pass(RunningTime.EVERY_MS);
         }
     }
 
@@ -270,7 +281,7 @@ class RefusalsTest {
         int refused = 0;
         while (refused < 100 && produce("new-2", "app") == REFUSED) {
             refused++;
-            moments.pass(80);
+            clocks.pass(80);
         }
         assertEquals(Refusals.SHRINKS_MS, refused * 80, 400);
         assertTrue(refused * 80 > Refusals.LONGEST_MS);
@@ -284,14 +295,14 @@ class RefusalsTest {
         for (int each = 0; each < 1000 && !isMuted; each++) {
             assertEquals(REFUSED, produce("new-2", "app"));
             isMuted = Mute.isDue("ann", "app");
-            moments.pass(isMuted ? 1000 : 10);
+            clocks.pass(isMuted ? 1000 : 10);
         }
         assertTrue(isMuted);
         for (int inFlight = 0; inFlight < 4; inFlight++) {
             assertEquals(REFUSED, produce("new-2", "app"));
-            moments.pass(10);
+            clocks.pass(10);
         }
-        moments.pass(Refusals.LONGEST_BREAK_MS - 10);
+        clocks.pass(Refusals.LONGEST_BREAK_MS - 10);
         assertTrue(produce("new-2", "app") >= 0);
     }
 
@@ -303,18 +314,18 @@ class RefusalsTest {
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
         apply(1.0);
-        long began = moments.nowMs();
+        long began = clocks.nowMs();
         List<Long> mutes = new ArrayList<>();
         for (int each = 0; each < 5000 && produce("new-2", "app") == REFUSED; each++) {
             if (Mute.isDue("ann", "app")) {
-                mutes.add(moments.nowMs() - began);
+                mutes.add(clocks.nowMs() - began);
             }
-            moments.pass(10);
+            clocks.pass(10);
             // As the follower does during a ramp, and what others send.
             apply(1.0);
         }
         assertEquals(List.of(3000L, 6000L, 9000L, 12_000L, 15_000L, 18_000L), mutes);
-        assertEquals(Refusals.MOST_BREAK_MS, moments.nowMs() - began);
+        assertEquals(Refusals.MOST_BREAK_MS, clocks.nowMs() - began);
     }
 
     /** Verdicts end with the release, also of those that send nothing then. */
@@ -322,7 +333,7 @@ class RefusalsTest {
     void verdictsEndWithTheRelease() {
         set("ramp.ms", "0");
         releasesOneThatWasRefused();
-        moments.pass(Refusals.FORGET_MS);
+        clocks.pass(Refusals.FORGET_MS);
         assertEquals(0, produce("new-3", "app"));
         assertEquals(0, produce("new-2", "app"), "it was forgotten");
     }
@@ -335,9 +346,9 @@ class RefusalsTest {
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
         apply(1.0);
-        moments.pass(3000);
+        clocks.pass(3000);
         assertEquals(REFUSED, produce("new-2", "app"), "what it had in flight");
-        moments.pass(3000);
+        clocks.pass(3000);
         assertTrue(produce("new-2", "app") >= 0);
         apply(0.0);
         for (int request = 0; request < 5; request++) {
@@ -379,12 +390,12 @@ class RefusalsTest {
         apply(0.0);
         assertTrue(produce("a", "app") >= 0);
         assertEquals(REFUSED, produce("b", "app"));
-        moments.pass(1000);
+        clocks.pass(1000);
         assertTrue(produce("c", "app") >= 0);
         apply(1.0);
-        moments.pass(1000);
+        clocks.pass(1000);
         produce("b", "app");
-        moments.pass(1000);
+        clocks.pass(1000);
         assertTrue(produce("b", "app") >= 0);
     }
 
@@ -408,7 +419,7 @@ class RefusalsTest {
         apply(new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 2));
         produce("new-1", "app");
         assertEquals(REFUSED, produce("new-2", "app"));
-        moments.pass(2 * Refusals.FORGET_MS);
+        clocks.pass(2 * Refusals.FORGET_MS);
         KafkaPrincipal bob = new KafkaPrincipal("User", "bob");
         refusals.check("bobs", bob, "app", StandardRig.writes(ResourceType.TOPIC, "t"), ALLOWED);
         assertEquals(REFUSED, produce("new-2", "app"));
@@ -437,9 +448,9 @@ class RefusalsTest {
         produce(dialled(), "app");
         assertEquals(REFUSED, produce("new", "app"));
         set("refuse.enabled", "false");
-        moments.pass(1000);
+        clocks.pass(1000);
         produce("new", "app");
-        moments.pass(1000);
+        clocks.pass(1000);
         assertTrue(produce("new", "app") > 0, "it pauses");
         assertTrue(produce(dialled(), "app") > 0);
         set("refuse.enabled", "true");
@@ -499,15 +510,15 @@ class RefusalsTest {
     @Test
     void belowTheStopLineNobodyIsAdmitted() {
         runs("app");
-        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true));
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true, false, Scope.ALL));
         assertEquals(REFUSED, produce("of-app", "app"));
         assertEquals(REFUSED, produce(dialled(), "app"));
         assertEquals(2, refusals.count(Refusals.Reason.STOP_LINE));
         assertTrue(admits(dialled(), "app", "__remote_log_metadata"));
         apply(0.0);
-        moments.pass(1000);
+        clocks.pass(1000);
         assertEquals(REFUSED, produce("of-app", "app"), "what it had in flight");
-        moments.pass(1000);
+        clocks.pass(1000);
         assertTrue(produce("of-app", "app") > 0);
     }
 
@@ -520,8 +531,8 @@ class RefusalsTest {
         assertEquals("", said);
         produce("new", "app");
         assertTrue(said.contains("new connections are refused until the release"), said);
-        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true));
-        moments.pass(60_000);
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Leak.WHOLE, true, false, Scope.ALL));
+        clocks.pass(60_000);
         produce("of-app", "app");
         assertTrue(said.contains("all producers are refused, since a volume is nearly"), said);
         assertEquals(1, lines.count("app: all producers are refused"), lines.toString());
@@ -567,7 +578,7 @@ class RefusalsTest {
         produce(dialled(), "app");
         for (int each = 0; each < 121; each++) {
             assertEquals(REFUSED, produce(dialled(), "app"));
-            moments.pass(1000);
+            clocks.pass(1000);
         }
         assertEquals(121, log.calls);
         assertEquals(3, lines.count("Refused"), lines.toString());
@@ -576,7 +587,7 @@ class RefusalsTest {
         apply(1.0);
         assertEquals(3, lines.count("Refused"), lines.toString());
         apply(0.0);
-        moments.pass(60_000);
+        clocks.pass(60_000);
         apply(1.0);
         apply(1.0);
         assertEquals(1, lines.count("Refused 1 more"), lines.toString());
@@ -586,8 +597,9 @@ class RefusalsTest {
     @Test
     void saysWhereItsRefusalsAreLogged() {
         String counts = "new_connection=0; stop_line=0; release=0";
-        assertEquals(counts, store.headers().get("Throttle-Refused"));
+        assertEquals(counts, runtime.headers().get("Throttle-Refused"));
         log.isFiltered = false;
-        assertEquals(counts + "; logged=true", store.headers().get("Throttle-Refused"));
+        log.filter();
+        assertEquals(counts + "; logged=true", runtime.headers().get("Throttle-Refused"));
     }
 }

@@ -17,38 +17,44 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Leak;
+import throttlesidecar.decision.Scope;
+import throttlesidecar.observability.Lines;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.Mute;
+import throttlesidecar.refusal.RefusalLog;
+import throttlesidecar.refusal.Refusals;
+import throttlesidecar.refusal.RefusedException;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.MovedClocks;
 
 /** Whom a throttle is for: who writes to topics on full volumes, by authorizer and quota manager. */
 class ScopeTest {
     private static final String P = "client.quota.callback.sidecar.";
     private static final int REFUSED = -1;
 
-    private final MovedMoments moments = new MovedMoments();
+    private final MovedClocks clocks = new MovedClocks();
     private final Lines lines = new Lines();
     private final Connections connections = new Connections(100);
-    private final Store store =
-            LoneStore.of(
-                    Settings.of(Map.of(P + "url", "http://127.0.0.1:1")),
-                    connections,
-                    RefusalLog.ofBroker(),
-                    moments,
-                    lines);
+    private final CallbackRuntime runtime =
+            LoneRuntime.of(
+                    Settings.of(Map.of(P + "url", "http://127.0.0.1:1")), connections,
+                    RefusalLog.ofBroker(), clocks, lines);
     private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
     private final Metrics metrics =
             new Metrics(
                     new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(store.tagSets()))),
-                    MovedMoments.time(moments));
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
+                    MovedClocks.time(clocks));
     private final KafkaQuotas kafka;
 
     ScopeTest() {
         StandardRig.started(authorizer, StandardRig.OPEN);
         kafka =
                 new KafkaQuotas(
-                        "Produce",
-                        metrics,
-                        MovedMoments.time(moments),
-                        new SidecarQuotaCallback(store));
+                        "Produce", metrics, MovedClocks.time(clocks),
+                        new SidecarQuotaCallback(runtime));
     }
 
     @AfterEach
@@ -75,7 +81,7 @@ class ScopeTest {
 
     /** The pause of a request of 1 MB that has landed, ms. */
     private int charge(KafkaPrincipal principal) {
-        return kafka.record(principal, "app", 1e6, moments.nowMs());
+        return kafka.record(principal, "app", 1e6, clocks.nowMs());
     }
 
     /** Both, of a request with a principal of its own; or that it was refused. */
@@ -89,7 +95,7 @@ class ScopeTest {
     }
 
     private void apply(Factors factors) {
-        store.apply(factors);
+        runtime.apply(factors);
     }
 
     private static Scope of(String... topics) {
@@ -100,7 +106,7 @@ class ScopeTest {
     private void runs() {
         for (int second = 0; second < 10; second++) {
             assertEquals(0, produce("old", "free"));
-            moments.pass(1000);
+            clocks.pass(1000);
         }
     }
 
@@ -148,14 +154,14 @@ class ScopeTest {
         runs();
         apply(0.0, of("full"));
         produce("old", "free");
-        assertEquals(null, store.headers().get("Throttle-Scope"));
+        assertEquals(null, runtime.headers().get("Throttle-Scope"));
         produce("old", "full");
         produce("old", "full");
-        assertEquals("clients=ann/app:2000000", store.headers().get("Throttle-Scope"));
+        assertEquals("clients=ann/app:2000000", runtime.headers().get("Throttle-Scope"));
         apply(1.0, Scope.ALL);
-        moments.pass(10_000_000);
+        clocks.pass(10_000_000);
         apply(1.0, Scope.ALL);
-        assertEquals(null, store.headers().get("Throttle-Scope"));
+        assertEquals(null, runtime.headers().get("Throttle-Scope"));
     }
 
     /** With acks=all a request is charged later, when others of its client were: its own counts. */
@@ -190,9 +196,9 @@ class ScopeTest {
     void whatWasAuthorizedBeforeIsFree() {
         runs();
         apply(0.0, of("full"));
-        moments.pass(Written.UNDER_WAY_MS);
+        clocks.pass(30_000);
         assertEquals(0, charge(ann()));
-        moments.pass(1);
+        clocks.pass(1);
         assertTrue(charge(ann()) > 0);
     }
 
@@ -213,7 +219,7 @@ class ScopeTest {
     void whoWasFreeHasNoRamp() {
         runs();
         apply(0.0, of("full"));
-        moments.pass(20_000);
+        clocks.pass(20_000);
         apply(1.0, Scope.ALL);
         int ramped = 0;
         for (int each = 0; each < 20; each++) {
@@ -239,7 +245,7 @@ class ScopeTest {
     void theStopLineHasTheSameScope() {
         runs();
         Leak leak = Leak.WHOLE;
-        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, leak, true).of(of("full")));
+        apply(new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, leak, true, false, Scope.ALL).of(of("full")));
         assertEquals(REFUSED, produce("old", "full"));
         assertEquals(0, produce("old", "free"));
         assertEquals(0, produce("new", "free"));
@@ -265,27 +271,7 @@ class ScopeTest {
         assertEquals(REFUSED, produce("new-2", "other"));
         apply(0.0, of("full"));
         assertEquals(REFUSED, produce("new-2", "other"), "it may be behind one that was refused");
-        moments.pass(Refusals.LONGEST_BREAK_MS);
+        clocks.pass(Refusals.LONGEST_BREAK_MS);
         assertEquals(0, produce("new-2", "other"));
-    }
-
-    private static Document read(String members) throws WrongAnswer {
-        String text = "{\"factor\":0.0,\"valid_for_ms\":9" + members + "}";
-        return DocumentReader.read(text.getBytes(StandardCharsets.UTF_8));
-    }
-
-    /** Topics are for all where there are none, as of an older sidecar; a wrong list is an error. */
-    @Test
-    void isReadOfTheDocument() throws Exception {
-        assertTrue(read("").scope().isAll());
-        assertTrue(read(",\"topics\":null").scope().isAll());
-        assertEquals(of("a", "b"), read(",\"topics\":[\"a\",\"b\"]").scope());
-        assertEquals(of(), read(",\"topics\":[]").scope());
-        assertTrue(read(",\"scope\":\"volume\"").isOfVolumes());
-        assertFalse(read(",\"scope\":\"cluster\"").isOfVolumes());
-        for (String wrong : List.of("7", "\"a\"", "[7]", "[[\"a\"]]", "{}")) {
-            assertThrows(
-                    WrongAnswer.class, () -> read(",\"topics\":" + wrong), wrong);
-        }
     }
 }

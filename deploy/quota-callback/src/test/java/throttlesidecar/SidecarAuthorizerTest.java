@@ -33,6 +33,11 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import throttlesidecar.reading.RawServer;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.Mute;
+import throttlesidecar.refusal.RefusedException;
+import throttlesidecar.throttling.DeniedRequest;
 
 /** The authorizer and the callback as a broker makes them, in either order, or one of them alone. */
 class SidecarAuthorizerTest {
@@ -116,11 +121,10 @@ class SidecarAuthorizerTest {
             List<AuthorizationResult> results =
                     StandardRig.produce(authorizer, "before", "ann", "mine", "other");
             assertEquals(
-                    List.of(AuthorizationResult.ALLOWED, AuthorizationResult.DENIED),
-                    results,
+                    List.of(AuthorizationResult.ALLOWED, AuthorizationResult.DENIED), results,
                     state);
             assertEquals(StandardRig.produce(plain, "a", "ann", "mine", "other"), results);
-            assertFalse(Denied.isDue(), "some of it lands");
+            assertFalse(DeniedRequest.isDue(), "some of it lands");
             if (state.equals("free")) {
                 isThrottled();
             }
@@ -131,7 +135,7 @@ class SidecarAuthorizerTest {
                     List.of(AuthorizationResult.DENIED),
                     StandardRig.produce(authorizer, "new", "ann", "other"));
         }
-        assertTrue(Denied.isDue());
+        assertTrue(DeniedRequest.isDue());
         // Nor is it taken for one that writes to excluded topics alone.
         Map<String, String> tags = callback.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app");
         assertEquals("", tags.get("user"));

@@ -18,9 +18,13 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import throttlesidecar.reading.AuthoritiesTest;
+import throttlesidecar.reading.DocumentFile;
+import throttlesidecar.reading.RawServer;
+import throttlesidecar.throttling.TagSets;
 
-/** The callback as Kafka makes, calls, changes and closes it; one store behind them all. */
-class SidecarQuotaCallbackTest extends FollowingBroker {
+/** The callback as Kafka makes, calls, changes and closes it; one runtime behind them all. */
+class SidecarQuotaCallbackTest extends ReadingBroker {
     private final SidecarQuotaCallback controller = new SidecarQuotaCallback();
 
     @AfterEach
@@ -37,7 +41,7 @@ class SidecarQuotaCallbackTest extends FollowingBroker {
         assertEquals("SIDECAR", figure("Source"));
         assertEquals(3L, figure("Generation"));
         assertEquals(true, figure("Enabled"));
-        assertEquals("STOPPED", figure("Regime"));
+        assertEquals("THROTTLED", figure("Regime"));
         assertEquals(0, figure("TagSetsThrottled"));
         assertEquals(false, figure("Emergency"));
         assertEquals(0L, figure("LongestPauseMs"));

@@ -52,14 +52,9 @@ final class StandardRig {
     static RequestContext context(
             ApiKeys api, String connection, KafkaPrincipal principal, String clientId) {
         return new RequestContext(
-                new RequestHeader(api, api.latestVersion(), clientId, 1),
-                connection,
-                InetAddress.getLoopbackAddress(),
-                principal,
-                new ListenerName("PLAIN"),
-                SecurityProtocol.PLAINTEXT,
-                ClientInformation.EMPTY,
-                false);
+                new RequestHeader(api, api.latestVersion(), clientId, 1), connection,
+                InetAddress.getLoopbackAddress(), principal, new ListenerName("PLAIN"),
+                SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);
     }
 
     static List<Action> writes(ResourceType type, String... names) {

@@ -1,0 +1,371 @@
+package throttlesidecar;
+
+import java.lang.management.ManagementFactory;
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import javax.net.ssl.SSLSocketFactory;
+import org.apache.kafka.common.config.ConfigException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Leak;
+import throttlesidecar.decision.Scope;
+import throttlesidecar.jmx.CallbackFigures;
+import throttlesidecar.observability.Faults;
+import throttlesidecar.observability.Journal;
+import throttlesidecar.quotas.Quotas;
+import throttlesidecar.reading.Authorities;
+import throttlesidecar.reading.DocumentFile;
+import throttlesidecar.reading.SidecarClient;
+import throttlesidecar.reading.SidecarReader;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.ExcludedWriters;
+import throttlesidecar.refusal.RefusalLog;
+import throttlesidecar.refusal.Refusals;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
+import throttlesidecar.support.KafkaVersion;
+import throttlesidecar.support.RunningTime;
+import throttlesidecar.support.Sanitized;
+import throttlesidecar.throttling.Enforcement;
+import throttlesidecar.throttling.SelfTest;
+import throttlesidecar.throttling.TagSets;
+import throttlesidecar.volumes.OwnVolumePoller;
+
+/**
+ * The state of the quota callback in this JVM, and what acts on it.
+ *
+ * <p>In combined mode Kafka makes two callbacks, the broker's and the controller's, which share one
+ * registry of metrics: with a runtime each, they would poll the sidecar twice and overwrite each
+ * other's limits. So the first that joins makes the runtime, and the last that leaves ends it.
+ *
+ * <p>A dedicated controller has one that is {@link #idle}.
+ */
+final class CallbackRuntime {
+    private static final Logger LOG = LoggerFactory.getLogger(SidecarQuotaCallback.class);
+    private static final String NAME = "throttlesidecar:type=QuotaCallback";
+
+    // Both guarded by the class.
+    private static CallbackRuntime shared;
+    private static int members;
+
+    private final TagSets tagSets;
+    private final Connections connections;
+    private final Supplier<String> selfTest;
+    private final Clocks clocks;
+    private final RunningTime running;
+    private final Journal journal;
+    private final Quotas quotas;
+    private final Enforcement enforcement;
+    private final ExcludedWriters writers;
+    private final Refusals refusals;
+    private final SidecarReader reader;
+    private final CallbackFigures figures;
+    private final OwnVolumePoller poller;
+    private final AtomicLong changes = new AtomicLong();
+    private volatile Settings settings;
+    private boolean wasBlind;
+    private boolean wasEmergency;
+
+    /** The authorities in use, and the file that they were read from; null at first. */
+    private SSLSocketFactory authorities;
+
+    private Path authoritiesFile;
+
+    /**
+     * It acts once it is opened.
+     *
+     * @param settings which were checked.
+     * @param nodeId the broker's; null when it has none yet.
+     * @param tagSets whose quotas are computed.
+     * @param connections that are refused.
+     * @param log which refusals are kept out of.
+     * @param selfTest says what is wrong with Kafka's classes; null for nothing.
+     * @param clocks the clocks.
+     * @param journal for lines of its own.
+     */
+    CallbackRuntime(
+            Settings settings,
+            Integer nodeId,
+            TagSets tagSets,
+            Connections connections,
+            RefusalLog log,
+            Supplier<String> selfTest,
+            Clocks clocks,
+            Journal journal) {
+        this.settings = settings;
+        this.tagSets = tagSets;
+        this.connections = connections;
+        this.selfTest = selfTest;
+        this.clocks = clocks;
+        this.running = new RunningTime(clocks);
+        this.journal = journal;
+        boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
+        quotas = new Quotas(() -> this.settings, tagSets, forgets);
+        writers = new ExcludedWriters(quotas::settingsChanged);
+        this.settings = settings.alsoExcluding(writers::has);
+        enforcement = new Enforcement(tagSets, quotas, () -> this.settings, clocks);
+        refusals =
+                new Refusals(
+                        connections, quotas, tagSets, enforcement, () -> this.settings, writers,
+                        log, clocks, running, journal);
+        reader =
+                new SidecarReader(
+                        settings, clients(settings), this::apply, this::headers,
+                        nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
+                        enforcement.faults(), clocks, journal);
+        figures = new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, reader);
+        poller = new OwnVolumePoller(
+                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::isOfVolumes,
+                reader::see);
+    }
+
+    /**
+     * The JVM's runtime, made if there is none.
+     *
+     * @param settings of the first that joins; those of one broker are all the same.
+     * @param nodeId the broker's; null when it has none yet.
+     */
+    static CallbackRuntime join(Settings settings, Integer nodeId) {
+        return join(
+                () ->
+                        new CallbackRuntime(
+                                settings,
+                                nodeId,
+                                TagSets.SHARED,
+                                Connections.SHARED,
+                                RefusalLog.ofBroker(),
+                                () -> SelfTest.failure(SidecarMetricsReporter::new),
+                                Clocks.SYSTEM,
+                                Journal.of(LOG)));
+    }
+
+    /** The JVM's runtime, which a supplier makes if there is none. */
+    static synchronized CallbackRuntime join(Supplier<CallbackRuntime> maker) {
+        if (shared == null) {
+            CallbackRuntime runtime = maker.get();
+            runtime.open();
+            shared = runtime;
+        }
+        members++;
+        return shared;
+    }
+
+    /**
+     * One for a dedicated controller, which nobody else shares: it has the quotas that operators set,
+     * since Kafka leaves them to a callback, and reads no sidecar.
+     */
+    static CallbackRuntime idle() {
+        Journal journal = Journal.of(LOG);
+        journal.info(
+                "The quota callback is off: this is a dedicated controller"
+                        + " (process.roles=controller), whose quotas are Kafka's own");
+        return new CallbackRuntime(
+                Settings.off(), null, new TagSets(), Connections.SHARED, RefusalLog.ofBroker(),
+                () -> SelfTest.failure(SidecarMetricsReporter::new), Clocks.SYSTEM, journal);
+    }
+
+    /** Ends the JVM's runtime when nobody else needs it. */
+    static synchronized void leave() {
+        members--;
+        if (members == 0) {
+            shared.close();
+            shared = null;
+        }
+    }
+
+    private void open() {
+        String failure = selfTest.get();
+        if (failure != null) {
+            enforcement.faults().found(Faults.Kind.SELF_TEST, failure);
+        }
+        tagSets.enforcement(enforcement);
+        tagSets.forEach(null, tagSets::install);
+        connections.refusals(refusals);
+        try {
+            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+            server.registerMBean(figures, new ObjectName(NAME));
+        } catch (JMException error) {
+            journal.warn("The quota callback could not be registered in JMX: " + error);
+        }
+        Path folder = settings.folder();
+        if (folder != null) {
+            DocumentFile kept = new DocumentFile(folder, clocks, journal);
+            reader.keep(kept.read(), kept::write);
+        }
+        running.start(refusals::waits);
+        poller.start();
+        reader.start();
+    }
+
+    private void close() {
+        running.close();
+        poller.close();
+        reader.close();
+        connections.refusals(null);
+        tagSets.enforcement(null);
+        try {
+            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+            server.unregisterMBean(new ObjectName(NAME));
+        } catch (JMException error) {
+            journal.warn("The quota callback could not be removed from JMX: " + error);
+        }
+    }
+
+    /**
+     * Checks other settings.
+     *
+     * @throws ConfigException by {@link Authorities#of}.
+     */
+    synchronized void check(Settings newSettings) {
+        // A file that is in use and has gone since must not keep anything else from being changed.
+        if (newSettings.caFile != null && !newSettings.caFile.equals(authoritiesFile)) {
+            read(newSettings);
+        }
+    }
+
+    /** Adopts other settings, which were checked. */
+    synchronized void adopt(Settings newSettings) {
+        URI before = settings.url();
+        List<SidecarClient> clients = clients(newSettings);
+        writers.clear();
+        settings = newSettings.alsoExcluding(writers::has);
+        quotas.settingsChanged();
+        changes.incrementAndGet();
+        reader.adopt(newSettings, clients, before.equals(newSettings.url()));
+    }
+
+    /** Changes with the settings. */
+    long changes() {
+        return changes.get();
+    }
+
+    Quotas quotas() {
+        return quotas;
+    }
+
+    Enforcement enforcement() {
+        return enforcement;
+    }
+
+    TagSets tagSets() {
+        return tagSets;
+    }
+
+    Refusals refusals() {
+        return refusals;
+    }
+
+    RunningTime running() {
+        return running;
+    }
+
+    /** One for each sidecar, the own one first. */
+    private List<SidecarClient> clients(Settings settings) {
+        settings.contradictions().forEach(each -> journal.warn("The quota callback: " + each));
+        if (settings.warning() != null) {
+            journal.warn(settings.warning());
+        }
+        SSLSocketFactory trusted = trusted(settings);
+        // Switched off, nobody is asked: not the own one by its reader, and others not at all.
+        List<URI> asked = settings.enabled ? settings.urls : List.of(settings.url());
+        return asked.stream()
+                .map(url ->
+                        new SidecarClient(
+                                url,
+                                trusted,
+                                settings.tokenFile,
+                                clocks,
+                                SidecarClient.TIMEOUT_MS))
+                .collect(Collectors.toUnmodifiableList());
+    }
+
+    /** Sockets that trust the configured authorities, by the file's content of now if there is one. */
+    private SSLSocketFactory trusted(Settings settings) {
+        Path file = settings.caFile;
+        if (file == null || !settings.enabled) {
+            // Switched off nothing is sent, and no file need be there.
+            return (SSLSocketFactory) SSLSocketFactory.getDefault();
+        }
+        try {
+            authorities = read(settings);
+            authoritiesFile = file;
+        } catch (ConfigException error) {
+            if (!file.equals(authoritiesFile)) {
+                throw error;
+            }
+            journal.warn("The authorities read before stay in use: " + error.getMessage());
+        }
+        return authorities;
+    }
+
+    private static SSLSocketFactory read(Settings settings) {
+        return settings.enabled ? Authorities.of(settings.caFile).getSocketFactory() : null;
+    }
+
+    /** Applies factors; only the reader's thread calls it. */
+    void apply(Factors factors) {
+        // Below the stop line pauses are as long as for a full volume where nothing is refused.
+        boolean pausesOnly = factors.admitsNobody && settings.refuses && !refusals.hasAuthorizer();
+        Factors inForce = scoped(factors);
+        enforce(pausesOnly ? inForce.urgent() : inForce);
+        refusals.applied();
+        boolean emergency = figures.isEmergency();
+        if (emergency && !wasEmergency) {
+            Leak leak = enforcement.figures().factors.leak;
+            journal.warn(
+                    String.format(
+                            Locale.ROOT,
+                            "A volume fills although producers are throttled: %s of the leak"
+                                    + " budget may pass, and pauses may last up to %d ms",
+                            leak.share(), leak.pauseMaxMs(settings)));
+        } else if (!emergency && wasEmergency) {
+            journal.info("Pauses last " + settings.pauseMaxMs + " ms at most again");
+        }
+        wasEmergency = emergency;
+        enforcement.faults().report((fault, detail) ->
+                journal.warn(
+                        "The quota callback does not throttle all clients as it should ("
+                                + fault + ": " + detail + "). " + fault.advice));
+    }
+
+    /**
+     * Applies factors. Users that they throttle have tags of their own before that, and those that they
+     * release until their ramp is over.
+     */
+    void enforce(Factors factors) {
+        Set<String> users = new HashSet<>(enforcement.throttledUsers());
+        factors.users.keySet().forEach(user -> users.add(Sanitized.of(user)));
+        quotas.throttledUsers(users);
+        enforcement.apply(factors);
+        quotas.throttledUsers(enforcement.throttledUsers());
+    }
+
+    /** Topics are what the authorizer sees alone: without it a factor is for all. */
+    private Factors scoped(Factors factors) {
+        boolean isBlind = !factors.scope.isAll() && !refusals.hasAuthorizer();
+        if (isBlind && !wasBlind) {
+            journal.warn(
+                    "All producers are throttled, also those that do not write to the full volume:"
+                            + " authorizer.class.name is not " + SidecarAuthorizer.class.getName());
+        }
+        wasBlind = isBlind;
+        return isBlind ? factors.of(Scope.ALL) : factors;
+    }
+
+    /** The headers of a request to the sidecar. */
+    Map<String, String> headers() {
+        return figures.headers();
+    }
+}

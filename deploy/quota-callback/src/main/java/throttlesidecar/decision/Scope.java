@@ -1,0 +1,80 @@
+package throttlesidecar.decision;
+
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.server.authorizer.Action;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+
+/**
+ * Whose requests the factor for all is for: everybody's, or those that write to one of some topics, which
+ * lie on the volumes that are too full.
+ */
+public final class Scope {
+    /** Everybody's. */
+    public static final Scope ALL = new Scope(null);
+
+    private final Set<String> topics;
+
+    private Scope(Set<String> topics) {
+        this.topics = topics;
+    }
+
+    /** Of requests that write to one of these. */
+    public static Scope of(Set<String> topics) {
+        return new Scope(Set.copyOf(topics));
+    }
+
+    public boolean isAll() {
+        return topics == null;
+    }
+
+    /** Of this and another: what either is for. */
+    public Scope and(Scope other) {
+        if (isAll() || other.isAll()) {
+            return ALL;
+        }
+        if (topics.containsAll(other.topics)) {
+            return this;
+        }
+        Set<String> both = new HashSet<>(topics);
+        both.addAll(other.topics);
+        return new Scope(both);
+    }
+
+    /** Whether a produce request writes to one of the topics, as far as it may. */
+    public boolean has(List<Action> actions, List<AuthorizationResult> results) {
+        if (topics == null) {
+            return true;
+        }
+        for (int each = 0; each < actions.size(); each++) {
+            Action action = actions.get(each);
+            if (action.resourcePattern().resourceType() == ResourceType.TOPIC
+                    && results.get(each) == AuthorizationResult.ALLOWED
+                    && topics.contains(action.resourcePattern().name())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof Scope
+                && (topics == null
+                        ? ((Scope) other).topics == null
+                        : topics.equals(((Scope) other).topics));
+    }
+
+    @Override
+    public int hashCode() {
+        return topics == null ? 0 : topics.hashCode();
+    }
+
+    /** For a log line. */
+    @Override
+    public String toString() {
+        return topics == null ? "all" : "those that write to " + topics.size() + " topics";
+    }
+}

@@ -1,0 +1,189 @@
+package throttlesidecar.jmx;
+
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.function.Supplier;
+import javax.management.Attribute;
+import javax.management.AttributeList;
+import javax.management.AttributeNotFoundException;
+import javax.management.DynamicMBean;
+import javax.management.MBeanAttributeInfo;
+import javax.management.MBeanInfo;
+import throttlesidecar.reading.SidecarReader;
+import throttlesidecar.refusal.Refusals;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.throttling.Enforcement;
+
+/**
+ * The figures of the quota callback: for JMX, as throttlesidecar:type=QuotaCallback, and for the sidecar,
+ * in headers of the requests to it.
+ */
+public final class CallbackFigures implements DynamicMBean {
+    private final Integer nodeId;
+    private final Enforcement enforcement;
+    private final Refusals refusals;
+
+    /** Name -> value of now. */
+    private final Map<String, Supplier<Object>> attributes = new LinkedHashMap<>();
+
+    /** Name -> what it means. */
+    private final Map<String, String> descriptions = new HashMap<>();
+
+    /**
+     * Reads the figures of these whenever they are asked for.
+     *
+     * @param nodeId the broker's; null when it has none yet.
+     */
+    public CallbackFigures(
+            Integer nodeId,
+            Supplier<Settings> settings,
+            Enforcement enforcement,
+            Refusals refusals,
+            SidecarReader reader) {
+        this.nodeId = nodeId;
+        this.enforcement = enforcement;
+        this.refusals = refusals;
+        add("FactorApplied", () -> enforcement.figures().factors.global,
+                "The factor for all by which produce quotas are multiplied, from 0 to 1.");
+        add("Source", () -> enforcement.figures().factors.source.name(),
+                "Where the factor comes from: SIDECAR, LOCAL (a volume of this broker is too full),"
+                        + " FORECAST (the last one of a sidecar), FALLBACK (no document is valid) or"
+                        + " DISABLED.");
+        add("Generation", () -> enforcement.figures().factors.generation,
+                "The generation of the sidecar's document that applies; 0 when none does.");
+        add("Enabled", () -> settings.get().enabled, "Whether the callback is switched on.");
+        add("DocumentAgeMs", reader::ageMs,
+                "The age of the sidecar's last valid answer; -1 before the first.");
+        add("Failures", reader::failures,
+                "How many requests to the sidecar had no valid answer.");
+        add("Regime", () -> enforcement.figures().mode.name(),
+                "FREE, THROTTLED (factor 0), SCALED (a factor between 0 and 1) or RAMP (after a"
+                        + " release).");
+        add("TagSetsThrottled", () -> enforcement.figures().tagSetsThrottled,
+                "How many tag sets, of clients that share a quota, this throttle has paused.");
+        add("LongestPauseMs", () -> enforcement.figures().longestPauseMs,
+                "The longest pause of any client since the broker started.");
+        add("PauseInForceMs", () -> enforcement.figures().pauseInForceMs,
+                "The rest of the last request's pause, until all that has landed has passed at the"
+                        + " leak budget; 0 unless the factor is 0.");
+        add("Emergency", this::isEmergency,
+                "Whether pauses may be longer, since a volume will be full soon despite the throttle.");
+        add("Fault", () -> enforcement.faults().worst(),
+                "Why some clients may not be throttled: outdated (the sidecar has a limit that this jar"
+                        + " does not know), self-test (no pause came out of Kafka's classes at the"
+                        + " start), not-asked (Kafka records requests and asks for no quotas), error"
+                        + " (one was caught), or none. The log has the details.");
+        add("LimitsAgeMs", reader::limitsAgeMs,
+                "The age of the limits for this broker's own volumes; -1: it has none.");
+        add("Refusing",
+                () -> refusals.hasAuthorizer() && settings.get().enabled && settings.get().refuses,
+                "Whether the authorizer refuses produce requests that a pause can't stop.");
+        add("RefusedTotal", refusals::total,
+                "How many produce requests were refused since the broker started.");
+        add("RefusedNewConnections", () -> refusals.count(Refusals.Reason.NEW_CONNECTION),
+                "How many of them came on connections that are newer than the throttle.");
+        add("RefusedBelowStopLine", () -> refusals.count(Refusals.Reason.STOP_LINE),
+                "How many of them came while a volume was below the stop line.");
+        add("RefusedAfterRelease", () -> refusals.count(Refusals.Reason.RELEASE),
+                "How many came within seconds after a release, on connections refused before it.");
+        add("RefusedClients", refusals::mostRefused,
+                "The clients with the most refused requests since the last throttle began, ten at most:"
+                        + " alice/etl-1:9,bob/:1, principal and client-id percent-encoded.");
+        add("ConnectionsKnown", refusals::connections,
+                "How many connections are known that produced while not throttled.");
+        add("RefusalLogFiltered", refusals::isLogFiltered,
+                "Whether refusals are kept out of the broker's own log.");
+    }
+
+    private void add(String name, Supplier<Object> value, String description) {
+        attributes.put(name, value);
+        descriptions.put(name, description);
+    }
+
+    /** The headers of a request to the sidecar. */
+    public Map<String, String> headers() {
+        Map<String, String> headers = new HashMap<>();
+        if (nodeId != null) {
+            Enforcement.Figures figures = enforcement.figures();
+            // Older sidecars take no report that has more than these three.
+            String fault = enforcement.faults().worst();
+            headers.put(
+                    "Throttle-Reader",
+                    String.format(
+                            "broker=%d; emergency=%b; throttled_clients=%d",
+                            nodeId, figures.emergency, figures.tagSetsThrottled)
+                            + (fault.equals("none") ? "" : "; fault=" + fault));
+            if (refusals.hasAuthorizer()) {
+                headers.put("Throttle-Refused", refusedHeader());
+            }
+            String inScope = enforcement.clientsInScope();
+            if (!inScope.isEmpty()) {
+                headers.put("Throttle-Scope", "clients=" + inScope);
+            }
+        }
+        return headers;
+    }
+
+    private String refusedHeader() {
+        String clients = refusals.mostRefused();
+        return String.format(
+                "new_connection=%d; stop_line=%d; release=%d%s%s",
+                refusals.count(Refusals.Reason.NEW_CONNECTION),
+                refusals.count(Refusals.Reason.STOP_LINE),
+                refusals.count(Refusals.Reason.RELEASE),
+                clients.isEmpty() ? "" : "; clients=" + clients,
+                refusals.isLogFiltered() ? "" : "; logged=true");
+    }
+
+    public boolean isEmergency() {
+        return enforcement.figures().emergency;
+    }
+
+    @Override
+    public Object getAttribute(String name) throws AttributeNotFoundException {
+        if (!attributes.containsKey(name)) {
+            throw new AttributeNotFoundException(name);
+        }
+        return attributes.get(name).get();
+    }
+
+    @Override
+    public AttributeList getAttributes(String[] names) {
+        AttributeList found = new AttributeList();
+        for (String name : names) {
+            if (attributes.containsKey(name)) {
+                found.add(new Attribute(name, attributes.get(name).get()));
+            }
+        }
+        return found;
+    }
+
+    @Override
+    public MBeanInfo getMBeanInfo() {
+        MBeanAttributeInfo[] infos =
+                attributes.entrySet().stream()
+                        .map(each ->
+                                new MBeanAttributeInfo(
+                                        each.getKey(), each.getValue().get().getClass().getName(),
+                                        descriptions.get(each.getKey()), true, false, false))
+                        .toArray(MBeanAttributeInfo[]::new);
+        String description = "The quota callback of this broker";
+        return new MBeanInfo(getClass().getName(), description, infos, null, null, null);
+    }
+
+    @Override
+    public void setAttribute(Attribute attribute) throws AttributeNotFoundException {
+        throw new AttributeNotFoundException("read-only: " + attribute.getName());
+    }
+
+    @Override
+    public AttributeList setAttributes(AttributeList changes) {
+        return new AttributeList();
+    }
+
+    @Override
+    public Object invoke(String action, Object[] arguments, String[] signature) {
+        throw new UnsupportedOperationException(action);
+    }
+}

@@ -1,0 +1,25 @@
+package throttlesidecar.observability;
+
+import org.slf4j.Logger;
+
+/** The log that the callback's lines are written to. */
+public interface Journal {
+    void info(String line);
+
+    void warn(String line);
+
+    /** The broker's log. */
+    static Journal of(Logger logger) {
+        return new Journal() {
+            @Override
+            public void info(String line) {
+                logger.info(line);
+            }
+
+            @Override
+            public void warn(String line) {
+                logger.warn(line);
+            }
+        };
+    }
+}

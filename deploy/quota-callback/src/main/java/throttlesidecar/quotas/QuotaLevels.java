@@ -1,0 +1,220 @@
+package throttlesidecar.quotas;
+
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntity;
+import throttlesidecar.support.KafkaVersion;
+import throttlesidecar.support.Sanitized;
+import throttlesidecar.throttling.TagSet;
+
+/**
+ * The quotas of one type that operators have set, and which of them a client has.
+ *
+ * <p>With a callback installed Kafka resolves no quota by itself, so its eight levels are here, the
+ * most specific first: (user, client-id), (user, default client-id), user, (default user,
+ * client-id), (default user, default client-id), default user, client-id, default client-id. Clients
+ * that share a quota share their metric tags, which are Kafka's own: levels 1, 2, 4 and 5 have (user,
+ * client-id), 3 and 6 (user, ""), 7, 8 and no match ("", client-id). While quotas of one kind only
+ * are set, every client has that kind's tags, whether or not it has a quota.
+ *
+ * <p>Example: with a quota for user ann and one for client-id etl, ann's tags are (ann, "") and those
+ * of bob with client-id etl ("", etl).
+ *
+ * <p>Request threads read without a lock; changes come from one thread at a time per callback, of
+ * which combined mode has two.
+ */
+final class QuotaLevels {
+    private static final int CLIENTS = 1;
+    private static final int USERS = 2;
+    private static final int USERS_CLIENTS = 4;
+
+    private final boolean forgetsRemovedKinds;
+
+    /** User, or default, or none -> client-id, default or none -> quota. */
+    private final Map<Part, Map<Part, Double>> quotas = new ConcurrentHashMap<>();
+
+    private final Map<Integer, Set<Key>> entities = new ConcurrentHashMap<>();
+    private volatile int kinds;
+
+    /**
+     * Without a quota.
+     *
+     * @param forgetsRemovedKinds see {@link KafkaVersion#forgetsRemovedKinds}.
+     */
+    QuotaLevels(boolean forgetsRemovedKinds) {
+        this.forgetsRemovedKinds = forgetsRemovedKinds;
+    }
+
+    /** Sets the quota of an entity; units are the quota type's. */
+    synchronized void update(ClientQuotaEntity entity, double value) {
+        Key key = Key.of(entity);
+        entities.computeIfAbsent(key.kind(), kind -> new HashSet<>()).add(key);
+        kinds |= key.kind();
+        quotas.computeIfAbsent(key.user, user -> new ConcurrentHashMap<>()).put(key.client, value);
+    }
+
+    /** Removes the quota of an entity, if it has one. */
+    synchronized void remove(ClientQuotaEntity entity) {
+        Key key = Key.of(entity);
+        Set<Key> ofKind = entities.computeIfAbsent(key.kind(), kind -> new HashSet<>());
+        ofKind.remove(key);
+        if (!forgetsRemovedKinds) {
+            kinds |= key.kind();
+        } else if (ofKind.isEmpty()) {
+            kinds &= ~key.kind();
+        }
+        quotas.computeIfPresent(key.user, (user, ofUser) -> {
+            ofUser.remove(key.client);
+            return ofUser.isEmpty() ? null : ofUser;
+        });
+    }
+
+    /**
+     * The tags of a client, by which it shares its quota.
+     *
+     * @param user sanitised.
+     * @param clientId as it is; may be empty.
+     */
+    Map<String, String> tags(String user, String clientId) {
+        int only = kinds;
+        int level = level(user, clientId);
+        boolean hasBoth = only == USERS_CLIENTS || level == 1 || level == 2 || level == 4 || level == 5;
+        if (only == 0 || only == CLIENTS) {
+            return TagSet.tagsOf("", clientId);
+        }
+        if (only == USERS) {
+            return TagSet.tagsOf(user, "");
+        }
+        if (hasBoth) {
+            return TagSet.tagsOf(user, clientId);
+        }
+        return level == 3 || level == 6 ? TagSet.tagsOf(user, "") : TagSet.tagsOf("", clientId);
+    }
+
+    /** The quota of tags; null for none. */
+    Double limit(String user, String clientId) {
+        if (!user.isEmpty() && !clientId.isEmpty()) {
+            return first(user, clientId, 1, 2, 4, 5);
+        }
+        if (!user.isEmpty()) {
+            return first(user, clientId, 3, 6);
+        }
+        return clientId.isEmpty() ? null : first(user, clientId, 7, 8);
+    }
+
+    /** The quota of a client by the tags of its level, not by others; null for none. */
+    Double limitOfClient(String user, String clientId) {
+        Map<String, String> tags = tags(user, clientId);
+        return limit(tags.get(TagSet.USER_TAG), tags.get(TagSet.CLIENT_ID_TAG));
+    }
+
+    /** Whether any level names the client. */
+    boolean names(String user, String clientId) {
+        return level(user, clientId) != 0;
+    }
+
+    private int level(String user, String clientId) {
+        for (int level = 1; level <= 8; level++) {
+            if (at(level, user, clientId) != null) {
+                return level;
+            }
+        }
+        return 0;
+    }
+
+    private Double first(String user, String clientId, int... levels) {
+        for (int level : levels) {
+            Double found = at(level, user, clientId);
+            if (found != null) {
+                return found;
+            }
+        }
+        return null;
+    }
+
+    private Double at(int level, String user, String clientId) {
+        Part userPart = level <= 3 ? new Part(user) : level <= 6 ? Part.DEFAULT : Part.NONE;
+        Map<Part, Double> ofUser = quotas.get(userPart);
+        if (ofUser == null) {
+            return null;
+        }
+        boolean isOfUser = level == 3 || level == 6;
+        boolean isOfDefault = level == 2 || level == 5 || level == 8;
+        return ofUser.get(isOfUser ? Part.NONE : isOfDefault ? Part.DEFAULT : new Part(clientId));
+    }
+
+    /** The user's or the client-id's half of an entity: a name, the default, or none. */
+    private static final class Part {
+        static final Part DEFAULT = new Part(null);
+        static final Part NONE = new Part(null);
+
+        private final String name;
+
+        Part(String name) {
+            this.name = name;
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return this == other
+                    || name != null && other instanceof Part && name.equals(((Part) other).name);
+        }
+
+        @Override
+        public int hashCode() {
+            return name == null ? System.identityHashCode(this) : name.hashCode();
+        }
+    }
+
+    /** An entity by its two halves, the user's name sanitised. */
+    private static final class Key {
+        private Part user = Part.NONE;
+        private Part client = Part.NONE;
+
+        static Key of(ClientQuotaEntity entity) {
+            Key key = new Key();
+            for (ConfigEntity part : entity.configEntities()) {
+                switch (part.entityType()) {
+                    case USER:
+                        key.user = new Part(Sanitized.of(part.name()));
+                        break;
+                    case DEFAULT_USER:
+                        key.user = Part.DEFAULT;
+                        break;
+                    case CLIENT_ID:
+                        key.client = new Part(part.name());
+                        break;
+                    case DEFAULT_CLIENT_ID:
+                        key.client = Part.DEFAULT;
+                        break;
+                    default:
+                        throw new IllegalArgumentException("unknown: " + part.entityType());
+                }
+            }
+            return key;
+        }
+
+        int kind() {
+            if (user == Part.NONE) {
+                return CLIENTS;
+            }
+            return client == Part.NONE ? USERS : USERS_CLIENTS;
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Key
+                    && user.equals(((Key) other).user)
+                    && client.equals(((Key) other).client);
+        }
+
+        @Override
+        public int hashCode() {
+            return Objects.hash(user, client);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+package throttlesidecar.quotas;
+
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Recent;
+import throttlesidecar.support.Sanitized;
+import throttlesidecar.throttling.OwnLimit;
+import throttlesidecar.throttling.TagSet;
+import throttlesidecar.throttling.TagSets;
+
+/**
+ * The tags of every client and the quota of those tags, whatever the factor.
+ *
+ * <p>Two things differ from Kafka's own levels ({@link QuotaLevels}). A client that no quota names shares
+ * the broker's static quota, where one is set, with all others like it, under the tags ("", ""). And for
+ * PRODUCE, users that are excluded or have a factor of their own must not share tags with others. So they
+ * have (user, client-id) instead of the levels' ("", client-id); clients that are excluded by their
+ * client-id have these tags in place of (user, "") too. Excluded users have no part in a static quota of
+ * any type; users with a factor of their own have one for each client-id.
+ */
+public final class Quotas implements OwnLimit {
+    /** Client-ids may be random: of more clients, of 0.6 kB each, those not used lately are forgotten. */
+    static final int MOST_CLIENTS = 16_384;
+
+    private final Map<ClientQuotaType, QuotaLevels> levels = new EnumMap<>(ClientQuotaType.class);
+    private final Supplier<Settings> settings;
+    private final TagSets tagSets;
+    private final Recent<Key, Client> clients = new Recent<>(2 * MOST_CLIENTS);
+    private final AtomicLong version = new AtomicLong();
+    private volatile Set<String> throttledUsers = Set.of();
+
+    public Quotas(Supplier<Settings> settings, TagSets tagSets, boolean forgetsRemovedKinds) {
+        this.settings = settings;
+        this.tagSets = tagSets;
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            levels.put(type, new QuotaLevels(forgetsRemovedKinds));
+        }
+    }
+
+    private static final class Key {
+        private final String principal;
+        private final String clientId;
+
+        Key(String principal, String clientId) {
+            this.principal = principal;
+            this.clientId = clientId;
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Key
+                    && clientId.equals(((Key) other).clientId)
+                    && principal.equals(((Key) other).principal);
+        }
+
+        @Override
+        public int hashCode() {
+            return 31 * principal.hashCode() + clientId.hashCode();
+        }
+    }
+
+    /** A client and its tags. */
+    public static final class Client {
+        private final long version;
+        private final Map<ClientQuotaType, Map<String, String>> tags;
+        private volatile TagSet tagSet;
+
+        private Client(long version, Map<ClientQuotaType, Map<String, String>> tags) {
+            this.version = version;
+            this.tags = tags;
+        }
+
+        /** The client's tags, never modified. */
+        public Map<String, String> tags(ClientQuotaType type) {
+            return tags.get(type);
+        }
+
+        /** The tag set of the client's produce requests; null before the first of them. */
+        public TagSet tagSet(TagSets tagSets) {
+            TagSet known = tagSet;
+            if (known == null || known.metric() == null) {
+                Map<String, String> produce = tags.get(ClientQuotaType.PRODUCE);
+                known = tagSets.find(
+                        produce.get(TagSet.USER_TAG), produce.get(TagSet.CLIENT_ID_TAG));
+                tagSet = known;
+            }
+            return known;
+        }
+    }
+
+    public void update(ClientQuotaType type, ClientQuotaEntity entity, double value) {
+        levels.get(type).update(entity, value);
+        version.incrementAndGet();
+    }
+
+    public void remove(ClientQuotaType type, ClientQuotaEntity entity) {
+        levels.get(type).remove(entity);
+        version.incrementAndGet();
+    }
+
+    /** Users, sanitised, that have a throttle of their own, or its ramp, from now on. */
+    public void throttledUsers(Set<String> users) {
+        if (!users.equals(throttledUsers)) {
+            throttledUsers = Set.copyOf(users);
+            version.incrementAndGet();
+        }
+    }
+
+    /** Clients are resolved anew, since the settings have changed. */
+    public void settingsChanged() {
+        version.incrementAndGet();
+    }
+
+    /**
+     * A client with its tags.
+     *
+     * @param principal the principal's name, as it is.
+     * @param clientId may be null or empty.
+     */
+    public Client client(String principal, String clientId) {
+        Key key = new Key(principal, clientId == null ? "" : clientId);
+        long now = version.get();
+        Client known = clients.get(key);
+        if (known != null && known.version == now) {
+            return known;
+        }
+        Client resolved = resolve(Sanitized.of(principal), key.clientId, now);
+        clients.remove(key);
+        clients.put(key, resolved);
+        return resolved;
+    }
+
+    /** How many clients are cached. */
+    int cached() {
+        return clients.size();
+    }
+
+    private Client resolve(String user, String clientId, long now) {
+        Map<ClientQuotaType, Map<String, String>> tags = new EnumMap<>(ClientQuotaType.class);
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            Map<String, String> ofType = tags(type, user, clientId);
+            // Most often the same for all types, and there are many clients.
+            tags.put(type, tags.values().stream().filter(ofType::equals).findFirst().orElse(ofType));
+        }
+        return new Client(now, tags);
+    }
+
+    private Map<String, String> tags(ClientQuotaType type, String user, String clientId) {
+        QuotaLevels ofType = levels.get(type);
+        boolean ownTags = type == ClientQuotaType.PRODUCE && hasOwnTags(user, clientId);
+        if (settings.get().staticQuota(type) != null && !ofType.names(user, clientId)) {
+            return ownTags || settings.get().excludes(user, clientId)
+                    ? TagSet.tagsOf(user, clientId)
+                    : TagSet.tagsOf("", "");
+        }
+        Map<String, String> tags = ofType.tags(user, clientId);
+        boolean shared =
+                tags.get(TagSet.USER_TAG).isEmpty() || settings.get().excludesClient(user, clientId);
+        return ownTags && shared ? TagSet.tagsOf(user, clientId) : tags;
+    }
+
+    private boolean hasOwnTags(String user, String clientId) {
+        return settings.get().excludes(user, clientId) || throttledUsers.contains(user);
+    }
+
+    /** The quota of tags; null for none. */
+    public Double limit(ClientQuotaType type, String user, String clientId) {
+        QuotaLevels ofType = levels.get(type);
+        if (user.isEmpty() && clientId.isEmpty()) {
+            return settings.get().staticQuota(type);
+        }
+        Double limit = ofType.limit(user, clientId);
+        if (type == ClientQuotaType.PRODUCE && !user.isEmpty() && hasOwnTags(user, clientId)) {
+            limit = limit == null ? ofType.limitOfClient(user, clientId) : limit;
+            boolean isUnnamed = limit == null && !settings.get().excludes(user, clientId);
+            return isUnnamed ? settings.get().staticQuota(type) : limit;
+        }
+        return limit;
+    }
+
+    @Override
+    public Double of(String user, String clientId) {
+        return limit(ClientQuotaType.PRODUCE, user, clientId);
+    }
+
+    @Override
+    public long version() {
+        return version.get();
+    }
+}

@@ -1,0 +1,207 @@
+package throttlesidecar.reading;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import throttlesidecar.decision.Leak;
+import throttlesidecar.decision.Scope;
+
+/**
+ * The last answer of one sidecar, and for how long it counts: a document is valid while now &lt;= answer
+ * + validity, and each answer, a 304 too, renews it.
+ */
+final class LastAnswer {
+    private static final int VIOLATION = 2;
+
+    /** A sidecar that has not answered for so long is silent, whether its last request failed or not. */
+    private static final long SILENT_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+    private Document document;
+    private double factorNow = Double.NaN;
+    private Leak leak = Leak.WHOLE;
+    private long untilNanos;
+    private long observedNanos;
+    private long answeredNanos;
+    private Long limitAtNanos;
+    private boolean answers;
+
+    /** Whether the sidecar's last request had a valid answer. */
+    boolean answers() {
+        return answers;
+    }
+
+    /** The last document; null before the first. */
+    Document document() {
+        return document;
+    }
+
+    /** The document's factor; between soft limit and limit the newest one. */
+    double factor() {
+        return isSloped() && !Double.isNaN(factorNow) ? factorNow : document.factor;
+    }
+
+    boolean isSloped() {
+        return document.source == Document.Source.SLOPE;
+    }
+
+    /** Whether the factor is by volumes that the sidecar observed. */
+    boolean sees() {
+        return document.source == Document.Source.OBSERVATION || isSloped();
+    }
+
+    /** Until when the document is valid, on the monotonic clock. */
+    long untilNanos() {
+        return untilNanos;
+    }
+
+    boolean isValid(long nowNanos) {
+        return document != null && nowNanos - untilNanos <= 0;
+    }
+
+    /** When the answer changes by time alone: the document expires, or its forecast is reached. */
+    long changesNanos(long nowNanos) {
+        long next = untilNanos;
+        if (limitAtNanos != null) {
+            for (long moment : List.of(limitAtNanos, answeredNanos + SILENT_NANOS)) {
+                next = moment - nowNanos >= 0 && moment - next < 0 ? moment : next;
+            }
+        }
+        // Each applies to the end of that moment.
+        return next + 1;
+    }
+
+    /** The last request had no valid answer; the document stays valid. */
+    void failed() {
+        answers = false;
+    }
+
+    /** Takes an answer that is no failure. */
+    void take(Answer answer) {
+        answers = true;
+        document = answer.document == null ? document : answer.document;
+        factorNow = answer.factor;
+        leak = answer.leak;
+        answeredNanos = answer.atNanos;
+        untilNanos = answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.validForMs);
+        observedNanos = answeredNanos - TimeUnit.MILLISECONDS.toNanos(answer.observedMsAgo);
+        limitAtNanos =
+                answer.limitInMs < 0
+                        ? null
+                        : (Long) (answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.limitInMs));
+    }
+
+    /** Takes a document that was kept on disk; it may have expired. */
+    void remember(Document kept, long ageMs, long nowNanos) {
+        document = kept;
+        untilNanos = nowNanos + TimeUnit.MILLISECONDS.toNanos(kept.validForMs - ageMs);
+        observedNanos = nowNanos - TimeUnit.MILLISECONDS.toNanos(ageMs);
+    }
+
+    /** Whether the sidecar expected a volume at its limit before a moment. */
+    boolean expectsLimitBefore(long nanos) {
+        return limitAtNanos != null && limitAtNanos - nanos < 0;
+    }
+
+    /** The own sidecar's and those of the others. */
+    static List<LastAnswer> all(LastAnswer own, List<LastAnswer> others) {
+        List<LastAnswer> all = new ArrayList<>(others);
+        all.add(0, own);
+        return all;
+    }
+
+    /**
+     * The answers that count: of the sidecars that answer and have an observation, or of all with a valid
+     * document when none does. An operator's override at the broker's own sidecar counts alone. An answer
+     * without an observation (a fallback, another sidecar's override) is the last resort: it does not
+     * replace the last observation of a sidecar that is dead.
+     */
+    static List<LastAnswer> counting(LastAnswer own, List<LastAnswer> others, long nowNanos) {
+        if (own.isValid(nowNanos) && own.document.source == Document.Source.OPERATOR) {
+            return List.of(own);
+        }
+        List<LastAnswer> all = all(own, others);
+        all.removeIf(last -> !last.isValid(nowNanos));
+        boolean anySees = all.stream().anyMatch(LastAnswer::sees);
+        if (all.stream().anyMatch(last -> last.answers && last.sees() == anySees)) {
+            all.removeIf(last -> !last.answers);
+        }
+        return all;
+    }
+
+    /**
+     * The strictest answer that has a violation, or else the one with the youngest observation; null when
+     * there is none.
+     *
+     * <p>Example: the own sidecar was killed a second ago and observed no violation 3 s ago; another one
+     * observes one now: the other's answer. With both alive, and the other's observation 60 s old and
+     * without a violation: the own sidecar's.
+     */
+    static LastAnswer strictest(List<LastAnswer> counting) {
+        LastAnswer best = null;
+        for (LastAnswer last : counting) {
+            best = best == null || last.countsMoreThan(best) ? last : best;
+        }
+        return best;
+    }
+
+    /**
+     * What this broker may let through: as the own sidecar answered if it has a violation, since it alone
+     * knows which volumes the broker fills. Else the smallest of the others' leaks.
+     */
+    static Leak leak(LastAnswer own, List<LastAnswer> counting) {
+        if (counting.contains(own) && own.answers && own.rank() == VIOLATION) {
+            return own.leak;
+        }
+        Leak smallest = Leak.WHOLE;
+        for (LastAnswer last : counting) {
+            smallest = last.leak.share() < smallest.share() ? last.leak : smallest;
+        }
+        return smallest;
+    }
+
+    /** The requests that the strictest answer's factor is for, and those of all that have a violation. */
+    static Scope scope(LastAnswer strictest, List<LastAnswer> counting) {
+        Scope scope = strictest.document.scope;
+        for (LastAnswer last : counting) {
+            scope = last.rank() == VIOLATION ? scope.and(last.document.scope) : scope;
+        }
+        return scope;
+    }
+
+    /**
+     * Whether no sidecar answers any more, and the one that observed last expected a volume at its limit
+     * by now. A broker observes its own volumes only: without this rule it would go on filling the
+     * replicas that other brokers have of its partitions.
+     */
+    static boolean forecasts(LastAnswer own, List<LastAnswer> others, long nowNanos) {
+        LastAnswer youngest = null;
+        for (LastAnswer last : all(own, others)) {
+            if (!last.isValid(nowNanos) || !last.sees()) {
+                continue;
+            }
+            if (last.answers && nowNanos - last.answeredNanos <= SILENT_NANOS) {
+                return false;
+            }
+            boolean isYounger = youngest == null || last.observedNanos - youngest.observedNanos > 0;
+            youngest = isYounger ? last : youngest;
+        }
+        return youngest != null && youngest.expectsLimitBefore(nowNanos);
+    }
+
+    private boolean countsMoreThan(LastAnswer other) {
+        if (rank() != other.rank()) {
+            return rank() > other.rank();
+        }
+        if (rank() == VIOLATION && factor() != other.factor()) {
+            return factor() < other.factor();
+        }
+        if (document.stops != other.document.stops) {
+            return document.stops;
+        }
+        return observedNanos - other.observedNanos > 0;
+    }
+
+    private int rank() {
+        return !sees() ? 0 : factor() < 1.0 || document.stops ? VIOLATION : 1;
+    }
+}

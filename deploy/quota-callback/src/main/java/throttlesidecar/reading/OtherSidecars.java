@@ -1,0 +1,68 @@
+package throttlesidecar.reading;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Requests the decisions of other sidecars than the broker's own, one after another, a second after the
+ * last answer. So a recent decision is known when the own sidecar dies. A sidecar that fails has to wait,
+ * so that those that answer are asked more often.
+ */
+final class OtherSidecars implements AutoCloseable {
+    /** Gets each answer, the sidecar's number, and who asked; on the thread that asks. */
+    interface Listener {
+        void answered(Answer answer, int number, OtherSidecars by);
+    }
+
+    private final List<SidecarClient> clients;
+    private final Map<String, String> headers;
+    private final Listener listener;
+    private final Thread thread = new Thread(this::run, "throttle-sidecar-others");
+    private volatile boolean closed;
+
+    /** Asks from {@link #start} on; there may be no clients. */
+    OtherSidecars(List<SidecarClient> clients, Map<String, String> headers, Listener listener) {
+        this.clients = List.copyOf(clients);
+        this.headers = Map.copyOf(headers);
+        this.listener = listener;
+        thread.setDaemon(true);
+    }
+
+    void start() {
+        if (!clients.isEmpty()) {
+            thread.start();
+        }
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        clients.forEach(SidecarClient::close);
+        thread.interrupt();
+    }
+
+    private void run() {
+        Turns turns = new Turns(clients.size(), System.nanoTime());
+        while (!closed) {
+            int turn = turns.next();
+            sleep(turns.dueNanos() - System.nanoTime());
+            if (closed) {
+                return;
+            }
+            Answer answer = clients.get(turn).requestOrFail(null, 0, headers);
+            if (!closed) {
+                listener.answered(answer, turn, this);
+            }
+            turns.ended(turn, answer.isFailure(), System.nanoTime());
+        }
+    }
+
+    private static void sleep(long nanos) {
+        try {
+            TimeUnit.NANOSECONDS.sleep(nanos);
+        } catch (InterruptedException ended) {
+            // By close() alone.
+        }
+    }
+}

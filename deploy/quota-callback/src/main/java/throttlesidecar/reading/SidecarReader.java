@@ -1,0 +1,266 @@
+package throttlesidecar.reading;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.observability.Faults;
+import throttlesidecar.observability.Journal;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
+import throttlesidecar.volumes.VolumeReadings;
+
+/**
+ * The thread that reads the sidecar's decisions and applies them. A second thread waits for answers, so
+ * that documents expire and settings change while an answer is outstanding.
+ *
+ * <p>The thread survives every error: if it died, the last factor would apply for ever.
+ */
+public final class SidecarReader implements AutoCloseable {
+    private static final long END_MS = 1_000;
+
+    /** Further answers of others and readings of volumes are dropped while the thread is busy. */
+    private static final int MOST_WAITING = 100;
+
+    private static final long BACKOFF_AFTER_BUG_MS = 500;
+
+    private final ReaderState state;
+    private final Consumer<Factors> apply;
+    private final Supplier<Map<String, String>> reportHeaders;
+    private final Map<String, String> brokerHeaders;
+    private final Clocks clocks;
+    private final Journal journal;
+    private final BlockingQueue<Runnable> inbox = new LinkedBlockingQueue<>();
+    private final ExecutorService requester =
+            Executors.newCachedThreadPool(daemons("throttle-sidecar-request"));
+    private final Thread thread = daemons("throttle-sidecar-reader").newThread(this::run);
+    private final AtomicBoolean isKeeping = new AtomicBoolean();
+    private SidecarClient client;
+    private OtherSidecars others;
+    private Consumer<Document> keep = document -> {};
+
+    /** Changes with each request and each change of the settings: an answer to an older one is ignored. */
+    private long requests;
+
+    private boolean hadBug;
+    private volatile boolean closed;
+
+    /**
+     * Reads from {@link #start()} on.
+     *
+     * @param clients one for each sidecar, the own one first.
+     * @param apply applies factors; only the reader's thread calls it.
+     * @param reportHeaders this broker's report, see {@link SidecarClient#request}.
+     * @param brokerHeaders name this broker to the other sidecars.
+     */
+    public SidecarReader(
+            Settings settings,
+            List<SidecarClient> clients,
+            Consumer<Factors> apply,
+            Supplier<Map<String, String>> reportHeaders,
+            Map<String, String> brokerHeaders,
+            Faults faults,
+            Clocks clocks,
+            Journal journal) {
+        this.state = new ReaderState(settings, faults, journal, clocks.nanos());
+        this.apply = apply;
+        this.reportHeaders = reportHeaders;
+        this.brokerHeaders = brokerHeaders;
+        this.clocks = clocks;
+        this.journal = journal;
+        use(clients);
+    }
+
+    /**
+     * Before the start: takes the document of the last run, and keeps later ones.
+     *
+     * @param found null: nothing.
+     * @param keep keeps a document, on any thread; one at a time.
+     */
+    public void keep(DocumentFile.Found found, Consumer<Document> keep) {
+        this.keep = keep;
+        if (found != null) {
+            state.remember(found.document, found.ageMs, clocks.nanos());
+        }
+    }
+
+    /** Takes new readings of the broker's own volumes; on any thread. */
+    public void see(VolumeReadings readings) {
+        offer(() -> state.onReadings(readings));
+    }
+
+    private void offer(Runnable message) {
+        if (inbox.size() < MOST_WAITING) {
+            inbox.add(message);
+        }
+    }
+
+    public void start() {
+        others.start();
+        thread.start();
+    }
+
+    private void use(List<SidecarClient> clients) {
+        client = clients.get(0);
+        requests++;
+        List<SidecarClient> further = clients.subList(1, clients.size());
+        others = new OtherSidecars(further, brokerHeaders, (answer, number, by) ->
+                offer(() -> {
+                    // Not those of sidecars that the settings named before.
+                    if (others == by) {
+                        state.onOther(number, answer);
+                    }
+                }));
+        state.adoptOthers(further.size());
+    }
+
+    /**
+     * Adopts other settings within milliseconds, also while an answer is outstanding.
+     *
+     * @param clients replace the clients in use, which are closed.
+     * @param sameSidecar as in {@link ReaderState#adopt}.
+     */
+    public void adopt(Settings settings, List<SidecarClient> clients, boolean sameSidecar) {
+        inbox.add(() -> {
+            client.close();
+            others.close();
+            use(clients);
+            others.start();
+            state.adopt(settings, sameSidecar, clocks.nanos());
+        });
+    }
+
+    /** The age of the sidecar's last valid answer, ms; -1 before the first. */
+    public long ageMs() {
+        return state.ageMs(clocks.nanos());
+    }
+
+    /** The age of the limits for the broker's own volumes, ms; -1: there are none. */
+    public long limitsAgeMs() {
+        return state.limitsAgeMs(clocks.nanos());
+    }
+
+    /** Whether only clients are throttled that write to full volumes. */
+    public boolean isOfVolumes() {
+        return state.isOfVolumes();
+    }
+
+    /** How many requests had no valid answer. */
+    public long failures() {
+        return state.failures();
+    }
+
+    /** Nothing is applied any more when this returns. */
+    @Override
+    public void close() {
+        closed = true;
+        inbox.add(() -> {});
+        try {
+            thread.join(END_MS);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+        requester.shutdownNow();
+    }
+
+    private void run() {
+        while (!closed) {
+            boolean applied = attempt();
+            try {
+                await(applied ? state.nextNanos(clocks.nanos()) : backoffNanos());
+                hadBug &= !applied;
+            } catch (InterruptedException ended) {
+                // Nobody has a reason to interrupt it: close() alone ends it.
+                journal.warn("The quota callback's reader was interrupted and continues");
+            } catch (RuntimeException | Error bug) {
+                note(bug);
+            }
+        }
+        client.close();
+        others.close();
+    }
+
+    /** Does what is due; false after a bug, which must not keep settings from being adopted. */
+    private boolean attempt() {
+        try {
+            step();
+            return true;
+        } catch (RuntimeException | Error bug) {
+            state.applyAgain();
+            note(bug);
+            return false;
+        }
+    }
+
+    private long backoffNanos() {
+        return clocks.nanos() + TimeUnit.MILLISECONDS.toNanos(BACKOFF_AFTER_BUG_MS);
+    }
+
+    private void step() {
+        Factors factors = state.decide(clocks.nanos());
+        if (factors != null) {
+            apply.accept(factors);
+        }
+        keep(state.documentToKeep());
+        ReaderState.Request request = state.nextRequest(clocks.nanos());
+        if (request != null) {
+            send(request, ++requests, client, reportHeaders.get());
+        }
+    }
+
+    /** On another thread, since a disk may hang; not while the last document is still being kept. */
+    private void keep(Document document) {
+        if (document != null && !isKeeping.getAndSet(true)) {
+            requester.execute(() -> {
+                try {
+                    keep.accept(document);
+                } finally {
+                    isKeeping.set(false);
+                }
+            });
+        }
+    }
+
+    /** Takes one message, if one comes until a moment. */
+    private void await(long untilNanos) throws InterruptedException {
+        Runnable message = inbox.poll(untilNanos - clocks.nanos(), TimeUnit.NANOSECONDS);
+        if (message != null) {
+            message.run();
+        }
+    }
+
+    private void note(Throwable bug) {
+        if (!hadBug) {
+            journal.warn("The quota callback's reader continues after " + bug);
+        }
+        hadBug = true;
+    }
+
+    private void send(
+            ReaderState.Request request, long id, SidecarClient of, Map<String, String> headers) {
+        requester.execute(() -> {
+            Answer answer = of.requestOrFail(request.etag, request.waitS, headers);
+            inbox.add(() -> {
+                if (id == requests) {
+                    state.onAnswer(answer, clocks.nanos());
+                }
+            });
+        });
+    }
+
+    private static ThreadFactory daemons(String name) {
+        return task -> {
+            Thread thread = new Thread(task, name);
+            thread.setDaemon(true);
+            return thread;
+        };
+    }
+}

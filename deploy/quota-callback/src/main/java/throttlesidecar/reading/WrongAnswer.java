@@ -1,0 +1,32 @@
+package throttlesidecar.reading;
+
+/** An answer that can't be used; the message is the reason. */
+final class WrongAnswer extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    private final boolean isOfLaterVersion;
+
+    WrongAnswer(String message) {
+        this(message, null, false);
+    }
+
+    WrongAnswer(String message, Throwable cause) {
+        this(message, cause, false);
+    }
+
+    private WrongAnswer(String message, Throwable cause, boolean isOfLaterVersion) {
+        super(message, cause);
+        this.isOfLaterVersion = isOfLaterVersion;
+    }
+
+    /** A later version of the sidecar sent something that this jar has to know. */
+    static WrongAnswer ofLaterVersion(String what) {
+        String line = ", which this jar does not know: this jar is older than the sidecar: update the jar";
+        return new WrongAnswer(what + line, null, true);
+    }
+
+    /** Whether only an update of the jar helps. */
+    boolean isOfLaterVersion() {
+        return isOfLaterVersion;
+    }
+}

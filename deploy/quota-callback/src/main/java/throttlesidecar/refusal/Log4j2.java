@@ -1,0 +1,51 @@
+package throttlesidecar.refusal;
+
+import org.apache.logging.log4j.LogManager;
+import org.apache.logging.log4j.core.Filter;
+import org.apache.logging.log4j.core.LogEvent;
+import org.apache.logging.log4j.core.LoggerContext;
+import org.apache.logging.log4j.core.config.LoggerConfig;
+import org.apache.logging.log4j.core.filter.AbstractFilter;
+import org.apache.logging.log4j.core.filter.CompositeFilter;
+
+/** Kafka 4's logging. The filter is on the configuration that KafkaApis' logger has. */
+final class Log4j2 extends RefusalLog {
+    private static final Filter FILTER = new NoRefusals();
+
+    /** Denies what has our exception, and has no opinion on anything else. */
+    private static final class NoRefusals extends AbstractFilter {
+        @Override
+        public Result filter(LogEvent event) {
+            return event.getThrown() instanceof RefusedException ? Result.DENY : Result.NEUTRAL;
+        }
+    }
+
+    @Override
+    protected boolean addFilter() {
+        Object context = LogManager.getContext(Log4j2.class.getClassLoader(), false);
+        return context instanceof LoggerContext && isAdded((LoggerContext) context);
+    }
+
+    private static boolean isAdded(LoggerContext context) {
+        LoggerConfig config = context.getConfiguration().getLoggerConfig(LOGGER);
+        if (!has(config.getFilter())) {
+            synchronized (FILTER) {
+                if (!has(config.getFilter())) {
+                    config.addFilter(FILTER);
+                }
+            }
+        }
+        return has(config.getFilter());
+    }
+
+    private static boolean has(Filter filter) {
+        if (filter instanceof CompositeFilter) {
+            for (Filter each : ((CompositeFilter) filter).getFiltersArray()) {
+                if (each == FILTER) {
+                    return true;
+                }
+            }
+        }
+        return filter == FILTER;
+    }
+}

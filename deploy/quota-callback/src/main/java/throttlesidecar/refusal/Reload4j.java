@@ -1,0 +1,50 @@
+package throttlesidecar.refusal;
+
+import java.util.Enumeration;
+import org.apache.log4j.Appender;
+import org.apache.log4j.Category;
+import org.apache.log4j.Logger;
+import org.apache.log4j.spi.Filter;
+import org.apache.log4j.spi.LoggingEvent;
+import org.apache.log4j.spi.ThrowableInformation;
+
+/** Kafka 3's logging. Its loggers have no filters, so every appender that KafkaApis' logger has gets one. */
+final class Reload4j extends RefusalLog {
+    /** Denies what has our exception, and has no opinion on anything else. */
+    private static final class NoRefusals extends Filter {
+        @Override
+        public int decide(LoggingEvent event) {
+            ThrowableInformation thrown = event.getThrowableInformation();
+            boolean refused = thrown != null && thrown.getThrowable() instanceof RefusedException;
+            return refused ? DENY : NEUTRAL;
+        }
+    }
+
+    @Override
+    protected boolean addFilter() {
+        return areAdded();
+    }
+
+    private static synchronized boolean areAdded() {
+        boolean any = false;
+        Category logger = Logger.getLogger(LOGGER);
+        while (logger != null) {
+            Enumeration<?> appenders = logger.getAllAppenders();
+            while (appenders.hasMoreElements()) {
+                add((Appender) appenders.nextElement());
+                any = true;
+            }
+            logger = logger.getAdditivity() ? logger.getParent() : null;
+        }
+        return any;
+    }
+
+    private static void add(Appender appender) {
+        for (Filter each = appender.getFilter(); each != null; each = each.getNext()) {
+            if (each instanceof NoRefusals) {
+                return;
+            }
+        }
+        appender.addFilter(new NoRefusals());
+    }
+}

@@ -1,0 +1,241 @@
+package throttlesidecar.settings;
+
+import java.net.URI;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import throttlesidecar.support.Sanitized;
+
+/** Reads a broker's properties as the types that {@link Settings} needs. */
+final class RawSettings {
+    private static final String USER = "User:";
+    private static final long DAY_MS = 86_400_000L;
+
+    private final Map<String, ?> configs;
+
+    RawSettings(Map<String, ?> configs) {
+        this.configs = configs;
+    }
+
+    /** A misspelt key of ours would silently leave the default. */
+    void refuseUnknown() {
+        for (String key : configs.keySet()) {
+            if (key.startsWith(Settings.PREFIX) && !Settings.RECONFIGURABLE.contains(key)) {
+                throw new ConfigException(
+                        "Unknown property " + key + ": there are "
+                                + String.join(", ", new TreeSet<>(Settings.RECONFIGURABLE)));
+            }
+        }
+    }
+
+    private String text(String key) {
+        Object value = configs.get(key);
+        String text = value == null ? "" : value.toString().trim();
+        return text.isEmpty() ? null : text;
+    }
+
+    List<String> list(String key, String separator) {
+        Object value = configs.get(key);
+        if (value instanceof List) {
+            return ((List<?>) value)
+                    .stream().map(Object::toString).collect(Collectors.toUnmodifiableList());
+        }
+        String text = text(key);
+        return Arrays.stream(text == null ? new String[0] : text.split(separator))
+                .map(String::trim)
+                .filter(part -> !part.isEmpty())
+                .collect(Collectors.toUnmodifiableList());
+    }
+
+    boolean flag(String key, boolean otherwise) {
+        String text = text(key);
+        if (text == null) {
+            return otherwise;
+        }
+        if (!"true".equalsIgnoreCase(text) && !"false".equalsIgnoreCase(text)) {
+            throw new ConfigException(key, text, "must be true or false");
+        }
+        return Boolean.parseBoolean(text);
+    }
+
+    long millis(String key, long otherwise, long least) {
+        String text = text(key);
+        if (text == null) {
+            return otherwise;
+        }
+        try {
+            long value = Long.parseLong(text);
+            if (value >= least && value <= DAY_MS) {
+                return value;
+            }
+        } catch (NumberFormatException noNumber) {
+            // Refused below.
+        }
+        throw new ConfigException(
+                key,
+                text,
+                "must be a whole number of milliseconds from " + least + " to " + DAY_MS
+                        + ", such as " + otherwise);
+    }
+
+    double share(String key, double otherwise) {
+        return number(key, otherwise, 1.0, "must be a number from 0.0 to 1.0");
+    }
+
+    double amount(String key, double otherwise) {
+        return number(key, otherwise, Double.MAX_VALUE, "must be a number, at least 0");
+    }
+
+    private double number(String key, double otherwise, double most, String must) {
+        String text = text(key);
+        if (text == null) {
+            return otherwise;
+        }
+        try {
+            double value = Double.parseDouble(text);
+            if (value >= 0.0 && value <= most) {
+                return value;
+            }
+        } catch (NumberFormatException noNumber) {
+            // Refused below.
+        }
+        throw new ConfigException(key, text, must);
+    }
+
+    List<URI> urls() {
+        String text = Objects.requireNonNullElse(text(Settings.URL), "http://127.0.0.1:7070");
+        return Arrays.stream(text.split(",", -1))
+                .map(url -> url(url.trim()))
+                .collect(Collectors.toUnmodifiableList());
+    }
+
+    /** As Kafka: log.dirs, else log.dir. */
+    List<String> logDirs() {
+        List<String> several = list("log.dirs", ",");
+        return several.isEmpty() ? list("log.dir", ",") : several;
+    }
+
+    private URI url(String text) {
+        String must =
+                "must be the sidecar's address, such as http://127.0.0.1:7070, which others may"
+                        + " follow after commas";
+        URI parsed;
+        try {
+            parsed = URI.create(text);
+        } catch (IllegalArgumentException noAddress) {
+            throw new ConfigException(Settings.URL, text, must);
+        }
+        boolean hasScheme = "http".equals(parsed.getScheme()) || "https".equals(parsed.getScheme());
+        String path = parsed.getPath();
+        boolean isBare =
+                (path == null || path.isEmpty() || "/".equals(path))
+                        && parsed.getQuery() == null
+                        && parsed.getFragment() == null;
+        // -1: the scheme's.
+        int port = parsed.getPort();
+        boolean hasPort = port == -1 || port > 0 && port <= 65_535;
+        if (!hasScheme || parsed.getHost() == null || !isBare || !hasPort) {
+            throw new ConfigException(Settings.URL, text, must);
+        }
+        if (parsed.getUserInfo() != null) {
+            throw new ConfigException(
+                    Settings.URL + " must not contain a password: write a token to a file, "
+                            + Settings.TOKEN_FILE);
+        }
+        return parsed;
+    }
+
+    /** The users that are excluded, sanitised. */
+    Set<String> excludedUsers() {
+        Set<String> users = new HashSet<>();
+        for (String key : List.of(Settings.EXCLUDED, Settings.STATIC_EXCLUDED)) {
+            // Names may contain commas, as those of certificates do.
+            for (String name : list(key, ";")) {
+                String user = withoutType(name);
+                if (user.isEmpty()) {
+                    throw new ConfigException(
+                            key, text(key), "must be names such as User:ann;User:CN=broker,O=x");
+                }
+                users.add(Sanitized.of(user));
+            }
+        }
+        return Set.copyOf(users);
+    }
+
+    /** User, sanitised, to the patterns of its client-ids that are excluded. */
+    Map<String, List<Pattern>> excludedClients() {
+        Map<String, List<Pattern>> clients = new HashMap<>();
+        for (String client : list(Settings.EXCLUDED_CLIENTS, ";")) {
+            String name = withoutType(client);
+            int bar = name.lastIndexOf('|');
+            if (bar < 1 || bar == name.length() - 1) {
+                throw new ConfigException(
+                        Settings.EXCLUDED_CLIENTS,
+                        text(Settings.EXCLUDED_CLIENTS),
+                        "must be users and client-ids, of which a * is any part, such as"
+                                + " User:kafka|__remote_log_metadata_client_*;User:ann|backup");
+            }
+            String pattern = TopicPatterns.regex(name.substring(bar + 1));
+            clients.computeIfAbsent(Sanitized.of(name.substring(0, bar)), user -> new ArrayList<>())
+                    .add(Pattern.compile(pattern, Pattern.DOTALL));
+        }
+        return clients;
+    }
+
+    private static String withoutType(String principal) {
+        return principal.startsWith(USER) ? principal.substring(USER.length()) : principal;
+    }
+
+    TopicPatterns excludedTopics() {
+        // An empty value is a value: no topic is excluded.
+        return configs.get(Settings.EXCLUDED_TOPICS) == null
+                ? TopicPatterns.DEFAULT
+                : TopicPatterns.of(Settings.EXCLUDED_TOPICS, list(Settings.EXCLUDED_TOPICS, ","));
+    }
+
+    Map<ClientQuotaType, Double> staticQuotas() {
+        Map<ClientQuotaType, Double> quotas = new EnumMap<>(ClientQuotaType.class);
+        for (ClientQuotaType type :
+                List.of(ClientQuotaType.PRODUCE, ClientQuotaType.FETCH, ClientQuotaType.REQUEST)) {
+            String name = type.name().toLowerCase(Locale.ROOT);
+            double ofStrimzi = quota(Settings.STATIC_PREFIX + name, Double.NaN);
+            double quota = quota(Settings.PREFIX + name, ofStrimzi);
+            if (!Double.isNaN(quota)) {
+                quotas.put(type, quota);
+            }
+        }
+        return quotas;
+    }
+
+    private double quota(String key, double otherwise) {
+        double quota = amount(key, otherwise);
+        // Kafka divides by a quota of 0, or throttles nobody for it.
+        if (quota == 0.0) {
+            throw new ConfigException(key, 0, "must be more than 0");
+        }
+        return quota;
+    }
+
+    Path file(String key) {
+        String text = text(key);
+        try {
+            return text == null ? null : Path.of(text);
+        } catch (InvalidPathException noPath) {
+            throw new ConfigException(key, text, "must be a file's path");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+package throttlesidecar.throttling;
+
+import java.util.Map;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Leak;
+import throttlesidecar.decision.Scope;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.throttling.Throttle.Mode;
+
+/** The throttles that apply, and all else that a request reads of them, so that one volatile has it all. */
+final class ActiveThrottles {
+    final Factors factors;
+    final Throttle all;
+    final Map<String, Throttle> users;
+    final Settings settings;
+
+    /** The requests that the throttle of all is for, or its ramp. */
+    final Scope scope;
+
+    /** Whether nobody is throttled. */
+    final boolean isFree;
+
+    /** Whether the factor of anybody is 0. */
+    final boolean isStopping;
+
+    ActiveThrottles(
+            Factors factors,
+            Throttle all,
+            Map<String, Throttle> users,
+            Settings settings,
+            Scope scope) {
+        this.factors = factors;
+        this.all = all;
+        this.users = users;
+        this.settings = settings;
+        this.scope = isFree(all) ? Scope.ALL : scope;
+        this.isFree = isFree(all) && users.values().stream().allMatch(ActiveThrottles::isFree);
+        this.isStopping =
+                stops(all) || users.values().stream().anyMatch(ActiveThrottles::stops);
+    }
+
+    static ActiveThrottles none(Factors factors, Settings settings, long nanos) {
+        return new ActiveThrottles(factors, Throttle.free(nanos), Map.of(), settings, Scope.ALL);
+    }
+
+    private static boolean isFree(Throttle throttle) {
+        return throttle == null || throttle.mode() == Mode.FREE;
+    }
+
+    /** Whether the factor of a throttle, which may be null, is 0. */
+    static boolean stops(Throttle throttle) {
+        return throttle != null && throttle.mode() == Mode.THROTTLED;
+    }
+
+    /** Whether the factor of a client, by its tags, is 0 for a request that is in scope or not. */
+    boolean stops(String user, String clientId, boolean isInScope) {
+        return isStopping
+                && !settings.excludes(user, clientId)
+                && (isInScope && stops(all) || stops(users.get(user)));
+    }
+
+    /** Takes what has landed from the leak budgets of the throttles that stop a tag set. */
+    void take(TagSet tagSet, double bytes, boolean isInScope, long nanos) {
+        if (!isStopping || bytes < Enforcement.ONE_BYTE) {
+            return;
+        }
+        if (isInScope && stops(all)) {
+            all.take(tagSet, bytes, settings, factors.leak, nanos);
+        }
+        Throttle own = users.get(tagSet.user());
+        if (stops(own)) {
+            own.take(tagSet, bytes, settings, Leak.WHOLE, nanos);
+        }
+    }
+
+    /**
+     * Whether a new connection's request may land, by the share of its tag set in the leak budget, which
+     * it reserves then.
+     */
+    boolean admits(TagSet tagSet, String user, boolean isInScope, long nanos) {
+        boolean byAll = isInScope && stops(all);
+        if (byAll && !all.reserve(tagSet, settings, factors.leak, nanos)) {
+            return false;
+        }
+        Throttle own = users.get(user);
+        if (!stops(own) || own.reserve(tagSet, settings, Leak.WHOLE, nanos)) {
+            return true;
+        }
+        if (byAll) {
+            all.cancel(tagSet);
+        }
+        return false;
+    }
+
+    /** Whether a tag set's clients are not throttled. */
+    boolean isFree(TagSet tagSet) {
+        return isFree
+                || tagSet.isExcluded(settings)
+                || isFree(all) && isFree(users.get(tagSet.user()));
+    }
+
+    /**
+     * The rate of a tag set before a throttle that begins now: the measured one, unless another throttle
+     * shaped it.
+     */
+    double before(TagSet tagSet, double measured, long nanos) {
+        Throttle user = users.get(tagSet.user());
+        double last = tagSet.before();
+        if ((!isFree(all) || !isFree(user)) && last > 0.0) {
+            return last;
+        }
+        boolean isRecent = all.isRecent(nanos) || user != null && user.isRecent(nanos);
+        return isRecent ? Math.max(last, measured) : measured;
+    }
+
+    long epoch(String user) {
+        Throttle own = users.isEmpty() ? null : users.get(user);
+        return own == null ? all.epoch() : Math.max(all.epoch(), own.epoch());
+    }
+}

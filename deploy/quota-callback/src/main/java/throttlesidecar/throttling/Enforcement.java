@@ -1,0 +1,375 @@
+package throttlesidecar.throttling;
+
+import java.util.ConcurrentModificationException;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.Quota;
+import org.apache.kafka.common.metrics.stats.Rate;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Scope;
+import throttlesidecar.observability.Faults;
+import throttlesidecar.observability.LargestClients;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
+import throttlesidecar.support.Sanitized;
+import throttlesidecar.throttling.Throttle.Mode;
+
+/**
+ * Turns factors into the quotas that Kafka throttles by.
+ *
+ * <p>Kafka pauses a client by S / T - W: S bytes in the rate's window of W seconds, quota T. So the
+ * quota T = S / (W + P), computed when S has landed (see {@link TagSetConfig}), makes a pause of P.
+ * That is the same at any rate, quota, window and request size, and small enough for any integer. A
+ * {@link Pacer} computes P, and the {@link TagSet} counts what has landed since the last request.
+ *
+ * <p>Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
+ * 11,000,000 / 758,620 - 10.5 = 4.0 s.
+ *
+ * <p>Request threads call {@link #beforeRecord} and {@link #quota}; while nothing is throttled that
+ * costs some volatile reads. One other thread calls {@link #apply}.
+ */
+public final class Enforcement {
+    /** Less is rounding, since S is computed as rate x window. */
+    static final double ONE_BYTE = 0.5;
+
+    /** How often the clock may tick while a rate is read; it does so once in thousands. */
+    private static final int ATTEMPTS = 3;
+
+    private static final long NEVER = Long.MIN_VALUE;
+    private static final double MS_PER_S = 1000.0;
+
+    private final TagSets tagSets;
+    private final OwnLimit quotas;
+    private final Supplier<Settings> settings;
+    private final Clocks clocks;
+    private final AtomicLong longestPauseMs = new AtomicLong();
+    private final Faults faults = new Faults();
+    private final Canary canary = new Canary();
+    private final ScopedRequests scopedRequests = new ScopedRequests();
+    private final LargestClients clientsInScope = new LargestClients(500, 50);
+    private final ThreadLocal<Charged> charged = ThreadLocal.withInitial(Charged::new);
+
+    private volatile ActiveThrottles state;
+    private long epochs;
+    private long furthestMs = Long.MIN_VALUE;
+
+    /** Nothing is throttled at first. */
+    public Enforcement(
+            TagSets tagSets, OwnLimit quotas, Supplier<Settings> settings, Clocks clocks) {
+        this.tagSets = tagSets;
+        this.quotas = quotas;
+        this.settings = settings;
+        this.clocks = clocks;
+        this.state = ActiveThrottles.none(Factors.DISABLED, settings.get(), clocks.nanos());
+    }
+
+    /** Applies factors. One thread calls it: at each change, and during a throttle once a second. */
+    public void apply(Factors factors) {
+        Settings now = settings.get();
+        long nanos = clocks.nanos();
+        furthestMs = Math.max(furthestMs, clocks.nowMs());
+        if (factors.source == Factors.Source.DISABLED) {
+            state = ActiveThrottles.none(factors, now, nanos);
+            scopedRequests.end();
+            return;
+        }
+        ActiveThrottles old = state;
+        // While the wall clock is behind its furthest time, Kafka's windows don't end, and its rates are
+        // sums that only grow.
+        boolean isKnown = clocks.nowMs() >= furthestMs - (long) MS_PER_S;
+        RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, isKnown, this::failed);
+        Throttle all = next(old.all, null, factors.global, now, nanos, rates);
+        Map<String, Throttle> users = new HashMap<>();
+        old.users.forEach((user, throttle) -> {
+            Throttle next = next(throttle, user, 1.0, now, nanos, rates);
+            if (next.isRecent(nanos)) {
+                users.put(user, next);
+            }
+        });
+        factors.users.forEach((name, factor) -> {
+            String user = Sanitized.of(name);
+            Throttle before = old.users.getOrDefault(user, Throttle.free(nanos));
+            users.put(user, next(before, user, factor, now, nanos, rates));
+        });
+        // Clients that were not throttled have no ramp after it.
+        Scope scope = factors.global < 1.0 ? factors.scope : old.scope;
+        ActiveThrottles next = new ActiveThrottles(factors, all, users, now, scope);
+        if (old.scope.isAll() && !next.scope.isAll()) {
+            scopedRequests.begin(nanos);
+            clientsInScope.clear();
+        }
+        state = next;
+        if (next.scope.isAll()) {
+            scopedRequests.end();
+        }
+    }
+
+    private Throttle next(
+            Throttle old, String user, double factor, Settings now, long nanos, RatesBefore rates) {
+        if (old.begins(factor)) {
+            canary.reset();
+            return old.begin(factor, rates.measure(user), ++epochs, nanos);
+        }
+        if (factor < 1.0) {
+            return factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
+        }
+        Throttle next = old.release(epochs + 1, nanos, now.releaseMs());
+        epochs += next == old ? 0 : 1;
+        return next;
+    }
+
+    /** The request that a thread charges: it will ask for the quota next. */
+    private static final class Charged {
+        /** When the request came, by the wall clock, as Kafka records it or later; NEVER: none did. */
+        private long recordedMs = NEVER;
+
+        /** Whether nothing of it lands. */
+        private boolean isDenied;
+
+        private boolean isInScope = true;
+
+        /** Who sent it, while a scope applies; else null. */
+        private KafkaPrincipal principal;
+
+        private String clientId;
+    }
+
+    /** A tag set has its first request, whose bytes are the first that count. */
+    void appeared(TagSet tagSet) {
+        tagSet.sinceNanos(clocks.nanos());
+        ActiveThrottles now = state;
+        if (!now.isFree) {
+            tagSet.begin(now.epoch(tagSet.user()), 0.0);
+        }
+    }
+
+    /** The same as the other, for a request that is in scope. */
+    public void beforeRecord(TagSet tagSet) {
+        beforeRecord(tagSet, null, null);
+    }
+
+    /**
+     * Prepares the quota of a request, before Kafka records the request.
+     *
+     * @param tagSet null before its first request.
+     * @param principal the request's own object; null: it is in scope.
+     * @param clientId may be null or empty.
+     */
+    public void beforeRecord(TagSet tagSet, KafkaPrincipal principal, String clientId) {
+        ActiveThrottles now = state;
+        if (tagSet != null) {
+            tagSets.install(tagSet);
+        }
+        if (now.isFree) {
+            return;
+        }
+        Charged request = charged.get();
+        request.recordedMs = clocks.nowMs();
+        request.isDenied = DeniedRequest.isDue();
+        request.principal = now.scope.isAll() ? null : principal;
+        request.clientId = clientId;
+        request.isInScope =
+                request.principal == null
+                        || scopedRequests.isInScope(principal, clientId, clocks.nanos());
+        if (tagSet == null ? now.all.mode() == Mode.FREE : now.isFree(tagSet)) {
+            return;
+        }
+        canary.request();
+        KafkaMetric metric = tagSet == null ? null : tagSet.metric();
+        if (metric == null) {
+            return;
+        }
+        long epoch = now.epoch(tagSet.user());
+        TagSet.Account account = tagSet.account(epoch);
+        // Read before what has landed: bytes that are counted meanwhile are not in that.
+        long counted = account == null ? 0 : account.counted();
+        double landed;
+        try {
+            landed = landedUnlocked(metric);
+        } catch (ConcurrentModificationException raced) {
+            // The rate's first samples are being made: nothing can have left its window yet.
+            return;
+        }
+        if (account == null) {
+            tagSet.begin(epoch, landed);
+        } else {
+            account.expire(counted, landed);
+        }
+    }
+
+    /** S without the sensor's monitor, while others may record; infinite if it could not be read. */
+    private double landedUnlocked(KafkaMetric metric) {
+        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+            // Taken before the rate: what has left the window by then was purged under Kafka's
+            // lock, so that windowSize(), which takes none, finds nothing to purge.
+            long nowMs = clocks.nowMs();
+            double rate = (Double) metric.metricValue();
+            Rate measurable = (Rate) metric.measurable();
+            double window = measurable.windowSize(metric.config(), nowMs) / MS_PER_S;
+            // Both in one millisecond: a window may be a second shorter at the next.
+            if (clocks.nowMs() == nowMs) {
+                return rate * window;
+            }
+        }
+        return Double.POSITIVE_INFINITY;
+    }
+
+    /** The quota of a tag set. Kafka requests it under the monitor of the tag set's sensor. */
+    Quota quota(TagSet tagSet, TagSetConfig config) {
+        Quota own = tagSet.own(quotas);
+        ActiveThrottles now = state;
+        if (now.isFree(tagSet)) {
+            return own;
+        }
+        Charged request = charged.get();
+        long nowMs = request.recordedMs;
+        KafkaMetric metric = tagSet.metric();
+        TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
+        // No request is charged when an operator has changed a quota: Kafka then compares this with the
+        // callback's limit, and where they differ sets a plain limit, which would fit no later sum.
+        if (nowMs == NEVER || metric == null || account == null) {
+            return own;
+        }
+        canary.quota();
+        request.recordedMs = NEVER;
+        // By the request's own time: with that of now, a window that ended while this thread waited for
+        // the sensor would cost the pause a second.
+        Rate rate = (Rate) metric.measurable();
+        double observed = rate.measure(config, nowMs);
+        double window = rate.windowSize(config, nowMs) / MS_PER_S;
+        double landed = observed * window;
+        double bytes = account.count(landed);
+        if (request.isInScope && request.principal != null && bytes > 0.0) {
+            clientsInScope.add(request.principal.getName(), request.clientId, Math.round(bytes));
+        }
+        if (!request.isDenied) {
+            now.take(tagSet, bytes, request.isInScope, clocks.nanos());
+        }
+        if (bytes < ONE_BYTE) {
+            return own;
+        }
+        LandedRequest made =
+                new LandedRequest(
+                        now.settings, tagSet, own.bound(), bytes, landed, window, clocks.nanos());
+        Throttle all = request.isInScope ? now.all : null;
+        Throttle user = now.users.get(tagSet.user());
+        double bound =
+                request.isDenied
+                        ? made.quotaIfDenied(all, user)
+                        : made.quota(all, now.factors, user);
+        account.throttles(bound < own.bound());
+        if (bound >= own.bound()) {
+            return own;
+        }
+        longestPauseMs.accumulateAndGet(Math.round(made.pauseMs(bound)), Math::max);
+        return Quota.upperBound(bound);
+    }
+
+    /** Whether the factor of anybody is 0. */
+    public boolean stopsAnybody() {
+        return state.isStopping;
+    }
+
+    /** Whether the factor of a client, by its tags, is 0 for a request that is in scope or not. */
+    public boolean stops(String user, String clientId, boolean isInScope) {
+        return state.stops(user, clientId, isInScope);
+    }
+
+    /** The requests that the throttle of all is for, or its ramp. */
+    public Scope scope() {
+        return state.scope;
+    }
+
+    /** The clients in scope, and the bytes that each has landed since the scope applies. */
+    public String clientsInScope() {
+        return state.scope.isAll() ? "" : clientsInScope.toString();
+    }
+
+    /** A request was authorized; called while {@link #scope} is not all. */
+    public void noteScope(KafkaPrincipal principal, String clientId, boolean isInScope) {
+        scopedRequests.note(principal, clientId, isInScope);
+    }
+
+    /** Whether a volume is below the stop line. */
+    public boolean admitsNobody() {
+        return state.factors.admitsNobody;
+    }
+
+    /**
+     * Whether a new connection's request may land, by the share of its tag set in the leak budget, which
+     * is reserved for it then.
+     *
+     * @param tagSet null for a client that never had one.
+     * @param user by the tag, whose factor is 0.
+     */
+    public boolean admits(TagSet tagSet, String user, boolean isInScope) {
+        return state.admits(tagSet, user, isInScope, clocks.nanos());
+    }
+
+    /** An error that neither Kafka nor a client is to see: their own quotas apply. */
+    public void failed(Throwable error) {
+        faults.found(Faults.Kind.ERROR, error.toString());
+    }
+
+    /** The faults that were found, by the canary too. */
+    public Faults faults() {
+        Boolean asked = canary.isAsked();
+        if (asked != null && asked) {
+            faults.gone(Faults.Kind.NOT_ASKED);
+        } else if (asked != null) {
+            faults.found(Faults.Kind.NOT_ASKED, canary.toString());
+        }
+        return faults;
+    }
+
+    /** The limit of a tag set outside a request: its own, in bytes per second; null for none. */
+    public Double limit(String user, String clientId) {
+        return quotas.of(user, clientId);
+    }
+
+    /** The users, sanitised, that have a throttle of their own, or its ramp. */
+    public Set<String> throttledUsers() {
+        return state.users.entrySet().stream()
+                .filter(user -> user.getValue().mode() != Mode.FREE)
+                .map(Map.Entry::getKey)
+                .collect(Collectors.toUnmodifiableSet());
+    }
+
+    /** For the metrics. */
+    public Figures figures() {
+        return new Figures(state, tagSets, longestPauseMs.get(), clocks.nanos());
+    }
+
+    /** The figures behind the metrics. */
+    public static final class Figures {
+        public final Factors factors;
+        public final Mode mode;
+        public final int tagSetsThrottled;
+        public final long longestPauseMs;
+        public final long pauseInForceMs;
+        public final boolean emergency;
+
+        Figures(ActiveThrottles now, TagSets tagSets, long longestPauseMs, long nanos) {
+            int[] throttled = {0};
+            if (!now.isFree) {
+                tagSets.forEach(null, tagSet -> {
+                    TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
+                    throttled[0] += account != null && account.throttles() ? 1 : 0;
+                });
+            }
+            boolean stops = ActiveThrottles.stops(now.all);
+            this.factors = now.factors;
+            this.mode = now.all.mode();
+            this.tagSetsThrottled = throttled[0];
+            this.longestPauseMs = longestPauseMs;
+            this.pauseInForceMs = stops ? (long) now.all.pacer().aheadMs(nanos) : 0;
+            this.emergency = stops && now.factors.leak.isEmergency();
+        }
+    }
+}

@@ -1,0 +1,102 @@
+package throttlesidecar.throttling;
+
+import java.util.function.Consumer;
+import java.util.function.ToDoubleFunction;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import throttlesidecar.settings.Settings;
+
+/**
+ * The rates of tag sets before a throttle that begins now: as Kafka measured them, except for those that
+ * another throttle shaped.
+ */
+final class RatesBefore {
+    private static final double MS_PER_S = 1000.0;
+    private static final double NANOS_PER_MS = 1e6;
+
+    private final TagSets tagSets;
+    private final ActiveThrottles old;
+    private final Settings settings;
+    private final long nanos;
+    private final boolean isKnown;
+    private final Consumer<Throwable> failed;
+
+    /** Computed at most once, since there may be many tag sets. */
+    private Throttle.Before mean;
+
+    /**
+     * Nothing is measured yet.
+     *
+     * @param old what applied until now.
+     * @param isKnown whether Kafka's windows can be read now; else no tag set had traffic.
+     * @param failed gets the error when a rate can't be read.
+     */
+    RatesBefore(
+            TagSets tagSets,
+            ActiveThrottles old,
+            Settings settings,
+            long nanos,
+            boolean isKnown,
+            Consumer<Throwable> failed) {
+        this.tagSets = tagSets;
+        this.old = old;
+        this.settings = settings;
+        this.nanos = nanos;
+        this.isKnown = isKnown;
+        this.failed = failed;
+    }
+
+    /** Notes the rate of each tag set of a user, or of all for null, and returns their sum. */
+    Throttle.Before measure(String user) {
+        double[] sum = sum(user, tagSet -> {
+            double before = old.before(tagSet, rate(tagSet), nanos);
+            tagSet.before(before);
+            return before;
+        });
+        // A user that had no traffic, or none in its own tag sets, counts with the mean of all.
+        return sum[1] > 0 || user == null ? new Throttle.Before(sum[0], (int) sum[1]) : mean();
+    }
+
+    private Throttle.Before mean() {
+        if (mean == null) {
+            double[] sum = sum(null, this::rate);
+            mean = new Throttle.Before(
+                    sum[0] / Math.max(1, sum[1]), (int) Math.min(1, sum[1]));
+        }
+        return mean;
+    }
+
+    /** The sum of rates, bytes per second, and how many are not 0. */
+    private double[] sum(String user, ToDoubleFunction<TagSet> rateOf) {
+        double[] sum = {0.0, 0.0};
+        tagSets.forEach(user, tagSet -> {
+            if (tagSet.metric() != null && !tagSet.isExcluded(settings)) {
+                double rate = rateOf.applyAsDouble(tagSet);
+                sum[0] += rate;
+                sum[1] += rate > 0.0 ? 1 : 0;
+            }
+        });
+        return sum;
+    }
+
+    /** Bytes per second; 0, as of a tag set without traffic, where it can't be known. */
+    private double rate(TagSet tagSet) {
+        KafkaMetric metric = tagSet.metric();
+        if (!isKnown || metric == null) {
+            return 0.0;
+        }
+        try {
+            double rate = (Double) metric.metricValue();
+            Long since = tagSet.sinceNanos();
+            if (since == null) {
+                return rate;
+            }
+            // Kafka divides by a window of all samples but one at least: too much for a young tag set.
+            double ageMs = Math.max(MS_PER_S, (nanos - since) / NANOS_PER_MS);
+            long leastMs = (metric.config().samples() - 1) * metric.config().timeWindowMs();
+            return rate * Math.max(1.0, leastMs / ageMs);
+        } catch (RuntimeException | LinkageError error) {
+            failed.accept(error);
+            return 0.0;
+        }
+    }
+}

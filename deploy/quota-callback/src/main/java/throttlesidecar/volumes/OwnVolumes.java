@@ -1,0 +1,73 @@
+package throttlesidecar.volumes;
+
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import throttlesidecar.decision.Scope;
+
+/**
+ * Compares the readings of the broker's own volumes with the limits that the sidecar published last.
+ *
+ * <p>A volume counts from when it is at or below a line until it is above that line by a margin, as in
+ * the sidecar: the limit's margin, or a tenth of the stop line.
+ */
+public final class OwnVolumes {
+    /** As the sidecar's margin of the stop line. */
+    private static final double STOP_MARGIN = 0.1;
+
+    private VolumeReadings readings = VolumeReadings.NONE;
+    private Set<String> violating = Set.of();
+    private boolean stopped;
+
+    public void take(VolumeReadings newReadings) {
+        readings = newReadings;
+    }
+
+    /** Whether a volume is at or below the limit, or one was and is not above it by the margin. */
+    public boolean violate(VolumeLine limit) {
+        Set<String> were = violating;
+        violating = limit == null
+                ? Set.of()
+                : readings.volumes.entrySet().stream()
+                        .filter(each -> limit.isReached(each.getValue(), were.contains(each.getKey())))
+                        .map(Map.Entry::getKey)
+                        .collect(Collectors.toCollection(TreeSet::new));
+        return !violating.isEmpty();
+    }
+
+    /**
+     * Whether a volume that {@link #violate} found is at or below the stop line, or was and is not above it
+     * by the margin. Nothing stops that does not throttle, wherever the line lies.
+     */
+    public boolean stop(VolumeLine line) {
+        VolumeLine wide = line == null ? null : line.withMarginOf(STOP_MARGIN);
+        boolean was = stopped;
+        stopped = wide != null
+                && violating.stream()
+                        .anyMatch(logDir -> wide.isReached(readings.volumes.get(logDir), was));
+        return stopped;
+    }
+
+    /** The requests that write to the volumes that {@link #violate} found; there is one. */
+    public Scope scope() {
+        Scope scope = Scope.of(Set.of());
+        for (String logDir : violating) {
+            scope = scope.and(readings.volumes.get(logDir).scope);
+        }
+        return scope;
+    }
+
+    /** Which volumes {@link #violate} found, for the log. */
+    public String reason() {
+        return violating.stream()
+                .map(logDir -> {
+                    VolumeReadings.Volume volume = readings.volumes.get(logDir);
+                    return String.format(
+                            Locale.ROOT, "%s of this broker has %d bytes available of %d", logDir,
+                            volume.availableBytes, volume.totalBytes);
+                })
+                .collect(Collectors.joining(", "));
+    }
+}

@@ -1,0 +1,59 @@
+package throttlesidecar;
+
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.utils.Time;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.observability.Journal;
+import throttlesidecar.observability.Lines;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.RefusalLog;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
+import throttlesidecar.throttling.Enforcement;
+import throttlesidecar.throttling.TagSets;
+
+/** What the callback has in a broker, without its connection to the sidecar. */
+public final class LoneRuntime {
+    private final CallbackRuntime runtime;
+
+    /** With the quotas of tag sets of its own; for tests in other packages. */
+    public LoneRuntime(Settings settings, Clocks clocks) {
+        runtime = of(settings, clocks);
+    }
+
+    public TagSets tagSets() {
+        return runtime.tagSets();
+    }
+
+    public Enforcement enforcement() {
+        return runtime.enforcement();
+    }
+
+    public void enforce(Factors factors) {
+        runtime.enforce(factors);
+    }
+
+    /** Kafka's own quota manager with the callback. */
+    public KafkaQuotas quotas(Metrics metrics, Time time) {
+        return new KafkaQuotas("Produce", metrics, time, new SidecarQuotaCallback(runtime));
+    }
+
+    /** With the quotas of tag sets of its own. */
+    static CallbackRuntime of(Settings settings, Clocks clocks) {
+        return of(settings, new Connections(1), RefusalLog.ofBroker(), clocks, new Lines());
+    }
+
+    static CallbackRuntime of(
+            Settings settings,
+            Connections connections,
+            RefusalLog log,
+            Clocks clocks,
+            Journal journal) {
+        TagSets tagSets = new TagSets();
+        CallbackRuntime runtime =
+                new CallbackRuntime(settings, 1, tagSets, connections, log, () -> null, clocks, journal);
+        tagSets.enforcement(runtime.enforcement());
+        connections.refusals(runtime.refusals());
+        return runtime;
+    }
+}

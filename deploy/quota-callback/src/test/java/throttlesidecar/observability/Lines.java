@@ -1,0 +1,34 @@
+package throttlesidecar.observability;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.stream.Collectors;
+
+/** A journal that a test reads: lines after I: or W:. */
+public final class Lines implements Journal {
+    private final List<String> lines = new CopyOnWriteArrayList<>();
+
+    @Override
+    public void info(String line) {
+        lines.add("I: " + line);
+    }
+
+    @Override
+    public void warn(String line) {
+        lines.add("W: " + line);
+    }
+
+    public List<String> all() {
+        return lines;
+    }
+
+    /** How many lines have this in them. */
+    public long count(String part) {
+        return lines.stream().filter(line -> line.contains(part)).count();
+    }
+
+    @Override
+    public String toString() {
+        return lines.stream().collect(Collectors.joining("\n"));
+    }
+}

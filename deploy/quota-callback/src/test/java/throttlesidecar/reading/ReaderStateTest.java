@@ -1,0 +1,321 @@
+package throttlesidecar.reading;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import throttlesidecar.decision.Factors.Source;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Leak;
+import throttlesidecar.observability.Faults;
+import throttlesidecar.observability.Lines;
+import throttlesidecar.settings.Settings;
+
+/** Which factors are in force when, by the answers, without thread, clock or socket. */
+class ReaderStateTest {
+    /** The start is shortly before the clock overflows, which it may do. */
+    private static final long START = Long.MAX_VALUE - 1_000_000_000L;
+
+    private static final String TAG = "\"a-1\"";
+
+    private final Lines lines = new Lines();
+    private final Settings settings = settings("http://s:1", true, 0.25);
+    private final Faults faults = new Faults();
+    private final ReaderState state = new ReaderState(settings, faults, lines, START);
+    private long now = START;
+
+    /** Before the first answer the fallback is in force, and the first request does not wait. */
+    @Test
+    void beginsWithTheFallback() {
+        Factors first = state.decide(now);
+
+        assertEquals(0.25, first.global);
+        assertEquals(Source.FALLBACK, first.source);
+        assertEquals(-1, state.ageMs(now));
+        ReaderState.Request request = state.nextRequest(now);
+        assertNull(request.etag);
+        assertEquals(0, request.waitS);
+        assertNull(state.nextRequest(now));
+    }
+
+    /** A document is in force through the last moment of its validity, then the fallback is. */
+    @Test
+    void endsWithTheValidity() {
+        onAnswer(modified(0.0, 1000));
+        assertEquals(0.0, state.decide(now).global);
+        now += TimeUnit.MILLISECONDS.toNanos(1000);
+        settle();
+        assertEquals(0.0, decided().global);
+        assertTrue(state.nextNanos(now) - now <= 1);
+        now += 1;
+
+        Factors after = state.decide(now);
+        assertEquals(0.25, after.global);
+        assertEquals(Source.FALLBACK, after.source);
+        assertEquals(1, lines.count("has expired"));
+    }
+
+    /** The reader sleeps until what is next: a request, or the validity's end. */
+    @Test
+    void sleepsUntilWhatIsNext() {
+        onAnswer(modified(1.0, 60_000));
+        state.decide(now);
+        assertEquals(100, msToNext());
+        pass(10_000);
+        state.decide(now);
+        request();
+        assertEquals(50_000, msToNext());
+        state.onAnswer(Answer.failed("no"), now);
+        assertEquals(500, msToNext());
+    }
+
+    /** 304 renews, counted from when it came, and has the leak. */
+    @Test
+    void isRenewed() {
+        onAnswer(modified(0.0, 1000));
+        state.decide(now);
+        pass(900);
+        request();
+        long at = now;
+        pass(500);
+        state.onAnswer(Answer.notModified(1000, new Leak(0.5, 8000), at), now);
+
+        Factors renewed = state.decide(now);
+        assertEquals(0.0, renewed.global);
+        assertEquals(0.5, renewed.leak.share());
+        assertEquals(500, state.ageMs(now));
+        pass(500);
+        assertEquals(Source.SIDECAR, decided().source);
+        pass(1);
+        assertEquals(Source.FALLBACK, state.decide(now).source);
+    }
+
+    /** A failed request changes nothing, is counted, and logged once. */
+    @Test
+    void survivesFailures() {
+        onAnswer(modified(0.0, 60_000));
+        state.decide(now);
+        for (int round = 0; round < 20; round++) {
+            pass(1000);
+            request();
+            state.onAnswer(Answer.failed("factor is 7.0"), now);
+        }
+
+        assertEquals(0.0, decided().global);
+        assertEquals(20, state.failures());
+        assertEquals(1, lines.count("factor is 7.0"), lines.toString());
+        assertEquals(1, lines.count("is valid for another 59 s, then the fallback 0.25"));
+        onAnswer(Answer.notModified(60_000, Leak.WHOLE, now));
+        assertEquals(1, lines.count("answers again, after 20 failures in 19 s"), lines.toString());
+    }
+
+    /**
+     * A sidecar whose limit this jar does not know fails as any other: the last document counts until it
+     * expires, then the fallback. It is a fault until an answer can be used again.
+     */
+    @Test
+    void reportsALimitOfALaterVersion() {
+        onAnswer(modified(0.0, 20_000));
+        state.decide(now);
+        // What follows a change by time alone is over then.
+        pass(10_000);
+        state.decide(now);
+        for (int round = 0; round < 5; round++) {
+            pass(1000);
+            request();
+            state.onAnswer(
+                    Answer.failed(WrongAnswer.ofLaterVersion("limit is of the type x")), now);
+            // Applied at once, so that it is reported, and once.
+            assertEquals(round == 0, state.decide(now) != null);
+            assertEquals("outdated", faults.worst());
+        }
+        assertEquals(5, state.failures());
+        assertEquals(1, lines.count("limit is of the type x"), lines.toString());
+        assertEquals(0.0, decided().global);
+        pass(10_000);
+        assertEquals(Source.FALLBACK, state.decide(now).source);
+
+        onAnswer(modified(0.0, 10_000));
+        assertEquals("none", faults.worst());
+    }
+
+    /** A document that is renewed is applied, for its leak, and logged once. */
+    @Test
+    void logsChangesOnly() {
+        onAnswer(modified(0.0, 60_000));
+        assertNotNull(state.decide(now));
+        assertNull(state.decide(now));
+        for (int round = 0; round < 5; round++) {
+            pass(10_000);
+            Leak leak = new Leak(1.0 / (1 + round), 4000);
+            onAnswer(Answer.notModified(60_000, leak, now));
+            assertEquals(leak.share(), state.decide(now).leak.share());
+            assertNull(state.decide(now));
+        }
+        assertEquals(1, lines.count("multiplied by 0.0"), lines.toString());
+        onAnswer(modified(1.0, 60_000));
+        state.decide(now);
+
+        assertEquals(1, lines.count("I: Produce quotas are multiplied by 1.0"), lines.toString());
+    }
+
+    /** Requests wait longer while nothing is throttled, and not at all after a failure. */
+    @Test
+    void waitsByWhatIsInForce() {
+        assertEquals(0, request().waitS);
+        state.onAnswer(modified(1.0, 60_000), now);
+        state.decide(now);
+        assertEquals(ReaderState.WAIT_S, request().waitS);
+        state.onAnswer(modified(0.0, 60_000), now);
+        state.decide(now);
+        assertEquals(ReaderState.WAIT_THROTTLED_S, request().waitS);
+        state.onAnswer(Answer.failed("no"), now);
+        assertEquals(0, request().waitS);
+        state.onAnswer(
+                Answer.modified(document(1.0, Map.of("etl", 0.0), 60_000), TAG, now), now);
+        state.decide(now);
+
+        ReaderState.Request last = request();
+        assertEquals(ReaderState.WAIT_THROTTLED_S, last.waitS);
+        assertEquals(TAG, last.etag);
+    }
+
+    /** Between requests there is a break, whatever the sidecar answers and how soon. */
+    @Test
+    void breaksBetweenRequests() {
+        request();
+        state.onAnswer(modified(1.0, 60_000), now);
+        assertEquals(100, msToRequest());
+        request();
+        state.onAnswer(Answer.modified(document(1.0, Map.of(), 60_000), null, now), now);
+        assertEquals(1000, msToRequest());
+        request();
+        state.onAnswer(Answer.failed("no"), now);
+        assertEquals(500, msToRequest());
+        request();
+        pass(12_000);
+        state.onAnswer(Answer.failed("slow"), now);
+
+        assertEquals(100, msToRequest());
+    }
+
+    /** While it is off, nothing is requested and every factor is 1; on again, a document counts. */
+    @Test
+    void canBeSwitchedOff() {
+        onAnswer(modified(0.0, 60_000));
+        state.decide(now);
+        state.adopt(settings("http://s:1", false, 0.25), true, now);
+
+        Factors off = state.decide(now);
+        assertEquals(Source.DISABLED, off.source);
+        assertEquals(1.0, off.global);
+        assertNull(state.nextRequest(now));
+        pass(30_000);
+        state.adopt(settings, true, now);
+        assertEquals(0.0, state.decide(now).global);
+        assertEquals(TAG, state.nextRequest(now).etag);
+    }
+
+    /** Another sidecar has no use for the tag; the last one's document ends with its validity. */
+    @Test
+    void canTurnToAnotherSidecar() {
+        onAnswer(modified(0.0, 60_000));
+        state.decide(now);
+        state.adopt(settings("http://other:1", true, 1.0), false, now);
+
+        assertEquals(0.0, decided().global);
+        assertNull(state.nextRequest(now).etag);
+    }
+
+    /** During a release factors are applied twice a second, and then no more. */
+    @Test
+    void appliesUntilAReleaseIsOver() {
+        onAnswer(modified(1.0, 600_000));
+        state.decide(now);
+        int applied = 0;
+        long end = now + TimeUnit.SECONDS.toNanos(60);
+        request();
+        while (state.nextNanos(now) - end < 0) {
+            now = state.nextNanos(now);
+            applied += state.decide(now) == null ? 0 : 1;
+        }
+
+        assertEquals(12, applied);
+    }
+
+    /** Factors that could not be applied are decided again, and not logged again. */
+    @Test
+    void appliesAgain() {
+        onAnswer(modified(0.0, 60_000));
+        state.decide(now);
+        state.applyAgain();
+
+        assertEquals(0.0, state.decide(now).global);
+        assertEquals(1, lines.count("multiplied by 0.0"));
+    }
+
+    /** With a release of 5 s. */
+    private static Settings settings(String url, boolean enabled, double fallback) {
+        return Settings.of(
+                Map.of(
+                        Settings.URL, url,
+                        Settings.ENABLED, enabled,
+                        Settings.FALLBACK, fallback,
+                        Settings.RAMP, 1250));
+    }
+
+    private Factors decided() {
+        state.applyAgain();
+        return state.decide(now);
+    }
+
+    /** Passes the ticks of a release. */
+    private void settle() {
+        state.decide(now);
+    }
+
+    private long msToNext() {
+        return TimeUnit.NANOSECONDS.toMillis(state.nextNanos(now) - now);
+    }
+
+    private long msToRequest() {
+        long from = now;
+        while (state.nextRequest(now) == null) {
+            pass(1);
+        }
+        state.adopt(settings, true, now);
+        return TimeUnit.NANOSECONDS.toMillis(now - from);
+    }
+
+    private ReaderState.Request request() {
+        ReaderState.Request request = state.nextRequest(now);
+        while (request == null) {
+            pass(1);
+            request = state.nextRequest(now);
+        }
+        return request;
+    }
+
+    private void onAnswer(Answer answer) {
+        long before = now;
+        request();
+        now = before;
+        state.onAnswer(answer, now);
+    }
+
+    private Answer modified(double factor, long validForMs) {
+        return Answer.modified(document(factor, Map.of(), validForMs), TAG, now);
+    }
+
+    private static Document document(double factor, Map<String, Double> users, long validForMs) {
+        return new Document(factor, users, 1, validForMs, "why");
+    }
+
+    private void pass(long millis) {
+        now += TimeUnit.MILLISECONDS.toNanos(millis);
+    }
+}

@@ -1,0 +1,391 @@
+package throttlesidecar.reading;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.URI;
+import java.net.UnknownHostException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.Clocks;
+
+/** Which answers are used, and that none does a broker harm. */
+class SidecarClientTest {
+    private static final long TIMEOUT_MS = 20_000;
+
+    /** Of a request that is to miss its deadline. */
+    private static final long SHORT_MS = 400;
+    private static final Map<String, String> REPORT = Map.of("Throttle-Reader", "broker=1");
+    private static final String GOOD = "{\"factor\":0.5,\"generation\":3,\"valid_for_ms\":299000}";
+
+    /** A document comes with its entity tag; the first request has no wait. */
+    @Test
+    void receivesADocument() throws Exception {
+        byte[] bytes = RawServer.http("200 OK", "ETag: \"a-3\"\r\n", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            Answer answer = request(server.url(), null, 0);
+
+            assertNull(answer.failure);
+            assertEquals(0.5, answer.document.factor);
+            assertEquals("\"a-3\"", answer.etag);
+            assertEquals("GET /v1/quota-factors HTTP/1.1", server.heads.get(0).get(0));
+            assertFalse(hasHeader(server, "prefer:"));
+            assertFalse(hasHeader(server, "upgrade:"));
+        }
+    }
+
+    /** A request has the last document's tag, the wait and the report; 304 renews. */
+    @Test
+    void receivesNotModified() throws Exception {
+        byte[] bytes =
+                RawServer.http(
+                        "304 Not Modified",
+                        "Throttle-Valid-For-Ms: 298000\r\nThrottle-Leak-Share: 0.25\r\n"
+                                + "Throttle-Pause-Max-Ms: 16000\r\n",
+                        "");
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            Answer answer = request(server.url(), "\"a-3\"", 7);
+
+            assertNull(answer.failure);
+            assertNull(answer.document);
+            assertEquals(298_000, answer.validForMs);
+            assertEquals(0.25, answer.leak.share());
+            assertEquals(16_000, answer.leak.pauseMaxMs(Settings.of(Map.of())));
+            assertTrue(hasHeader(server, "if-none-match: \"a-3\""));
+            assertTrue(hasHeader(server, "prefer: wait=7"));
+            assertTrue(hasHeader(server, "throttle-reader: broker=1"));
+        }
+    }
+
+    /** HTTP answers of no use are refused, each with its reason. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            quoteCharacter = '`',
+            value = {
+                "200 OK | `` | {\"factor\":7,\"valid_for_ms\":1} | factor is 7.0",
+                "200 OK | `` | <html> | not JSON",
+                "304 Not Modified | `` | `` | Throttle-Valid-For-Ms is missing",
+                "304 Not Modified | Throttle-Valid-For-Ms: -1 | `` | Throttle-Valid-For-Ms",
+                "304 Not Modified | Throttle-Valid-For-Ms: 1e9 | `` | Throttle-Valid-For-Ms",
+                "302 Found | Location: /v1/other | `` | redirects are not followed",
+                "401 Unauthorized | `` | {} | token.file",
+                "404 Not Found | `` | {} | /v1/quota-factors",
+                "503 Service Unavailable | `` | {\"factor\":1} | HTTP status 503",
+                "206 Partial Content | `` | {\"factor\":1,\"valid_for_ms\":1} | HTTP status 206",
+            })
+    void refuses(String status, String header, String body, String problem) throws Exception {
+        byte[] bytes = RawServer.http(status, header.isEmpty() ? "" : header + "\r\n", body);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            Answer answer = request(server.url(), "\"a\"", 0);
+
+            assertTrue(answer.isFailure());
+            assertTrue(answer.failure.contains(problem), answer.failure);
+            assertEquals(1, server.heads.size());
+        }
+    }
+
+    /** An invalid leak makes the answer wrong, with a document or without. */
+    @ParameterizedTest
+    @CsvSource({
+        "-1, 4000", "NaN, 4000", "Infinity, 4000", "1e400, 4000", "0x1p3, 4000", "soon, 4000",
+        "0.1, -1", "0.1, 4e3", "0.1, 4.0", "0.1, ", ", 4000",
+    })
+    void refusesALeak(String share, String pauseMs) throws Exception {
+        String headers =
+                "Throttle-Valid-For-Ms: 1000\r\n"
+                        + (share == null ? "" : "Throttle-Leak-Share: " + share + "\r\n")
+                        + (pauseMs == null ? "" : "Throttle-Pause-Max-Ms: " + pauseMs + "\r\n");
+        for (String status : List.of("200 OK", "304 Not Modified")) {
+            String body = status.startsWith("2") ? "{\"factor\":1,\"valid_for_ms\":1}" : "";
+            byte[] bytes = RawServer.http(status, headers, body);
+            try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+                String failure = request(server.url(), "\"a\"", 0).failure;
+                assertTrue(failure.contains("is missing or no number"), failure);
+            }
+        }
+    }
+
+    /** 304 to a request without a tag renews nothing. */
+    @Test
+    void refusesAnUnrequested304() throws Exception {
+        byte[] bytes = RawServer.http("304 Not Modified", "Throttle-Valid-For-Ms: 9\r\n", "");
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            assertTrue(request(server.url(), null, 0).failure.contains("HTTP status 304"));
+        }
+    }
+
+    /** An entity tag that could not be sent back is ignored. */
+    @ParameterizedTest
+    @ValueSource(strings = {"a-3", "\"a", "\"a b\"", ""})
+    void ignoresStrangeEntityTags(String tag) throws Exception {
+        byte[] bytes = RawServer.http("200 OK", "ETag: " + tag + "\r\n", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            Answer answer = request(server.url(), null, 0);
+
+            assertNull(answer.failure);
+            assertNull(answer.etag);
+        }
+    }
+
+    /** Reading of a body without an end stops at 4 MiB, and the connection is closed. */
+    @Test
+    void leavesAHugeBody() throws Exception {
+        byte[] block = " ".repeat(1 << 16).getBytes(StandardCharsets.US_ASCII);
+        AtomicInteger blocks = new AtomicInteger();
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            out.write(head("Content-Length: 99999999999"));
+                            while (true) {
+                                out.write(block);
+                                blocks.incrementAndGet();
+                            }
+                        })) {
+            Answer answer = request(server.url(), null, 5);
+
+            assertTrue(answer.failure.contains("more than 4194304 bytes"), answer.failure);
+            await(server.broken);
+            assertTrue(blocks.get() < 1000, blocks + " blocks");
+        }
+    }
+
+    /** Reading stops at heads without an end, too. */
+    @Test
+    void leavesAHugeHead() throws Exception {
+        byte[] block = ("X: " + "x".repeat(60_000) + "\r\n").getBytes(StandardCharsets.US_ASCII);
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            out.write("HTTP/1.1 200 OK\r\n".getBytes(StandardCharsets.US_ASCII));
+                            while (true) {
+                                out.write(block);
+                            }
+                        })) {
+            assertTrue(request(server.url(), null, 0).isFailure());
+            await(server.broken);
+        }
+    }
+
+    /** An answer that comes a byte at a time fails by its deadline, wherever it drips. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void leavesASlowDrip(boolean head) throws Exception {
+        try (RawServer server = new RawServer((request, out) -> drip(head, out))) {
+            SidecarClient client =
+                    new SidecarClient(server.url(), null, null, Clocks.SYSTEM, SHORT_MS);
+            Answer answer = client.request(null, 0, REPORT);
+
+            assertTrue(answer.failure.contains("within 400 ms"), answer.failure);
+            await(server.broken);
+        }
+    }
+
+    private static void drip(boolean inHead, OutputStream out)
+            throws IOException, InterruptedException {
+        out.write(inHead ? "HTTP/1.1 200 OK\r\nX: ".getBytes() : head("Content-Length: 9999"));
+        while (true) {
+            out.write('x');
+            out.flush();
+            Thread.sleep(20);
+        }
+    }
+
+    /** An answer that is no HTTP, too short or empty is refused. */
+    @ParameterizedTest
+    @ValueSource(strings = {"", "SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"})
+    void refusesWhatIsCutOff(String answer) throws Exception {
+        byte[] bytes = answer.getBytes(StandardCharsets.US_ASCII);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            assertTrue(request(server.url(), null, 0).isFailure());
+        }
+    }
+
+    /** A refused connection fails at once. */
+    @Test
+    void failsWhereNobodyListens() throws Exception {
+        // The port is bound without listening, so it is nobody else's.
+        try (Socket taken = new Socket()) {
+            taken.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+            URI nobody = URI.create("http://127.0.0.1:" + taken.getLocalPort());
+
+            Answer answer = request(nobody, null, 5);
+
+            assertTrue(answer.failure.contains("refused"), answer.failure);
+        }
+    }
+
+    /** Where a name has several addresses, the first that answers is used. */
+    @Test
+    void triesEachAddress() throws Exception {
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            // Of the loopback's addresses the server listens at one alone.
+            InetAddress nobody = InetAddress.getByName("127.0.0.2");
+            InetAddress[] both = {nobody, InetAddress.getLoopbackAddress()};
+
+            assertNull(named(server, TIMEOUT_MS, host -> both).request(null, 0, REPORT).failure);
+            Answer none =
+                    named(server, TIMEOUT_MS, host -> new InetAddress[] {nobody, nobody})
+                            .request(null, 0, REPORT);
+            assertTrue(none.failure.contains("refused"), none.failure);
+        }
+    }
+
+    /** A resolver that does not answer costs a request its deadline, and one thread for all. */
+    @Test
+    void waitsForNoResolver() throws Exception {
+        CountDownLatch resolves = new CountDownLatch(1);
+        AtomicInteger lookUps = new AtomicInteger();
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            SidecarClient client = named(server, SHORT_MS, host -> {
+                lookUps.incrementAndGet();
+                try {
+                    resolves.await();
+                } catch (InterruptedException never) {
+                    throw new UnknownHostException(host);
+                }
+                return new InetAddress[] {InetAddress.getLoopbackAddress()};
+            });
+            for (int request = 0; request < 2; request++) {
+                Answer answer = client.request(null, 0, REPORT);
+                assertTrue(answer.failure.contains("no address"), answer.failure);
+            }
+            assertEquals(1, lookUps.get());
+            resolves.countDown();
+
+            assertNull(client.request(null, 0, REPORT).failure);
+        }
+    }
+
+    /** A proxy of the JVM's is not used: the token would go to it. */
+    @Test
+    void usesNoProxy() throws Exception {
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        String[] keys = {"socksProxyHost", "socksProxyPort", "socksNonProxyHosts"};
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes));
+                RawServer proxy = new RawServer((head, out) -> {})) {
+            String[] values = {"127.0.0.1", Integer.toString(proxy.port()), ""};
+            for (int key = 0; key < keys.length; key++) {
+                System.setProperty(keys[key], values[key]);
+            }
+            assertNull(request(server.url(), null, 0).failure);
+        } finally {
+            for (String key : keys) {
+                System.clearProperty(key);
+            }
+        }
+    }
+
+    private static SidecarClient named(
+            RawServer server, long timeoutMs, SidecarClient.Resolver resolver) {
+        URI url = URI.create("http://sidecar.test:" + server.port());
+        return new SidecarClient(url, null, null, Clocks.SYSTEM, timeoutMs, resolver);
+    }
+
+    /** Closing ends the current request, and its connection. */
+    @Test
+    void canBeClosed() throws Exception {
+        CountDownLatch requested = new CountDownLatch(1);
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            requested.countDown();
+                            while (true) {
+                                Thread.sleep(20);
+                                out.write("HTTP/1.1 100 Continue\r\n\r\n".getBytes());
+                            }
+                        })) {
+            SidecarClient client = client(server.url(), null);
+            CompletableFuture<Answer> answer =
+                    CompletableFuture.supplyAsync(() -> client.request("\"a\"", 30, REPORT));
+            assertTrue(requested.await(5, TimeUnit.SECONDS));
+            client.close();
+
+            assertTrue(answer.get(1, TimeUnit.SECONDS).isFailure());
+            await(server.broken);
+            assertTrue(client.request(null, 0, Map.of()).isFailure());
+            assertEquals(1, server.heads.size());
+        }
+    }
+
+    /** The token is read for each request, and no failure shows it. */
+    @Test
+    void sendsTheToken(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("token");
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            SidecarClient client = client(server.url(), file);
+            assertTrue(client.request(null, 0, Map.of()).failure.contains("can't be read"));
+            Files.writeString(file, "first\n");
+            assertNull(client.request(null, 0, Map.of()).failure);
+            Files.writeString(file, "second");
+            assertNull(client.request(null, 0, Map.of()).failure);
+            Files.writeString(file, "hidden\nhidden");
+            String failure = client.request(null, 0, Map.of()).failure;
+
+            assertEquals(
+                    List.of("Bearer first", "Bearer second"),
+                    List.of(token(server, 0), token(server, 1)));
+            assertEquals(2, server.heads.size());
+            assertTrue(failure.contains("contains no bearer token"), failure);
+            assertFalse(failure.contains("hidden"), failure);
+        }
+    }
+
+    private static String token(RawServer server, int request) {
+        return server.heads.get(request).stream()
+                .filter(line -> line.startsWith("Authorization: "))
+                .map(line -> line.substring("Authorization: ".length()))
+                .findFirst()
+                .orElse("none");
+    }
+
+    private static boolean hasHeader(RawServer server, String start) {
+        return server.heads.get(0).stream()
+                .anyMatch(line -> line.toLowerCase(Locale.ROOT).startsWith(start));
+    }
+
+    private static byte[] head(String header) {
+        return ("HTTP/1.1 200 OK\r\n" + header + "\r\n\r\n").getBytes(StandardCharsets.US_ASCII);
+    }
+
+    private static SidecarClient client(URI url, Path tokenFile) {
+        return new SidecarClient(url, null, tokenFile, Clocks.SYSTEM, TIMEOUT_MS);
+    }
+
+    private static Answer request(URI url, String etag, int waitS) {
+        return client(url, null).request(etag, waitS, REPORT);
+    }
+
+    /** Waits until the other end's connection was seen broken. */
+    private static void await(AtomicInteger broken) throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        while (broken.get() == 0 && System.nanoTime() < deadline) {
+            Thread.sleep(5);
+        }
+        assertTrue(broken.get() > 0, "the connection is still open");
+    }
+}

@@ -1,0 +1,129 @@
+package throttlesidecar.refusal;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.errors.NotEnoughReplicasException;
+import org.apache.log4j.AppenderSkeleton;
+import org.apache.log4j.Level;
+import org.apache.log4j.Logger;
+import org.apache.log4j.spi.LoggingEvent;
+import org.apache.logging.log4j.LogManager;
+import org.apache.logging.log4j.core.LogEvent;
+import org.apache.logging.log4j.core.LoggerContext;
+import org.apache.logging.log4j.core.appender.AbstractAppender;
+import org.apache.logging.log4j.core.config.Configuration;
+import org.apache.logging.log4j.core.config.Configurator;
+import org.apache.logging.log4j.core.config.DefaultConfiguration;
+import org.apache.logging.log4j.core.config.Property;
+import org.junit.jupiter.api.Test;
+
+/** Refusals, and nothing else, are kept out of a broker's log, whichever logging it has. */
+class RefusalLogTest {
+    private static final String APIS = "kafka.server.KafkaApis";
+    private static final RefusedException REFUSED = new RefusedException("refused");
+    private static final Exception REAL = new NotEnoughReplicasException("real");
+
+    private final List<String> written = new ArrayList<>();
+
+    /** What log4j2 writes, from the level ERROR on, in a configuration of its own. */
+    private Configuration written(LoggerContext context) {
+        Configuration configuration = new DefaultConfiguration();
+        AbstractAppender appender =
+                new AbstractAppender("test", null, null, true, Property.EMPTY_ARRAY) {
+                    @Override
+                    public void append(LogEvent event) {
+                        written.add(event.getMessage().getFormattedMessage());
+                    }
+                };
+        appender.start();
+        configuration.getRootLogger().addAppender(appender, null, null);
+        context.setConfiguration(configuration);
+        return configuration;
+    }
+
+    /** With log4j2, also after a reconfiguration, or when an operator sets the logger's level. */
+    @Test
+    void log4j2() {
+        LoggerContext context = (LoggerContext) LogManager.getContext(false);
+        Configuration before = context.getConfiguration();
+        try {
+            written(context);
+            RefusalLog log = RefusalLog.ofBroker();
+            assertInstanceOf(Log4j2.class, log);
+            assertTrue(log.isFiltered());
+            org.apache.logging.log4j.Logger apis = LogManager.getLogger(APIS);
+            apis.error("one", REFUSED);
+            apis.error("two", REAL);
+            apis.error("three");
+            assertEquals(List.of("two", "three"), written);
+
+            written(context);
+            LogManager.getLogger(APIS).error("without the filter", REFUSED);
+            log.filter();
+            LogManager.getLogger(APIS).error("with it", REFUSED);
+            assertEquals(List.of("two", "three", "without the filter"), written);
+
+            Configurator.setLevel(APIS, org.apache.logging.log4j.Level.DEBUG);
+            log.filter();
+            log.filter();
+            LogManager.getLogger(APIS).error("with a level of its own", REFUSED);
+            LogManager.getLogger(APIS).debug("at that level");
+            assertEquals("at that level", written.get(3));
+            assertEquals(4, written.size());
+        } finally {
+            context.setConfiguration(before);
+        }
+    }
+
+    /** With reload4j, for all appenders of the logger and of its parents. */
+    @Test
+    void reload4j() {
+        class ScopedRequests extends AppenderSkeleton {
+            @Override
+            protected void append(LoggingEvent event) {
+                written.add(String.valueOf(event.getMessage()));
+            }
+
+            @Override
+            public void close() {}
+
+            @Override
+            public boolean requiresLayout() {
+                return false;
+            }
+        }
+
+        Logger root = Logger.getRootLogger();
+        Logger apis = Logger.getLogger(APIS);
+        Level before = root.getLevel();
+        try {
+            Reload4j log = new Reload4j();
+            log.filter();
+            assertFalse(log.isFiltered(), "there is no appender");
+            root.setLevel(Level.ERROR);
+            root.addAppender(new ScopedRequests());
+            apis.addAppender(new ScopedRequests());
+            log.filter();
+            log.filter();
+            assertTrue(log.isFiltered());
+            apis.error("one", REFUSED);
+            apis.error("two", REAL);
+            apis.error("three");
+            assertEquals(List.of("two", "two", "three", "three"), written);
+
+            apis.addAppender(new ScopedRequests());
+            log.filter();
+            apis.error("four", REFUSED);
+            assertEquals(4, written.size());
+        } finally {
+            root.removeAllAppenders();
+            apis.removeAllAppenders();
+            root.setLevel(before);
+        }
+    }
+}

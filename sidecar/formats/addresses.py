@@ -1,0 +1,71 @@
+"""Addresses: host and port, and http or https URLs.
+
+Example: ``[::1]:9092`` is ``HostPort("::1", 9092)``, and is written so again.
+"""
+
+import ipaddress
+import re
+from typing import NamedTuple
+
+_HOST_PORT = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<name>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})")
+
+
+class HostPort(NamedTuple):
+    """An address to connect to or to listen on.
+
+    Attributes:
+        host: a name or an IP address, an IPv6 one without its brackets.
+        port: 1 to 65535, and 0 where the system is to choose one.
+    """
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str, *, lowest_port: int) -> HostPort:
+    """The address that a text names.
+
+    Args:
+        text: host:port, an IPv6 address in brackets.
+        lowest_port: 0 for an address to listen on, else 1.
+
+    Raises:
+        ValueError: with a sentence that quotes the text.
+    """
+    quoted = repr(text) if len(repr(text)) <= 80 else f"{repr(text)[:77]}..."
+    match = _HOST_PORT.fullmatch(text)
+    if not match:
+        if re.fullmatch(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*", text):
+            raise ValueError(f"{quoted}: an IPv6 address needs brackets, as in [::1]:9092")
+        if text.startswith(":"):
+            every = "; for every address, write 0.0.0.0" if lowest_port == 0 else ""
+            raise ValueError(f"{quoted} names no host{every}")
+        raise ValueError(f"{quoted} is not host:port, such as 127.0.0.1:9092")
+    host, port = match["v6"] or match["name"], int(match["port"])
+    try:
+        if match["v6"]:
+            ipaddress.IPv6Address(host)
+        elif re.fullmatch(r"[0-9.]+", host):
+            ipaddress.IPv4Address(host)
+    except ValueError:
+        raise ValueError(f"{quoted}: {host} is not an IP address") from None
+    if not lowest_port <= port <= 65_535:
+        raise ValueError(f"{quoted}: the port must be {lowest_port} to 65535")
+    return HostPort(host, port)
+
+
+def check_url(text: str) -> str:
+    """An http or https URL without a user in it, which would be a secret in plain sight.
+
+    Raises:
+        ValueError: with a sentence that quotes nothing: what is no URL may be a secret that was put
+            in the wrong place.
+    """
+    if not re.fullmatch(r"https?://[^\s/?#]+(?:[/?#]\S*)?", text):
+        raise ValueError("is not an address that starts with http:// or https://")
+    if "@" in re.split(r"[/?#]", text.partition("://")[2])[0]:
+        raise ValueError("must not have a user or password in it: these have settings of their own")
+    return text

@@ -1,0 +1,32 @@
+r"""Java properties files, as Kafka reads them.
+
+Bytes are ISO 8859-1, values are trimmed, and each pair has the line that it begins in.
+
+Example: ``# x\na = b \`` and ``c`` in the next line are the pair ``a``, ``b c`` of line 2.
+"""
+
+import re
+from collections.abc import Iterator
+
+
+def parse_properties(content: bytes) -> Iterator[tuple[str, str, int]]:
+    """Key, value and line of each pair in order.
+
+    Raises:
+        ValueError: it isn't a properties file; the message quotes nothing of it.
+    """
+    # Here and not above, since few runs have a properties file.
+    import javaproperties  # noqa: PLC0415
+
+    line = 1
+    elements = javaproperties.parse(content)
+    while True:
+        try:
+            element = next(elements, None)
+        except javaproperties.InvalidUEscapeError:
+            raise ValueError(f"line {line}: \\u without four hexadecimal digits") from None
+        if element is None:
+            return
+        if isinstance(element, javaproperties.KeyValue):
+            yield element.key, element.value.strip(" \t\f"), line
+        line += len(re.findall(r"\r\n|\r|\n", element.source))

@@ -1,0 +1,336 @@
+"""Every setting: its form, its default, its unit and its meaning.
+
+This is the one list that the environment, the files, the ``settings`` command and the documentation
+are made from. A field's alias, or else its name, is the setting's name, from which
+``sidecar.settings.keys`` makes its names elsewhere. What a single value can't show (exactly one
+limit, credentials that fit the mechanism) is checked by ``sidecar.settings.rules``.
+
+Example: ``fallback`` is ``SIDECAR_THROTTLE_FACTOR_FALLBACK``,
+``client.quota.callback.static.throttle.factor.fallback`` and TOML's ``throttle_factor.fallback``.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from sidecar.formats.addresses import HostPort
+from sidecar.formats.quantities import format_duration, format_size
+from sidecar.quotas.mutations.admissions import Algorithm
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
+from sidecar.quotas.rate import QuotaWindow
+from sidecar.settings import convert, values
+from sidecar.settings.forms import Default, Form, Makes, Role, fields_of
+from sidecar.throttle.leak import LeakRules
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.rules import Rules
+from sidecar.throttle.slope import SlopeRules
+
+
+def _one_of(words: object) -> Form:
+    *others, last = get_args(words)
+    return Form(convert.choice(*others, last), f"{', '.join(others)} or {last}")
+
+
+Text = Annotated[str, Form(convert.text, "text")]
+Secret = Annotated[SecretStr, Form(convert.secret, "secret text", is_secret=True)]
+File = Annotated[Path, Form(convert.path, "path")]
+Pem = Annotated[str, Form(convert.certificates, "PEM text")]
+PemKey = Annotated[SecretStr, Form(convert.private_key, "PEM text", is_secret=True)]
+StoreType = Annotated[str, Form(convert.choice("PEM", "JKS", "PKCS12"), "PEM"), Default("PEM")]
+Url = Annotated[str, Form(convert.url, "http or https URL")]
+Urls = Annotated[tuple[str, ...], Form(convert.urls, "URL list")]
+Address = Annotated[HostPort, Form(convert.listen_address, "host:port")]
+Servers = Annotated[
+    tuple[HostPort, ...], Form(convert.addresses, "host:port list"), Default("required")
+]
+HttpsOrEmpty = Annotated[str, Form(convert.https_or_empty, "https or empty")]
+Interval = Annotated[float, Form(convert.duration, "duration", format_duration)]
+Duration = Annotated[float, Form(convert.positive_duration, "duration", format_duration)]
+Size = Annotated[int, Form(convert.positive_size, "size", format_size)]
+Factor = Annotated[float, Form(convert.factor, "factor, 0.0 to 1.0")]
+Rise = Annotated[float, Form(convert.open_ratio, "factor, > 0.0 and < 1.0")]
+Ratio = Annotated[float, Form(convert.open_ratio, "ratio, > 0.0 and < 1.0")]
+LimitBytes = Annotated[Size | None, Makes("limit", MinAvailableBytes)]
+LimitRatio = Annotated[Ratio | None, Makes("limit", MinAvailableRatio)]
+SoftBytes = Annotated[Size | None, Makes("soft limit", MinAvailableBytes)]
+SoftRatio = Annotated[Ratio | None, Makes("soft limit", MinAvailableRatio)]
+StopBytes = Annotated[Size | None, Makes("stop line", MinAvailableBytes)]
+StopRatio = Annotated[Ratio | None, Makes("stop line", MinAvailableRatio)]
+MarginBytes = Annotated[Size | None, Makes("release margin", MinAvailableBytes)]
+MarginRatio = Annotated[Ratio | None, Makes("release margin", MinAvailableRatio)]
+IdsRate = Annotated[float, Form(convert.ids_rate, "ids per window, > 0")]
+BrokerId = Annotated[int, Form(convert.broker_id, "broker id")]
+Windows = Annotated[int, Form(convert.positive_whole, "windows")]
+Seconds = Annotated[int, Form(convert.positive_whole, "seconds")]
+Millis = Annotated[int, Form(convert.positive_whole, "milliseconds")]
+Sidecars = Annotated[int, Form(convert.positive_whole, "sidecars"), Default("every sidecar")]
+
+
+class KafkaAdmin(BaseModel):
+    """How to connect and authenticate to the brokers, by the Java admin client's names.
+
+    Material for TLS is a file or its text (PEM), never both.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True
+    )
+
+    bootstrap_servers: Servers = ()
+    """The brokers that the sidecar contacts first. Required unless the sidecar is disabled."""
+    client_id: Text = "throttle-sidecar"
+    """The client id of the sidecar's requests, which brokers log and apply quotas to."""
+    security_protocol: Annotated[values.SecurityProtocol, _one_of(values.SecurityProtocol)] = (
+        "PLAINTEXT"
+    )
+    """Whether connections use TLS, SASL or both."""
+    sasl_mechanism: Annotated[values.SaslMechanism | None, _one_of(values.SaslMechanism)] = None
+    """How the sidecar authenticates; required with SASL. GSSAPI, Java's default, is unsupported."""
+    sasl_username: Text | None = None
+    """The user for PLAIN and SCRAM, as an alternative to sasl.jaas.config."""
+    sasl_password: Secret | None = None
+    """The user's password, as an alternative to sasl.jaas.config."""
+    sasl_password_file: File | None = None
+    """A file with the password, as an alternative to sasl.password. SIGHUP reads the file again,
+    which is not possible with the environment."""
+    sasl_jaas_config: Secret | None = None
+    """The credentials as in the Java client: one PlainLoginModule, ScramLoginModule or
+    OAuthBearerLoginModule with its options."""
+    sasl_oauthbearer_token_endpoint_url: Url | None = None
+    """The endpoint from which the sidecar requests OAUTHBEARER tokens."""
+    sasl_oauthbearer_client_credentials_client_id: Text | None = None
+    """The client id for OAUTHBEARER. It takes precedence over clientId in sasl.jaas.config."""
+    sasl_oauthbearer_client_credentials_client_secret: Secret | None = None
+    """The client secret for OAUTHBEARER. It takes precedence over clientSecret in
+    sasl.jaas.config."""
+    sasl_oauthbearer_scope: Text | None = None
+    """The scope of OAUTHBEARER tokens. It takes precedence over scope in sasl.jaas.config."""
+    ssl_truststore_type: StoreType | None = None
+    """The format of the trusted certificates. Only PEM is supported, not Java's default, JKS."""
+    ssl_truststore_location: File | None = None
+    """A PEM file with the CA certificates to trust. The default is to trust those of the system."""
+    ssl_truststore_certificates: Pem | None = None
+    """The CA certificates to trust as PEM text, as an alternative to a file."""
+    ssl_truststore_password: Secret | None = None
+    """Not supported: PEM certificates have no password. It is an error to set this."""
+    ssl_keystore_type: StoreType | None = None
+    """The format of the sidecar's own certificate and key. Only PEM is supported."""
+    ssl_keystore_location: File | None = None
+    """A PEM file with the sidecar's certificate chain and its key, for mutual TLS."""
+    ssl_keystore_key_location: File | None = None
+    """A PEM file with the key alone, if ssl.keystore.location does not contain it (for example
+    cert-manager's tls.key). The Java client has no such setting."""
+    ssl_keystore_certificate_chain: Pem | None = None
+    """The sidecar's certificate chain as PEM text. It requires ssl.keystore.key."""
+    ssl_keystore_key: PemKey | None = None
+    """The key of that certificate as PEM text. It requires ssl.keystore.certificate.chain."""
+    ssl_keystore_password: Secret | None = None
+    """Not supported: a PEM key's password is ssl.key.password. It is an error to set this."""
+    ssl_key_password: Secret | None = None
+    """The password of an encrypted key."""
+    ssl_endpoint_identification_algorithm: HttpsOrEmpty = "https"
+    """Whether the sidecar checks that a broker's certificate is for the host name that it
+    connected to. An empty value turns the check off."""
+
+    sasl_setting_names: tuple[str, ...] = ()
+    """The names of the settings of user and password; not a setting itself."""
+    settings_source: values.Place = "environment"
+    """Where the reader of a message would set one of these; not a setting itself."""
+
+    @property
+    def verifies_hostname(self) -> bool:
+        """Whether a broker's certificate must be for the name that was dialled."""
+        return self.ssl_endpoint_identification_algorithm != ""
+
+    @property
+    def key_file(self) -> Path | None:
+        """Where the key of the sidecar's certificate is, if it is in a file."""
+        return self.ssl_keystore_key_location or self.ssl_keystore_location
+
+
+class Settings(BaseSettings):
+    """All settings of the daemon: checked, typed, in seconds and bytes."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+        validate_default=False,
+    )
+
+    check_interval_s: Interval = Field(60.0, alias="storage_check_interval")
+    """The longest time between two polls of the cluster. 0s disables the sidecar: it publishes
+    the factor 1.0 and is ready. Properties may also have .storage.check-interval, in seconds."""
+    check_interval_minimum_s: Annotated[Duration, Default("PT1S, or the interval if shorter")] = (
+        Field(1.0, alias="storage_check_interval_minimum")
+    )
+    """The shortest time between two polls, which the sidecar uses while a volume approaches its
+    limit. If it equals the interval, the sidecar polls at a fixed rate."""
+    kafka_admin: KafkaAdmin | None = None
+    """How to reach the brokers; None if the sidecar is disabled and none are set."""
+    mode: Annotated[values.Mode, _one_of(values.Mode)] = "enforce"
+    """Whether the sidecar enforces its decisions. In observe mode it decides, logs and shows
+    everything, but publishes the factor 1.0 to brokers and changes nothing in Kafka."""
+    scope: Annotated[values.ThrottleScope, _one_of(values.ThrottleScope)] = Field(
+        "cluster", alias="throttle_scope"
+    )
+    """Which producers are throttled when a volume is full: all producers of the cluster, or only
+    those that write to a topic with a replica on that volume, which requires the authorizer."""
+    fallback: Factor = Field(1.0, alias="throttle_factor_fallback")
+    """The factor that applies when there is no valid one. With 1.0 clients keep producing while the
+    sidecar can't see the volumes; 0.0 throttles them to be safe."""
+    validity_s: Duration = Field(300.0, alias="throttle_factor_validity_duration")
+    """How long a computed factor applies while newer polls fail."""
+    throttle_emergency_horizon: Duration = 600.0
+    """While producers are throttled, brokers pause them for longer if a volume would be full sooner
+    than this."""
+    throttle_emergency_pause_max: Duration = 300.0
+    """The longest pause that the sidecar requests of brokers in that case. A broker's own
+    pause.emergency.max.ms may be lower."""
+    storage_per_volume_limit_min_available_bytes: LimitBytes = None
+    """The limit: producers are throttled when a volume has no more than this available. Exactly one
+    limit must be set, unless the sidecar is disabled."""
+    storage_per_volume_limit_min_available_ratio: LimitRatio = None
+    """The limit as a share of a volume's total size. Exactly one limit must be set, unless the
+    sidecar is disabled."""
+    storage_per_volume_soft_limit_min_available_bytes: SoftBytes = None
+    """The soft limit, above the limit: from here on the factor falls step by step, so that
+    producers slow down before they are throttled. At most one soft limit can be set."""
+    storage_per_volume_soft_limit_min_available_ratio: SoftRatio = None
+    """The soft limit as a share of a volume's total size. At most one soft limit can be set."""
+    throttle_horizon: Duration = 1800.0
+    """How long the space between the soft limit and the limit has to last. The faster a volume
+    fills, the further the factor falls."""
+    throttle_rise_per_minute: Rise = 0.2
+    """How much the factor may rise in a minute between soft limit and limit. It falls at once."""
+    storage_release_margin_bytes: MarginBytes = None
+    """How much more than the limit a volume must have available before producers are released, for
+    a limit in bytes. Without a margin, a volume that hovers at its limit throttles and releases."""
+    storage_release_margin_ratio: MarginRatio = None
+    """The release margin as a share of a volume's total size, for a limit that is a share."""
+    storage_per_volume_stop_min_available_bytes: StopBytes = None
+    """The stop line, below the limit: when a volume has no more than this available, brokers refuse
+    all but excluded producers. At most one can be set; "throttle-sidecar check" recommends one."""
+    storage_per_volume_stop_min_available_ratio: StopRatio = None
+    """The stop line as a share of a volume's total size. At most one stop line can be set."""
+    http_listen: Address = HostPort("127.0.0.1", 7070)
+    """The address of the HTTP API. Port 0 takes a free port and logs it."""
+    metrics_listen: Annotated[Address | None, Default("the same as http.listen")] = None
+    """A separate address for /metrics, /healthz and /readyz, so that Prometheus can reach these and
+    nothing else."""
+    state_file: File | None = None
+    """The file in which the sidecar keeps its decision, the last volumes and the override across a
+    restart. Without it, the sidecar keeps nothing."""
+    token_file: File | None = None
+    """A file with the bearer token for changes over HTTP. Without it, changes are rejected."""
+    request_log_file: File | None = None
+    """The request log of the broker beside this sidecar, from which the sidecar reads usage and
+    producer ids. It must not be on a data volume."""
+    history_dir: File | None = None
+    """The folder to which the sidecar appends every observation of volumes, for the pipeline's
+    forecasts. It must not be on a data volume."""
+    history_max_bytes: Size = 1 << 30
+    """The maximum size of all volume histories in that folder; the oldest hours are deleted. The
+    default holds two years of 100 volumes read every minute, or 5 days of 12,000."""
+    producer_ids_rate: IdsRate | None = None
+    """How many new producer ids a user may have in a window, unless the quota file or the API sets
+    another number. By default there is no quota."""
+    producer_id_quota_file: File | None = None
+    """A TOML file with the producer id quotas of users, which is read again when it changes."""
+    producer_id_quota_counts: Annotated[values.IdsCount, _one_of(values.IdsCount)] = "active"
+    """Whether a producer id counts when it first writes, which requires READ on the topics, or when
+    it is allocated."""
+    producer_id_quota_active_interval: Duration = 2.0
+    """How often the sidecar asks partition leaders which producer ids write."""
+    broker_id: BrokerId | None = None
+    """The id of the broker beside this sidecar. The sidecar then reads producers of that broker's
+    partitions only, and its peers do the same for theirs."""
+    producer_id_quota_window_num: Windows = 11
+    """How many windows' worth of producer ids a user may use at once."""
+    producer_id_quota_window_size_seconds: Seconds = 3600
+    """The length of the window over which producer ids are counted."""
+    producer_id_quota_longest_hold: Annotated[Duration | None, Default("the window")] = None
+    """The longest time for which a user stays throttled after its last excess producer id."""
+    producer_id_quota_false_positive_rate: Ratio = 0.01
+    """The share of new producer ids that may be mistaken for known ones."""
+    producer_id_quota_memory_bytes: Size = 16 << 20
+    """The memory for known producer ids, enough for about 6 million. Ids beyond that are counted,
+    but throttle nobody."""
+    producer_id_quota_cache_cleanup_scheduler_interval_ms: Millis = 60_000
+    """How often users without producer ids are removed from memory."""
+    peers: Urls = ()
+    """The other sidecars of the cluster, such as http://kafka-0.kafka:7070. A name with several
+    addresses, such as a headless Service, stands for as many sidecars."""
+    observers: Sidecars | None = None
+    """How many of the sidecars poll all brokers; the others follow these observers. It requires
+    peers: the same list for each sidecar, with every sidecar in it."""
+    controller_mutations_algorithm: Annotated[Algorithm, _one_of(Algorithm)] = "token-bucket"
+    """How the sidecar counts controller mutations: as Kafka does, or as KIP-599 first proposed."""
+    controller_quota_window_num: Windows = 11
+    """How many windows of mutations may come at once: the brokers' controller.quota.window.num."""
+    controller_quota_window_size_seconds: Seconds = 1
+    """The length of such a window, as the brokers' controller.quota.window.size.seconds."""
+    log_format: Annotated[values.LogFormat, _one_of(values.LogFormat)] = "text"
+    """The format of log lines: for people or for machines."""
+    log_level: Annotated[values.LogLevel, _one_of(values.LogLevel)] = "info"
+    """The lowest level that is logged. At info there is a line for each change of the decision."""
+
+    def made(self, role: Role) -> dict[str, Limit]:
+        """By field, what the settings of this role that are set make of their values."""
+        fields = fields_of(type(self), role).items()
+        written = {name: (kind, getattr(self, name)) for name, kind in fields}
+        return {name: kind(value) for name, (kind, value) in written.items() if value is not None}
+
+    @property
+    def limit(self) -> Limit | None:
+        """What judges volumes; None only if disabled and none is set."""
+        for limit in self.made("limit").values():
+            margins = self.made("release margin").values()
+            mine = next((each.value for each in margins if type(each) is type(limit)), 0.0)
+            return replace(limit, release_margin=mine)
+        return None
+
+    @property
+    def stop_line(self) -> Limit | None:
+        """From where on nothing is admitted; None: nowhere."""
+        return next(iter(self.made("stop line").values()), None)
+
+    @property
+    def slope(self) -> SlopeRules | None:
+        """By what the factor falls before the limit; None: it is 1.0 until then."""
+        for soft_limit in self.made("soft limit").values():
+            rise_per_s = self.throttle_rise_per_minute / 60.0
+            return SlopeRules(soft_limit, self.throttle_horizon, rise_per_s)
+        return None
+
+    @property
+    def leak_rules(self) -> LeakRules:
+        """How much brokers may let through while producers are throttled."""
+        return LeakRules(self.throttle_emergency_horizon, self.throttle_emergency_pause_max)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which volumes are judged."""
+        return Rules(self.limit, self.validity_s, self.stop_line, self.slope)
+
+    @property
+    def id_counting(self) -> ProducerIdSettings:
+        """How producer ids are counted (KIP-936); raises ValueError: too little memory."""
+        longest_s = self.producer_id_quota_longest_hold
+        return ProducerIdSettings(
+            window_num=self.producer_id_quota_window_num,
+            window_size_s=self.producer_id_quota_window_size_seconds,
+            false_positive_rate=self.producer_id_quota_false_positive_rate,
+            most_bytes=self.producer_id_quota_memory_bytes,
+            most_throttle_s=longest_s or float(self.producer_id_quota_window_size_seconds),
+        )
+
+    @property
+    def mutation_window(self) -> QuotaWindow:
+        """What controller mutations are counted over (KIP-599)."""
+        size_ms = self.controller_quota_window_size_seconds * 1000
+        return QuotaWindow(self.controller_quota_window_num, size_ms)

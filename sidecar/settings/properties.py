@@ -1,0 +1,100 @@
+"""Settings from Java properties files: the broker's own, and those that Kafka's tools take.
+
+Of a broker's server.properties only keys under ``client.quota.callback.static.`` are ours, by the
+names of the Strimzi plugin and of proposal 047; all others are the broker's. A file for Kafka's
+tools has the admin client's keys and no prefix. Of a key that is set twice the last counts, as in
+Kafka. A value that a config provider of Kafka's would fill in (``${...}``) is refused: it would be
+used as the password itself.
+
+Example: ``client.quota.callback.static.storage.check-interval=30`` (the plugin's spelling) is the
+same as ``client.quota.callback.static.storage.check.interval=PT30S``.
+"""
+
+import re
+from pathlib import Path
+
+from sidecar.formats.java_properties import parse_properties
+from sidecar.settings import convert, keys
+from sidecar.settings.foreign import ADMIN_KEYS, PLUGIN_NOTICES, REMOVED_KEYS
+from sidecar.settings.forms import Entry
+from sidecar.settings.sources import Source
+
+_PLUGIN_INTERVAL = "storage.check-interval"
+_PLACEHOLDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
+_NO_PROVIDERS = "config providers aren't supported; set the value itself"
+_OURS = {keys.dotted(field): field for field in keys.FIELDS if keys.property_key(field)}
+_KNOWN = [*_OURS, _PLUGIN_INTERVAL, *PLUGIN_NOTICES]
+_KNOWN += [keys.ADMIN_PREFIX + key for key in ADMIN_KEYS]
+
+
+def read_broker_properties(path: Path) -> Source:
+    """The plugin's settings in a broker's properties; what is before a mistake in it is read."""
+    source = Source()
+    for written, found in _pairs("properties file", path, keys.PROPERTY_PREFIX, source).items():
+        key, entry = _in_our_spelling(written, found)
+        field, value = key.replace(".", "_"), str(entry.value)
+        variable = keys.environment_key(field)
+        if key.startswith(keys.ADMIN_PREFIX) and _PLACEHOLDER.search(value):
+            source.problems.append(f"{entry}: {_NO_PROVIDERS}, in {variable} for instance")
+        elif key == _PLUGIN_INTERVAL:
+            source.problems.append(f"{entry}: {value[:40]!r} is not a whole number of seconds")
+        elif key in PLUGIN_NOTICES:
+            source.notices.append(f"{entry} {PLUGIN_NOTICES[key]}")
+        elif key in REMOVED_KEYS:
+            source.problems.append(f"{entry} {REMOVED_KEYS[key]}")
+        elif field in keys.FIELDS and key not in _OURS:
+            toml = keys.toml_key(field)
+            source.problems.append(f"{entry} is not a property: set {variable}, or {toml} in TOML")
+        else:
+            other = source.entries.get(field, entry)
+            if other is not entry and not _same_duration(other, entry):
+                differ = "are two spellings of one setting and differ"
+                source.problems.append(f"{other} and {entry} {differ}")
+            source.take(field if key in _KNOWN else key, entry, _KNOWN, keys.PROPERTY_PREFIX)
+    return source
+
+
+def read_client_properties(path: Path) -> Source:
+    """What Kafka's tools take as ``--command-config``: the admin client's keys, and others'."""
+    source, unused = Source(), []
+    for key, entry in _pairs("command config", path, "", source).items():
+        name = keys.ADMIN_PREFIX + key
+        if name in _OURS and _PLACEHOLDER.search(str(entry.value)):
+            source.problems.append(f"{entry}: {_NO_PROVIDERS}")
+        elif name in _OURS or key in ADMIN_KEYS:
+            source.take(name.replace(".", "_"), entry, ())
+        else:
+            unused.append(key)
+    # The admin client's own tuning is not worth a word.
+    source.notices = [f"{path}: no effect here: {', '.join(unused)}"] if unused else []
+    return source
+
+
+def _pairs(kind: str, path: Path, prefix: str, source: Source) -> dict[str, Entry]:
+    """The keys with the prefix, without it; of a file that can't be read the source gets why."""
+    pairs: dict[str, Entry] = {}
+    try:
+        for key, value, line in parse_properties(path.read_bytes()):
+            if key.startswith(prefix):
+                pairs[key.removeprefix(prefix)] = Entry(value, key, f"properties {path}:{line}")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        source.unreadable(f"the {kind} {path} can't be read: {why}")
+    return pairs
+
+
+def _in_our_spelling(key: str, entry: Entry) -> tuple[str, Entry]:
+    """The plugin's interval, in whole seconds, as our own; any other key as it is."""
+    seconds = str(entry.value)
+    if key == _PLUGIN_INTERVAL and re.fullmatch("[0-9]{1,10}", seconds):
+        ours = Entry(f"PT{int(seconds)}S", entry.key, entry.origin)
+        return keys.dotted("storage_check_interval"), ours
+    return key, entry
+
+
+def _same_duration(one: Entry, other: Entry) -> bool:
+    """Whether two spellings of the interval are the same; a malformed one is not."""
+    try:
+        return convert.duration(one.value) == convert.duration(other.value)
+    except ValueError:
+        return False

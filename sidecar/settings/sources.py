@@ -1,0 +1,171 @@
+"""What each place has: the environment, files of settings, and a password's file.
+
+Each is a source of pydantic-settings, which merges them: of a setting that two have, the first
+source's entry wins. A source is complete even when something in it is wrong: its problems are
+beside it, so that those of all places can be shown together. Every unknown key in a namespace that
+is ours is a mistake.
+
+Example: an environment with ``SIDECAR_LOG_LEVEL=debug`` is one entry for ``log_level`` with origin
+"environment".
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import PydanticBaseSettingsSource
+
+from sidecar.settings import keys
+from sidecar.settings.foreign import ADMIN_FIELDS, admin_verdict
+from sidecar.settings.forms import Entry
+from sidecar.settings.model import Settings
+
+
+class Source(PydanticBaseSettingsSource):
+    """One place.
+
+    Attributes:
+        entries: by the setting's name.
+        problems: one line each: keys that nobody knows, and files that can't be read.
+        notices: one line each: keys that are accepted and have no effect.
+        readable: False when the place could not be read, so that nothing can be said to be missing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Settings)
+        self.entries: dict[str, Entry] = {}
+        self.problems: list[str] = []
+        self.notices: list[str] = []
+        self.readable = True
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Not used: ``__call__`` gives all values at once."""
+        raise NotImplementedError
+
+    def __call__(self) -> dict[str, Any]:
+        """The entries as ``Settings`` takes them."""
+        values: dict[str, Any] = {}
+        for name, entry in self.entries.items():
+            *tables, key = keys.FIELDS[name].path
+            table = values
+            for each in tables:
+                table = table.setdefault(each, {})
+            table[key] = entry
+        return values
+
+    def unreadable(self, problem: str) -> None:
+        """Tells why a part was not read."""
+        self.problems.append(problem)
+        self.readable = False
+
+    def take(self, field: str, entry: Entry, known: Iterable[str], prefix: str = "") -> None:
+        """Puts a key where it belongs: ours, the Java admin client's, or unknown.
+
+        Args:
+            field: the setting that it would be.
+            entry: its value, which is not shown where it is refused.
+            known: the keys of this place, for the nearest, without the prefix.
+            prefix: of the key.
+        """
+        if field in keys.FIELDS:
+            self.entries[field] = entry
+        elif field in ADMIN_FIELDS:
+            is_refused, sentence = admin_verdict(ADMIN_FIELDS[field], entry.value)
+            (self.problems if is_refused else self.notices).append(f"{entry} {sentence}")
+        else:
+            nearest = prefix + keys.nearest(entry.key.removeprefix(prefix), known)
+            self.problems.append(f"{entry} is not a setting; the nearest is {nearest}")
+
+
+def read_environment(environ: Mapping[str, str]) -> Source:
+    """Variables ``SIDECAR_*``, but for those that Kubernetes injects for a Service "sidecar"."""
+    source = Source()
+    known = list(map(keys.environment_key, (*keys.FIELDS, *ADMIN_FIELDS)))
+    for variable, value in sorted(environ.items()):
+        if not variable.startswith(keys.ENVIRONMENT_PREFIX) or keys.is_injected(variable):
+            continue
+        field = variable.removeprefix(keys.ENVIRONMENT_PREFIX).lower()
+        entry = Entry(value, variable, "environment")
+        source.take(field if variable in known else variable, entry, known)
+        if variable not in known and keys.looks_injected(variable):
+            hint = "if Kubernetes injects it, set enableServiceLinks: false in the pod"
+            source.problems[-1] += f" ({hint})"
+    return source
+
+
+def read_toml(path: Path) -> Source:
+    """A TOML file, whose words may be grouped in tables in any way."""
+    source = Source()
+    document: Mapping[str, Any] = {}
+    try:
+        document = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        source.unreadable(f"the TOML file {path} can't be read: {error.strerror}")
+    except UnicodeDecodeError as error:
+        source.unreadable(f"the TOML file {path} is not UTF-8 at byte {error.start}")
+    except tomllib.TOMLDecodeError as error:
+        source.unreadable(f"the TOML file {path} can't be read: {error}")
+    known = list(map(keys.toml_key, keys.FIELDS))
+    for key, value in _leaves(document, ""):
+        entry, field = Entry(value, key, f"toml {path}"), key.replace(".", "_")
+        if value == {} and any(name.startswith(f"{field}_") for name in keys.FIELDS):
+            continue  # a table in which nothing is set
+        if other := source.entries.get(field):
+            source.problems.append(f"{other} and {entry} are one setting, set twice")
+        else:
+            source.take(field, entry, known)
+    return source
+
+
+def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """Every value and every empty table with its dotted path."""
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+class PasswordFile(Source):
+    """The password in the file that ``kafka.admin.sasl.password.file`` names.
+
+    It is the last source, since what the others have decides whether the file is read: not for
+    another mechanism, nor besides credentials that are set. Its text counts without the line end
+    that editors and ``echo`` add.
+
+    Attributes:
+        failure: why there is none, as it follows the setting's name; "" if there is, or no file.
+    """
+
+    failure = ""
+
+    def __call__(self) -> dict[str, Any]:
+        """The password, if it is to be read and can be."""
+        admin: Mapping[str, Entry] = self.current_state.get("kafka_admin", {})
+        written = {name: str(entry.value).upper() for name, entry in admin.items()}
+        is_used = (
+            written.get("security_protocol") in {"SASL_PLAINTEXT", "SASL_SSL"}
+            and written.get("sasl_mechanism") in {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+            and not admin.keys() & {"sasl_password", "sasl_jaas_config"}
+        )
+        file = admin.get("sasl_password_file")
+        # What is no path is a problem already.
+        if is_used and file and isinstance(path := file.value, str) and path.strip("\0"):
+            password = self._read(path)
+            self.entries["kafka_admin_sasl_password"] = Entry(password, file.key, file.origin)
+        return {} if self.failure else super().__call__()
+
+    def _read(self, path: str) -> str:
+        try:
+            text = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+        except OSError as error:
+            self.failure = f"{path!r} can't be read: {error.strerror}"
+        except ValueError:
+            # Without the exception, which has the file's bytes, and they are the secret.
+            self.failure = f"{path!r} is not UTF-8 text"
+        else:
+            self.failure = "" if text else f"{path!r} is empty"
+            return text
+        return ""
