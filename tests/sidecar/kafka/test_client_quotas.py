@@ -6,10 +6,7 @@ That it works is shown on real clusters, in tests/integration/test_quotas.py.
 from typing import Any
 
 import pytest
-from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.static.constants import EntityType
-from kio.static.primitive import f64
 
 from sidecar.kafka.client_quotas import alter_client_quotas, alter_each, describe_client_quotas
 from sidecar.kafka.quota_messages import (
@@ -29,20 +26,19 @@ pytestmark = VIRTUAL_TIME
 Parts = dict[str, str | None]
 
 
-def entity_of(kio: Any, parts: Parts) -> tuple[Any, ...]:
-    return tuple(kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts.items())
+def entity_of(parts: Parts) -> list[Parts]:
+    return [{"entity_type": kind, "entity_name": name} for kind, name in parts.items()]
 
 
 def reported(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> FakeCluster:
     """A broker that answers with entities and their quotas."""
-    kio = load_payload_module(DESCRIBE_CLIENT_QUOTAS_KEY, 1, EntityType.response)
-    described = tuple(
-        kio.EntryData(
-            entity=entity_of(kio, parts),
-            values=tuple(kio.ValueData(key=key, value=f64(value)) for key, value in values.items()),
-        )
+    described = [
+        {
+            "entity": entity_of(parts),
+            "values": [{"key": key, "value": value} for key, value in values.items()],
+        }
         for parts, values in entries
-    )
+    ]
     message = "no" if code is not ErrorCode.none else None
     fields = {"error_code": code, "error_message": message, "entries": described}
     body = kio_answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, **fields)
@@ -55,15 +51,14 @@ BOB: Parts = {"user": "bob"}
 
 def altered(*outcomes: tuple[Parts, ErrorCode]) -> FakeCluster:
     """A broker that answers AlterClientQuotas about each of these entities."""
-    kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.response)
-    entries = tuple(
-        kio.EntryData(
-            error_code=code,
-            error_message="odd" if code is not ErrorCode.none else None,
-            entity=entity_of(kio, parts),
-        )
+    entries = [
+        {
+            "error_code": code,
+            "error_message": "odd" if code is not ErrorCode.none else None,
+            "entity": entity_of(parts),
+        }
         for parts, code in outcomes
-    )
+    ]
     body = kio_answer(ALTER_CLIENT_QUOTAS_KEY, 1, entries=entries)
     return FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
 

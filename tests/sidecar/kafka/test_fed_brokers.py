@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
-from kio.static.primitive import i32
 
 from sidecar.kafka.fed_brokers import _Response, fed_brokers
 from sidecar.kafka.producer_messages import METADATA_KEY
@@ -45,10 +44,10 @@ def leading(
         names = [each.name for each in request.decoded.topics]
         assert not request.decoded.allow_auto_topic_creation
         asked.append(names)
-        described = tuple(
+        described = [
             _topic(name, topics[name], (errors or {}).get(name, ErrorCode.none)) for name in names
-        )
-        fields = {"brokers": (), "cluster_id": "any", "controller_id": i32(0), "topics": described}
+        ]
+        fields = {"brokers": [], "cluster_id": "any", "controller_id": 0, "topics": described}
         return kio_answer(METADATA_KEY, 12, **fields)
 
     cluster = FakeCluster().add(4, volumes=1).answer(METADATA_KEY, 12, answer)
@@ -56,26 +55,27 @@ def leading(
     return cluster, asked
 
 
-def _topic(name: str, partitions: Partitions, error: ErrorCode) -> Any:
-    return METADATA.MetadataResponseTopic(
-        error_code=error,
-        name=name,
-        topic_id=uuid.uuid4(),
-        is_internal=name.startswith("__"),
-        partitions=tuple(
-            METADATA.MetadataResponsePartition(
-                error_code=ErrorCode.none,
-                partition_index=i32(index),
-                leader_id=i32(leader),
-                leader_epoch=i32(3),
-                replica_nodes=tuple(map(i32, replicas)),
-                isr_nodes=(i32(leader),),
-                offline_replicas=(),
-            )
-            for index, (leader, replicas) in enumerate(partitions)
-        ),
-        topic_authorized_operations=i32(0),
-    )
+def _topic(name: str, partitions: Partitions, error: ErrorCode) -> dict[str, object]:
+    described = [
+        {
+            "error_code": ErrorCode.none,
+            "partition_index": index,
+            "leader_id": leader,
+            "leader_epoch": 3,
+            "replica_nodes": tuple(replicas),
+            "isr_nodes": (leader,),
+            "offline_replicas": (),
+        }
+        for index, (leader, replicas) in enumerate(partitions)
+    ]
+    return {
+        "error_code": error,
+        "name": name,
+        "topic_id": uuid.uuid4(),
+        "is_internal": name.startswith("__"),
+        "partitions": described,
+        "topic_authorized_operations": 0,
+    }
 
 
 async def test_replicas_of_what_it_leads() -> None:

@@ -2,14 +2,10 @@
 
 from collections.abc import Callable
 from io import BytesIO
-from typing import Any
 
 import pytest
 from aiokafka.protocol.types import Int32, UnsignedVarInt32
-from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.static.constants import EntityType
-from kio.static.primitive import i32, i64
 
 from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.largest_topics import LARGEST, LogDirTopics, TopicSize, largest_topics
@@ -26,29 +22,24 @@ Sizes = dict[str, dict[int, int]]
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 
-def _log_dir(kio: Any, path: str, sizes: Sizes, error_code: ErrorCode) -> Any:
-    topics = tuple(
-        kio.DescribeLogDirsTopic(
-            name=topic,
-            partitions=tuple(
-                kio.DescribeLogDirsPartition(
-                    partition_index=i32(index),
-                    partition_size=i64(size),
-                    offset_lag=i64(0),
-                    is_future_key=index == 9,
-                )
+def _log_dir(path: str, sizes: Sizes, error_code: ErrorCode) -> dict[str, object]:
+    topics = [
+        {
+            "name": topic,
+            "partitions": [
+                {
+                    "partition_index": index,
+                    "partition_size": size,
+                    "offset_lag": 0,
+                    "is_future_key": index == 9,
+                }
                 for index, size in partitions.items()
-            ),
-        )
+            ],
+        }
         for topic, partitions in sizes.items()
-    )
-    return kio.DescribeLogDirsResult(
-        error_code=error_code,
-        log_dir=path,
-        topics=topics,
-        total_bytes=i64(100),
-        usable_bytes=i64(9),
-    )
+    ]
+    sized = {"topics": topics, "total_bytes": 100, "usable_bytes": 9}
+    return {"error_code": error_code, "log_dir": path, **sized}
 
 
 def lying(
@@ -59,9 +50,7 @@ def lying(
 
     def answer(broker: FakeBroker, request: FakeRequest) -> bytes:
         asked.append((broker.broker_id, request.body))
-        kio = load_payload_module(DESCRIBE_LOG_DIRS_KEY, request.api_version, EntityType.response)
-        results = tuple(_log_dir(kio, *each) for each in log_dirs)
-        fields = {"error_code": error, "results": results}
+        fields = {"error_code": error, "results": [_log_dir(*each) for each in log_dirs]}
         return kio_answer(DESCRIBE_LOG_DIRS_KEY, request.api_version, **fields)
 
     cluster = FakeCluster().add(3)

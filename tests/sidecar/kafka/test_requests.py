@@ -4,9 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from kio.index import load_payload_module
-from kio.static.constants import EntityType
-from kio.static.primitive import f64, i8, i32
 
 from sidecar.kafka.cluster_messages import (
     DescribeCluster,
@@ -16,27 +13,19 @@ from sidecar.kafka.cluster_messages import (
 from sidecar.kafka.config_messages import (
     BROKER,
     BROKER_LOGGER,
-    DESCRIBE_CONFIGS_KEY,
-    INCREMENTAL_ALTER_CONFIGS_KEY,
     DescribeConfigs,
     SetConfigs,
 )
 from sidecar.kafka.fed_brokers import MetadataOfTopics
 from sidecar.kafka.producer_messages import (
-    DESCRIBE_PRODUCERS_KEY,
-    METADATA_KEY,
     AllTopics,
     DescribeProducers,
 )
 from sidecar.kafka.quota_messages import (
-    ALTER_CLIENT_QUOTAS_KEY,
     AlterClientQuotas,
     DescribeClientQuotas,
 )
 from sidecar.kafka.topic_messages import (
-    CREATE_PARTITIONS_KEY,
-    CREATE_TOPICS_KEY,
-    DELETE_TOPICS_KEY,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
@@ -44,27 +33,10 @@ from sidecar.kafka.topic_messages import (
     NewTopic,
 )
 from sidecar.kafka.user_messages import (
-    DESCRIBE_USER_SCRAM_CREDENTIALS_KEY,
     DescribeAcls,
     DescribeUserScramCredentials,
 )
 from tests.sidecar.kafka.kio_codec import kio_request, our_request
-
-
-def kio(key: int, version: int) -> Any:
-    """The module of a request."""
-    return load_payload_module(key, version, EntityType.request)
-
-
-CONFIGS = kio(DESCRIBE_CONFIGS_KEY, 4)
-SET_CONFIGS = kio(INCREMENTAL_ALTER_CONFIGS_KEY, 1)
-CREATE = kio(CREATE_TOPICS_KEY, 7)
-GROW = kio(CREATE_PARTITIONS_KEY, 3)
-DELETE = kio(DELETE_TOPICS_KEY, 6)
-QUOTAS = kio(ALTER_CLIENT_QUOTAS_KEY, 1)
-SCRAM = kio(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0)
-METADATA = kio(METADATA_KEY, 12)
-PRODUCERS = kio(DESCRIBE_PRODUCERS_KEY, 0)
 
 NO_RIGHTS: dict[str, object] = {"include_cluster_authorized_operations": False}
 NO_TOPIC_MADE: dict[str, object] = {
@@ -73,13 +45,11 @@ NO_TOPIC_MADE: dict[str, object] = {
 }
 TEN_SECONDS = timedelta(seconds=10)
 EVERY_ACL: dict[str, object] = dict.fromkeys(
-    ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"), i8(1)
+    ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"), 1
 ) | dict.fromkeys(("resource_name_filter", "principal_filter", "host_filter"))
-
-ANN = QUOTAS.EntityData(entity_type="user", entity_name="ann")
-ANY_CLIENT = QUOTAS.EntityData(entity_type="client-id", entity_name=None)
-ETL = QUOTAS.EntityData(entity_type="client-id", entity_name="etl")
-RETENTION = CREATE.CreatableTopicConfig(name="retention.ms", value="1000")
+THREADS = ("num.io.threads", "num.network.threads")
+SET = 0
+"""The operation of a configuration that is altered."""
 
 REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
     "brokers, v0": (DescribeCluster(), 0, NO_RIGHTS),
@@ -91,19 +61,15 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
     ),
     "controllers": (DescribeControllers(), 1, {**NO_RIGHTS, "endpoint_type": 2}),
     # An empty array of topics asks for the volumes only; a null one would ask for every topic.
-    "volumes, v4": (DescribeLogDirs(), 4, {"topics": ()}),
-    "volumes, v5": (DescribeLogDirs(), 5, {"topics": ()}),
+    "volumes, v4": (DescribeLogDirs(), 4, {"topics": []}),
+    "volumes, v5": (DescribeLogDirs(), 5, {"topics": []}),
     "two configurations of a broker": (
-        DescribeConfigs(BROKER, "3", ("num.io.threads", "num.network.threads")),
+        DescribeConfigs(BROKER, "3", THREADS),
         4,
         {
-            "resources": (
-                CONFIGS.DescribeConfigsResource(
-                    resource_type=4,
-                    resource_name="3",
-                    configuration_keys=("num.io.threads", "num.network.threads"),
-                ),
-            ),
+            "resources": [
+                {"resource_type": 4, "resource_name": "3", "configuration_keys": THREADS},
+            ],
             "include_synonyms": False,
             "include_documentation": False,
         },
@@ -112,17 +78,16 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
         SetConfigs(BROKER_LOGGER, "3", {"kafka.request.logger": "DEBUG", "root": "WARN"}),
         1,
         {
-            "resources": (
-                SET_CONFIGS.AlterConfigsResource(
-                    resource_type=8,
-                    resource_name="3",
-                    configs=tuple(
-                        # Operation 0 is SET.
-                        SET_CONFIGS.AlterableConfig(name=name, config_operation=0, value=level)
-                        for name, level in (("kafka.request.logger", "DEBUG"), ("root", "WARN"))
-                    ),
-                ),
-            ),
+            "resources": [
+                {
+                    "resource_type": 8,
+                    "resource_name": "3",
+                    "configs": [
+                        {"name": "kafka.request.logger", "config_operation": SET, "value": "DEBUG"},
+                        {"name": "root", "config_operation": SET, "value": "WARN"},
+                    ],
+                }
+            ],
             "validate_only": False,
         },
     ),
@@ -134,19 +99,22 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
         ),
         7,
         {
-            "topics": tuple(
-                CREATE.CreatableTopic(
-                    name=name,
-                    num_partitions=partitions,
-                    replication_factor=replicas,
-                    assignments=(),
-                    configs=configs,
-                )
-                for name, partitions, replicas, configs in (
-                    ("a", 4, 3, (RETENTION,)),
-                    ("b", -1, -1, ()),
-                )
-            ),
+            "topics": [
+                {
+                    "name": "a",
+                    "num_partitions": 4,
+                    "replication_factor": 3,
+                    "assignments": [],
+                    "configs": [{"name": "retention.ms", "value": "1000"}],
+                },
+                {
+                    "name": "b",
+                    "num_partitions": -1,
+                    "replication_factor": -1,
+                    "assignments": [],
+                    "configs": [],
+                },
+            ],
             "timeout": TEN_SECONDS,
             "validate_only": True,
         },
@@ -156,7 +124,7 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
         CreatePartitions([Growth("a", 8)], 10_000),
         3,
         {
-            "topics": (GROW.CreatePartitionsTopic(name="a", count=8, assignments=None),),
+            "topics": [{"name": "a", "count": 8, "assignments": None}],
             "timeout": TEN_SECONDS,
             "validate_only": False,
         },
@@ -165,11 +133,11 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
         DeleteTopics(["a", "b"], 10_000),
         6,
         {
-            "topics": tuple(DELETE.DeleteTopicState(name=name, topic_id=None) for name in "ab"),
+            "topics": [{"name": "a", "topic_id": None}, {"name": "b", "topic_id": None}],
             "timeout": TEN_SECONDS,
         },
     ),
-    "every quota": (DescribeClientQuotas(), 1, {"components": (), "strict": False}),
+    "every quota": (DescribeClientQuotas(), 1, {"components": [], "strict": False}),
     "a quota to set and one to remove": (
         AlterClientQuotas(
             [
@@ -179,16 +147,19 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
         ),
         1,
         {
-            "entries": tuple(
-                QUOTAS.EntryData(
-                    entity=entity,
-                    ops=(QUOTAS.OpData(key=key, value=f64(value), remove=value == 0.0),),
-                )
-                for entity, key, value in (
-                    ((ANN, ANY_CLIENT), "producer_byte_rate", 1.5e6),
-                    ((ETL,), "request_percentage", 0.0),
-                )
-            ),
+            "entries": [
+                {
+                    "entity": [
+                        {"entity_type": "user", "entity_name": "ann"},
+                        {"entity_type": "client-id", "entity_name": None},
+                    ],
+                    "ops": [{"key": "producer_byte_rate", "value": 1.5e6, "remove": False}],
+                },
+                {
+                    "entity": [{"entity_type": "client-id", "entity_name": "etl"}],
+                    "ops": [{"key": "request_percentage", "value": 0.0, "remove": True}],
+                },
+            ],
             "validate_only": False,
         },
     ),
@@ -196,7 +167,7 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
     "one user with SCRAM": (
         DescribeUserScramCredentials("ann"),
         0,
-        {"users": (SCRAM.UserName(name="ann"),)},
+        {"users": [{"name": "ann"}]},
     ),
     "every ACL, v2": (DescribeAcls(), 2, EVERY_ACL),
     "every ACL, v3": (DescribeAcls(), 3, EVERY_ACL),
@@ -205,9 +176,7 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
         MetadataOfTopics(["a", "b"]),
         12,
         {
-            "topics": tuple(
-                METADATA.MetadataRequestTopic(topic_id=None, name=name) for name in ("a", "b")
-            ),
+            "topics": [{"topic_id": None, "name": "a"}, {"topic_id": None, "name": "b"}],
             **NO_TOPIC_MADE,
         },
     ),
@@ -215,10 +184,10 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
         DescribeProducers({"orders": [0, 7], "clicks": [1]}),
         0,
         {
-            "topics": (
-                PRODUCERS.TopicRequest(name="orders", partition_indexes=(i32(0), i32(7))),
-                PRODUCERS.TopicRequest(name="clicks", partition_indexes=(i32(1),)),
-            )
+            "topics": [
+                {"name": "orders", "partition_indexes": (0, 7)},
+                {"name": "clicks", "partition_indexes": (1,)},
+            ]
         },
     ),
 }

@@ -6,10 +6,7 @@ That it works is shown on real clusters, in tests/integration/test_quotas.py.
 from collections.abc import Awaitable, Callable
 
 import pytest
-from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.static.constants import EntityType
-from kio.static.primitive import i8, i32
 
 from sidecar.kafka.user_messages import (
     DESCRIBE_ACLS_KEY,
@@ -31,35 +28,29 @@ def answering(key: int, version: int, **fields: object) -> FakeCluster:
 
 def scram(*users: tuple[str, ErrorCode, int], code: ErrorCode = ErrorCode.none) -> FakeCluster:
     """A cluster that has these users, each with an error code and how many credentials."""
-    kio = load_payload_module(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, EntityType.response)
-    credential = kio.CredentialInfo(mechanism=i8(1), iterations=i32(4096))
-    results = tuple(
-        kio.DescribeUserScramCredentialsResult(
-            user=user,
-            error_code=error,
-            error_message="gone" if error is not ErrorCode.none else None,
-            credential_infos=(credential,) * credentials,
-        )
+    credential = {"mechanism": 1, "iterations": 4096}
+    results = [
+        {
+            "user": user,
+            "error_code": error,
+            "error_message": "gone" if error is not ErrorCode.none else None,
+            "credential_infos": [credential] * credentials,
+        }
         for user, error, credentials in users
-    )
+    ]
     return answering(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, error_code=code, results=results)
 
 
 def acls(*rules: tuple[str, int], code: ErrorCode = ErrorCode.none) -> FakeCluster:
     """A cluster with ACLs of these principals, each with a permission type, on two resources."""
-    kio = load_payload_module(DESCRIBE_ACLS_KEY, 3, EntityType.response)
-    descriptions = tuple(
-        kio.AclDescription(
-            principal=principal, host="*", operation=i8(3), permission_type=i8(permission)
-        )
+    described = [
+        {"principal": principal, "host": "*", "operation": 3, "permission_type": permission}
         for principal, permission in rules
-    )
-    resources = tuple(
-        kio.DescribeAclsResource(
-            resource_type=i8(2), resource_name=name, pattern_type=i8(3), acls=descriptions
-        )
+    ]
+    resources = [
+        {"resource_type": 2, "resource_name": name, "pattern_type": 3, "acls": described}
         for name in ("orders", "invoices")
-    )
+    ]
     return answering(DESCRIBE_ACLS_KEY, 3, error_code=code, resources=resources)
 
 

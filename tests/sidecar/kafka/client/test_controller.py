@@ -5,9 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.static.constants import EntityType
 
 from sidecar.kafka.client.controller import Controller, Unanswered
 from sidecar.kafka.topic_changes import delete_topics
@@ -28,13 +26,8 @@ def deletes(code_of: Callable[[FakeBroker], ErrorCode] = lambda _: ErrorCode.non
     """Two brokers that answer DeleteTopics; broker 0 is the controller."""
 
     def answer(broker: FakeBroker, request: FakeRequest) -> bytes:
-        kio = load_payload_module(DELETE_TOPICS_KEY, 6, EntityType.response)
-        results = tuple(
-            kio.DeletableTopicResult(
-                name=topic.name, topic_id=None, error_code=code_of(broker), error_message=None
-            )
-            for topic in request.decoded.topics
-        )
+        result = {"topic_id": None, "error_code": code_of(broker), "error_message": None}
+        results = [{"name": topic.name, **result} for topic in request.decoded.topics]
         return kio_answer(DELETE_TOPICS_KEY, 6, responses=results)
 
     return FakeCluster().add(2).answer(DELETE_TOPICS_KEY, 6, answer)
