@@ -120,7 +120,7 @@ def test_whose_lines_are(
 
 def test_lines_of_several_are_not_renamed() -> None:
     """Their brokers' volumes would be one another's."""
-    with pytest.raises(ClusterError, match="the history is of a, b, and not of eu"):
+    with pytest.raises(ClusterError, match="the history is of the clusters a, b, not of eu"):
         clusters_of({"a", "b"}, "eu")
 
 
