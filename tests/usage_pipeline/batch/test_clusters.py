@@ -124,7 +124,7 @@ def test_what_nothing_names_is_of_the_historys_cluster(spark: SparkSession, tmp_
     assert {"MkU3": 1} == counts(out, SILVER_REQUEST)
     assert {"MkU3": 2} == counts(out, SILVER_VOLUME)
     # Without the history nobody would know.
-    with pytest.raises(ClusterError, match="of MkU3, and of a cluster that nothing names"):
+    with pytest.raises(ClusterError, match="to MkU3 and to a cluster without a name"):
         made(spark, out, Inputs(RequestLogs(str(logs))), Stage.SILVER)
     assert {"MkU3": 1} == counts(out, SILVER_REQUEST)
     named = tmp_path / "named"
@@ -138,9 +138,9 @@ def test_what_is_of_one_cluster_is_refused_for_two(spark: SparkSession, tmp_path
     for cluster in ("eu", "us"):
         log(logs / f"cluster_id={cluster}", 1, metadata("2026-11-20 10:00:00,100"))
     asked = RequestLogs(str(logs))
-    with pytest.raises(InputsError, match=r"--quotas has those of one cluster, .* eu, us"):
+    with pytest.raises(InputsError, match=r"--quotas applies to one cluster, .* eu, us"):
         made(spark, out, Inputs(asked, None, Snapshot({}, NOW)), Stage.SILVER)
-    with pytest.raises(InputsError, match="--plan has quotas of one cluster"):
+    with pytest.raises(InputsError, match="--plan applies to one cluster"):
         made(spark, out, Inputs(asked), Stage.SILVER, has_plan=True)
     assert not (out / "silver_request").exists()
 

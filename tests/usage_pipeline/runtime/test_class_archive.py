@@ -57,7 +57,7 @@ def test_what_a_jvm_that_fails_has_written_is_removed(tmp_path: Path) -> None:
     archive = archive_of(tmp_path)
     assert archive.partial is not None
     archive.partial.write_bytes(b"half")
-    with ended(1) as jvm, pytest.raises(NotKeptError, match="Java ended with 1"):
+    with ended(1) as jvm, pytest.raises(NotKeptError, match="Java ended with exit code 1"):
         archive.keep(jvm)
     assert [] == list((tmp_path / "cache").iterdir())
 

@@ -23,11 +23,11 @@ from usage_pipeline.runtime.object_storage import ObjectStorageError, storage_fa
         (
             "AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 60, SSL peer"
             " certificate or SSH remote key was not OK",
-            "object storage: its certificate isn't trusted",
+            "object storage: the store's certificate isn't trusted",
         ),
         (
             'UnsupportedFileSystemException: No FileSystem for scheme "gs"',
-            "object storage: Spark has no file system of this kind",
+            "object storage: Spark has no file system for this scheme",
         ),
     ],
 )
