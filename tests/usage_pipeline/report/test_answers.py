@@ -121,7 +121,7 @@ def test_disks_are_in_the_order_of_their_hours() -> None:
         *(
             "broker 1 /data",
             "in 40 h (30 h or never)",
-            "1 volume more: later, or not expected.",
+            "1 volume more: at the limit later, or not expected to reach it.",
         ),
     ] == said
     page = answers({"gold_disk_forecast": rows})
@@ -181,7 +181,7 @@ def test_tenants_of_the_smallest_quota_are_one() -> None:
         recommended("user=u4", 1e5, in_force=1e6, peak=2e6),
     ]
     *_, first, table = cards(gold_recommendation=made)
-    several = "5 with the smallest: user=u0, user=u1, user=u2 and 2 more"
+    several = "5 with the smallest quota: user=u0, user=u1, user=u2 and 2 more"
     assert [several + ": 100 kB/s", "75 % of all peaks"] == first[-2:]
     at = table.index(several)
     assert ["Produce", "various", "100 kB/s", "3 %", "75 %"] == table[at + 1 : at + 6]

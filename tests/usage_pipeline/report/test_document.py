@@ -131,7 +131,7 @@ def test_it_stands_alone() -> None:
 def test_every_number_is_there() -> None:
     """Usage, replay, recommendation, disks and what couldn't be read have their units.
 
-    2 MB/s are recommended and 1 MB/s stays in force: half of a capacity of 6.
+    2 MB/s are recommended and 1 MB/s stays configured: half of a capacity of 6.
     """
     texts = Page(report(FULL, NOW)).texts
     expected = [
@@ -142,7 +142,7 @@ def test_every_number_is_there() -> None:
         "capacity of the smallest broker: 6 MB/s",
         *("400 MB/h", "30 h", "9 h", "12 h", "it shrinks"),
         *("3 lines, by file and reason", "2026-01-05 08:00:00 UTC", "4 others"),
-        *("in force", "recommended", "full", "limit"),
+        *("configured", "recommended", "full", "limit"),
     ]
     assert [] == [each for each in expected if each not in texts]
 
@@ -203,8 +203,8 @@ def test_what_is_left_out_is_said_beside_the_search() -> None:
     page = report({"gold_recommendation": made, "quarantine": unread}, NOW)
     form = page[page.index("<form") : page.index("</form>")]
     assert [
-        "Recommended quotas: 540 of 741 tenants, the largest quotas first, and those who share the"
-        " smallest; all are in gold_recommendation.",
+        "Recommended quotas: 540 of 741 tenants, the largest quotas first, and tenants that share"
+        " the smallest; all are in gold_recommendation.",
         "Lines that can't be read: 100 of 101 rows, those with the most lines; all are in"
         " quarantine.",
     ] == [unescape(item) for item in re.findall("<li>(.*?)</li>", form)]
@@ -235,7 +235,7 @@ def test_tenants_at_the_smallest_quota_are_one_row() -> None:
         assert rows == table.partition("</table>")[0].count("<tr>") - 1
     page = report({"gold_recommendation": small}, NOW)
     texts = Page(page).texts
-    assert "6 with the smallest: user=u0, user=u1, user=u2 and 3 more" in texts
+    assert "6 with the smallest quota: user=u0, user=u1, user=u2 and 3 more" in texts
     assert {"various", "up to 4 MB/s", "1,200 charges, 1 h, 50 % covered"} <= {*texts}
     also = [values.get("data-also") for _, values in Page(page).elements]
     assert "user=u3 user=u4 user=u5" in also

@@ -221,7 +221,7 @@ def test_of_a_replay_the_busiest_and_the_longest_waits(
     ] == sorted((str(row["shared_by"]), str(row["scenario"])) for row in found if row["shared_by"])
     page = report({"gold_replay": found}, START)
     assert "<li>Plots of what quotas would do: 1 of 2 tenants, the busiest;" in page
-    assert "<li>Quotas in force, replayed: 2 of 4 rows, those with the longest waits;" in page
+    assert "<li>Configured quotas, replayed: 2 of 4 rows, those with the longest waits;" in page
 
 
 def test_of_a_volume_the_ends_of_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
