@@ -103,7 +103,7 @@ async def test_a_maven_that_fails_otherwise_is_reported_by_its_first_line(
     path: Path, tmp_path: Path
 ) -> None:
     """It may have a wrong JAVA_HOME, or print nothing at all."""
-    for said, reason in (("\nJAVA_HOME is not defined\nbye", "JAVA_HOME"), ("", "nothing")):
+    for said, reason in (("\nJAVA_HOME is not defined\nbye", "JAVA_HOME"), ("", "no output")):
         _tool(path, "mvn", f"printf '{said}'; exit 1")
         with pytest.raises(ClusterError, match=rf": [\w ]*{reason}[\w ]*$"):
             await jars("9.9.9", tmp_path / "cache")
