@@ -109,35 +109,41 @@ def _run_stages(
     for stage in stages:
         report(stage)
         # If no cluster has the stage's inputs, the first run raises an error about them.
-        for one in [each for each in runs if has_inputs(stage, each)] or runs[:1]:
+        for cluster_run in [each for each in runs if has_inputs(stage, each)] or runs[:1]:
             try:
-                STAGES[stage](one)
+                STAGES[stage](cluster_run)
             except NoneReadError as error:
                 if len(runs) == 1:
                     raise
-                one.store.discard()
-                runs.remove(one)
-                left_out[one.store.cluster] = str(error)
-    for one in runs:
-        if not one.options.allow_fewer:
-            one.store.refuse_fewer(one.replaces)
+                cluster_run.store.discard()
+                runs.remove(cluster_run)
+                left_out[cluster_run.store.cluster] = str(error)
+    for cluster_run in runs:
+        if not cluster_run.options.allow_fewer:
+            cluster_run.store.refuse_fewer(cluster_run.replaces)
     return left_out
 
 
 def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: bool) -> Outcome:
     rows: Counter[str] = Counter()
-    for one in runs:
-        rows.update({table.name: one.store.rows(table) for table in one.store.written()})
-    replayed = [_replayed(one.store) for one in runs if one.options.scenarios]
+    for cluster_run in runs:
+        rows.update(
+            {table.name: cluster_run.store.rows(table) for table in cluster_run.store.written()}
+        )
+    replayed = [
+        _replayed(cluster_run.store) for cluster_run in runs if cluster_run.options.scenarios
+    ]
     return Outcome(
-        clusters=tuple(one.store.cluster for one in runs),
+        clusters=tuple(cluster_run.store.cluster for cluster_run in runs),
         left_out=left_out,
-        days=tuple(sorted({day for one in runs for day in one.store.written_days()})),
+        days=tuple(
+            sorted({day for cluster_run in runs for day in cluster_run.store.written_days()})
+        ),
         rows=rows,
-        files=sum(one.files for one in runs),
-        bytes=sum(one.bytes for one in runs),
-        quarantined=sum(one.quarantined for one in runs),
-        unknown=sum(one.unknown for one in runs),
+        files=sum(cluster_run.files for cluster_run in runs),
+        bytes=sum(cluster_run.bytes for cluster_run in runs),
+        quarantined=sum(cluster_run.quarantined for cluster_run in runs),
+        unknown=sum(cluster_run.unknown for cluster_run in runs),
         recommended=_recommended(runs[0].store) if runs[0].options.has_plan else (),
         replayed=frozenset[tuple[str, str]]().union(*replayed),
         rolled_forward=was_finished,
@@ -147,16 +153,16 @@ def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: 
 def _recommended(store: Store) -> tuple[Mapping[str, object], ...]:
     if GOLD_RECOMMENDATION not in store.written():
         return ()
-    found = store.read(GOLD_RECOMMENDATION, store.written_days(GOLD_RECOMMENDATION))
-    rows = (row.asDict() for row in found.collect())
+    table = store.read(GOLD_RECOMMENDATION, store.written_days(GOLD_RECOMMENDATION))
+    rows = (row.asDict() for row in table.collect())
     return tuple(sorted(rows, key=itemgetter("quota_type", "entity")))
 
 
 def _replayed(store: Store) -> frozenset[tuple[str, str]]:
     if GOLD_REPLAY not in store.written():
         return frozenset()
-    found = store.read(GOLD_REPLAY, store.written_days(GOLD_REPLAY))
-    names = found.select("quota_type", "entity", "shared_by").distinct().collect()
+    table = store.read(GOLD_REPLAY, store.written_days(GOLD_REPLAY))
+    names = table.select("quota_type", "entity", "shared_by").distinct().collect()
     return frozenset(
         (row["quota_type"], name) for row in names for name in (row["entity"], row["shared_by"])
     )

@@ -69,12 +69,12 @@ def changes(run: Run) -> DataFrame:
 
 def _topics_and_quotas(run: Run) -> None:
     inputs, store = run.inputs, run.store
-    found = changes(run)
+    changed = changes(run)
     if run.logs:
-        store.write(DIM_TOPIC, dim_topic(found))
+        store.write(DIM_TOPIC, dim_topic(changed))
     rows = () if inputs.quotas is None else snapshot_rows(inputs.quotas.quotas)
     as_of = None if inputs.quotas is None else inputs.quotas.as_of
-    store.write(SILVER_QUOTA_CONFIG, silver_quota_config(found, rows, as_of))
+    store.write(SILVER_QUOTA_CONFIG, silver_quota_config(changed, rows, as_of))
 
 
 def _silver_request(run: Run, logs: RequestLogs) -> None:

@@ -92,14 +92,14 @@ def _recommend(run: Run) -> None:
     days = _evidence_days(run)
     usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days), options.since, options.until)
     brokers = (run.requests or run.requests_of(days)).cluster_users()
-    found = gold_recommendation(
+    recommended = gold_recommendation(
         usage,
         store.read(GOLD_REPLAY, days),
         valid(store.read(SILVER_QUOTA_CONFIG), days),
         replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
         options.capacity,
     )
-    run.store.write(GOLD_RECOMMENDATION, found)
+    run.store.write(GOLD_RECOMMENDATION, recommended)
 
 
 def _evidence_days(run: Run) -> tuple[date, ...]:

@@ -86,8 +86,8 @@ def java_binary() -> Path | None:
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / "java").exists():
         return Path(home) / "bin" / "java"
-    found = shutil.which("java")
-    return None if found is None else Path(found)
+    path = shutil.which("java")
+    return None if path is None else Path(path)
 
 
 def _is_writable(folder: Path) -> bool:

@@ -70,7 +70,7 @@ def prepare(environ: "os._Environ[str] | dict[str, str]") -> None:
 
 
 def _cores(master: str) -> int:
-    found = _CORES.match(master)
-    if found is not None:
-        return int(found[1])
+    match = _CORES.match(master)
+    if match is not None:
+        return int(match[1])
     return 1 if master == "local" else len(os.sched_getaffinity(0))

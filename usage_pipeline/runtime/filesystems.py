@@ -62,14 +62,14 @@ def options_of(at: Address) -> dict[str, str]:
         return {}
     options = _parsed(at.options)
     endpoint = _endpoint(options) if at.store.startswith("s3:") else None
-    found = {
+    settings = {
         "connect_timeout": f"{CONNECT_S:g}s",
         "timeout": f"{ANSWER_S:g}s",
         "aws_region": options.get("region"),
         "aws_endpoint": endpoint,
         "allow_http": "true" if endpoint is not None and endpoint.startswith("http:") else None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 @lru_cache(maxsize=16)

@@ -101,5 +101,5 @@ def storage_failures(where: str | None = None) -> Iterator[None]:
 
 
 def _bucket(text: str) -> str:
-    found = _BUCKET.search(text)
-    return "object storage" if found is None else f"s3://{found[1] or found[2]}"
+    match = _BUCKET.search(text)
+    return "object storage" if match is None else f"s3://{match[1] or match[2]}"

@@ -57,9 +57,9 @@ def admins_rows(files: Iterable[TableFile], size: int = _ROWS) -> Batches:
             continue
         is_of_admins, begin = np.concatenate(of_admins), 0
         for batch in group.batches(size, _WHOLE):
-            found = batch.filter(pa.array(is_of_admins[begin : begin + batch.num_rows]))
+            selected = batch.filter(pa.array(is_of_admins[begin : begin + batch.num_rows]))
             begin += batch.num_rows
-            plain = [found[name].cast(_PLAIN.get(name, found[name].type)) for name in _WHOLE]
+            plain = [selected[name].cast(_PLAIN.get(name, selected[name].type)) for name in _WHOLE]
             yield pa.RecordBatch.from_arrays(plain, list(_WHOLE))
 
 

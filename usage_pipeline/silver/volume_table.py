@@ -45,18 +45,18 @@ SLOT_S: Final = 10
 """The length of a slot in which a volume has one row, in seconds; a divisor of a day."""
 
 _READING: Final = (
-    "named_struct('broker', one.broker_id, 'log_dir', one.log_dir, 'total_bytes', {total},"
+    "named_struct('broker', entry.broker_id, 'log_dir', entry.log_dir, 'total_bytes', {total},"
     " 'available_bytes', {available}, 'offline', {offline})"
 )
 _ONLINE: Final = _READING.format(
-    total="one.total_bytes", available="one.available_bytes", offline="false"
+    total="entry.total_bytes", available="entry.available_bytes", offline="false"
 )
 _OFFLINE: Final = _READING.format(
     total="CAST(NULL AS bigint)", available="CAST(NULL AS bigint)", offline="true"
 )
 _READINGS: Final = (
-    f"concat(transform(coalesce(line.volumes, array()), one -> {_ONLINE}),"
-    f" transform(coalesce(line.offline, array()), one -> {_OFFLINE}))"
+    f"concat(transform(coalesce(line.volumes, array()), entry -> {_ONLINE}),"
+    f" transform(coalesce(line.offline, array()), entry -> {_OFFLINE}))"
 )
 
 
@@ -100,14 +100,14 @@ def volume_history(spark: SparkSession, path: str, cluster: str | None = None) -
         ClusterError: the lines are of several other clusters.
     """
     readings = _readings(history_lines(spark, path, cluster)).persist()
-    found = readings.select("cluster_id", "dt").distinct().collect()
+    clusters_and_days = readings.select("cluster_id", "dt").distinct().collect()
     try:
-        clusters = clusters_of({row["cluster_id"] for row in found}, cluster)
+        clusters = clusters_of({row["cluster_id"] for row in clusters_and_days}, cluster)
     except ClusterError:
         readings.unpersist()
         raise
     days: dict[str, set[date]] = {}
-    for row in found:
+    for row in clusters_and_days:
         if row["cluster_id"] in clusters:
             days.setdefault(clusters[row["cluster_id"]], set()).add(row["dt"])
     return History(readings, clusters, days)

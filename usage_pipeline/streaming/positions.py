@@ -74,8 +74,8 @@ def log_of(path: str) -> str:
 
     Example: ``/logs/kafka-request.log.2026-11-20-10`` belongs to ``/logs/kafka-request.log``.
     """
-    found = _LOG.fullmatch(path)
-    return found[1] if found else path
+    match = _LOG.fullmatch(path)
+    return match[1] if match else path
 
 
 class Stretch(msgspec.Struct):
@@ -174,7 +174,7 @@ class State(msgspec.Struct):
 
 
 class Positions:
-    """What was read before a batch; a task adds what it reads."""
+    """The lines and files that were read before a batch, to which a task adds its own."""
 
     def __init__(self, state: State) -> None:
         """Start from the state before the batch; the state is changed."""
@@ -210,9 +210,9 @@ class Positions:
         """
         known = self._lines.setdefault(source, [])
         self._changed.add(source)
-        found = _taken(known, log, lines._replace(times=_timed(lines, known, log)))
-        self.resent += int(np.count_nonzero(~found))
-        return found
+        new = _taken(known, log, lines._replace(times=_timed(lines, known, log)))
+        self.resent += int(np.count_nonzero(~new))
+        return new
 
 
 def merged(before: State, changes: Iterable[State]) -> State:

@@ -159,12 +159,12 @@ def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:
     lines = writers[QUARANTINE]
 
     def rows() -> Batches:
-        for one in parsed:
+        for part in parsed:
             if requests is not None:
-                requests.write(with_day(one.rows))
-            lines.write(one.rejected)
-            if one.rows.num_rows:
-                yield one.rows
+                requests.write(with_day(part.rows))
+            lines.write(part.rejected)
+            if part.rows.num_rows:
+                yield part.rows
 
     if usage is None:
         for _ in rows():
@@ -173,6 +173,8 @@ def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:
         sums = list(packed(rows(), 1, charged_with_mutations))
         if sums:
             usage.write(used(pa.Table.from_batches(sums)))
-    files = {name: found for writer in writers.values() for name, found in writer.close().items()}
+    files = {
+        name: written for writer in writers.values() for name, written in writer.close().items()
+    }
     problems = [writer.problem for writer in writers.values() if writer.problem is not None]
     return Report(files, problems[0] if problems else None)
