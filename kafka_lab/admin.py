@@ -71,11 +71,7 @@ class Admin:
 
     async def active_brokers(self) -> frozenset[int]:
         """Return the ids of the brokers that are not fenced, according to one broker."""
-        try:
-            seen = await asyncio.to_thread(self._client.list_topics, timeout=self._timeout_s)
-        except KafkaException as error:
-            raise ClusterError(f"the brokers can't be listed: {error}") from error
-        return frozenset(seen.brokers)
+        return frozenset((await self._metadata()).brokers)
 
     async def wait_active(self, holds: Callable[[frozenset[int]], bool]) -> None:
         """Wait until a condition holds for the active brokers' ids; the caller sets a deadline."""
@@ -123,21 +119,21 @@ class Admin:
 
     async def topics(self) -> frozenset[str]:
         """Return the names of all topics, including internal ones."""
-        return frozenset((await self._topics()).topics)
+        return frozenset((await self._metadata()).topics)
 
     async def under_replicated(self) -> frozenset[str]:
         """Return the topics with a replica that is not in sync, according to one broker."""
         return frozenset(
             name
-            for name, topic in (await self._topics()).topics.items()
+            for name, topic in (await self._metadata()).topics.items()
             if any(len(each.isrs) < len(each.replicas) for each in topic.partitions.values())
         )
 
-    async def _topics(self) -> ClusterMetadata:
+    async def _metadata(self) -> ClusterMetadata:
         try:
             return await asyncio.to_thread(self._client.list_topics, timeout=self._timeout_s)
         except KafkaException as error:
-            raise ClusterError(f"the topics can't be listed: {error}") from error
+            raise ClusterError(f"the brokers and topics can't be listed: {error}") from error
 
     async def set_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         """Set some of a topic's configuration, such as retention.bytes."""

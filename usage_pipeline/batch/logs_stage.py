@@ -10,7 +10,7 @@ Example: logs of 21 November replace that day of gold_usage_1s; silver_request i
 from datetime import date
 
 from usage_pipeline.batch.run import NoneReadError, Run
-from usage_pipeline.batch.silver_stage import found, none_read, quarantine
+from usage_pipeline.batch.silver_stage import parts_of_run, quarantine, why_none_read
 from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.silver.request_writer import Span
 from usage_pipeline.tables.parquet_files import files_of
@@ -26,7 +26,7 @@ def usage_of_logs(run: Run, logs: RequestLogs) -> None:
         SidecarError: the logs have no request, or can't be read.
     """
     store, span = run.store, Span(run.options.since, run.options.until)
-    parts = found(run, logs)
+    parts = parts_of_run(run, logs)
     run.replaces = GOLD_USAGE_1S
     usage, rejected = store.target(GOLD_USAGE_1S), store.target(QUARANTINE)
     reports = write_usage_of_logs(run.spark, parts, span, usage, rejected)
@@ -39,4 +39,4 @@ def usage_of_logs(run: Run, logs: RequestLogs) -> None:
     store.leave_out(GOLD_USAGE_1S, (file for day, file in days if day in left_out))
     quarantine(run, reports, parts)
     if not store.written_days(GOLD_USAGE_1S):
-        raise NoneReadError(none_read(logs, reports))
+        raise NoneReadError(why_none_read(logs, reports))

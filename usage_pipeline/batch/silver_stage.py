@@ -79,23 +79,23 @@ def _topics_and_quotas(run: Run) -> None:
 
 def _silver_request(run: Run, logs: RequestLogs) -> None:
     store, span = run.store, Span(run.options.since, run.options.until)
-    parts = found(run, logs)
+    parts = parts_of_run(run, logs)
     requests, rejected = store.target(SILVER_REQUEST), store.target(QUARANTINE)
     reports = write_requests(run.spark, parts, requests, rejected, span)
     run.unknown = sum(report.unknown for report in reports)
     store.add(SILVER_REQUEST, files_of(reports, SILVER_REQUEST))
     quarantine(run, reports, parts)
     if not store.written_days(SILVER_REQUEST):
-        raise NoneReadError(none_read(logs, reports))
+        raise NoneReadError(why_none_read(logs, reports))
 
 
-def found(run: Run, logs: RequestLogs) -> list[Part]:
+def parts_of_run(run: Run, logs: RequestLogs) -> list[Part]:
     """Return the parts of the logs, and set the run's numbers of files and bytes."""
     run.files, run.bytes = len(run.logs), sum(file.size for file in run.logs)
     return parts_of(run.logs, logs.split_bytes)
 
 
-def none_read(logs: RequestLogs, reports: Sequence[Report]) -> str:
+def why_none_read(logs: RequestLogs, reports: Sequence[Report]) -> str:
     """Explain why no request was written."""
     times = [report.times for report in reports if report.times is not None]
     if not times:
