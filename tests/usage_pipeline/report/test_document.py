@@ -185,7 +185,7 @@ def test_what_is_no_time_is_refused() -> None:
 
 
 def test_tables_are_sorted_by_value() -> None:
-    """A cell has the number that it is sorted by; what isn't known has none."""
+    """A cell has the number that sorts it; an unknown value has none."""
     cells = [values for tag, values in Page(report(FULL, NOW)).elements if tag == "td"]
     numbers = [values["data-n"] for values in cells if "data-n" in values]
     assert "1500000.0" in numbers
@@ -193,7 +193,7 @@ def test_tables_are_sorted_by_value() -> None:
 
 
 def test_what_is_left_out_is_said_beside_the_search() -> None:
-    """500 rows of each quota type are shown: no type takes another's, and the smallest are in."""
+    """500 rows of each quota type are shown, including the group with the smallest quota."""
     made = [
         *(recommended(f"user=u{at}", 1e6 + at, None) for at in range(700)),
         *(recommended(f"user=small-{at}", 1e5, None) for at in range(40)),
@@ -221,7 +221,7 @@ def test_where_all_is_in_the_page_nothing_is_said() -> None:
 
 
 def test_tenants_at_the_smallest_quota_are_one_row() -> None:
-    """Three or more of them; each is found by its name, and those with another have their own."""
+    """Three or more tenants share a row, and the search finds each; others have their own rows."""
     small = [recommended(f"user=u{number}", 1e5, None) for number in range(6)]
     small[5] = {**small[5], "in_force": None, "hours": 1.0, "coverage": 0.5, "peak_rate": 4e6}
     for count, rows in ((6, 1 + 2), (2, 2 + 2)):

@@ -42,7 +42,7 @@ def test_the_first_whole_run_writes_and_later_ones_read(tmp_path: Path) -> None:
 
 
 def test_another_jdk_or_spark_has_a_file_of_its_own(tmp_path: Path) -> None:
-    """A JVM takes none that another wrote."""
+    """A JVM uses no archive that another JVM wrote."""
     files = {archive_of(tmp_path).file}
     (tmp_path / "java").write_bytes(b"21 of a longer name")
     files.add(archive_of(tmp_path).file)

@@ -1,4 +1,4 @@
-"""Why a stream of topics has ended; the integration tests have a real cluster's words."""
+"""Why a stream of topics has ended; integration tests use the messages of a real cluster."""
 
 import pytest
 
