@@ -131,7 +131,7 @@ def _throttled(rows: Sequence[Row], recommended: Sequence[Row]) -> list[str]:
     bars = [
         Bar(
             name,
-            f"{figures.share(share)} of its requests, {figures.duration(waits)} in sum",
+            f"{figures.share(share)} of its requests, {figures.duration(waits)} in total",
             0.0,
             share / most,
             "Was",
@@ -186,7 +186,7 @@ def _disks(forecasts: Sequence[Row]) -> list[str]:
     left = len(newest) - len(shown)
     volumes = "1 volume" if left == 1 else f"{left:,} volumes"
     others = (
-        f"{volumes} more: at the limit later, or not expected to reach it."
+        f"{volumes} more: later, or not expected to reach the limit."
         if shown
         else f"{volumes}: not expected to reach the limit."
     )

@@ -172,7 +172,7 @@ def cell_of_tenants(rows: Sequence[Row]) -> Cell:
     some = ", ".join(names[:_NAMED])
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return Cell(
-        f"{len(names):,} with the smallest quota: {some}{more}",
+        f"{len(names):,} with the smallest: {some}{more}",
         names[0],
         also=" ".join(names[_NAMED:]),
     )

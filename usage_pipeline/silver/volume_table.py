@@ -3,7 +3,7 @@
 A line of the history is an observation (``sidecar.history``): a sidecar's readings of all brokers.
 Every sidecar writes about the same cluster, each at its own times. The readings of a volume in the
 same ten seconds of the clock become one row, which has the latest reading. A line's time is that of
-the whole observation, and a broker's answer may be earlier by the poll's deadline of 10 s. So the
+the whole observation, and a broker's answer may be up to 10 s earlier, the poll's deadline. So the
 order of readings within 10 s is unknown anyway, and 1,000 sidecars make no more than six rows a
 minute. Lines that a crash has cut off are skipped.
 

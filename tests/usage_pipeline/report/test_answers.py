@@ -94,8 +94,8 @@ def test_who_was_throttled_and_would_be() -> None:
     asked, *said = cards(gold_usage_1s=rows, gold_recommendation=made)[1]
     assert "Who was throttled, and who would be?" == asked
     assert [
-        *("Was", "amy", "100 % of its requests, 1 min 30 s in sum"),
-        *("bob", "25 % of its requests, 1.5 s in sum"),
+        *("Was", "amy", "100 % of its requests, 1 min 30 s in total"),
+        *("bob", "25 % of its requests, 1.5 s in total"),
         *("Would be, with the recommended quotas", "user=bob, fetch"),
         *("at most 1 % of its charges", "user=amy, produce", "at most 0.2 % of its charges"),
     ] == said
@@ -121,7 +121,7 @@ def test_disks_are_in_the_order_of_their_hours() -> None:
         *(
             "broker 1 /data",
             "in 40 h (30 h or never)",
-            "1 volume more: at the limit later, or not expected to reach it.",
+            "1 volume more: later, or not expected to reach the limit.",
         ),
     ] == said
     page = answers({"gold_disk_forecast": rows})
@@ -181,7 +181,7 @@ def test_tenants_of_the_smallest_quota_are_one() -> None:
         recommended("user=u4", 1e5, in_force=1e6, peak=2e6),
     ]
     *_, first, table = cards(gold_recommendation=made)
-    several = "5 with the smallest quota: user=u0, user=u1, user=u2 and 2 more"
+    several = "5 with the smallest: user=u0, user=u1, user=u2 and 2 more"
     assert [several + ": 100 kB/s", "75 % of all peaks"] == first[-2:]
     at = table.index(several)
     assert ["Produce", "various", "100 kB/s", "3 %", "75 %"] == table[at + 1 : at + 6]

@@ -235,7 +235,7 @@ def test_tenants_at_the_smallest_quota_are_one_row() -> None:
         assert rows == table.partition("</table>")[0].count("<tr>") - 1
     page = report({"gold_recommendation": small}, NOW)
     texts = Page(page).texts
-    assert "6 with the smallest quota: user=u0, user=u1, user=u2 and 3 more" in texts
+    assert "6 with the smallest: user=u0, user=u1, user=u2 and 3 more" in texts
     assert {"various", "up to 4 MB/s", "1,200 charges, 1 h, 50 % covered"} <= {*texts}
     also = [values.get("data-also") for _, values in Page(page).elements]
     assert "user=u3 user=u4 user=u5" in also
