@@ -234,7 +234,7 @@ def test_a_stream_is_of_one_cluster(spark: SparkSession, tmp_path: Path) -> None
     settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
     with pytest.raises(StreamError) as ended:
         streamed(spark, logs, settings)
-    assert "a stream is of one: name it with" in trouble(str(ended.value.__cause__)).cause
+    assert "a stream reads one cluster: name it with" in trouble(str(ended.value.__cause__)).cause
     shutil.rmtree(out)
     of_eu = replace(settings, cluster="eu")
     streamed(spark, logs, of_eu)
