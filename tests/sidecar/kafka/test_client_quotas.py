@@ -1,4 +1,4 @@
-"""Reading and setting quotas: the bytes of the requests, what answers mean, why it was not done.
+"""Reading and setting quotas: what the answers mean, and why a quota was not set.
 
 That it works is shown on real clusters, in tests/integration/test_quotas.py.
 """

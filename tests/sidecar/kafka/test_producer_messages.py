@@ -1,4 +1,4 @@
-"""Metadata and DescribeProducers against kio's, made from Kafka's own definitions."""
+"""The answers to Metadata and DescribeProducers against kio's, from Kafka's own definitions."""
 
 import dataclasses
 from datetime import timedelta

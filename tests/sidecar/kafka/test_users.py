@@ -1,4 +1,4 @@
-"""Which users a cluster knows: the bytes of the questions, and who is in the answers.
+"""Which users a cluster knows: who is in the answers, and what a refusal means.
 
 That it works is shown on real clusters, in tests/integration/test_quotas.py.
 """
