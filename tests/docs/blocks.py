@@ -5,7 +5,7 @@ Right before each ```` ```console ```` block stands a comment, ``<!-- run: WHERE
 of the reader's. WHERE is
 
 - ``alone``: nothing else is needed;
-- ``sidecar``: a sidecar that sees no cluster, at 127.0.0.1:7070;
+- ``sidecar``: a disabled sidecar, which refuses overrides, at 127.0.0.1:7070;
 - ``cluster``: a real broker, at b1:9092 and localhost:9092, and a sidecar that sees it; the
   daemon's settings are in the environment;
 - ``secured``: a real broker with an authorizer, at b1:9094 with SCRAM over TLS and at b1:9095 with

@@ -33,7 +33,10 @@ def the_table(column: str) -> Table:
 def limit_of(text: str) -> Limit:
     """10 bytes, or 0.1 of the size."""
     number, _, unit = text.partition(" ")
-    return MinAvailableBytes(int(number)) if unit == "bytes" else MinAvailableRatio(float(number))
+    if unit == "bytes":
+        return MinAvailableBytes(int(number))
+    assert "of the size" == unit
+    return MinAvailableRatio(float(number))
 
 
 def test_the_limits_boundary() -> None:
