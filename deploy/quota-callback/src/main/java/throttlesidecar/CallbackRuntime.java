@@ -60,16 +60,16 @@ final class CallbackRuntime {
     private static CallbackRuntime shared;
     private static int members;
 
-    private final TagSets tagSets;
+    final TagSets tagSets;
+    final RunningTime running;
+    final Quotas quotas;
+    final Enforcement enforcement;
+    final Refusals refusals;
     private final Connections connections;
     private final Supplier<String> selfTest;
     private final Clocks clocks;
-    private final RunningTime running;
     private final Journal journal;
-    private final Quotas quotas;
-    private final Enforcement enforcement;
     private final ExcludedWriters writers;
-    private final Refusals refusals;
     private final SidecarReader reader;
     private final CallbackFigures figures;
     private final OwnVolumePoller poller;
@@ -249,26 +249,6 @@ final class CallbackRuntime {
     /** Changes with the settings. */
     long changes() {
         return changes.get();
-    }
-
-    Quotas quotas() {
-        return quotas;
-    }
-
-    Enforcement enforcement() {
-        return enforcement;
-    }
-
-    TagSets tagSets() {
-        return tagSets;
-    }
-
-    Refusals refusals() {
-        return refusals;
-    }
-
-    RunningTime running() {
-        return running;
     }
 
     /** One for each sidecar, the own one first. */

@@ -6,13 +6,13 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.RequestContext;
-import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import throttlesidecar.decision.Scope;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.Refusals;
 import throttlesidecar.refusal.RefusedException;
@@ -78,11 +78,7 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
         }
         try {
             // In a transaction it is asked for the transactional id first, in a call of its own.
-            boolean allowed = false;
-            for (int each = 0; each < actions.size() && !allowed; each++) {
-                allowed = actions.get(each).resourcePattern().resourceType() == ResourceType.TOPIC
-                        && results.get(each) == AuthorizationResult.ALLOWED;
-            }
+            boolean allowed = Scope.writesToAny(actions, results, topic -> true);
             DeniedRequest.next(!allowed);
             if (allowed) {
                 refusals.check(

@@ -82,11 +82,11 @@ public final class SidecarQuotaCallback
         if (type == ClientQuotaType.REQUEST && Mute.isDue(principal.getName(), clientId)) {
             return Mute.TAGS;
         }
-        Quotas.Client client = runtime.quotas().client(principal.getName(), clientId);
+        Quotas.Client client = runtime.quotas.client(principal.getName(), clientId);
         if (type == ClientQuotaType.PRODUCE) {
-            Enforcement enforcement = runtime.enforcement();
+            Enforcement enforcement = runtime.enforcement;
             try {
-                enforcement.beforeRecord(client.tagSet(runtime.tagSets()), principal, clientId);
+                enforcement.beforeRecord(client.tagSet(runtime.tagSets), principal, clientId);
             } catch (RuntimeException | LinkageError error) {
                 enforcement.failed(error);
             }
@@ -102,18 +102,18 @@ public final class SidecarQuotaCallback
         String user = tags.get(TagSet.USER_TAG);
         String clientId = tags.get(TagSet.CLIENT_ID_TAG);
         return type == ClientQuotaType.PRODUCE
-                ? runtime.enforcement().limit(user, clientId)
-                : runtime.quotas().limit(type, user, clientId);
+                ? runtime.enforcement.limit(user, clientId)
+                : runtime.quotas.limit(type, user, clientId);
     }
 
     @Override
     public void updateQuota(ClientQuotaType type, ClientQuotaEntity entity, double value) {
-        runtime.quotas().update(type, entity, value);
+        runtime.quotas.update(type, entity, value);
     }
 
     @Override
     public void removeQuota(ClientQuotaType type, ClientQuotaEntity entity) {
-        runtime.quotas().remove(type, entity);
+        runtime.quotas.remove(type, entity);
     }
 
     /**

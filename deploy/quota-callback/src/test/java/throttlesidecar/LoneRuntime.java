@@ -22,11 +22,11 @@ public final class LoneRuntime {
     }
 
     public TagSets tagSets() {
-        return runtime.tagSets();
+        return runtime.tagSets;
     }
 
     public Enforcement enforcement() {
-        return runtime.enforcement();
+        return runtime.enforcement;
     }
 
     public void enforce(Factors factors) {
@@ -52,8 +52,8 @@ public final class LoneRuntime {
         TagSets tagSets = new TagSets();
         CallbackRuntime runtime =
                 new CallbackRuntime(settings, 1, tagSets, connections, log, () -> null, clocks, journal);
-        tagSets.enforcement(runtime.enforcement());
-        connections.refusals(runtime.refusals());
+        tagSets.enforcement(runtime.enforcement);
+        connections.refusals(runtime.refusals);
         return runtime;
     }
 }

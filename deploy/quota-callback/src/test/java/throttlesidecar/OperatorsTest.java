@@ -44,8 +44,8 @@ class OperatorsTest {
 
     private void start(Clocks clocks) {
         CallbackRuntime runtime = LoneRuntime.of(settings, clocks);
-        tagSets = runtime.tagSets();
-        enforcement = runtime.enforcement();
+        tagSets = runtime.tagSets;
+        enforcement = runtime.enforcement;
         Metrics metrics =
                 new Metrics(new MetricConfig(), new ArrayList<>(), MovedClocks.time(clocks));
         metrics.addReporter(new SidecarMetricsReporter(tagSets));

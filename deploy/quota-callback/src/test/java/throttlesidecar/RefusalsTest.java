@@ -47,12 +47,12 @@ class RefusalsTest {
     private final FilteredLog log = new FilteredLog();
     private final CallbackRuntime runtime =
             LoneRuntime.of(Settings.of(configs), connections, log, clocks, lines);
-    private final Refusals refusals = runtime.refusals();
+    private final Refusals refusals = runtime.refusals;
     private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
     private final Metrics metrics =
             new Metrics(
                     new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets))),
                     MovedClocks.time(clocks));
     private final KafkaQuotas kafka;
     private int connection;
@@ -269,7 +269,7 @@ class RefusalsTest {
     /** Time in which the broker runs. */
     private void passes(long millis) {
         for (long each = 0; each < millis; each += RunningTime.EVERY_MS) {
-            runtime.running().look();
+            runtime.running.look();
             clocks.pass(RunningTime.EVERY_MS);
         }
     }

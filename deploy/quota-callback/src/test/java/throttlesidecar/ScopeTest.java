@@ -45,7 +45,7 @@ class ScopeTest {
     private final Metrics metrics =
             new Metrics(
                     new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
+                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets))),
                     MovedClocks.time(clocks));
     private final KafkaQuotas kafka;
 

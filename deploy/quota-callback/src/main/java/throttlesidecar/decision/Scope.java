@@ -2,7 +2,10 @@ package throttlesidecar.decision;
 
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
+import java.util.function.Predicate;
+import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -45,14 +48,17 @@ public final class Scope {
 
     /** Whether a produce request writes to one of the topics, as far as it may. */
     public boolean has(List<Action> actions, List<AuthorizationResult> results) {
-        if (topics == null) {
-            return true;
-        }
+        return isAll() || writesToAny(actions, results, topics::contains);
+    }
+
+    /** Whether a request may write to a topic that fits; the results are those of the actions, in order. */
+    public static boolean writesToAny(
+            List<Action> actions, List<AuthorizationResult> results, Predicate<String> fits) {
         for (int each = 0; each < actions.size(); each++) {
-            Action action = actions.get(each);
-            if (action.resourcePattern().resourceType() == ResourceType.TOPIC
+            ResourcePattern resource = actions.get(each).resourcePattern();
+            if (resource.resourceType() == ResourceType.TOPIC
                     && results.get(each) == AuthorizationResult.ALLOWED
-                    && topics.contains(action.resourcePattern().name())) {
+                    && fits.test(resource.name())) {
                 return true;
             }
         }
@@ -61,15 +67,12 @@ public final class Scope {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof Scope
-                && (topics == null
-                        ? ((Scope) other).topics == null
-                        : topics.equals(((Scope) other).topics));
+        return other instanceof Scope && Objects.equals(topics, ((Scope) other).topics);
     }
 
     @Override
     public int hashCode() {
-        return topics == null ? 0 : topics.hashCode();
+        return Objects.hashCode(topics);
     }
 
     /** For a log line. */

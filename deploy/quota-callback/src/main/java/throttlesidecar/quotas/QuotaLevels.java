@@ -1,9 +1,6 @@
 package throttlesidecar.quotas;
 
-import java.util.HashSet;
 import java.util.Map;
-import java.util.Objects;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntity;
@@ -37,7 +34,6 @@ final class QuotaLevels {
     /** User, or default, or none -> client-id, default or none -> quota. */
     private final Map<Part, Map<Part, Double>> quotas = new ConcurrentHashMap<>();
 
-    private final Map<Integer, Set<Key>> entities = new ConcurrentHashMap<>();
     private volatile int kinds;
 
     /**
@@ -52,7 +48,6 @@ final class QuotaLevels {
     /** Sets the quota of an entity; units are the quota type's. */
     synchronized void update(ClientQuotaEntity entity, double value) {
         Key key = Key.of(entity);
-        entities.computeIfAbsent(key.kind(), kind -> new HashSet<>()).add(key);
         kinds |= key.kind();
         quotas.computeIfAbsent(key.user, user -> new ConcurrentHashMap<>()).put(key.client, value);
     }
@@ -60,17 +55,25 @@ final class QuotaLevels {
     /** Removes the quota of an entity, if it has one. */
     synchronized void remove(ClientQuotaEntity entity) {
         Key key = Key.of(entity);
-        Set<Key> ofKind = entities.computeIfAbsent(key.kind(), kind -> new HashSet<>());
-        ofKind.remove(key);
-        if (!forgetsRemovedKinds) {
-            kinds |= key.kind();
-        } else if (ofKind.isEmpty()) {
-            kinds &= ~key.kind();
-        }
         quotas.computeIfPresent(key.user, (user, ofUser) -> {
             ofUser.remove(key.client);
             return ofUser.isEmpty() ? null : ofUser;
         });
+        if (!forgetsRemovedKinds) {
+            kinds |= key.kind();
+        } else if (!hasAny(key.kind())) {
+            kinds &= ~key.kind();
+        }
+    }
+
+    private boolean hasAny(int kind) {
+        return quotas.entrySet().stream()
+                .anyMatch(ofUser -> ofUser.getValue().keySet().stream()
+                        .anyMatch(client -> kind(ofUser.getKey(), client) == kind));
+    }
+
+    private static int kind(Part user, Part client) {
+        return user == Part.NONE ? CLIENTS : client == Part.NONE ? USERS : USERS_CLIENTS;
     }
 
     /**
@@ -199,22 +202,7 @@ final class QuotaLevels {
         }
 
         int kind() {
-            if (user == Part.NONE) {
-                return CLIENTS;
-            }
-            return client == Part.NONE ? USERS : USERS_CLIENTS;
-        }
-
-        @Override
-        public boolean equals(Object other) {
-            return other instanceof Key
-                    && user.equals(((Key) other).user)
-                    && client.equals(((Key) other).client);
-        }
-
-        @Override
-        public int hashCode() {
-            return Objects.hash(user, client);
+            return QuotaLevels.kind(user, client);
         }
     }
 }

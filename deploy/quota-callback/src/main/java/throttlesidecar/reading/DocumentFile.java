@@ -74,7 +74,7 @@ public final class DocumentFile {
         boolean same = Arrays.equals(document.body, written);
         boolean soon = Math.abs(nowMs - triedMs) < RENEW_MS;
         // A disk that is full, which is the usual reason, is not tried at every answer.
-        if (document.body == null || soon && (same || failed)) {
+        if (soon && (same || failed)) {
             return;
         }
         triedMs = nowMs;

@@ -51,19 +51,9 @@ final class DocumentReader {
                     .build();
 
     private final JsonParser parser;
-    private final Map<String, Double> users = new HashMap<>();
-    private double factor = Double.NaN;
-    private long generation;
-    private long validForMs = -1;
-    private String reason = "";
-    private Document.Source source = Document.Source.OBSERVATION;
+    private final Document document = new Document();
     private boolean isSloped;
-    private boolean stops;
-    private VolumeLine limit;
-    private VolumeLine stopLine;
     private double releaseMargin;
-    private boolean isOfVolumes;
-    private Scope scope = Scope.ALL;
 
     private DocumentReader(JsonParser parser) {
         this.parser = parser;
@@ -103,63 +93,60 @@ final class DocumentReader {
         if (parser.nextToken() != null) {
             throw new WrongAnswer("there is something after the JSON object");
         }
-        if (Double.isNaN(factor)) {
+        if (Double.isNaN(document.factor)) {
             throw new WrongAnswer("factor is missing");
         }
-        if (validForMs < 0) {
+        if (document.validForMs < 0) {
             throw new WrongAnswer("valid_for_ms is missing");
         }
-        return new Document(
-                factor, users, generation, validForMs, reason,
-                isSloped && source == Document.Source.OBSERVATION ? Document.Source.SLOPE : source,
-                stops, limit == null ? null : limit.withMargin(releaseMargin), stopLine,
-                isOfVolumes, scope, body);
+        if (isSloped && document.source == Document.Source.OBSERVATION) {
+            document.source = Document.Source.SLOPE;
+        }
+        if (document.limit != null) {
+            document.limit = document.limit.withMargin(releaseMargin);
+        }
+        document.body = body;
+        return document;
     }
 
     private void member(String name) throws IOException, WrongAnswer {
         JsonToken value = parser.nextToken();
         switch (name) {
             case "factor":
-                factor = factor("factor", value);
+                document.factor = factor(name, value);
                 break;
             case "users":
-                readUsers(value);
+                document.users = users(value);
                 break;
             case "generation":
-                generation = whole(name, value, Long.MAX_VALUE);
+                document.generation = whole(name, value, Long.MAX_VALUE);
                 break;
             case "valid_for_ms":
-                validForMs = whole(name, value, LONGEST_VALIDITY_MS);
+                document.validForMs = whole(name, value, LONGEST_VALIDITY_MS);
                 break;
             case "reason":
-                reason = value == JsonToken.VALUE_STRING ? printable(parser.getText()) : "";
+                document.reason = printable(text(value));
                 break;
             case "source":
-                source = source(value == JsonToken.VALUE_STRING ? parser.getText() : "");
+                document.source = source(text(value));
                 break;
             case "stop":
-                if (!value.isBoolean()) {
-                    throw new WrongAnswer("stop is neither true nor false");
-                }
-                stops = value == JsonToken.VALUE_TRUE;
+                document.stops = flag(name, value);
                 break;
             case "slope":
-                if (!value.isBoolean()) {
-                    throw new WrongAnswer("slope is neither true nor false");
-                }
-                isSloped = value == JsonToken.VALUE_TRUE;
+                isSloped = flag(name, value);
                 break;
             case "limit":
-                limit = line(name, value);
+                document.limit = line(name, value);
                 break;
             case "stop_line":
-                stopLine = line(name, value);
+                document.stopLine = line(name, value);
                 break;
             case "scope":
-                isOfVolumes = value == JsonToken.VALUE_STRING && parser.getText().equals("volume");
+                document.isOfVolumes = text(value).equals("volume");
                 break;
             case "topics":
-                scope = scope(value);
+                document.scope = scope(value);
                 break;
             case "release_margin":
                 releaseMargin = positive(name, value);
@@ -167,6 +154,18 @@ final class DocumentReader {
             default:
                 skip(value);
         }
+    }
+
+    /** Empty where it is no text. */
+    private String text(JsonToken value) throws IOException {
+        return value == JsonToken.VALUE_STRING ? parser.getText() : "";
+    }
+
+    private static boolean flag(String name, JsonToken value) throws WrongAnswer {
+        if (!value.isBoolean()) {
+            throw new WrongAnswer(name + " is neither true nor false");
+        }
+        return value == JsonToken.VALUE_TRUE;
     }
 
     private static Document.Source source(String name) {
@@ -199,7 +198,7 @@ final class DocumentReader {
             String name = parser.getCurrentName();
             JsonToken token = parser.nextToken();
             if (name.equals("type") && token == JsonToken.VALUE_STRING) {
-                type = parser.getText();
+                type = text(token);
             } else if (name.equals("value")) {
                 value = positive("the value of a limit", token);
             } else {
@@ -237,10 +236,11 @@ final class DocumentReader {
         return Scope.of(topics);
     }
 
-    private void readUsers(JsonToken value) throws IOException, WrongAnswer {
+    private Map<String, Double> users(JsonToken value) throws IOException, WrongAnswer {
         if (value != JsonToken.START_OBJECT) {
             throw new WrongAnswer("users is no object");
         }
+        Map<String, Double> users = new HashMap<>();
         while (parser.nextToken() != JsonToken.END_OBJECT) {
             String user = parser.getCurrentName();
             if (user.isEmpty() || user.length() > LONGEST_NAME) {
@@ -251,6 +251,7 @@ final class DocumentReader {
                 throw new WrongAnswer("users has more than " + MOST_USERS + " members");
             }
         }
+        return users;
     }
 
     private double factor(String name, JsonToken value) throws IOException, WrongAnswer {

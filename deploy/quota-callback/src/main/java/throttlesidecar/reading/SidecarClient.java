@@ -284,7 +284,7 @@ public final class SidecarClient {
         } else if (http.status() == 304 && etag != null) {
             long validForMs = millis(http, "Throttle-Valid-For-Ms", -1);
             if (validForMs < 0) {
-                throw new WrongAnswer("Throttle-Valid-For-Ms is missing or no number");
+                throw noNumber("Throttle-Valid-For-Ms");
             }
             answer = Answer.notModified(validForMs, Leak.WHOLE, atNanos);
         } else {
@@ -314,36 +314,33 @@ public final class SidecarClient {
 
     private static long millis(HttpAnswer http, String header, long otherwise) throws WrongAnswer {
         String text = http.header(header);
-        if (text == null) {
-            return otherwise;
+        if (text != null && !MS.matcher(text).matches()) {
+            throw noNumber(header);
         }
-        if (!MS.matcher(text).matches()) {
-            throw new WrongAnswer(header + " is missing or no number");
-        }
-        return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
+        return text == null
+                ? otherwise
+                : Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
     }
 
     private static double number(HttpAnswer http, String header) throws WrongAnswer {
         String text = http.header(header);
         if (text != null && !NUMBER.matcher(text).matches()) {
-            throw new WrongAnswer(header + " is missing or no number");
+            throw noNumber(header);
         }
         return text == null ? Double.NaN : Double.parseDouble(text);
+    }
+
+    private static WrongAnswer noNumber(String header) {
+        return new WrongAnswer(header + " is missing or no number");
     }
 
     /** The whole budget may leak where neither header is there; one without the other is wrong. */
     private static Leak leak(HttpAnswer http) throws WrongAnswer {
         double share = number(http, "Throttle-Leak-Share");
         long pauseMaxMs = millis(http, "Throttle-Pause-Max-Ms", -1);
-        if (Double.isNaN(share) && pauseMaxMs < 0) {
-            return Leak.WHOLE;
+        if (Double.isNaN(share) != pauseMaxMs < 0) {
+            throw noNumber(pauseMaxMs < 0 ? "Throttle-Pause-Max-Ms" : "Throttle-Leak-Share");
         }
-        if (Double.isNaN(share)) {
-            throw new WrongAnswer("Throttle-Leak-Share is missing or no number");
-        }
-        if (pauseMaxMs < 0) {
-            throw new WrongAnswer("Throttle-Pause-Max-Ms is missing or no number");
-        }
-        return new Leak(share, pauseMaxMs);
+        return pauseMaxMs < 0 ? Leak.WHOLE : new Leak(share, pauseMaxMs);
     }
 }

@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Supplier;
-import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -217,7 +216,8 @@ public final class Refusals {
             enforcement.noteScope(principal, clientId, isInScope);
         }
         String name = principal.getName();
-        boolean onlyExcluded = writesToExcludedOnly(now, actions, results);
+        boolean onlyExcluded =
+                !Scope.writesToAny(actions, results, topic -> !now.excludesTopic(topic));
         writers.saw(name, clientId, onlyExcluded);
         if (onlyExcluded) {
             return;
@@ -268,19 +268,6 @@ public final class Refusals {
             connections.note(id);
         }
         forget(nanos);
-    }
-
-    private static boolean writesToExcludedOnly(
-            Settings now, List<Action> actions, List<AuthorizationResult> results) {
-        for (int each = 0; each < actions.size(); each++) {
-            Action action = actions.get(each);
-            if (action.resourcePattern().resourceType() == ResourceType.TOPIC
-                    && results.get(each) == AuthorizationResult.ALLOWED
-                    && !now.excludesTopic(action.resourcePattern().name())) {
-                return false;
-            }
-        }
-        return true;
     }
 
     private void refuse(

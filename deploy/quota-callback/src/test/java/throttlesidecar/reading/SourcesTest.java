@@ -175,7 +175,9 @@ class SourcesTest {
     }
 
     private static Document generation(long generation) {
-        return new Document(1.0, Map.of(), generation, 300_000, "");
+        Document document = document("observation", 1.0);
+        document.generation = generation;
+        return document;
     }
 
     /**
@@ -316,10 +318,8 @@ class SourcesTest {
         state.onReadings(readings(56));
         assertFalse(decided().admitsNobody);
         state.adoptOthers(1);
-        Document stop =
-                new Document(
-                        0.0, Map.of(), 1, 300_000, "", Document.Source.OBSERVATION, true,
-                        LIMIT, STOP, false, Scope.ALL, null);
+        Document stop = document("observation", 0.0);
+        stop.stops = true;
         state.onOther(0, modified(stop, "\"t\"", Leak.WHOLE, 60_000));
         assertTrue(decided().admitsNobody);
         assertEquals(Source.SIDECAR, decided().source);
@@ -328,10 +328,10 @@ class SourcesTest {
     }
 
     private static Document scoped(double factor, String... topics) {
-        Scope scope = topics.length == 0 ? Scope.ALL : Scope.of(Set.of(topics));
-        return new Document(
-                factor, Map.of(), 1, 300_000, "", Document.Source.OBSERVATION, false,
-                LIMIT, STOP, true, scope, null);
+        Document document = document("observation", factor);
+        document.isOfVolumes = true;
+        document.scope = topics.length == 0 ? Scope.ALL : Scope.of(Set.of(topics));
+        return document;
     }
 
     private static VolumeReadings holding(String topic, long available) {
