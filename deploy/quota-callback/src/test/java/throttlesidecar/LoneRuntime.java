@@ -44,10 +44,7 @@ public final class LoneRuntime {
     }
 
     static CallbackRuntime of(
-            Settings settings,
-            Connections connections,
-            RefusalLog log,
-            Clocks clocks,
+            Settings settings, Connections connections, RefusalLog log, Clocks clocks,
             Journal journal) {
         TagSets tagSets = new TagSets();
         CallbackRuntime runtime =

@@ -11,11 +11,11 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
- * Whose requests the factor for all is for: everybody's, or those that write to one of some topics, which
- * lie on the volumes that are too full.
+ * The requests that the factor for all clients applies to: all requests, or those that write to certain
+ * topics, which are on the volumes that are too full.
  */
 public final class Scope {
-    /** Everybody's. */
+    /** All requests. */
     public static final Scope ALL = new Scope(null);
 
     private final Set<String> topics;
@@ -24,7 +24,7 @@ public final class Scope {
         this.topics = topics;
     }
 
-    /** Of requests that write to one of these. */
+    /** The requests that write to at least one of these topics. */
     public static Scope of(Set<String> topics) {
         return new Scope(Set.copyOf(topics));
     }
@@ -33,7 +33,7 @@ public final class Scope {
         return topics == null;
     }
 
-    /** Of this and another: what either is for. */
+    /** The requests that are in this scope or in the other. */
     public Scope and(Scope other) {
         if (isAll() || other.isAll()) {
             return ALL;
@@ -46,7 +46,7 @@ public final class Scope {
         return new Scope(both);
     }
 
-    /** Whether a produce request writes to one of the topics, as far as it may. */
+    /** Whether a produce request is in this scope; topics that it may not write to do not count. */
     public boolean has(List<Action> actions, List<AuthorizationResult> results) {
         return isAll() || writesToAny(actions, results, topics::contains);
     }

@@ -9,20 +9,20 @@ import throttlesidecar.support.Sanitized;
 import throttlesidecar.throttling.TagSet;
 
 /**
- * The quotas of one type that operators have set, and which of them a client has.
+ * The quotas of one type that operators have set. Finds the quota that applies to a client.
  *
- * <p>With a callback installed Kafka resolves no quota by itself, so its eight levels are here, the
- * most specific first: (user, client-id), (user, default client-id), user, (default user,
+ * <p>With a callback, Kafka resolves no quota itself, so this class has Kafka's eight levels, the most
+ * specific first: (user, client-id), (user, default client-id), user, (default user,
  * client-id), (default user, default client-id), default user, client-id, default client-id. Clients
- * that share a quota share their metric tags, which are Kafka's own: levels 1, 2, 4 and 5 have (user,
- * client-id), 3 and 6 (user, ""), 7, 8 and no match ("", client-id). While quotas of one kind only
- * are set, every client has that kind's tags, whether or not it has a quota.
+ * that share a quota share their metric tags, as in Kafka: levels 1, 2, 4 and 5 have (user, client-id), 3
+ * and 6 have (user, ""), and 7, 8 and no match have ("", client-id). While only quotas of one kind are
+ * set, every client has that kind's tags, whether or not it has a quota.
  *
- * <p>Example: with a quota for user ann and one for client-id etl, ann's tags are (ann, "") and those
- * of bob with client-id etl ("", etl).
+ * <p>Example: with a quota for user ann and one for client-id etl, the tags of ann are (ann, ""), and
+ * those of bob with client-id etl are ("", etl).
  *
- * <p>Request threads read without a lock; changes come from one thread at a time per callback, of
- * which combined mode has two.
+ * <p>Request threads read without a lock. Changes come from one thread at a time per callback, and combined
+ * mode has two callbacks.
  */
 final class QuotaLevels {
     private static final int CLIENTS = 1;
@@ -31,13 +31,13 @@ final class QuotaLevels {
 
     private final boolean forgetsRemovedKinds;
 
-    /** User, or default, or none -> client-id, default or none -> quota. */
+    /** Quotas by user and client-id, each of which may be the default or none. */
     private final Map<Part, Map<Part, Double>> quotas = new ConcurrentHashMap<>();
 
     private volatile int kinds;
 
     /**
-     * Without a quota.
+     * At first, there are no quotas.
      *
      * @param forgetsRemovedKinds see {@link KafkaVersion#forgetsRemovedKinds}.
      */
@@ -45,7 +45,7 @@ final class QuotaLevels {
         this.forgetsRemovedKinds = forgetsRemovedKinds;
     }
 
-    /** Sets the quota of an entity; units are the quota type's. */
+    /** Sets the quota of an entity, in the unit of the quota type. */
     synchronized void update(ClientQuotaEntity entity, double value) {
         Key key = Key.of(entity);
         kinds |= key.kind();
@@ -77,10 +77,10 @@ final class QuotaLevels {
     }
 
     /**
-     * The tags of a client, by which it shares its quota.
+     * The tags of a client; clients with the same tags share a quota.
      *
      * @param user sanitised.
-     * @param clientId as it is; may be empty.
+     * @param clientId not sanitised; may be empty.
      */
     Map<String, String> tags(String user, String clientId) {
         int only = kinds;
@@ -109,7 +109,7 @@ final class QuotaLevels {
         return clientId.isEmpty() ? null : first(user, clientId, 7, 8);
     }
 
-    /** The quota of a client by the tags of its level, not by others; null for none. */
+    /** The quota of a client by the tags of its level only; null for none. */
     Double limitOfClient(String user, String clientId) {
         Map<String, String> tags = tags(user, clientId);
         return limit(tags.get(TagSet.USER_TAG), tags.get(TagSet.CLIENT_ID_TAG));
@@ -150,7 +150,7 @@ final class QuotaLevels {
         return ofUser.get(isOfUser ? Part.NONE : isOfDefault ? Part.DEFAULT : new Part(clientId));
     }
 
-    /** The user's or the client-id's half of an entity: a name, the default, or none. */
+    /** The user or the client-id of an entity: a name, the default, or none. */
     private static final class Part {
         static final Part DEFAULT = new Part(null);
         static final Part NONE = new Part(null);
@@ -173,7 +173,7 @@ final class QuotaLevels {
         }
     }
 
-    /** An entity by its two halves, the user's name sanitised. */
+    /** The two parts of an entity; the user's name is sanitised. */
     private static final class Key {
         private Part user = Part.NONE;
         private Part client = Part.NONE;

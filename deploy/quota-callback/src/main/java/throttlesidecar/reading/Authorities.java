@@ -18,10 +18,10 @@ public final class Authorities {
     private Authorities() {}
 
     /**
-     * A context that trusts the authorities of a file and nobody else.
+     * A context that trusts only the authorities of a file.
      *
-     * @param file certificates, PEM.
-     * @throws ConfigException when the file can't be read or contains no certificate.
+     * @param file PEM certificates.
+     * @throws ConfigException the file can't be read or contains no certificate.
      */
     public static SSLContext of(Path file) {
         try (InputStream pem = Files.newInputStream(file)) {

@@ -16,26 +16,25 @@ import throttlesidecar.decision.Scope;
 import throttlesidecar.volumes.VolumeLine;
 
 /**
- * Reads the document of factors, and refuses every value that is not possible.
+ * Reads the document of factors and refuses every impossible value.
  *
- * <p>{@code factor} and {@code valid_for_ms} are required; {@code users},
- * {@code generation} and {@code reason} may be missing; other members are
- * ignored. One wrong member makes the whole document wrong.
+ * <p>{@code factor} and {@code valid_for_ms} are required, and the other members are optional. Unknown
+ * members are ignored. One invalid member makes the whole document invalid.
  *
- * <p>It is read as a stream, since a tree of 4 MiB of brackets takes some hundred MiB of a broker's
- * heap, and a number of 4 million digits a minute of its time.
+ * <p>The document is read as a stream. A tree of 4 MiB of brackets would take some hundred MiB of a
+ * broker's heap, and a number of 4 million digits would take a minute.
  *
- * <p>Example: {@code {"factor":0.0,"users":{"etl":0.5},"valid_for_ms":299000}} stops all
- * producers, etl's too: of its own factor and that of all the stricter applies.
+ * <p>Example: {@code {"factor":0.0,"users":{"etl":0.5},"valid_for_ms":299000}} stops all producers, those
+ * of etl too: of a user's factor and the factor for all, the stricter one applies.
  */
 final class DocumentReader {
-    /** A user with a factor of its own costs a set of metrics; more of them is a mistake. */
+    /** Each user with a factor of its own costs a set of metrics; a larger number is a mistake. */
     static final int MOST_USERS = 10_000;
 
-    /** A longer validity is cut to this one, a year in ms, so that sums stay within a long. */
+    /** A longer validity is cut to a year, in ms, so that sums stay within a long. */
     static final long LONGEST_VALIDITY_MS = 365L * 24 * 3600 * 1000;
 
-    /** A sidecar names far fewer, or all producers are throttled. */
+    /** A sidecar names far fewer topics, or throttles all producers. */
     static final int MOST_TOPICS = 100_000;
 
     private static final int LONGEST_NUMBER = 64;
@@ -43,7 +42,7 @@ final class DocumentReader {
     private static final int LONGEST_REASON = 500;
     private static final int DEEPEST = 16;
 
-    /** User names are data: interned or canonical names would stay in memory for ever. */
+    /** User names are data: interned or canonical names would stay in memory forever. */
     private static final JsonFactory JSON =
             JsonFactory.builder()
                     .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
@@ -62,7 +61,7 @@ final class DocumentReader {
     /**
      * Reads an answer's body.
      *
-     * @throws WrongAnswer its message is the reason.
+     * @throws WrongAnswer the document can't be used; the message is the reason.
      */
     static Document read(byte[] body) throws WrongAnswer {
         try (JsonParser parser = JSON.createParser(text(body))) {
@@ -78,7 +77,7 @@ final class DocumentReader {
         }
     }
 
-    /** Jackson would replace bytes that are no UTF-8, since names are not canonical. */
+    /** Decodes UTF-8 strictly; without canonical names, Jackson would replace invalid bytes. */
     private static String text(byte[] body) throws CharacterCodingException {
         return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString();
     }
@@ -156,7 +155,7 @@ final class DocumentReader {
         }
     }
 
-    /** Empty where it is no text. */
+    /** The text of a value; empty if the value is no text. */
     private String text(JsonToken value) throws IOException {
         return value == JsonToken.VALUE_STRING ? parser.getText() : "";
     }
@@ -182,8 +181,8 @@ final class DocumentReader {
     }
 
     /**
-     * A limit of an unknown type makes the whole document wrong: without it this broker would not watch
-     * its own volumes, and nobody would know.
+     * Reads a limit. An unknown type makes the whole document invalid: otherwise this broker would silently
+     * not watch its own volumes.
      */
     private VolumeLine line(String member, JsonToken first) throws IOException, WrongAnswer {
         if (first == JsonToken.VALUE_NULL) {
@@ -272,7 +271,7 @@ final class DocumentReader {
         if (!(number >= 0.0) || Double.isInfinite(number)) {
             throw new WrongAnswer(name + " is " + number);
         }
-        // Makes -0.0 the 0.0 that it equals.
+        // Turns -0.0 into 0.0.
         return number + 0.0;
     }
 
@@ -280,7 +279,7 @@ final class DocumentReader {
         if (value != JsonToken.VALUE_NUMBER_INT) {
             throw new WrongAnswer(name + " is not a whole number");
         }
-        // The cast is saturating, beyond 2^53 inexact, and nothing that is compared lies there.
+        // The cast saturates, and is inexact beyond 2^53, where no values are compared.
         return Math.min((long) positive(name, value), most);
     }
 
@@ -302,7 +301,7 @@ final class DocumentReader {
         }
     }
 
-    /** One line for a log: a sidecar's text must not look like lines of the broker. */
+    /** The text as one log line, so that a sidecar's text can't imitate the broker's lines. */
     static String printable(String text) {
         int end = Math.min(text.length(), LONGEST_REASON);
         StringBuilder line = new StringBuilder(end);

@@ -19,13 +19,13 @@ final class WrongAnswer extends Exception {
         this.isOfLaterVersion = isOfLaterVersion;
     }
 
-    /** A later version of the sidecar sent something that this jar has to know. */
+    /** A newer sidecar sent something that this jar would have to know. */
     static WrongAnswer ofLaterVersion(String what) {
-        String line = ", which this jar does not know: this jar is older than the sidecar: update the jar";
+        String line = ", which this jar does not know: update the jar, which is older than the sidecar";
         return new WrongAnswer(what + line, null, true);
     }
 
-    /** Whether only an update of the jar helps. */
+    /** Whether the jar must be updated. */
     boolean isOfLaterVersion() {
         return isOfLaterVersion;
     }

@@ -111,7 +111,7 @@ class SourcesTest {
         return new VolumeReadings.Volume(available, 1000);
     }
 
-    /** A fallback, or an override of another sidecar, ends neither a dead one's word nor the eyes. */
+    /** A fallback or an override of another sidecar replaces neither a dead sidecar's answer nor the readings. */
     @Test
     void whoSeesNothingEndsNoWord() {
         state.adoptOthers(1);
@@ -278,7 +278,7 @@ class SourcesTest {
         return modified(document("observation", 0.0), "\"t\"", leak, 0);
     }
 
-    /** An operator's override at the own sidecar counts, whatever others and the eyes see. */
+    /** An operator's override at the own sidecar wins over other sidecars and the broker's own volumes. */
     @Test
     void anOverrideLiftsAll() {
         state.adoptOthers(1);
@@ -294,7 +294,7 @@ class SourcesTest {
 
     /** A volume of the broker's own throttles at once, and no longer than it is at the limit. */
     @Test
-    void itsOwnEyesThrottle() {
+    void itsOwnVolumesThrottle() {
         own(says("observation", 1.0, 0));
         state.onReadings(readings(101));
         assertEquals(1.0, decided().global);
@@ -308,7 +308,7 @@ class SourcesTest {
 
     /** At its stop line nothing is admitted, up to a tenth above it; the sidecar's stop counts too. */
     @Test
-    void itsOwnEyesStop() {
+    void itsOwnVolumesStop() {
         own(says("observation", 0.0, 0));
         state.onReadings(readings(51));
         assertFalse(decided().admitsNobody);
@@ -339,9 +339,9 @@ class SourcesTest {
         return new VolumeReadings(Map.of("/b", new VolumeReadings.Volume(available, 1000, scope)));
     }
 
-    /** Its own eyes are for who writes to its own full volumes, and add those to a sidecar's. */
+    /** Its own full volumes throttle the clients that write to them, besides those that a sidecar throttles. */
     @Test
-    void itsOwnEyesHaveAScope() {
+    void itsOwnVolumesHaveAScope() {
         own(Answer.modified(scoped(1.0), "\"t\"", now));
         state.onReadings(holding("mine", 100));
         assertEquals(Source.LOCAL, decided().source);
@@ -405,7 +405,7 @@ class SourcesTest {
 
     /** The limits of a document count when its validity has ended, and with the sidecar's fallback. */
     @Test
-    void itsOwnEyesThrottleWithoutASidecar() {
+    void itsOwnVolumesThrottleWithoutASidecar() {
         state.onReadings(readings(0));
         assertEquals(1.0, decided().global);
         own(says("fallback", 1.0, 0));
