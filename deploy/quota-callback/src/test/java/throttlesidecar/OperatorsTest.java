@@ -16,7 +16,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricConfig;
-import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -46,11 +45,7 @@ class OperatorsTest {
         CallbackRuntime runtime = LoneRuntime.of(settings, clocks);
         tagSets = runtime.tagSets;
         enforcement = runtime.enforcement;
-        Metrics metrics =
-                new Metrics(new MetricConfig(), new ArrayList<>(), MovedClocks.time(clocks));
-        metrics.addReporter(new SidecarMetricsReporter(tagSets));
-        manager = new KafkaQuotas(
-                "Produce", metrics, MovedClocks.time(clocks), new SidecarQuotaCallback(runtime));
+        manager = LoneRuntime.kafka(runtime, clocks);
     }
 
     @AfterEach

@@ -10,18 +10,14 @@ import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.lang.reflect.Constructor;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
-import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import throttlesidecar.KafkaQuotas;
 import throttlesidecar.LoneRuntime;
-import throttlesidecar.SidecarMetricsReporter;
 import throttlesidecar.decision.Factors;
 import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.Lines;
@@ -77,10 +73,7 @@ public final class ScenarioPlayer implements Clocks {
         settings = Settings.of(properties);
         runtime = new LoneRuntime(settings, this);
         enforcement = runtime.enforcement();
-        metrics = new Metrics(
-                new MetricConfig(),
-                new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
-                MovedClocks.time(this));
+        metrics = LoneRuntime.metrics(runtime.tagSets(), this);
         state = new ReaderState(settings, new Faults(), new Lines(), nanos);
         state.adoptOthers(settings.enabled ? settings.urls.size() - 1 : 0);
     }
