@@ -126,17 +126,13 @@ final class CallbackRuntime {
      * @param nodeId the broker's; null when it has none yet.
      */
     static CallbackRuntime join(Settings settings, Integer nodeId) {
-        return join(
-                () ->
-                        new CallbackRuntime(
-                                settings,
-                                nodeId,
-                                TagSets.SHARED,
-                                Connections.SHARED,
-                                RefusalLog.ofBroker(),
-                                () -> SelfTest.failure(SidecarMetricsReporter::new),
-                                Clocks.SYSTEM,
-                                Journal.of(LOG)));
+        return join(() -> of(settings, nodeId, TagSets.SHARED));
+    }
+
+    private static CallbackRuntime of(Settings settings, Integer nodeId, TagSets tagSets) {
+        return new CallbackRuntime(
+                settings, nodeId, tagSets, Connections.SHARED, RefusalLog.ofBroker(),
+                () -> SelfTest.failure(SidecarMetricsReporter::new), Clocks.SYSTEM, Journal.of(LOG));
     }
 
     /** The JVM's runtime; the supplier makes it if there is none. */
@@ -155,13 +151,10 @@ final class CallbackRuntime {
      * since Kafka leaves them to the callback, and reads no sidecar.
      */
     static CallbackRuntime idle() {
-        Journal journal = Journal.of(LOG);
-        journal.info(
+        LOG.info(
                 "The quota callback is off, and Kafka's own quotas apply: this node is a dedicated"
                         + " controller (process.roles=controller)");
-        return new CallbackRuntime(
-                Settings.off(), null, new TagSets(), Connections.SHARED, RefusalLog.ofBroker(),
-                () -> SelfTest.failure(SidecarMetricsReporter::new), Clocks.SYSTEM, journal);
+        return of(Settings.off(), null, new TagSets());
     }
 
     /** Ends the JVM's runtime when the last callback leaves. */

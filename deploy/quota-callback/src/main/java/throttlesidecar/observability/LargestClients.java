@@ -1,5 +1,6 @@
 package throttlesidecar.observability;
 
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Map.Entry;
@@ -70,12 +71,9 @@ public final class LargestClients {
     }
 
     private long removeLeast() {
-        Entry<String, Count> least = null;
-        for (Entry<String, Count> each : counts.entrySet()) {
-            if (least == null || each.getValue().now < least.getValue().now) {
-                least = each;
-            }
-        }
+        Entry<String, Count> least =
+                Collections.min(
+                        counts.entrySet(), Comparator.comparingLong(each -> each.getValue().now));
         counts.remove(least.getKey());
         return least.getValue().now;
     }

@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import throttlesidecar.decision.Scope;
 import throttlesidecar.volumes.VolumeLine;
 
@@ -41,6 +42,10 @@ final class DocumentReader {
     private static final int LONGEST_NAME = 1024;
     private static final int LONGEST_REASON = 500;
     private static final int DEEPEST = 16;
+
+    /** Controls, formats, ends of lines and paragraphs, lone surrogates, and unassigned code points. */
+    private static final Pattern INVISIBLE =
+            Pattern.compile("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}\\p{Cn}]");
 
     /** User names are data: interned or canonical names would stay in memory forever. */
     private static final JsonFactory JSON =
@@ -303,25 +308,8 @@ final class DocumentReader {
 
     /** The text as one log line, so that a sidecar's text can't imitate the broker's lines. */
     static String printable(String text) {
-        int end = Math.min(text.length(), LONGEST_REASON);
-        StringBuilder line = new StringBuilder(end);
-        text.codePoints()
-                .limit(end)
-                .map(c -> Character.isISOControl(c) || isInvisible(c) ? ' ' : c)
-                .forEach(line::appendCodePoint);
-        return line.toString();
-    }
-
-    private static boolean isInvisible(int codePoint) {
-        switch (Character.getType(codePoint)) {
-            case Character.FORMAT:
-            case Character.LINE_SEPARATOR:
-            case Character.PARAGRAPH_SEPARATOR:
-            case Character.SURROGATE:
-            case Character.UNASSIGNED:
-                return true;
-            default:
-                return false;
-        }
+        boolean fits = text.codePointCount(0, text.length()) <= LONGEST_REASON;
+        String cut = fits ? text : text.substring(0, text.offsetByCodePoints(0, LONGEST_REASON));
+        return INVISIBLE.matcher(cut).replaceAll(" ");
     }
 }

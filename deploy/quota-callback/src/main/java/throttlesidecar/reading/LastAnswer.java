@@ -127,11 +127,9 @@ final class LastAnswer {
      * observation is 60 s old and without a violation, the own sidecar's answer counts.
      */
     static LastAnswer strictest(List<LastAnswer> counting) {
-        LastAnswer best = null;
-        for (LastAnswer last : counting) {
-            best = best == null || last.countsMoreThan(best) ? last : best;
-        }
-        return best;
+        return counting.stream()
+                .reduce((best, last) -> last.countsMoreThan(best) ? last : best)
+                .orElse(null);
     }
 
     /**
