@@ -1,1 +1,1 @@
-"""A real local Kafka cluster, the traffic on it, and the scenario that is shown with them."""
+"""A real local Kafka cluster, its traffic, and the scenario that the demo shows with them."""

@@ -1,9 +1,9 @@
 """Topics, users, ACLs and configurations of the demo's cluster, through confluent-kafka.
 
-Every call has a deadline and fails with a ``ClusterError`` in one line. A partition is placed in
-the log dir of its broker that has the fewest partitions, so with M volumes a broker's volumes are
-filled alike by M (or a multiple of M) partitions placed on it: ``assignment=[[2], [2]]`` puts a
-partition on each of broker 2's two volumes, where nothing else is.
+Every call has a deadline and fails with a ``ClusterError`` of one line. A broker places a partition
+in the log dir with the fewest partitions. So M partitions, or a multiple of M, fill a broker's M
+volumes equally. If broker 2 has two empty volumes, ``assignment=[[2], [2]]`` places a partition on
+each of them.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from kafka_lab.waiting import POLL_S
 from sidecar.errors import ClusterError
 
 _SCRAM_ITERATIONS = 4096
-# Brokers come and go here on purpose; librdkafka's own lines about it are noise.
+# Brokers are started and ended deliberately, so librdkafka's messages about it are noise.
 _SILENT = logging.getLogger(f"{__name__}.librdkafka")
 _SILENT.propagate = False
 _SILENT.addHandler(logging.NullHandler())
@@ -46,13 +46,13 @@ class Admin:
     """An admin client of the cluster's plain listener."""
 
     def __init__(self, bootstrap: str, timeout_s: float = 15.0) -> None:
-        """Connects when first used."""
+        """Make a client, which connects at the first call."""
         self._timeout_s = timeout_s
         self._client = AdminClient(
             {
                 "bootstrap.servers": bootstrap,
                 "socket.timeout.ms": int(timeout_s * 1000),
-                # A broker that is not up yet is dialled again soon.
+                # A short backoff, because a broker may not be up yet.
                 "reconnect.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 200,
             },
@@ -70,17 +70,13 @@ class Admin:
         await asyncio.to_thread(self._client.__exit__, None, None, None)
 
     async def active_brokers(self) -> frozenset[int]:
-        """The ids of the brokers that are not fenced, as one broker sees it."""
-        try:
-            seen = await asyncio.to_thread(self._client.list_topics, timeout=self._timeout_s)
-        except KafkaException as error:
-            raise ClusterError(f"the brokers can't be listed: {error}") from error
-        return frozenset(seen.brokers)
+        """Return the ids of the brokers that are not fenced, according to one broker."""
+        return frozenset((await self._metadata()).brokers)
 
     async def wait_active(self, holds: Callable[[frozenset[int]], bool]) -> None:
-        """Until this holds of the active brokers' ids; the caller has the deadline."""
+        """Wait until a condition holds for the active brokers' ids; the caller sets a deadline."""
         while True:
-            # An error is no answer: the broker doesn't listen yet, or no longer.
+            # After an error, try again: the broker does not listen yet, or no longer.
             with suppress(ClusterError):
                 if holds(await self.active_brokers()):
                     return
@@ -98,10 +94,10 @@ class Admin:
         """Create a topic.
 
         Args:
-            name: the topic.
-            partitions: how many, unless an assignment says it.
-            replication: replicas of each, unless an assignment says it.
-            assignment: for each partition the ids of its replicas' brokers, the leader first.
+            name: the topic's name.
+            partitions: the number of partitions, if there is no assignment.
+            replication: the number of replicas of each partition, if there is no assignment.
+            assignment: for each partition, the broker ids of its replicas, the leader first.
             config: the topic's configuration.
         """
         if assignment is None:
@@ -122,22 +118,22 @@ class Admin:
                 await self._done(f"topic {name} can't be deleted", futures[name])
 
     async def topics(self) -> frozenset[str]:
-        """The names of the topics, internal ones too."""
-        return frozenset((await self._topics()).topics)
+        """Return the names of all topics, including internal ones."""
+        return frozenset((await self._metadata()).topics)
 
     async def under_replicated(self) -> frozenset[str]:
-        """The topics with a replica that is not in sync, as one broker sees it."""
+        """Return the topics with a replica that is not in sync, according to one broker."""
         return frozenset(
             name
-            for name, topic in (await self._topics()).topics.items()
+            for name, topic in (await self._metadata()).topics.items()
             if any(len(each.isrs) < len(each.replicas) for each in topic.partitions.values())
         )
 
-    async def _topics(self) -> ClusterMetadata:
+    async def _metadata(self) -> ClusterMetadata:
         try:
             return await asyncio.to_thread(self._client.list_topics, timeout=self._timeout_s)
         except KafkaException as error:
-            raise ClusterError(f"the topics can't be listed: {error}") from error
+            raise ClusterError(f"the brokers and topics can't be listed: {error}") from error
 
     async def set_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         """Set some of a topic's configuration, such as retention.bytes."""
@@ -148,7 +144,7 @@ class Admin:
         await self._set_config(ResourceType.BROKER, str(broker_id), config)
 
     async def create_scram_user(self, user: str, password: str, mechanism: str) -> None:
-        """Create a SCRAM user (Kafka 3.5 at least) or change the password."""
+        """Create a SCRAM user or change the password; needs Kafka 3.5 or newer."""
         kind = ScramMechanism[mechanism.replace("-", "_")]
         change = UserScramCredentialUpsertion(
             user, ScramCredentialInfo(kind, _SCRAM_ITERATIONS), password.encode()
@@ -166,11 +162,11 @@ class Admin:
         await self._create_acl(AclPermissionType.ALLOW, user, operation, resource, name)
 
     async def deny(self, user: str, operation: str, resource: str, name: str) -> None:
-        """Create an ACL against a user, with words as those of ``allow``."""
+        """Create an ACL against a user, with the arguments of ``allow``."""
         await self._create_acl(AclPermissionType.DENY, user, operation, resource, name)
 
     async def delete_acls(self, user: str, operation: str, resource: str, name: str) -> None:
-        """Delete what ``allow`` and ``deny`` have created with the same words."""
+        """Delete the ACLs that ``allow`` and ``deny`` created with the same arguments."""
         each = AclBindingFilter(
             ResourceType[resource],
             name,
@@ -212,7 +208,7 @@ class Admin:
 
     async def _done(self, what: str, future: "Future[Any]") -> None:
         try:
-            # librdkafka keeps the deadline; this one is in case it doesn't.
+            # librdkafka has the same deadline; this one applies if librdkafka misses it.
             async with asyncio.timeout(self._timeout_s + 5.0):
                 await asyncio.wrap_future(future)
         except KafkaException as error:

@@ -1,19 +1,19 @@
-"""The brokers' and the controller's server.properties.
+"""The server.properties of brokers and of the controller.
 
-What is short here is short so that a scenario takes seconds: a dead broker is fenced after 4 s (8
-heartbeats of 500 ms, so a machine that stands still for 3 s fences nobody), retention runs every
-second, deleted segments are removed after half a second, segments are 1 MiB, and a log dir that
-can't be written is noticed within about a second, when its checkpoints are written.
+Times are short, so that a scenario takes seconds. A dead broker is fenced after 4 s, which are 8
+heartbeats of 500 ms. A machine that pauses for 3 s therefore fences no broker. Retention runs every
+second, deleted segments are removed after half a second, and segments have 1 MiB. A broker notices
+a log dir that can't be written within about a second, when it writes checkpoints.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 CONTROLLER_ID = 100
-"""The node id of the one dedicated controller; brokers count from 0."""
+"""The node id of the dedicated controller; broker ids begin with 0."""
 
 SESSION_TIMEOUT_MS = 4000
-"""How long after its last heartbeat a broker is fenced, ms."""
+"""The time from a broker's last heartbeat until it is fenced, in ms."""
 
 _QUORUM = {
     "controller.listener.names": "CONTROLLER",
@@ -26,12 +26,12 @@ _BROKER = {
     "log.index.size.max.bytes": str(1 << 20),
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "500",
-    # Retention first runs after 30 s otherwise; Kafka 3.3 has no such property.
+    # Without this, retention first runs after 30 s. Kafka 3.3 has no such property.
     "log.initial.task.delay.ms": "1000",
     "log.flush.offset.checkpoint.interval.ms": "1000",
     "log.flush.start.offset.checkpoint.interval.ms": "1000",
     "replica.high.watermark.checkpoint.interval.ms": "1000",
-    # 128 MB of heap otherwise.
+    # The default takes 128 MB of heap.
     "log.cleaner.dedupe.buffer.size": str(2 << 20),
     "num.network.threads": "2",
     "num.io.threads": "4",
@@ -44,7 +44,7 @@ _BROKER = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one listener of one node listens on the loopback address."""
+    """The loopback port of a node's listener."""
 
     listener: str
     protocol: str
@@ -52,12 +52,12 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """host:port."""
+        """Return host:port."""
         return f"127.0.0.1:{self.port}"
 
 
 def controller_properties(port: int, log_dir: str) -> dict[str, str]:
-    """The properties of the dedicated controller."""
+    """Return the properties of the dedicated controller."""
     return {
         "process.roles": "controller",
         "node.id": str(CONTROLLER_ID),
@@ -78,16 +78,16 @@ def broker_properties(
     controller_port: int,
     brokers: int,
 ) -> dict[str, str]:
-    """The properties of one broker.
+    """Return the properties of a broker.
 
     Args:
-        broker_id: its node id.
-        endpoints: its listeners; the first is the brokers' own.
-        log_dirs: one for each volume.
-        metadata_log_dir: off the volumes: a full volume with the metadata log would stop the
-            whole broker.
+        broker_id: the broker's node id.
+        endpoints: the broker's listeners, beginning with the one between brokers.
+        log_dirs: a log dir for each volume.
+        metadata_log_dir: a folder outside the volumes, because a full volume with the metadata log
+            would stop the whole broker.
         controller_port: the controller's port.
-        brokers: how many there are in the cluster, which bounds the internal topics' replicas.
+        brokers: the number of brokers, which limits the replicas of internal topics.
     """
     listeners = ",".join(f"{e.listener}://{e.address}" for e in endpoints)
     protocols = [f"{e.listener}:{e.protocol}" for e in endpoints]
@@ -112,7 +112,7 @@ def broker_properties(
 
 
 def controller_too(broker: Mapping[str, str], controller_port: int) -> dict[str, str]:
-    """The properties of a broker that is the cluster's controller as well (combined mode)."""
+    """Return the properties of a broker that is also the controller (combined mode)."""
     return dict(broker) | {
         "process.roles": "broker,controller",
         "controller.quorum.voters": _voters(controller_port, int(broker["node.id"])),
@@ -121,7 +121,7 @@ def controller_too(broker: Mapping[str, str], controller_port: int) -> dict[str,
 
 
 def combined_properties(node_port: int, controller_port: int, log_dir: str) -> dict[str, str]:
-    """The properties of a cluster of one node that is broker and controller."""
+    """Return the properties of a cluster with a single node, which is broker and controller."""
     plain = Endpoint("PLAIN", "PLAINTEXT", node_port)
     properties = broker_properties(
         CONTROLLER_ID,
@@ -135,7 +135,7 @@ def combined_properties(node_port: int, controller_port: int, log_dir: str) -> d
 
 
 def authorizer_properties(super_users: Sequence[str]) -> dict[str, str]:
-    """StandardAuthorizer with these super users besides ANONYMOUS, the helpers' own."""
+    """Return the properties of StandardAuthorizer; ANONYMOUS, for helpers, is a super user too."""
     users = ";".join(f"User:{user}" for user in ("ANONYMOUS", *super_users))
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -144,13 +144,13 @@ def authorizer_properties(super_users: Sequence[str]) -> dict[str, str]:
 
 
 def meta_properties(cluster_id: str, node_id: int, directory_id: str | None) -> str:
-    """The file that marks a formatted log dir, as the storage tool writes it.
+    """Return the file that marks a formatted log dir, as the storage tool writes it.
 
     Args:
-        cluster_id: of the whole cluster.
-        node_id: the dir's node.
-        directory_id: of this dir alone; None before Kafka 3.7, which takes the dirs of one node for
-            those of several if the files differ.
+        cluster_id: the id of the cluster.
+        node_id: the id of the log dir's node.
+        directory_id: the id of the log dir; None before Kafka 3.7, which requires the same file in
+            all log dirs of a node.
     """
     properties = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id)}
     if directory_id is not None:
@@ -159,9 +159,9 @@ def meta_properties(cluster_id: str, node_id: int, directory_id: str | None) -> 
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """A Java properties file, with everything escaped that its format gives a meaning to.
+    """Return a Java properties file, with all special characters escaped.
 
-    Example: a value of two lines becomes one, with a backslash and an n between them.
+    Example: a value of two lines becomes one line, with a backslash and an n between them.
     """
     return "".join(
         f"{_escaped(key, ' =:#!')}={_escaped(value, '')}\n" for key, value in properties.items()

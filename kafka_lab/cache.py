@@ -1,8 +1,8 @@
-"""What is made once and cached: folders that appear complete or not at all.
+"""Caches folders that are expensive to make; a folder appears when it is complete.
 
-A folder is filled beside its final place and renamed when complete, under a lock between processes:
-who comes second waits and finds it done. What a killed process left half-filled is removed by the
-next one that fills.
+A folder is filled beside its final place and renamed when it is complete, under a lock between
+processes. A second process waits and then finds the complete folder. The next process that fills a
+folder removes the remains of killed processes.
 """
 
 import asyncio
@@ -21,23 +21,23 @@ _PARTIAL = "partial-"
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where it is cached: ``throttle-sidecar`` in the XDG base directory for caches."""
+    """Return the cache: ``throttle-sidecar`` in the XDG base directory for caches."""
     base = environ.get("XDG_CACHE_HOME", "")
-    # The specification says that a relative path is to be ignored.
+    # According to the specification, a relative path is ignored.
     root = Path(base) if base.startswith("/") else Path.home() / ".cache"
     return root / "throttle-sidecar"
 
 
 @asynccontextmanager
 async def filling(target: Path) -> AsyncIterator[Path | None]:
-    """A folder to fill, which becomes ``target`` if the body ends well.
+    """Provide a folder to fill; it becomes ``target`` if the body succeeds.
 
     Yields:
-        The folder; None when ``target`` is there already, and there is nothing to do. The caller
-        has the deadline: another process that fills is waited for.
+        The folder, or None if ``target`` exists already. While another process fills the folder,
+        this waits; the caller sets a deadline.
 
     Raises:
-        ClusterError: it can't be written.
+        ClusterError: the folder can't be written.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,10 +63,10 @@ def _put(partial: Path, target: Path) -> None:
 
 
 def _new_partial(target: Path) -> Path | None:
-    """Under the lock: a folder to fill, or None when there is nothing to do."""
+    """Return a folder to fill, or None if the target exists; the caller has the lock."""
     if target.is_dir():
         return None
-    # The lock is ours, so who left these is dead.
+    # This process has the lock, so the processes that left these folders are dead.
     for stale in target.parent.glob(f"{_PARTIAL}*"):
         shutil.rmtree(stale)
     return Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=target.parent))

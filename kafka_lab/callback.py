@@ -1,4 +1,4 @@
-"""The quota callback in a cluster's brokers: the properties that load it.
+"""The properties that load the quota callback in a cluster's brokers.
 
 Example: ``Cluster(..., broker_jars=[callback_jar()], properties=CALLBACK_PROPERTIES,
 properties_of=asks_its_sidecar)``.
@@ -14,11 +14,11 @@ CALLBACK_PROPERTIES: Final = {
         "org.apache.kafka.common.metrics.JmxReporter,throttlesidecar.SidecarMetricsReporter"
     ),
 }
-"""What every broker with the callback has."""
+"""The properties of every broker with the callback."""
 
 
 def asks_its_sidecar(broker: Broker) -> dict[str, str]:
-    """The property by which a broker finds the sidecar beside it."""
+    """Return the property with the address of the sidecar beside a broker."""
     return {"client.quota.callback.sidecar.url": broker.sidecar_url}
 
 
@@ -26,4 +26,4 @@ REFUSING_PROPERTIES: Final = {
     "authorizer.class.name": "throttlesidecar.SidecarAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-"""What a broker has too that refuses before the append what pauses can't stop."""
+"""More properties of a broker that also refuses before the append, where pauses are not enough."""

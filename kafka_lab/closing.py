@@ -1,15 +1,15 @@
-"""What has to be closed, as a context manager: ``with Ports() as ports`` closes them at its end."""
+"""A context manager that calls ``close`` at its end: ``with Ports() as ports``."""
 
 from typing import Self
 
 
 class Closing:
-    """Has a ``close``, which its context manager calls; more than once is harmless."""
+    """Has a ``close``, which the context manager calls; it can be called more than once."""
 
     __slots__ = ()
 
     def close(self) -> None:
-        """Free what it has."""
+        """Free the resources."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

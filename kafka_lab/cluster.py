@@ -1,37 +1,38 @@
 """A real local Kafka cluster: brokers in their own processes, on small volumes of their own.
 
-One dedicated controller (node id 100) and N brokers (ids from 0), in KRaft mode, on free loopback
-ports, everything in one temporary folder and, where the machine allows it, one mount and pid
-namespace, where each volume is a tmpfs. The controller is a process of its own so that any broker,
-or all of them, can be killed while something still fences them; with ``combined=True`` the one
-broker is the controller too, in one JVM.
+The cluster has a dedicated controller (node id 100) and N brokers (ids from 0), in KRaft mode, on
+free loopback ports. Its files are in one temporary folder. If the machine allows it, all processes
+are in one mount and pid namespace, where each volume is a tmpfs. The controller is a separate
+process, so that it still fences brokers when any of them, or all, are killed. With
+``combined=True`` the only broker is also the controller, in one JVM.
 
     async with Cluster(environ=os.environ, brokers=3, volumes=2, volume_bytes=64 << 20) as cluster:
         cluster.bootstrap                        # "127.0.0.1:4711,127.0.0.1:4712,127.0.0.1:4713"
         cluster.brokers[0].volumes[1].path       # the log dir as DescribeLogDirs names it
-        cluster.brokers[0].pid, .address, .log   # values; look them up again after a restart
-        cluster.bootstrap_of("SECURE")           # of an extra listener (listeners.py)
-        cluster.volumes_are_real                 # False: plain folders, sizes are the host's
-        await cluster.kill_broker(0)             # SIGKILL; it is fenced some 4 s later
+        cluster.brokers[0].pid, .address, .log   # values; read them again after a restart
+        cluster.bootstrap_of("SECURE")           # addresses of an extra listener (listeners.py)
+        cluster.volumes_are_real                 # False: plain folders with the host's sizes
+        await cluster.kill_broker(0)             # SIGKILL; the broker is fenced after about 4 s
         await cluster.wait_active({1, 2})        # every running broker sees exactly these active
         await cluster.start_broker(0)            # same data; returns when all see it active
-        await cluster.stop_broker(0)             # clean
+        await cluster.stop_broker(0)             # stops it cleanly
         cluster.configure({"num.io.threads": "8"})    # each node from its next start on
         await cluster.restart_controller()
         await cluster.pause_broker(0)            # SIGSTOP: accepts, never answers; fenced too
         await cluster.resume_broker(0)
         await cluster.fail_log_dir(0, 1)         # returns when the broker has taken it offline
-        await cluster.restore_log_dir(0, 1)      # and restarts the broker, as Kafka needs
-        await cluster.occupy(0, 1, 30 << 20)     # fills a volume by a file of its own; 0 frees it
+        await cluster.restore_log_dir(0, 1)      # and restarts the broker, as Kafka requires
+        await cluster.occupy(0, 1, 30 << 20)     # fills a volume with a file; 0 removes the file
         await cluster.usage(0, 1)                # (total bytes, available bytes)
         await cluster.heal()                     # undoes all of the above
-        await cluster.run_beside("sidecar 0", ["throttle-sidecar", "run"], log)  # ends with it
+        await cluster.run_beside("sidecar 0", ["throttle-sidecar", "run"], log)  # until the end
         await cluster.signal_beside("sidecar 0", signal.SIGSTOP)
-        cluster.ended("sidecar 0")               # None while it runs, else how it ended
+        cluster.ended("sidecar 0")               # None while it runs, then its exit status
 
-Topics, users, ACLs: ``admin.py``. Traffic: ``traffic.py``. Every wait has a deadline, and every
-failure is a ``ClusterError``. A cluster may be used from another event loop than the one it was
-started in, as tests use a session's; the thread that started it must live as long as it does.
+Topics, users and ACLs are in ``admin.py``, and traffic is in ``traffic.py``. Every wait has a
+deadline, and every failure is a ``ClusterError``. A cluster may be used from another event loop
+than the one that started it, as tests do with a session's cluster. The thread that started it must
+live as long as the cluster.
 """
 
 import asyncio
@@ -68,10 +69,10 @@ class Cluster(Members):
 
     Attributes:
         version: Kafka's version.
-        isolation: what the brokers are shut into (``isolation.Isolation``).
+        isolation: how the brokers are isolated (``isolation.Isolation``).
         folder: the temporary folder; None while the cluster is not up.
-        timings: seconds that the steps of the start took: "jars" and "warm-up", which do something
-            at the first start of a version only, "volumes" and "ready".
+        timings: the seconds of each step of the start: "jars", "warm-up", "volumes" and "ready".
+            The first two only do something at the first start of a version.
     """
 
     def __init__(
@@ -93,37 +94,37 @@ class Cluster(Members):
         heap_mb: int = 384,
         start_timeout_s: float = 60.0,
     ) -> None:
-        """Nothing is started yet.
+        """Make a cluster without starting it.
 
         Args:
-            environ: where XDG_CACHE_HOME and JAVA_HOME are read.
-            version: Kafka's version: 3.3.2 and newer.
-            brokers: how many.
-            volumes: how many each broker has.
-            volume_bytes: the size of each.
-            properties: extra broker properties, over those of ``properties.py``.
-            properties_of: those that differ from broker to broker, over all others: a quota
-                callback's, say, that is to query the sidecar at ``Broker.sidecar_url``. Called when
-                ``brokers`` has all of them.
-            broker_jars: on the brokers' class path behind Kafka's.
-            controller_too: whether the controller has ``properties`` and ``broker_jars`` as well,
-                as where a platform configures all nodes alike.
-            combined: whether the one broker is the controller too.
+            environ: an environment with XDG_CACHE_HOME and JAVA_HOME.
+            version: Kafka's version, 3.3.2 or newer.
+            brokers: the number of brokers.
+            volumes: the number of volumes of each broker.
+            volume_bytes: the size of each volume.
+            properties: extra broker properties, which override those of ``broker_properties.py``.
+            properties_of: properties that differ between brokers and override all others, such as
+                the quota callback's address of the sidecar, ``Broker.sidecar_url``. It is called
+                when ``brokers`` is complete.
+            broker_jars: jars behind Kafka's on the brokers' class path.
+            controller_too: whether the controller gets ``properties`` and ``broker_jars`` too, as
+                on a platform that configures all nodes equally.
+            combined: whether the only broker is also the controller.
             listeners: listeners besides the plain one.
-            super_users: with a value, even an empty one, StandardAuthorizer is on and these may do
-                everything (ANONYMOUS, on the plain listener, always may). None: no authorizer.
-            session_timeout_ms: how long after its last heartbeat a broker is fenced, ms.
-            heap_mb: each JVM's largest heap, MiB.
-            start_timeout_s: from the volumes to the readiness of all, seconds.
+            super_users: users that may do everything, besides ANONYMOUS on the plain listener. With
+                any value, even an empty one, StandardAuthorizer is used; None for no authorizer.
+            session_timeout_ms: the time from a broker's last heartbeat until it is fenced, in ms.
+            heap_mb: the largest heap of each JVM, in MiB.
+            start_timeout_s: the deadline from the volumes until all are ready, in seconds.
 
         Raises:
-            ClusterError: that version has no such thing, or several brokers are to be combined.
+            ClusterError: the version lacks SCRAM, or several brokers are to be combined.
         """
         super().__init__()
         if combined and brokers != 1:
             raise ClusterError("a combined node is a cluster of one broker")
         if version_tuple(version) < _SCRAM_SINCE and any(is_scram(each) for each in listeners):
-            raise ClusterError(f"Kafka {version} has no SCRAM in KRaft mode (3.5 has)")
+            raise ClusterError(f"Kafka {version} has no SCRAM in KRaft mode: use 3.5 or newer")
         self.version = version
         self.isolation = isolation.Isolation("plain folders", (), has_mounts=False)
         self.folder: Path | None = None
@@ -146,14 +147,14 @@ class Cluster(Members):
 
     @property
     def volumes_are_real(self) -> bool:
-        """Whether each volume is a file system of its own with the configured size."""
+        """Return whether each volume is a file system of its own with the configured size."""
         return self.isolation.has_mounts
 
     async def __aenter__(self) -> Self:
-        """Start everything; returns when every broker is active in the eyes of every other.
+        """Start everything; returns when every broker sees every other as active.
 
         Raises:
-            ClusterError: it can't be started; nothing of it is left.
+            ClusterError: the cluster can't be started; everything is removed.
         """
         try:
             await self._start()
@@ -164,7 +165,7 @@ class Cluster(Members):
 
     async def __aexit__(self, *_: object) -> None:
         """End everything and remove the folder."""
-        # On purpose without an await, so that no cancellation can leave half of it behind.
+        # Without an await, so that a cancellation can't interrupt it.
         self._close()
 
     def _close(self) -> None:
@@ -178,15 +179,15 @@ class Cluster(Members):
         now = asyncio.get_running_loop().time
         times = [now()]
         command = java(self._environ)
-        found = await jars(self.version, cache_folder(self._environ))
+        jar_folder = await jars(self.version, cache_folder(self._environ))
         times.append(now())
         self.isolation = await asyncio.to_thread(isolation.probe)
         folder = self._stack.enter_context(OwnedFolder()).path
         ports = self._stack.enter_context(Ports())
-        # Entered last, left first: the brokers end before their folder and their ports are freed.
+        # Entered last and left first, so that brokers end before their folder and ports are freed.
         supervisor = self._stack.enter_context(Supervisor(self.isolation))
         self._supervisor = supervisor
-        processes = Processes(supervisor, command, found, self._heap_mb)
+        processes = Processes(supervisor, command, jar_folder, self._heap_mb)
         warm = await warm_up(processes, folder)
         processes.archive = warm.class_archive
         times.append(now())
@@ -245,9 +246,9 @@ class Cluster(Members):
         properties_of: Callable[[Broker], Mapping[str, str]] | None = None,
         broker_jars: Sequence[Path] = (),
     ) -> None:
-        """Configure all nodes anew; each is so from its next start on.
+        """Replace the configuration of all nodes; it applies from each node's next start on.
 
-        Args: as of a new cluster, and in place of what it was made with.
+        The arguments are those of a new cluster, and replace them.
         """
         self._properties = dict(properties or {})
         self._properties_of = properties_of or _nothing
@@ -269,7 +270,7 @@ class Cluster(Members):
         """Stop the dedicated controller cleanly and start it; returns when it is up.
 
         Raises:
-            ClusterError: there is none, or it is not up in time.
+            ClusterError: there is no dedicated controller, or it is not up in time.
         """
         if self._controller is None:
             raise ClusterError("there is no dedicated controller")
@@ -293,15 +294,15 @@ class Cluster(Members):
                     await admin.create_scram_user(user, password, mechanism)
 
     async def run_beside(self, name: str, argv: Sequence[str], log: Path) -> int:
-        """Run any other process where the brokers are, so that it ends with them.
+        """Run another process where the brokers are, so that it ends with them.
 
         Args:
-            name: unlike any other; free again when that process has ended.
+            name: a name that no running process has.
             argv: the command; it inherits this process's environment.
-            log: its standard output and error are appended to it.
+            log: a file, to which standard output and error are appended.
 
         Returns:
-            Its pid, as this process sees it.
+            The process id, as this process sees it.
 
         Raises:
             ClusterError: the cluster is not up, or the name is taken.
@@ -321,7 +322,7 @@ class Cluster(Members):
         await self._supervisor.ask("signal", name=name, signal=signal)
 
     def ended(self, name: str) -> int | None:
-        """How a process of ``run_beside`` ended (negative: by that signal); None while it runs."""
+        """Return the status of a ``run_beside`` process (negative: signal); None while it runs."""
         return None if self._supervisor is None else self._supervisor.exit_status(name)
 
 

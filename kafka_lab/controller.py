@@ -15,7 +15,7 @@ class Controller:
     """The controller, running or not."""
 
     def __init__(self, folder: Path, properties: Mapping[str, str], processes: Processes) -> None:
-        """Nothing is started yet; its log is ``controller.log`` in the folder."""
+        """Make a controller without starting it; its log is ``controller.log`` in the folder."""
         self._file = folder / "controller.properties"
         self._log = folder / "controller.log"
         self._base = dict(properties)
@@ -25,13 +25,13 @@ class Controller:
         self._pid = 0
 
     def configure(self, more: Mapping[str, str], more_jars: Sequence[Path]) -> None:
-        """Set the properties and jars that it has besides its own, from its next start on."""
+        """Set additional properties and jars, which apply from the next start on."""
         self._more, self._more_jars = dict(more), tuple(more_jars)
 
     async def spawn(self) -> None:
         """Start the process; the caller waits for it."""
         self._file.write_text(render({**self._base, **self._more}))
-        # That an earlier run was up must not pass for news.
+        # Rename the log, because an earlier run's start message would be taken for this run's.
         if self._log.exists():
             self._log.rename(self._log.with_suffix(f".{self._pid}.log"))
         self._pid = await self._processes.start(
@@ -39,10 +39,10 @@ class Controller:
         )
 
     async def wait_started(self) -> None:
-        """Until it says that it is up.
+        """Wait until the log says that the controller is up.
 
         Raises:
-            ClusterError: it ended instead; with the last lines of its log.
+            ClusterError: the controller ended instead; the message has the end of its log.
         """
         await self._processes.wait_started(_NAME)
 

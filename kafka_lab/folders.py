@@ -1,12 +1,12 @@
-"""Temporary folders that their owner's death frees: made, locked, and swept by the next start.
+"""Temporary folders that are removed when their owner dies, at the latest by the next start.
 
-A folder belongs to the process that holds a lock (flock) on it. The kernel drops the lock when that
-process ends, however it ends, so a folder that can be locked is stale: its owner is dead. No
-process id is compared, so neither a reused id nor another container's ids can mislead. Folders of
+A folder belongs to the process that has a lock (flock) on it. The kernel releases the lock when the
+process ends, for any reason. So a folder that can be locked is stale, because its owner is dead. No
+process ids are compared, so a reused id or the ids of another container can't mislead. Folders of
 other users are never touched.
 
-Example: two demos side by side hold a lock each, and neither's sweep can take the other's folder;
-after kill -9 of one the next start removes that one's folder.
+Example: two demos at the same time have a lock each, and neither can sweep the folder of the other.
+After kill -9 of one demo, the next start removes its folder.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ PREFIX = "throttle-sidecar-cluster-"
 
 
 class OwnedFolder(Closing):
-    """A new temporary folder, removed at the end, or by the next owner's start."""
+    """A new temporary folder, removed at the end, or by the start of the next owner."""
 
     __slots__ = ("_lock_fd", "path")
 
@@ -34,12 +34,12 @@ class OwnedFolder(Closing):
             fd = _lock(path)
             if fd is not None:
                 break
-            # Another start's sweep took it in the instant before it was locked.
+            # Another start has swept the folder before it was locked.
         self.path = path
         self._lock_fd = fd
 
     def close(self) -> None:
-        """Remove the folder and give up the lock; more than once is harmless."""
+        """Remove the folder and release the lock; it can be called more than once."""
         if self._lock_fd < 0:
             return
         shutil.rmtree(self.path, ignore_errors=True)
@@ -59,7 +59,7 @@ def sweep(parent: Path) -> tuple[Path, ...]:
         if fd is None:
             continue
         try:
-            # Not ignoring errors would let one odd file stop a start that doesn't need its space.
+            # Ignore errors, because a start must not fail if it can't remove another folder.
             shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
                 removed.append(path)
@@ -69,7 +69,7 @@ def sweep(parent: Path) -> tuple[Path, ...]:
 
 
 def _lock(path: Path) -> int | None:
-    """The descriptor that holds the folder's lock; None if it is another's, gone, or not ours."""
+    """Lock a folder; None if another process has the lock, or another user owns the folder."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -77,7 +77,7 @@ def _lock(path: Path) -> int | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         seen = os.fstat(fd)
-        # The lock is worth something only on the folder that still has this name.
+        # The lock counts only if the path still leads to the locked folder.
         if seen.st_uid == os.geteuid() and os.path.samestat(seen, path.stat()):
             return fd
     except OSError:

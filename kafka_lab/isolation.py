@@ -1,10 +1,11 @@
-"""What the brokers can be shut into, so that nothing outlives the process that started them.
+"""Isolates the brokers, so that nothing outlives the process that started them.
 
-Best is a mount and a pid namespace: volumes are real file systems (tmpfs) of a set size that
-nobody else sees, and when the namespace's first process ends the kernel ends all others and the
-mounts with them. Root makes one directly; an ordinary user makes one inside a user namespace, where
-the machine allows that. Where neither works, volumes are plain folders. Which it is gets tried, not
-guessed from versions and sysctls: containers refuse these calls for too many reasons.
+The best isolation is a mount and a pid namespace. Volumes are then real file systems (tmpfs) of a
+fixed size, which no other process sees. When the namespace's first process ends, the kernel ends
+all its other processes and removes the mounts. Root creates a namespace directly. Other users
+create it inside a user namespace, if the machine allows that. If neither works, volumes are plain
+folders. Each kind is tried, because versions and sysctls do not tell: containers refuse these calls
+for many reasons.
 """
 
 import os
@@ -27,7 +28,7 @@ class Isolation:
         name: "namespace", "user namespace" or "plain folders".
         prefix: the command that runs another command inside.
         has_mounts: whether tmpfs volumes can be mounted inside.
-        why_not: for plain folders, why each better kind failed, one line; else "".
+        why_not: for plain folders, one line that explains why the better kinds failed; else empty.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Isolation:
 
 
 def probe() -> Isolation:
-    """Find the best isolation by trying each in turn; some 20 ms."""
+    """Find the best isolation by trying each kind in turn; this takes about 20 ms."""
     problems = []
     for name, namespace in (("namespace", _NAMESPACE), ("user namespace", _USER_NAMESPACE)):
         if name == "namespace" and os.geteuid() != 0:
@@ -47,13 +48,13 @@ def probe() -> Isolation:
         if problem is None:
             return Isolation(name, prefix, has_mounts=True)
         problems.append(f"{name}: {problem}")
-    # Still not a child that outlives its parent, if the machine has that much.
+    # Even without a namespace, the child should end with its parent, if the machine supports it.
     prefix = _DIE_WITH_PARENT if _runs((*_DIE_WITH_PARENT, "true")) else ()
     return Isolation("plain folders", prefix, has_mounts=False, why_not="; ".join(problems))
 
 
 def _try(prefix: tuple[str, ...]) -> str | None:
-    """Mount a tmpfs inside; None if that worked, else the last line of what went wrong."""
+    """Try to mount a tmpfs inside; return None, or the last line of the failure."""
     missing = [tool for tool in ("setpriv", "unshare", "mount") if shutil.which(tool) is None]
     if missing:
         return f"{' and '.join(missing)} not found (apt-get install -y util-linux mount)"

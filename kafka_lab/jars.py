@@ -1,7 +1,7 @@
-"""The brokers' jars: resolved once with Maven from the pom beside this file, then cached.
+"""The brokers' jars: Maven resolves them once from the pom beside this file, and they are cached.
 
-The folder's name holds the Kafka version and a hash of the pom, so a change of either resolves
-anew. A second call checks that folder and needs no Maven.
+The folder's name contains the Kafka version and a hash of the pom, so a change of either resolves
+the jars again. If the folder exists, Maven is not needed.
 
 Example: ``kafka-4.3.1-8c1f2a9d03be`` in the cache folder, 44 MB.
 """
@@ -25,25 +25,25 @@ __all__ = ["DEFAULT_VERSION", "jars", "java"]
 _INSTALL = "apt-get install -y maven openjdk-17-jdk-headless"
 _POM = Path(__file__).with_name("pom.xml")
 _GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:copy-dependencies"
-"""Not the short ``dependency:``: without a network Maven would only say that it knows none."""
+"""The full name, because without a network Maven can't resolve the prefix ``dependency:``."""
 
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _REASON_CHARACTERS: Final = 250
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
-_BESIDES: Final = re.compile(r"^Failed to execute goal .*? for project \S+: | -> \[Help \d+\]$")
+_DECORATION: Final = re.compile(r"^Failed to execute goal .*? for project \S+: | -> \[Help \d+\]$")
 
 
 async def jars(version: str, cache: Path, timeout_s: float = 600.0) -> Path:
-    """The folder with a Kafka version's jars, filled by Maven if it isn't there yet.
+    """Return the folder with a Kafka version's jars; Maven fills it if it does not exist.
 
     Args:
-        version: of org.apache.kafka:kafka_2.13, such as "4.3.1".
-        cache: where such folders are cached.
-        timeout_s: for Maven's downloads, seconds; also how long another process that fetches the
-            same jars is waited for.
+        version: the version of org.apache.kafka:kafka_2.13, such as "4.3.1".
+        cache: the folder of the cache.
+        timeout_s: the deadline in seconds for Maven's downloads, by this process or by another one
+            that resolves the same jars.
 
     Raises:
-        ClusterError: no such version, no Maven, or it failed.
+        ClusterError: the version does not exist, Maven is missing, or it failed.
     """
     if not _VERSION.fullmatch(version):
         raise ClusterError(f"'{version}' is no version of Kafka, such as {DEFAULT_VERSION}")
@@ -62,10 +62,10 @@ async def jars(version: str, cache: Path, timeout_s: float = 600.0) -> Path:
 
 
 def java(environ: Mapping[str, str]) -> str:
-    """The JDK's ``java``: of JAVA_HOME if that is set, else on the path.
+    """Return the JDK's ``java``, from JAVA_HOME or from the path.
 
     Raises:
-        ClusterError: there is none.
+        ClusterError: there is no ``java``.
     """
     home = environ.get("JAVA_HOME")
     if home and os.access(Path(home, "bin", "java"), os.X_OK):
@@ -82,7 +82,7 @@ async def _resolve(maven: str, version: str, folder: Path) -> None:
         f"-Dkafka.version={version}",
         f"-DoutputDirectory={folder}",
         f"--activate-profiles={'kafka-3' if version.startswith('3.') else 'kafka-4'}",
-        # Or a version that could not be had once, without a network, stays so for a day.
+        # Without this, Maven remembers for a day that a version could not be downloaded.
         "--update-snapshots",
         _GOAL,
         stdin=asyncio.subprocess.DEVNULL,
@@ -102,19 +102,19 @@ async def _resolve(maven: str, version: str, folder: Path) -> None:
         )
 
 
-def _reason(said: str) -> str:
-    """The end of Maven's first error, which has the cause; what follows is advice about Maven."""
-    plain = (_COLOURS.sub("", line).strip() for line in said.splitlines())
+def _reason(output: str) -> str:
+    """Return the end of Maven's first error, which states the cause; Maven's advice follows it."""
+    plain = (_COLOURS.sub("", line).strip() for line in output.splitlines())
     lines = [line for line in plain if line]
     errors = (line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]"))
-    line = _BESIDES.sub("", next(errors, lines[0] if lines else "it said nothing"))
+    line = _DECORATION.sub("", next(errors, lines[0] if lines else "there is no output"))
     while len(line) > _REASON_CHARACTERS and ": " in line:
         _, line = line.split(": ", 1)
     return line[:_REASON_CHARACTERS]
 
 
 def _tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise ClusterError(f"{name} is missing; on Debian: {_INSTALL}")
-    return found
+    return path

@@ -1,7 +1,7 @@
-"""Where everything of a cluster lies, made and formatted: folders, volumes, ports, properties.
+"""Creates and formats the files of a cluster: folders, volumes, ports and properties.
 
-Example, in the cluster's folder: ``broker-0/volume-1`` is a mount, ``kafka-logs`` in it the log
-dir, ``broker-0/metadata`` the metadata log, off the volumes, and ``broker-0.log`` the log file.
+Example, in the cluster's folder: ``broker-0/volume-1`` is a mount with the log dir ``kafka-logs``.
+``broker-0/metadata`` is the metadata log, outside the volumes, and ``broker-0.log`` the log file.
 """
 
 import base64
@@ -24,7 +24,7 @@ from kafka_lab.ports import Ports
 from kafka_lab.supervisor import Supervisor
 
 PLAIN = "PLAIN"
-"""The listener that every broker has, for the brokers themselves and the demo's helpers."""
+"""The listener of every broker for other brokers and for the demo's helpers."""
 
 _DIRECTORY_IDS_SINCE = (3, 7)
 _META = "meta.properties"
@@ -32,7 +32,7 @@ _META = "meta.properties"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Makes the places of one cluster."""
+    """Creates the files of one cluster."""
 
     folder: Path
     supervisor: Supervisor
@@ -44,7 +44,7 @@ class Layout:
     controller_port: int
 
     def controller(self, formatted: Path) -> dict[str, str]:
-        """Lay out the controller on a copy of a formatted log dir; its own properties."""
+        """Lay out the controller on a copy of a formatted log dir, and return its properties."""
         log_dir = self.folder / "controller"
         shutil.copytree(formatted, log_dir)
         (log_dir / _META).write_text(self._meta(CONTROLLER_ID))
@@ -53,26 +53,26 @@ class Layout:
     async def broker(
         self, broker_id: int, volumes: int, volume_bytes: int, formatted: Path | None = None
     ) -> Broker:
-        """Lay out a broker; ``formatted`` is a controller's log dir, for one in combined mode."""
+        """Lay out a broker; in combined mode, ``formatted`` is a controller's log dir."""
         home = self.folder / f"broker-{broker_id}"
         home.mkdir()
         if formatted is not None:
             shutil.copytree(formatted, home / "metadata")
-        found = []
+        volume_dirs = []
         for index in range(volumes):
             mount = str(home / f"volume-{index}")
             if self.has_mounts:
                 await self.supervisor.ask("mount", path=mount, bytes=volume_bytes)
-            found.append(VolumeDir(f"{mount}/kafka-logs", mount, volume_bytes))
-        for log_dir in (*(volume.path for volume in found), f"{home}/metadata"):
-            # What the storage tool does for a broker's log dir, without a second of Java.
+            volume_dirs.append(VolumeDir(f"{mount}/kafka-logs", mount, volume_bytes))
+        for log_dir in (*(volume.path for volume in volume_dirs), f"{home}/metadata"):
+            # The storage tool does the same for a broker's log dir, but takes a second.
             await self.supervisor.ask("put", path=f"{log_dir}/{_META}", text=self._meta(broker_id))
         names = (PLAIN, *(listener.name for listener in self.listeners))
         addresses = {name: f"127.0.0.1:{self.ports.reserve()}" for name in names}
         return Broker(
             id=broker_id,
             address=addresses[PLAIN],
-            volumes=tuple(found),
+            volumes=tuple(volume_dirs),
             home=home,
             log=self.folder / f"broker-{broker_id}.log",
             pid=0,
@@ -81,7 +81,7 @@ class Layout:
         )
 
     def properties(self, broker: Broker, brokers: int, *, combined: bool) -> dict[str, str]:
-        """The server.properties of a broker, one of ``brokers``; combined: the controller too."""
+        """Return a broker's server.properties; if ``combined``, it is also the controller."""
         protocols = {PLAIN: "PLAINTEXT"} | {each.name: each.protocol for each in self.listeners}
         properties = broker_properties(
             broker.id,
@@ -104,5 +104,5 @@ class Layout:
 
 
 def random_id() -> str:
-    """A random id in Kafka's form: 16 bytes in URL-safe base64."""
+    """Return a random id in Kafka's form: 16 bytes in URL-safe base64."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

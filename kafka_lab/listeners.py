@@ -1,7 +1,7 @@
-"""Listeners that a broker has besides the plain one: TLS and SASL, with certificates from files.
+"""Additional listeners of brokers: TLS and SASL, with certificates from files.
 
-Every broker has the listener PLAIN for the brokers among themselves and for the demo's own helpers;
-its principal is ANONYMOUS, always a super user. Another listener is one ``Listener``.
+Every broker has the listener PLAIN for other brokers and for the demo's helpers. Its principal is
+ANONYMOUS, which is always a super user. A ``Listener`` describes another listener.
 
 Example: ``Listener("SECURE", "SASL_SSL", mechanism="SCRAM-SHA-512", users={"alice": "secret"},
 tls=Tls(certificate=chain_pem, key=key_pem))``.
@@ -18,10 +18,10 @@ class Tls:
     """The server's side of TLS, as PEM files.
 
     Attributes:
-        certificate: the chain, the broker's own certificate first; it must name 127.0.0.1 (or the
-            name that clients use).
-        key: its private key, unencrypted PKCS #8 ("BEGIN PRIVATE KEY").
-        client_ca: what signs the clients' certificates; then they must show one (mTLS).
+        certificate: the chain, which begins with the broker's own certificate. It must name
+            127.0.0.1, or the name that clients use.
+        key: the private key, unencrypted PKCS #8 ("BEGIN PRIVATE KEY").
+        client_ca: the authority of the clients' certificates, which are then required (mTLS).
     """
 
     certificate: Path
@@ -31,15 +31,15 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One more listener on every broker.
+    """An additional listener of every broker.
 
     Attributes:
-        name: upper case, such as "SECURE".
+        name: an upper-case name, such as "SECURE".
         protocol: Kafka's security.protocol.
         mechanism: the SASL mechanism, for the SASL protocols.
-        users: name -> password. SCRAM users are created when the cluster is up (Kafka 3.5 at
-            least), PLAIN ones stand in the broker's configuration.
-        tls: for the SSL protocols.
+        users: passwords by user. SCRAM users are created when the cluster is up, which needs Kafka
+            3.5 or newer. PLAIN users are in the broker's configuration.
+        tls: the certificates, for the SSL protocols.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Listener:
 
 
 def listener_properties(listener: Listener) -> dict[str, str]:
-    """The broker's properties of one listener, beyond its address."""
+    """Return the broker's properties for a listener, except its address."""
     prefix = f"listener.name.{listener.name.lower()}."
     properties: dict[str, str] = {}
     if listener.tls is not None:
@@ -75,7 +75,7 @@ def listener_properties(listener: Listener) -> dict[str, str]:
 
 
 def is_scram(listener: Listener) -> bool:
-    """Whether its users are SCRAM users, which live in the cluster's metadata."""
+    """Return whether a listener has SCRAM users, which are in the cluster's metadata."""
     return listener.mechanism is not None and listener.mechanism.startswith("SCRAM")
 
 

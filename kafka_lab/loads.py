@@ -1,9 +1,9 @@
-"""The demo's producers: one at each broker's own topic, and two that are tenants of a broker.
+"""The demo's producers: one for each broker's own topic, and one for each of two tenants.
 
-The topic of the last broker, etl's, fills a volume when it is to retain everything; those of the
-others retain little. Another tenant, web, writes to the same broker's other volume. A third one
-sends more than its producer_byte_rate allows, to the first broker. Tenants are known by their
-client-ids.
+The topic of the last broker belongs to the tenant etl and fills a volume if it retains everything.
+The topics of the other brokers retain little. Another tenant, web, writes to the other volume of
+the last broker. A third tenant sends more to the first broker than its producer_byte_rate allows.
+Tenants are identified by their client-ids.
 
 Example: ``async with loads(cluster) as running: running[0].rate()`` is about 4e6.
 """
@@ -30,26 +30,26 @@ TENANT_QUOTA: Final = 1e6
 TENANT_BYTES_PER_S: Final = 2e6
 
 QUOTA_WINDOW_S: Final = 11.0
-"""Kafka's default: so many seconds' worth of a quota may come at once."""
+"""Kafka's default: the quota of this time may be used at once."""
 
 LITTLE_BYTES: Final = 4 << 20
-"""What topics retain that fill nothing."""
+"""The bytes that topics retain if they do not fill a volume."""
 
 MUCH_BYTES: Final = 64 << 20
-"""A volume with so much is soon full again; until retention runs 9 MB more come in a second."""
+"""Bytes with which a volume is soon full again: 9 MB arrive each second until retention runs."""
 
 _QUEUE_KBYTES: Final = 1024
-"""So small that what waited for a release is sent within seconds, however slow the ramp is."""
+"""Small, so that queued records are sent within seconds after a release, even during a ramp."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A producer that runs.
+    """A running producer.
 
     Attributes:
-        name: whom it is, for people.
-        target: what it sends when nothing throttles it, bytes a second.
-        quota: its own producer_byte_rate, bytes a second; None for none.
+        name: a name for people.
+        target: the rate without a throttle, in bytes per second.
+        quota: the producer_byte_rate of the tenant, in bytes per second; None without a quota.
         traffic: the producer.
     """
 
@@ -59,14 +59,14 @@ class Load:
     traffic: Traffic
 
     def rate(self, over_s: float = 1.0) -> float:
-        """Acknowledged bytes a second until now, over the last seconds; 0.0 at first."""
+        """Return the rate of acknowledged bytes over the last seconds; 0.0 before any."""
         last = list(self.traffic.samples)[-1:]
         return self.traffic.samples.rate(last[0][0] - over_s, last[0][0]) if last else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A producer that is to run, to one partition of a topic of its own."""
+    """A producer to start, for a topic of its own with one partition."""
 
     name: str
     topic: str
@@ -77,12 +77,12 @@ class _Wanted:
 
 
 def fill_topic(cluster: Cluster) -> str:
-    """The topic that fills a volume of the last broker."""
+    """Return the topic that fills a volume of the last broker."""
     return f"demo-{max(cluster.brokers)}"
 
 
 async def retain(cluster: Cluster, most_bytes: int | None) -> None:
-    """Let the topic that fills a volume retain so much from now on; None: everything."""
+    """Set how many bytes the topic that fills a volume retains; None for everything."""
     config = {"retention.bytes": str(-1 if most_bytes is None else most_bytes)}
     async with Admin(cluster.bootstrap) as admin:
         await admin.set_topic_config(fill_topic(cluster), config)
@@ -90,10 +90,10 @@ async def retain(cluster: Cluster, most_bytes: int | None) -> None:
 
 @asynccontextmanager
 async def loads(cluster: Cluster) -> AsyncIterator[tuple[Load, ...]]:
-    """Topics, the tenant's quota, and the producers, which run until the end of the block.
+    """Create topics and the tenant's quota, and run the producers until the end of the block.
 
     Raises:
-        ClusterError: something of it can't be made.
+        ClusterError: a topic, the quota or a producer can't be created.
     """
     first, last = min(cluster.brokers), max(cluster.brokers)
     wanted = [
@@ -103,7 +103,7 @@ async def loads(cluster: Cluster) -> AsyncIterator[tuple[Load, ...]]:
     ]
     wanted += [
         _Wanted(f"broker {last} ({FILLER})", fill_topic(cluster), last, FILL_BYTES_PER_S, FILLER),
-        # Kafka puts it where the fewest partitions lie: on the volume that is not filled.
+        # Kafka uses the log dir with the fewest partitions, on the volume that is not filled.
         _Wanted(f"broker {last} ({OTHER})", OTHER, last, OTHER_BYTES_PER_S, OTHER),
         _Wanted(TENANT, f"{TENANT}-{first}", first, TENANT_BYTES_PER_S, TENANT, TENANT_QUOTA),
     ]

@@ -1,4 +1,4 @@
-"""One broker of a running cluster: its files, its process, and what can be done to both."""
+"""A broker of a running cluster: its files, its process, and operations on them."""
 
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +15,11 @@ _REQUEST_S = 1.0
 
 
 class Member:
-    """One broker, running or not.
+    """A broker, running or not.
 
     Attributes:
-        broker: its values; replaced at each start, with the new pid.
-        is_paused: whether SIGSTOP has stopped it.
+        broker: the broker's values; each start replaces them, with the new pid.
+        is_paused: whether the process is stopped by SIGSTOP.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Member:
         properties: Mapping[str, str],
         processes: Processes,
     ) -> None:
-        """Nothing is started yet."""
+        """Make a broker without starting it."""
         self.broker = broker
         self.is_paused = False
         self._name = f"broker {broker.id}"
@@ -40,11 +40,11 @@ class Member:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives, paused or not."""
+        """Return whether the process exists, paused or not."""
         return self._processes.is_running(self._name)
 
     def configure(self, more: Mapping[str, str], more_jars: Sequence[Path]) -> None:
-        """Set the properties and jars that it has besides its own, from its next start on."""
+        """Set additional properties and jars, which apply from the next start on."""
         self._more, self._more_jars = dict(more), tuple(more_jars)
 
     async def spawn(self) -> None:
@@ -52,7 +52,7 @@ class Member:
         broker = self.broker
         file = broker.home / "server.properties"
         file.write_text(render({**self._base, **self._more}))
-        # What an earlier run logged must not pass for news.
+        # Rename the log, because an earlier run's messages would be taken for this run's.
         if broker.log.exists():
             broker.log.rename(broker.log.with_suffix(f".{broker.pid}.log"))
         pid = await self._processes.start(
@@ -61,20 +61,20 @@ class Member:
         self.broker = replace(broker, pid=pid)
 
     async def wait_started(self) -> None:
-        """Until it says that it is up and unfenced.
+        """Wait until the log says that the broker is up and unfenced.
 
         Raises:
-            ClusterError: it ended instead; with the last lines of its log.
+            ClusterError: the broker ended instead; the message has the end of its log.
         """
         await self._processes.wait_started(self._name)
 
     async def wait_sees(self, holds: Callable[[frozenset[int]], bool]) -> None:
-        """Until this holds of the brokers active in its eyes; the caller has the deadline."""
+        """Wait until a condition holds for the active brokers that this broker sees."""
         async with Admin(self.broker.address, timeout_s=_REQUEST_S) as admin:
             await admin.wait_active(holds)
 
     async def start(self, timeout_s: float) -> None:
-        """Start it; returns when it is up and unfenced."""
+        """Start the broker; returns when it is up and unfenced."""
         async with deadline(timeout_s, f"{self._name} was not ready"):
             await self.spawn()
             await self.wait_started()
@@ -97,15 +97,15 @@ class Member:
         self.is_paused = False
 
     async def fail_log_dir(self, index: int, timeout_s: float) -> None:
-        """Put a file in the log dir's place; returns when the broker has taken it offline."""
+        """Replace the log dir by a file; returns when the broker has taken the log dir offline."""
         path = self.broker.volumes[index].path
         request = self._processes.supervisor.ask
-        said = self._offline_count(path)
+        before = self._offline_count(path)
         await request("rename", path=path, to=f"{path}.failed")
         self._failed.add(index)
         await request("put", path=path, text="A failed disk.\n")
         async with deadline(timeout_s, f"{self._name} did not take {path} offline"):
-            await until(lambda: not self.is_running or self._offline_count(path) > said)
+            await until(lambda: not self.is_running or self._offline_count(path) > before)
 
     async def restore_log_dir(self, index: int, timeout_s: float) -> None:
         """Put the log dir back and restart the broker."""
@@ -119,18 +119,18 @@ class Member:
         await self.start(timeout_s)
 
     async def occupy(self, index: int, size_bytes: int) -> None:
-        """Take so many bytes of a volume, in a file beside the log dir."""
+        """Occupy some bytes of a volume with a file beside the log dir."""
         ballast = f"{self.broker.volumes[index].mount}/ballast"
         await self._processes.supervisor.ask("occupy", path=ballast, bytes=size_bytes)
 
     async def usage(self, index: int) -> tuple[int, int]:
-        """Total and available bytes of a volume."""
+        """Return the total and the available bytes of a volume."""
         mount = self.broker.volumes[index].mount
         total, available = await self._processes.supervisor.ask("usage", path=mount)
         return total, available
 
     async def heal(self, timeout_s: float) -> None:
-        """Undo all of the above, with a restart only where that needs one."""
+        """Undo all of the above; restart the broker only if this needs a restart."""
         if self.is_paused:
             await self.resume()
         for index in range(len(self.broker.volumes)):
@@ -141,5 +141,5 @@ class Member:
             await self.start(timeout_s)
 
     def _offline_count(self, path: str) -> int:
-        # "Stopping serving replicas in dir": the same words in every version since 1.0.
+        # The message is "Stopping serving replicas in dir" in every version since 1.0.
         return self.broker.log.read_bytes().count(f"serving replicas in dir {path}".encode())

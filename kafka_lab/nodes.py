@@ -1,4 +1,4 @@
-"""What a cluster consists of, as values: volumes and brokers."""
+"""The parts of a cluster as values: volumes and brokers."""
 
 import re
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ class VolumeDir:
     """One volume of one broker.
 
     Attributes:
-        path: the log dir on it, as the broker names it: a folder in the file system's root, so that
-            the log dir can fail while the volume stays.
-        mount: the file system's root; inside the cluster's namespace only, where there is one.
-        size_bytes: the configured size; what it really has if ``Cluster.volumes_are_real``.
+        path: the log dir as the broker names it. It is a folder in the file system's root, so that
+            the log dir can fail while the volume remains.
+        mount: the file system's root; if there is a namespace, it exists only inside.
+        size_bytes: the configured size; it is the real size if ``Cluster.volumes_are_real``.
     """
 
     path: str
@@ -27,15 +27,15 @@ class Broker:
     """One broker.
 
     Attributes:
-        id: its node id.
-        address: host:port of its plain listener.
-        volumes: one log dir each.
-        home: the folder with its server.properties and metadata log.
-        log: its log file, standard error included; the request log is the file ``<log>.requests``.
-        pid: as this process sees it, of the last start.
-        addresses: listener name -> host:port.
-        sidecar_port: reserved for the sidecar beside it, so that the broker can be configured with
-            it before either starts.
+        id: the broker's node id.
+        address: host:port of the plain listener.
+        volumes: the volumes, with a log dir each.
+        home: the folder with server.properties and the metadata log.
+        log: the log file, with standard error; the request log is the file ``<log>.requests``.
+        pid: the process id of the last start, as this process sees it.
+        addresses: host:port by listener name.
+        sidecar_port: the port reserved for the broker's sidecar, so that the broker can be
+            configured with it before either of them starts.
     """
 
     id: int
@@ -49,10 +49,10 @@ class Broker:
 
     @property
     def sidecar_url(self) -> str:
-        """Where the sidecar beside it serves its API."""
+        """Return the address of the API of the broker's sidecar."""
         return f"http://127.0.0.1:{self.sidecar_port}"
 
 
 def version_tuple(version: str) -> tuple[int, ...]:
-    """The numbers of a version: (4, 3, 1) for "4.3.1" and for "4.3.1-rc1"."""
+    """Return the numbers of a version: (4, 3, 1) for "4.3.1" and for "4.3.1-rc1"."""
     return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))

@@ -1,9 +1,9 @@
-"""Free ports that stay ours for as long as the cluster lives.
+"""Reserves free ports for as long as the cluster exists.
 
-Each port is bound, but not listened on, by a socket that stays open. With SO_REUSEADDR, which a
-broker's Java sets too, the broker can still listen there, while the kernel allocates the port to no
-other socket, nor to an outgoing connection. So two clusters that start together do not
-take each other's ports, and a killed broker finds its own still free when it comes back.
+A socket binds each port, without listening, and stays open. With SO_REUSEADDR, which a broker's
+Java sets too, the broker can still listen on the port. The kernel gives the port to no other
+socket, and to no outgoing connection. So two clusters that start at the same time do not take each
+other's ports, and the port of a killed broker is still free when it is started again.
 """
 
 import socket
@@ -20,7 +20,7 @@ class Ports(Closing):
         self._sockets: list[socket.socket] = []
 
     def reserve(self) -> int:
-        """One more free port on the loopback address."""
+        """Return another free port on the loopback address."""
         reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -33,6 +33,6 @@ class Ports(Closing):
         return port
 
     def close(self) -> None:
-        """Free all of them; more than once is harmless."""
+        """Free all ports; it can be called more than once."""
         while self._sockets:
             self._sockets.pop().close()

@@ -1,8 +1,8 @@
-"""The JVMs of a cluster: their command line, their logs, their ends.
+"""The JVMs of a cluster: their command lines, their logs, and how they ended.
 
-Tuned to start soon and stay small, as scenarios last a minute: the first compiler tier alone, and
-an archive of the classes of an earlier start (``warmup.py``). Together they take a quarter of the
-CPU time of a default JVM's start, which is what counts when several start at once on few cores.
+The options are for a fast start and little memory, because scenarios last a minute: only the first
+compiler tier, and an archive of the classes of an earlier start (``warmup.py``). Together they
+reduce the CPU time of a start to a quarter, which matters when several JVMs start on few cores.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from kafka_lab.waiting import POLL_S, until
 from sidecar.errors import ClusterError
 
 STARTED = b"Kafka Server started"
-"""What a broker's and a controller's log says when it is up, a broker's when it is unfenced."""
+"""The log's message when a controller is up, and when a broker is up and unfenced."""
 
 _LOG4J2 = Path(__file__).with_name("log4j2.properties")
 _RELOAD4J = Path(__file__).with_name("reload4j.properties")
@@ -43,48 +43,50 @@ class Processes:
         options: Sequence[str] = (),
         more_jars: Sequence[Path] = (),
     ) -> int:
-        """Start a JVM under a name of our own; its pid."""
+        """Start a JVM with a name of the caller's, and return its pid."""
         self._logs[name] = log
-        # Behind Kafka's: the archive is good for a class path that begins with its own.
+        # Behind Kafka's jars, because the archive needs a class path that begins with them.
         jars = [*sorted(self.jars.glob("*.jar")), *more_jars]
         command = self._command(jars, main, arguments, options, log)
         return await self.supervisor.spawn(name, command, log)
 
     async def wait_started(self, name: str) -> None:
-        """Until a broker's or controller's log says that it is up.
+        """Wait until the log of a broker or a controller says that it is up.
 
         Raises:
-            ClusterError: it ended instead; with the last lines of its log.
+            ClusterError: the process ended instead; the message has the end of its log.
         """
         log = self._logs[name]
         while not (log.exists() and STARTED in log.read_bytes()):
             status = self.supervisor.exit_status(name)
             if status is not None:
-                raise ClusterError(f"{name} ended with {status} at its start:\n{tail(log)}")
+                raise ClusterError(
+                    f"{name} ended with status {status} during its start:\n{tail(log)}"
+                )
             await asyncio.sleep(POLL_S)
 
     async def wait_ended(self, name: str) -> int:
-        """Until it has ended; how (negative: by that signal)."""
+        """Wait until the process has ended, and return its status (negative: the signal)."""
         await until(lambda: self.supervisor.exit_status(name) is not None)
         return self.supervisor.exit_status(name) or 0
 
     async def run(self, name: str, main: str, arguments: Sequence[str], log: Path) -> None:
-        """Start a tool and wait for its good end.
+        """Run a tool until it has succeeded.
 
         Raises:
-            ClusterError: it failed; with the last lines that it wrote.
+            ClusterError: the tool failed; the message has the end of its output.
         """
         await self.start(name, arguments, log, main=main)
         status = await self.wait_ended(name)
         if status != 0:
-            raise ClusterError(f"{name} ended with {status}:\n{tail(log)}")
+            raise ClusterError(f"{name} ended with status {status}:\n{tail(log)}")
 
     async def signal(self, name: str, signal: int) -> None:
-        """Send a signal."""
+        """Send a signal to a process."""
         await self.supervisor.ask("signal", name=name, signal=signal)
 
     def is_running(self, name: str) -> bool:
-        """Whether it was started and has not ended."""
+        """Return whether the process was started and has not ended."""
         return name in self._logs and self.supervisor.exit_status(name) is None
 
     def _command(
@@ -101,13 +103,13 @@ class Processes:
             f"-Xmx{self._heap_mb}m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
-            # Its file in the shared temporary folder is named by the process id, and two namespaces
-            # have the same ids.
+            # Its file in the shared temporary folder has the process id as its name, and two
+            # namespaces have the same ids.
             "-XX:-UsePerfData",
             "-XX:+ExitOnOutOfMemoryError",
             "-Djava.awt.headless=true",
             "-Dlog4j2.disableJmx=true",
-            # Kafka 4 reads the first, Kafka 3 the second.
+            # Kafka 4 uses the first option, and Kafka 3 the second.
             f"-Dlog4j2.configurationFile={_LOG4J2}",
             f"-Dlog4j.configuration={_RELOAD4J.as_uri()}",
             f"-Dkafka.log.file={log}",
@@ -121,9 +123,9 @@ class Processes:
 
 
 def tail(log: Path) -> str:
-    """The last lines of a log, without stack frames, or those from its last error on.
+    """Return the last lines of a log, or those from its last error on, without stack frames.
 
-    "" if there are none.
+    The text is empty if there are no lines.
     """
     try:
         with log.open("rb") as file:
@@ -131,9 +133,9 @@ def tail(log: Path) -> str:
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return ""
-    # Else the frames of one exception hide what it says.
+    # Without this, the frames of an exception hide its message.
     texts = [line for line in lines if not line.lstrip().startswith(("at ", "... "))]
     errors = [at for at, line in enumerate(texts) if " ERROR " in line or " FATAL " in line]
-    # A broker's other threads write on while it ends, often more lines than are shown.
+    # While a broker ends, its other threads often write more lines than are shown.
     first = min([*errors[-1:], max(0, len(texts) - _TAIL_LINES)])
     return "\n".join(line[:300] for line in texts[first : first + _TAIL_LINES])

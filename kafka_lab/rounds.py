@@ -1,7 +1,7 @@
-"""The known tenants' traffic on a real cluster, and what their clients count of it.
+"""Sends the known tenants' traffic to a real cluster, and counts it in the clients.
 
 Example: after ``await send_round(bootstrap, FULL, 0)`` the ledger says that carol's "batch" sent 3
-requests of 12,000,723 bytes together, and had to wait for 3.334 s at most.
+requests with 12,000,723 bytes in total, and that its longest wait was 3.334 s.
 """
 
 import asyncio
@@ -33,20 +33,20 @@ _STATS_MS: Final = 200
 _DEADLINE_S: Final = 60.0
 _MOST_BYTES: Final = 8_000_000
 _LATEST_S: Final = 0.3
-"""A request that comes later than this is not the traffic that was planned: 0.4 s later the last of
-a burst is in the next second of Kafka's window, and waits for half a second longer."""
+"""The limit for late requests. With a delay of 0.4 s, the end of a burst is in the next second of
+Kafka's window, and its wait is half a second longer than planned."""
 
 
 @dataclass(slots=True)
 class Sent:
-    """What a client itself counts of one round, by librdkafka's statistics.
+    """The client's own counts of one round, from librdkafka's statistics.
 
     Attributes:
-        requests: PRODUCE or FETCH requests that it sent.
-        bytes: that it sent for PRODUCE or received for FETCH, with its other requests: its
-            greeting takes some 200 bytes.
-        longest_wait_s: the longest throttle time from a broker, seconds.
-        late_s: how much later than planned its latest request was.
+        requests: the number of PRODUCE or FETCH requests.
+        bytes: the bytes sent with PRODUCE or received with FETCH. Other requests are included: the
+            handshake takes about 200 bytes.
+        longest_wait_s: the longest throttle time from a broker, in seconds.
+        late_s: the longest delay of a request after its planned time.
     """
 
     requests: int = 0
@@ -65,7 +65,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Ledger:
-    """What was sent in a round, by (user, client-id), and how many partitions were created."""
+    """The counts of a round by (user, client-id), and the number of created partitions."""
 
     produced: dict[tuple[str, str], Sent] = field(default_factory=dict)
     fetched: dict[tuple[str, str], Sent] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Ledger:
 
 
 async def place(bootstrap: str, plan: Plan) -> None:
-    """Creates the tenants' topics, each on its broker."""
+    """Create the tenants' topics, each on its broker."""
     async with Admin(bootstrap) as admin:
         for tenant in plan.senders:
             config = {"max.message.bytes": str(_MOST_BYTES * 2)}
@@ -81,10 +81,10 @@ async def place(bootstrap: str, plan: Plan) -> None:
 
 
 async def send_round(bootstrap: str, plan: Plan, number: int) -> Ledger:
-    """Sends everything once.
+    """Send all requests once.
 
     Raises:
-        ClusterError: a record was not acknowledged, or a wait reached into the next request.
+        ClusterError: a record was not acknowledged, or a request was too late.
     """
     ledger = Ledger()
     begin = time.monotonic() + 1.0
@@ -98,12 +98,12 @@ async def send_round(bootstrap: str, plan: Plan, number: int) -> Ledger:
         fetching = loop.run_in_executor(pool, _fetch, bootstrap, plan)
         ledger.created = await _create(bootstrap, plan, number, begin)
         for (tenant, _), sent in zip(lines, await asyncio.gather(*producing), strict=True):
-            who = (tenant.user, tenant.client_id)
-            ledger.produced[who] = ledger.produced.get(who, Sent()) + sent
+            names = (tenant.user, tenant.client_id)
+            ledger.produced[names] = ledger.produced.get(names, Sent()) + sent
         ledger.fetched[READER.user, READER.client_id] = await fetching
     late = max(sent.late_s for sent in ledger.produced.values())
     if late > _LATEST_S:
-        raise ClusterError(f"a tenant's request came {late:.2f} s late: the machine is too busy")
+        raise ClusterError(f"a tenant's request was {late:.2f} s late: the machine is too busy")
     return ledger
 
 
@@ -117,13 +117,13 @@ def _client(bootstrap: str, user: str, client_id: str, counted: "_Counted") -> d
         "sasl.password": USERS[user],
         "statistics.interval.ms": _STATS_MS,
         "stats_cb": counted.stats,
-        # Notices: at its end a client may say how many of its own events it drops.
+        # With notices: when a client ends, it may report how many of its own events it drops.
         "log_level": 5,
     }
 
 
 class _Counted:
-    """What librdkafka's statistics say, as they come."""
+    """The counts from librdkafka's statistics."""
 
     def __init__(self, api: str, bytes_key: str) -> None:
         self.sent = Sent()
@@ -142,7 +142,7 @@ class _Counted:
 
 
 def _produce(bootstrap: str, tenant: Tenant, sends: Iterable[Send], begin: float) -> Sent:
-    """One connection's requests, each when it is due."""
+    """Send a connection's requests, each at its time."""
     counted = _Counted("Produce", "txbytes")
     producer = Producer(
         _client(bootstrap, tenant.user, tenant.client_id, counted)
@@ -167,7 +167,7 @@ def _produce(bootstrap: str, tenant: Tenant, sends: Iterable[Send], begin: float
 
 
 def _fetch(bootstrap: str, plan: Plan) -> Sent:
-    """Reads from the topic's end as it is now, until all of the round's records were read."""
+    """Read from the topic's present end until all of the round's records were read."""
     topic, records = plan.read.topic, sum(map(len, plan.read.connections))
     counted = _Counted("Fetch", "rxbytes")
     consumer = Consumer(
@@ -184,7 +184,7 @@ def _fetch(bootstrap: str, plan: Plan) -> Sent:
             read += sum(not message.error() for message in consumer.consume(100, 0.1))
         if read < records:
             raise ClusterError(f"{topic}: {records - read} records were not read")
-        # A fetch sent now is answered within fetch.wait.max.ms: then no answer is outstanding.
+        # After fetch.wait.max.ms, no answer is outstanding.
         consumer.pause([partition])
         time.sleep(1.0)
         _last_stats(counted, consumer.poll)
@@ -194,7 +194,7 @@ def _fetch(bootstrap: str, plan: Plan) -> Sent:
 
 
 def _last_stats(counted: _Counted, poll: Callable[[float], object]) -> None:
-    """Waits for statistics of after the last answer: the second from now on."""
+    """Wait for statistics that include the last answer: the second ones from now on."""
     for _ in range(2):
         counted.updated.clear()
         deadline = time.monotonic() + _DEADLINE_S
@@ -205,7 +205,7 @@ def _last_stats(counted: _Counted, poll: Callable[[float], object]) -> None:
 
 
 async def _create(bootstrap: str, plan: Plan, number: int, begin: float) -> int:
-    """Creates topics, each when it is due; the reported wait is the connection's."""
+    """Create topics, each at its time, and return the number of their partitions."""
     created = 0
     counted = _Counted("CreateTopics", "txbytes")
     with AdminClient(_client(bootstrap, CREATOR, "portal", counted)) as admin:

@@ -1,13 +1,13 @@
-"""The story that the demo shows, step by step, each step seen on the real cluster or failed.
+"""The demo's scenario: steps that are observed on the real cluster, or fail.
 
-Sidecars up, producers at full speed on every broker, one volume reaches the limit, the factor falls
-at every sidecar and the brokers throttle every producer; retention frees the space, the factor
-rises and the throughput is back. The same comes again with the scope of volumes: only
-the tenant is throttled that fills the volume, and another one of the same broker is not. A tenant
-with a quota never had more than that. Times are from when a volume's own file system says that the
-limit is crossed, or that it no longer is.
+Sidecars start, and producers send at full speed to every broker. One volume reaches the limit, the
+factor falls at every sidecar, and the brokers throttle every producer. Then retention frees space,
+the factor rises, and the throughput recovers. The same is repeated with the scope of volumes: only
+the tenant that fills the volume is throttled, and another tenant of the same broker is not. A
+tenant with a quota never exceeds it. Times are measured from the moment when the volume's own file
+system crosses the limit, in either direction.
 
-Example of a step that was seen: ``Step("factor 0.0 at the sidecar of broker 1", seconds=0.11)``.
+Example of an observed step: ``Step("factor 0.0 at the sidecar of broker 1", seconds=0.11)``.
 """
 
 import asyncio
@@ -44,24 +44,24 @@ from sidecar.errors import ClusterError
 MINIMUM_INTERVAL: Final = "PT0.1S"
 INTERVAL: Final = "PT1S"
 PAUSE_MAX_S: Final = 4.0
-"""The longest pause of brokers by default, client.quota.callback.sidecar.pause.max.ms."""
+"""The default of client.quota.callback.sidecar.pause.max.ms, a broker's longest pause."""
 THROTTLED_SHARE: Final = 0.2
 BACK_SHARE: Final = 0.9
 _THROTTLED_S: Final = 6.0
-"""How long a throttle is watched before space is freed."""
+"""How long the throttle is observed before space is freed."""
 _AFTERWARDS_S: Final = 3.0
 _STEP_TIMEOUT_S: Final = 60.0
-"""Kafka 3.3 takes 20 s to free what is deleted; all else here is a matter of seconds."""
+"""Kafka 3.3 takes 20 s to free deleted space; everything else takes seconds."""
 _SCENARIO_TIMEOUT_S: Final = 600.0
-"""More than all steps may take: they have deadlines of their own."""
+"""More than all steps together; each step has a deadline of its own."""
 _SAMPLE_S: Final = 0.02
 _WAIT_S: Final = 1.0
-"""How long a reader's request waits for a change: also what leaving the demo may cost."""
+"""How long a reader's request waits for a change; leaving the demo may take as long."""
 
 
 @dataclass(slots=True)
 class Step:
-    """One thing to be seen; ``seconds`` are None until it was."""
+    """A step of the scenario; ``seconds`` is None until the step was observed."""
 
     title: str
     measured_from: str
@@ -71,7 +71,7 @@ class Step:
 
 @dataclass(slots=True)
 class VolumeNow:
-    """A volume by its file system."""
+    """The space of a volume, by its file system."""
 
     name: str
     total_bytes: int
@@ -80,7 +80,7 @@ class VolumeNow:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedFactor:
-    """What a reader that waits at a sidecar last received, and when (loop seconds)."""
+    """The last factor that a waiting reader received from a sidecar, and when (loop seconds)."""
 
     factor: float
     at: float
@@ -88,21 +88,21 @@ class ReceivedFactor:
 
 @dataclass(slots=True)
 class Scenario:
-    """What has been seen so far; a view draws it.
+    """The observations so far, which a view draws.
 
     Attributes:
-        steps: in order.
-        limit_bytes: available bytes at which a volume violates; 0 until it is known.
-        volumes: those of the broker that is filled.
+        steps: the steps, in order.
+        limit_bytes: available bytes at which a volume violates the limit; 0 before it is chosen.
+        volumes: the volumes of the broker that is filled.
         crossed: whether one of them is at or below the limit now.
-        crossed_at: when that last changed, loop seconds.
-        received: broker id -> what its sidecar last published.
-        notes: what has to be said besides.
+        crossed_at: when ``crossed`` last changed, in loop seconds.
+        received: by broker id, the last factor that its sidecar published.
+        notes: other messages for the user.
         sidecars: the running daemons.
         loads: the producers.
-        free: available bytes of the fullest volume, loop seconds.
-        moments: name -> when it was seen, loop seconds.
-        token_file: the bearer token that they want for changes; None until there is one.
+        free: available bytes of the fullest volume, over loop seconds.
+        moments: named times, in loop seconds.
+        token_file: the bearer token that sidecars require for changes; None before it is written.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -120,17 +120,17 @@ class Scenario:
 
     @property
     def complete(self) -> bool:
-        """Whether every step was seen."""
+        """Return whether every step was observed."""
         return bool(self.steps) and all(step.seconds is not None for step in self.steps)
 
     @asynccontextmanager
     async def step(
         self, title: str, measured_from: str = "its start", timeout_s: float = _STEP_TIMEOUT_S
     ) -> AsyncIterator[Step]:
-        """A step: it is seen when the block ends, and failed when that takes too long.
+        """Run a step, which is observed when the block ends, and fails if that takes too long.
 
         Raises:
-            ClusterError: it was not seen in time.
+            ClusterError: the step was not observed in time.
         """
         now = asyncio.get_running_loop().time
         began = now()
@@ -147,10 +147,10 @@ class Scenario:
 
 
 async def play(scenario: Scenario, cluster: Cluster) -> None:
-    """Play the story on a cluster that is up.
+    """Play the scenario on a running cluster.
 
     Raises:
-        ClusterError: a step was not seen.
+        ClusterError: a step was not observed.
     """
     broker_id = max(cluster.brokers)
     await _choose_limit(scenario, cluster, broker_id)
@@ -158,7 +158,7 @@ async def play(scenario: Scenario, cluster: Cluster) -> None:
         scenario.token_file = write_token(cluster)
         await _start_sidecars(scenario, cluster)
     async with (
-        deadline(_SCENARIO_TIMEOUT_S, "the story was not over"),
+        deadline(_SCENARIO_TIMEOUT_S, "the scenario did not end"),
         loads(cluster) as scenario.loads,
         _meanwhile({"volumes": _watch_volumes(scenario, cluster, broker_id)}),
     ):
@@ -176,7 +176,7 @@ async def play(scenario: Scenario, cluster: Cluster) -> None:
 
 @asynccontextmanager
 async def _meanwhile(watches: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """What is watched until the end of the block, by the tasks' names."""
+    """Run watchers, by the names of their tasks, until the end of the block."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(watch, name=name) for name, watch in watches.items()]
         yield
@@ -200,7 +200,7 @@ async def _start_sidecars(
 
 
 async def _choose_limit(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
-    """Half of what is free on a volume of its own; on a shared disk, a little less than is free."""
+    """Use half of a volume's free space; on a shared disk, use a little less than is free."""
     volumes = range(len(cluster.brokers[broker_id].volumes))
     free = min([(await cluster.usage(broker_id, index))[1] for index in volumes])
     if cluster.volumes_are_real:
@@ -209,7 +209,7 @@ async def _choose_limit(scenario: Scenario, cluster: Cluster, broker_id: int) ->
         scenario.limit_bytes = free - cluster.brokers[broker_id].volumes[0].size_bytes
         scenario.notes.append(
             "tmpfs can't be mounted here (neither as root nor in a user namespace): the brokers "
-            "share this machine's disk, and the limit is set relative to the space found free"
+            "share this machine's disk, and the limit is relative to its free space"
         )
 
 
@@ -253,7 +253,7 @@ async def _who_fills_it_is_throttled(scenario: Scenario, cluster: Cluster, broke
     await _others_have_their_throughput(scenario, others)
     await _space_is_freed(scenario, cluster, LITTLE_BYTES, "free")
     await _is_back_again(scenario, filler)
-    # So that the picture shows it.
+    # The picture shows this time too.
     await asyncio.sleep(_AFTERWARDS_S)
 
 
@@ -278,7 +278,7 @@ async def _space_is_freed(
 
 
 async def _others_have_their_throughput(scenario: Scenario, others: list[Load]) -> None:
-    """Over all of the time in which the one that fills the volume is throttled."""
+    """Observe the others while the tenant that fills the volume is throttled."""
     async with scenario.step("the others have their throughput", "the limit being crossed") as step:
         await asyncio.sleep(_THROTTLED_S)
         now = asyncio.get_running_loop().time()
@@ -310,7 +310,7 @@ def _is_back(load: Load) -> bool:
 async def _seen_since(
     scenario: Scenario, title: str, measured_from: str, holds: Callable[[], bool]
 ) -> None:
-    """A step whose seconds count from when the limit was crossed, or no longer was."""
+    """Run a step whose seconds count from the last crossing of the limit."""
     now = asyncio.get_running_loop().time
     async with scenario.step(title, measured_from) as step:
         await until(holds)
@@ -323,13 +323,13 @@ async def _waits_were_reported(scenario: Scenario, others: list[Load]) -> None:
         await until(lambda: all(load.traffic.longest_throttle_s > 0.0 for load in others))
         await asyncio.sleep(_THROTTLED_S)
         longest = max(load.traffic.longest_throttle_s for load in others)
-        # Kafka counts from when the request came, and a busy machine is late.
+        # Kafka counts from the arrival of the request, and a busy machine is late.
         if longest > PAUSE_MAX_S + 1.0:
             raise ClusterError(f"a producer had to wait for {longest:.1f} s")
 
 
 async def _quotas_were_held_to(scenario: Scenario) -> None:
-    """Kafka's own promise: never more than the quota, and the window's worth at once."""
+    """Check Kafka's own guarantee: at most the quota, and the window's worth at once."""
     for load in scenario.loads:
         if load.quota is None:
             continue
@@ -348,7 +348,7 @@ async def _quotas_were_held_to(scenario: Scenario) -> None:
 
 
 async def _watch_volumes(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
-    """Query the file systems themselves, so that the sidecars are measured by another's clock."""
+    """Query the file systems, so that times do not depend on the sidecars' own clocks."""
     now = asyncio.get_running_loop().time
     broker = cluster.brokers[broker_id]
     while True:
@@ -371,7 +371,7 @@ def _readers(scenario: Scenario) -> dict[str, Coroutine[Any, Any, None]]:
 
 
 async def _listen(scenario: Scenario, sidecar: Sidecar) -> None:
-    """A reader that waits for changes, as the quota callback does."""
+    """Wait for changes at a sidecar, like the quota callback."""
     now = asyncio.get_running_loop().time
     headers: dict[str, str] = {}
     while True:
@@ -384,12 +384,12 @@ async def _listen(scenario: Scenario, sidecar: Sidecar) -> None:
 
 
 async def _received_everywhere(scenario: Scenario, factor: float, measured_from: str) -> None:
-    """One step for each sidecar: a reader that waits there receives the factor."""
+    """Run a step for each sidecar: a reader that waits there receives the factor."""
     for sidecar in scenario.sidecars:
         title = f"factor {factor} at the sidecar of broker {sidecar.broker_id}"
         async with scenario.step(title, measured_from) as step:
             await until(partial(_has_received, scenario, sidecar.broker_id, factor))
-            # The file systems are sampled every 20 ms: a sidecar may know before this process does.
+            # The file systems are sampled every 20 ms, so a sidecar may notice a change earlier.
             step.seconds = max(0.0, scenario.received[sidecar.broker_id].at - scenario.crossed_at)
 
 

@@ -1,4 +1,4 @@
-"""Draws the demo's story: in a terminal as it happens, and as a picture at its end."""
+"""Draws the demo's scenario: in a terminal while it runs, and as a picture at the end."""
 
 import shlex
 from pathlib import Path
@@ -16,11 +16,11 @@ from sidecar.cli.chart import Line, Mark, Panel, svg
 _BAR_CELLS = 32
 _SPARKS = " ▁▂▃▄▅▆▇█"
 _SPARK_S = 1.0
-"""What one cell of a line of throughput stands for."""
+"""The time that a cell of the throughput line represents."""
 
 
 def draw(scenario: Scenario) -> RenderableType:
-    """The story as it stands."""
+    """Return the scenario's present state."""
     parts: list[RenderableType] = [_steps(scenario)]
     if scenario.volumes:
         parts.append(_volumes(scenario))
@@ -30,7 +30,7 @@ def draw(scenario: Scenario) -> RenderableType:
 
 
 def picture(scenario: Scenario) -> str:
-    """Throughput and free space over time with the table of what was seen, as SVG.
+    """Return an SVG with throughput and free space over time, and the table of steps.
 
     Raises:
         ValueError: nothing was measured.
@@ -59,7 +59,7 @@ def _scaled(series: Series, begin: float) -> list[tuple[float, float]]:
 
 
 def summary(scenario: Scenario) -> Table:
-    """The table of measured times, at the end."""
+    """Return the table of measured times for the end."""
     table = Table(title="What was seen", title_justify="left")
     table.add_column("step", overflow="fold")
     table.add_column("seconds", justify="right")
@@ -71,10 +71,10 @@ def summary(scenario: Scenario) -> Table:
 
 
 def addresses(scenario: Scenario, bootstrap: str) -> str:
-    """What to try while the demo is left running."""
+    """Return the commands to try while the demo keeps running."""
     first = scenario.sidecars[0]
     urls = ",".join(sidecar.url for sidecar in scenario.sidecars)
-    lines = ["", "It is left running until Ctrl-C. Brokers: " + bootstrap, "Try:"]
+    lines = ["", "The cluster runs until Ctrl-C. Brokers: " + bootstrap, "Try:"]
     lines += [f"  curl -s {first.url}/v1/{what}" for what in ("throttle-factor", "volumes")]
     lines += [
         f"  curl -s {first.url}/metrics | grep ^kafka_throttle",
@@ -142,14 +142,14 @@ def _loads(scenario: Scenario) -> Table:
 
 
 def _sparks(load: Load) -> str:
-    """The throughput of the last seconds, a cell each, the highest for what is wanted."""
+    """Draw the throughput of the last seconds, one cell each; the target has the highest cell."""
     rates = [rate for _, rate in load.traffic.samples.rates(_SPARK_S, _SPARK_S)][-_BAR_CELLS:]
     top = len(_SPARKS) - 1
     return "".join(_SPARKS[min(top, round(top * rate / load.target))] for rate in rates)
 
 
 def _bar(volume: VolumeNow, limit_bytes: int) -> Text:
-    """What is used from the left, and where the limit is."""
+    """Draw the used space from the left, and the position of the limit."""
     used = round(_BAR_CELLS * (1 - volume.available_bytes / volume.total_bytes))
     limit = round(_BAR_CELLS * (1 - limit_bytes / volume.total_bytes))
     cells = "".join("█" if cell < used else "░" for cell in range(_BAR_CELLS))

@@ -1,7 +1,7 @@
-"""A figure over time: what was so far counted, or was there, at moments in their order.
+"""A value over time: samples of a count or a level, in the order of time.
 
-Example: bytes acknowledged so far, 0 at 10.0 s and 600 at 10.2 s; the rate from 10.0 to 10.2 s is
-3,000 bytes/s, and from 10.05 to 10.1 s, between two samples, the same: it is interpolated.
+Example: the acknowledged bytes are 0 at 10.0 s and 600 at 10.2 s. The rate from 10.0 to 10.2 s is
+3,000 bytes/s. From 10.05 to 10.1 s, between two samples, interpolation gives the same rate.
 """
 
 from bisect import bisect_left
@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 class Series:
-    """Samples, each later than the one before."""
+    """Samples, each later than the one before it."""
 
     __slots__ = ("_times", "_values")
 
     def __init__(self, samples: Iterable[tuple[float, float]] = ()) -> None:
-        """With these samples, (seconds, value) each."""
+        """Make a series of (seconds, value) samples."""
         self._times: list[float] = []
         self._values: list[float] = []
         for at, value in samples:
@@ -30,13 +30,13 @@ class Series:
         return zip(self._times, self._values, strict=True)
 
     def add(self, at: float, value: float) -> None:
-        """Add a sample, seconds of one clock; one that is not later than the last is dropped."""
+        """Add a sample, in seconds of one clock; it is dropped if it is not later than the last."""
         if not self._times or at > self._times[-1]:
             self._times.append(at)
             self._values.append(value)
 
     def at(self, at: float) -> float:
-        """The value at a time: on the line between two samples, before and after all the nearest.
+        """Return the value at a time: interpolated, or that of the first or the last sample.
 
         Raises:
             ValueError: there are no samples.
@@ -52,31 +52,31 @@ class Series:
         return v0 + (v1 - v0) * (at - t0) / (t1 - t0)
 
     def rate(self, begin: float, end: float) -> float:
-        """By how much the value grows from one time to a later one, for each second."""
+        """Return the growth per second from one time to a later one."""
         return (self.at(end) - self.at(begin)) / (end - begin)
 
     def rates(self, step_s: float, window_s: float) -> list[tuple[float, float]]:
-        """The rate over time, for a picture: of the window that ends at each step.
+        """Return the rate over time for a picture, at each step over the window that ends there.
 
         Returns:
-            (seconds, rate) from a window after the first sample to the last one.
+            (seconds, rate) pairs, from a window after the first sample until the last sample.
         """
         if not self._times:
             return []
-        found = []
+        pairs = []
         count = int((self._times[-1] - self._times[0] - window_s) / step_s + 1e-9)
         for index in range(count + 1):
             end = self._times[0] + window_s + index * step_s
-            found.append((end, self.rate(end - window_s, end)))
-        return found
+            pairs.append((end, self.rate(end - window_s, end)))
+        return pairs
 
     def window(self, begin: float, end: float) -> "Series":
-        """The samples from one time to another, both included."""
+        """Return the samples from one time to another, both inclusive."""
         return Series((at, value) for at, value in self if begin <= at <= end)
 
 
 def total(parts: Sequence[Series]) -> Series:
-    """The sum of several series of counts, at all their moments; a count that has not begun is 0.
+    """Return the sum of several counts at all their times; before its first sample, a count is 0.
 
     Example: 5 from 1.0 s on and 7 from 2.0 s on are 5 at 1.0 s and 12 at 2.0 s.
     """
@@ -85,9 +85,10 @@ def total(parts: Sequence[Series]) -> Series:
 
 
 def crossing(series: Series, threshold: float) -> float | None:
-    """When the value is first at or below a threshold, on the line between two samples.
+    """Return when the value first reaches a threshold from above, by interpolation.
 
-    None when it never is.
+    Returns:
+        The time in seconds, or None if the value stays above the threshold.
     """
     before: tuple[float, float] | None = None
     for at, value in series:

@@ -1,7 +1,7 @@
-"""The sidecars of a demo cluster: the real daemon, one process beside each broker.
+"""The sidecars of a demo cluster: a process of the real daemon beside each broker.
 
-They are started with an environment of their own, so that no SIDECAR_* of the caller's shell
-reaches them, and end with the cluster. Their API is used over HTTP, as by anyone.
+They have an environment of their own, so that SIDECAR_* variables of the caller's shell do not
+affect them. They end with the cluster. Their API is used over HTTP, like that of any sidecar.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from kafka_lab.waiting import deadline, until
 from sidecar.errors import ClusterError
 
 _START_TIMEOUT_S: Final = 30.0
-"""Started again they share the machine with producers at full speed."""
+"""Generous, because sidecars that start again share the machine with producers at full speed."""
 
 _STOP_TIMEOUT_S: Final = 15.0
 _REQUEST_TIMEOUT_S: Final = 5.0
@@ -33,19 +33,19 @@ _LISTENS: Final = re.compile(r"listens on http://([0-9.]+):(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One HTTP answer."""
+    """An HTTP answer."""
 
     status: int
     etag: str | None
     body: bytes
 
     def document(self) -> dict[str, Any]:
-        """The JSON object in the body."""
+        """Return the JSON object in the body."""
         document: dict[str, Any] = json.loads(self.body)
         return document
 
     def lines(self) -> list[str]:
-        """The lines of text in the body."""
+        """Return the lines of text in the body."""
         return self.body.decode().splitlines()
 
 
@@ -60,7 +60,7 @@ class Sidecar:
 
     @property
     def url(self) -> str:
-        """The base of its addresses."""
+        """Return the base of the sidecar's addresses."""
         return f"http://{self.host}:{self.port}"
 
     async def get(
@@ -69,7 +69,7 @@ class Sidecar:
         """Request a document.
 
         Raises:
-            ClusterError: it did not answer.
+            ClusterError: the sidecar did not answer.
         """
         return await asyncio.to_thread(self._get, path, headers or {}, wait_s)
 
@@ -88,7 +88,7 @@ class Sidecar:
 
 
 def write_token(cluster: Cluster) -> Path:
-    """A new bearer token for the sidecars of a cluster, in its folder, readable by its owner alone.
+    """Write a new bearer token for a cluster's sidecars to a file that only its owner can read.
 
     Raises:
         ClusterError: the cluster is not up.
@@ -105,22 +105,22 @@ async def start_sidecars(
     settings: dict[str, str],
     settings_of: Callable[[Broker], Mapping[str, str]] | None = None,
 ) -> tuple[Sidecar, ...]:
-    """Start one daemon beside each broker.
+    """Start a daemon beside each broker.
 
     Args:
         cluster: a cluster that is up.
         settings: SIDECAR_* variables, besides the cluster's addresses and the address to listen on,
             which is the broker's ``sidecar_url``.
-        settings_of: those that differ from broker to broker, over all others.
+        settings_of: variables that differ between brokers and override all others.
 
     Returns:
-        One for each broker, listening; ``cluster.ended(f"sidecar {id}")`` is its exit status.
+        The listening sidecars; ``cluster.ended(f"sidecar {id}")`` is the exit status of one.
 
     Raises:
-        ClusterError: one did not start; the message has the end of its log.
+        ClusterError: a daemon did not start; the message has the end of its log.
     """
     async with (
-        # Each has a deadline of its own; this one reports the first error of the group.
+        # Each start has a deadline of its own; this one reports the first error of the group.
         deadline(2 * _START_TIMEOUT_S, "the sidecars did not start"),
         asyncio.TaskGroup() as group,
     ):
@@ -136,10 +136,10 @@ async def start_sidecars(
 
 
 async def stop_sidecars(cluster: Cluster) -> None:
-    """End the daemon beside each broker, so that another may start there.
+    """End the daemon beside each broker, so that another can start there.
 
     Raises:
-        ClusterError: one does not run, or does not end.
+        ClusterError: a daemon does not run, or does not end.
     """
     names = [f"sidecar {broker_id}" for broker_id in cluster.brokers]
     for name in names:
@@ -149,15 +149,15 @@ async def stop_sidecars(cluster: Cluster) -> None:
 
 
 async def start_sidecar(cluster: Cluster, broker_id: int, settings: Mapping[str, str]) -> Sidecar:
-    """Start the daemon beside one broker, also again after its end, as ``start_sidecars`` does.
+    """Start or restart the daemon beside one broker, as ``start_sidecars`` does.
 
     Raises:
-        ClusterError: it did not start; the message has the end of its log.
+        ClusterError: the daemon did not start; the message has the end of its log.
     """
     folder = _folder(cluster) / f"sidecar-{broker_id}"
     folder.mkdir(exist_ok=True)
     log = folder / "sidecar.log"
-    # What an earlier run logged must not pass for news.
+    # Rename the log, because an earlier run's messages would be taken for this run's.
     if log.exists():
         log.rename(folder / f"sidecar.{len([*folder.glob('*.log')])}.log")
     environment = {
@@ -166,15 +166,15 @@ async def start_sidecar(cluster: Cluster, broker_id: int, settings: Mapping[str,
         "SIDECAR_STATE_FILE": str(folder / "state.json"),
         **settings,
     }
-    words = [f"{name}={value}" for name, value in environment.items()]
+    variables = [f"{name}={value}" for name, value in environment.items()]
     name = f"sidecar {broker_id}"
-    argv = ["env", "-i", *words, sys.executable, "-m", "sidecar", "run"]
+    argv = ["env", "-i", *variables, sys.executable, "-m", "sidecar", "run"]
     await cluster.run_beside(name, argv, log)
     give_up_at = asyncio.get_running_loop().time() + _START_TIMEOUT_S
     while True:
         text = log.read_text(errors="replace") if log.exists() else ""
-        if (found := _LISTENS.search(text)) is not None:
-            return Sidecar(broker_id, found[1], int(found[2]), log)
+        if (address := _LISTENS.search(text)) is not None:
+            return Sidecar(broker_id, address[1], int(address[2]), log)
         if cluster.ended(name) is not None or asyncio.get_running_loop().time() > give_up_at:
             raise ClusterError(f"the {name} did not start:\n{tail(log)}")
         await asyncio.sleep(0.02)

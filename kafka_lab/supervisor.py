@@ -1,11 +1,11 @@
-"""Starts the process that runs the brokers (``supervisor_process.py``) and talks to it.
+"""Starts the process that runs the brokers (``supervisor_process.py``) and communicates with it.
 
-Nothing here belongs to an event loop: a thread reads what that process says, and every request is a
-future that any loop can wait for. So a cluster started in one loop (a session's fixture) can be
-used from another (a test's).
+Nothing here belongs to an event loop: a thread reads the process's output, and every request is a
+future that any loop can await. So a cluster that was started in one loop, of a session's fixture,
+can be used from another loop, of a test.
 
-The thread that creates a Supervisor must outlive it: Linux signals a child its parent's death when
-the thread that started it ends.
+The thread that creates a Supervisor must outlive it: Linux signals a parent's death to a child when
+the thread that started the child ends.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ _END_TIMEOUT_S = 5.0
 
 
 class Supervisor(Closing):
-    """The supervisor process as this process sees it."""
+    """The supervisor process, as this process sees it."""
 
     def __init__(self, isolation: Isolation) -> None:
-        """Start it; returns at once.
+        """Start the process; returns at once.
 
         Raises:
-            ClusterError: it can't be started.
+            ClusterError: the process can't be started.
         """
         script = Path(__file__).with_name("supervisor_process.py")
         try:
@@ -44,7 +44,7 @@ class Supervisor(Closing):
                 [*isolation.prefix, sys.executable, "-I", "-S", str(script)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for us: brokers are ended in order
+                start_new_session=True,  # Ctrl-C reaches only this process, which ends the brokers
             )
         except OSError as error:
             raise ClusterError(f"the process that runs the brokers can't start: {error}") from error
@@ -59,10 +59,10 @@ class Supervisor(Closing):
         self._reader.start()
 
     async def ask(self, do: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
-        """One request (see ``supervisor_process``) and its answer.
+        """Send a request (see ``supervisor_process``) and return its answer.
 
         Raises:
-            ClusterError: it failed, or there was no answer in 10 s.
+            ClusterError: the request failed, or was not answered within 10 s.
         """
         future = self._send(do, arguments)
         try:
@@ -72,18 +72,18 @@ class Supervisor(Closing):
             raise ClusterError(f"{do}: no answer from the process that runs the brokers") from error
 
     async def spawn(self, name: str, argv: list[str], log: Path) -> int:
-        """Start a process; its pid."""
+        """Start a process and return its pid."""
         self._ended.pop(name, None)
         pid: int = await self.ask("spawn", name=name, argv=argv, log=str(log))
         return pid
 
     def exit_status(self, name: str) -> int | None:
-        """How a process ended (negative: by that signal); None while it runs."""
-        # What still ran when that process ended was killed.
+        """Return how a process ended (negative: the signal); None while it runs."""
+        # When the supervisor process ended, it killed all processes that still ran.
         return self._ended.get(name, -signal.SIGKILL if self._gone else None)
 
     def close(self) -> None:
-        """End everything inside; returns when it is gone. More than once is harmless."""
+        """End all processes inside and wait for their end; it can be called more than once."""
         process = self._process
         assert process.stdin is not None  # noqa: S101 - PIPE
         with suppress(BrokenPipeError):

@@ -1,18 +1,19 @@
-"""The process that runs the brokers: run by path inside the namespace, standard library only.
+"""The process that runs the brokers, started by path inside the namespace; standard library only.
 
-It is the namespace's first process, so everything in it ends with it; and it ends when its standard
-input does, that is when the process that started it is gone. Requests come as JSON lines on
-standard input and are answered in order on standard output; between the answers it says there which
-of its processes have ended, as ``{"ended": name, "status": n}`` (negative: the signal).
+It is the namespace's first process, so all processes inside end with it. It ends when its standard
+input is closed, which means that the process that started it has ended. Requests are JSON lines on
+standard input. They are answered in order on standard output. Between the answers, the process
+reports there which of its children have ended, as ``{"ended": name, "status": n}``; a negative
+status is a signal.
 
 A request is ``{"do": operation, ...}``, its answer ``{"ok": result}`` or ``{"error": text}``:
 
-- mount(path, bytes): a tmpfs of that size on a new folder.
-- put(path, text), rename(path, to), remove(path): files, inside the namespace.
-- occupy(path, bytes): a file of that many bytes, really allocated; 0 removes it.
+- mount(path, bytes): mounts a tmpfs of that size on a new folder.
+- put(path, text), rename(path, to), remove(path): change files inside the namespace.
+- occupy(path, bytes): allocates a file of that many bytes; 0 removes it.
 - usage(path): [total bytes, available bytes] of the file system.
-- spawn(name, argv, log): starts a process; its pid as this process's parents see it.
-- signal(name, signal): sends it.
+- spawn(name, argv, log): starts a process; returns its pid as this process's parent sees it.
+- signal(name, signal): sends a signal.
 """
 
 import ctypes
@@ -35,13 +36,13 @@ _libc = ctypes.CDLL(None)
 
 
 class Supervisor:
-    """The processes, and one method for each operation."""
+    """The processes, and a method for each operation."""
 
     def __init__(self) -> None:
         self._pids: dict[str, int] = {}
 
     def answer(self, line: bytes) -> dict[str, Any]:
-        """Do what one request says."""
+        """Carry out a request."""
         request = json.loads(line)
         operations: dict[str, Callable[..., Any]] = {
             "mount": self.mount,
@@ -61,7 +62,7 @@ class Supervisor:
     def mount(self, path: str, bytes: int) -> None:  # noqa: A002 - the protocol's word
         """Mount a tmpfs of that size on a new folder."""
         Path(path).mkdir(parents=True)
-        # Many inodes cost nothing; a volume should run out of bytes first.
+        # Many inodes cost nothing, and a volume should run out of bytes first.
         options = f"size={bytes},nr_inodes=1000000,mode=700"
         subprocess.run(  # noqa: S603 - our own words
             ["mount", "-t", "tmpfs", "-o", options, "kafka-volume", path],  # noqa: S607 - on PATH
@@ -78,7 +79,7 @@ class Supervisor:
         Path(path).rename(to)
 
     def remove(self, path: str) -> None:
-        """Remove a file or folder; none there is fine."""
+        """Remove a file or folder, if it exists."""
         if Path(path).is_dir():
             shutil.rmtree(path)
         else:
@@ -92,7 +93,7 @@ class Supervisor:
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if bytes < os.fstat(fd).st_size:
-                # To allocate what is left would look at each of its pages: of GBs, half a second.
+                # Allocating the rest would check each of its pages, half a second for GBs.
                 os.ftruncate(fd, bytes)
             else:
                 os.posix_fallocate(fd, 0, bytes)
@@ -100,9 +101,9 @@ class Supervisor:
             os.close(fd)
 
     def usage(self, path: str) -> list[int]:
-        """Total and available bytes of the file system."""
-        found = os.statvfs(path)
-        return [found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize]
+        """Return the total and the available bytes of the file system."""
+        space = os.statvfs(path)
+        return [space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize]
 
     def spawn(self, name: str, argv: list[str], log: str) -> int:
         """Start a process; its output is appended to ``log``."""
@@ -123,7 +124,7 @@ class Supervisor:
         os.kill(self._pids[name], signal)
 
     def reap(self) -> list[dict[str, Any]]:
-        """Collect what has ended, orphans too: the namespace's first process is everyone's heir."""
+        """Collect ended processes, also orphans, which the namespace's first process inherits."""
         ended: list[dict[str, Any]] = []
         while True:
             try:
@@ -137,7 +138,7 @@ class Supervisor:
                 ended.append({"ended": name, "status": os.waitstatus_to_exitcode(status)})
 
     def end(self) -> None:
-        """Kill everything and wait for it: outside a pid namespace nobody else would."""
+        """Kill all processes and wait for them, as a pid namespace would do."""
         for pid in self._pids.values():
             os.kill(pid, signal.SIGKILL)
         while True:
@@ -148,11 +149,11 @@ class Supervisor:
 
 
 def _become(argv: list[str], log: str, writer: int) -> None:
-    """In the forked child: turn into the program. Never returns."""
+    """Turn the forked child into the program; never returns."""
     try:
-        # Without a pid namespace this is what ends a broker when this process is killed.
+        # Without a pid namespace, this ends a broker when this process is killed.
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # /proc is the parents', so this is the pid that they see.
+        # /proc is that of the parents, so this is the pid that they see.
         os.write(writer, str(Path("/proc/self").readlink()).encode())
         os.setsid()
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -169,10 +170,10 @@ def _become(argv: list[str], log: str, writer: int) -> None:
 
 
 def _count_from_anywhere() -> None:
-    """Let the namespace's pids begin at random, where the kernel lets us.
+    """Let the namespace's pids begin with a random number, if the kernel allows it.
 
-    A JVM listens for tools at /tmp/.java_pid<its pid as it sees it>, and removes what is there when
-    it starts: two clusters that count from 1 would take each other's away.
+    A JVM listens for tools at /tmp/.java_pid<its own pid>, and removes an existing file when it
+    starts. Two clusters that count from 1 would remove each other's files.
     """
     if os.getpid() != 1:
         return
@@ -198,8 +199,8 @@ def main() -> None:
         for key, _ in selector.select():
             if key.fd == wake_reader:
                 os.read(wake_reader, 4096)
-                for news in supervisor.reap():
-                    _say(news)
+                for ended in supervisor.reap():
+                    _write(ended)
                 continue
             chunk = os.read(0, 65536)
             if not chunk:
@@ -207,10 +208,10 @@ def main() -> None:
                 return
             *lines, buffer = (buffer + chunk).split(b"\n")
             for line in lines:
-                _say(supervisor.answer(line))
+                _write(supervisor.answer(line))
 
 
-def _say(message: dict[str, Any]) -> None:
+def _write(message: dict[str, Any]) -> None:
     os.write(1, json.dumps(message).encode() + b"\n")
 
 

@@ -1,9 +1,9 @@
-"""Tenants whose traffic is known: what each of them sends, and when.
+"""Tenants with known traffic: what each of them sends, and when.
 
-Every record is a request of its own, sent at a time that was fixed before. No wait that a broker
-reports is longer than the pause until the same connection's next request: so the same traffic comes
-again under other quotas, as if nobody had had to wait. That is 48 s of traffic, with bursts
-that meet what is left of those before; or, to be quick, 8 s of it with one burst of each.
+Every record is a request of its own, sent at a planned time. No reported wait is longer than the
+pause until the next request of the same connection. So the same traffic can be sent again under
+other quotas, as if there were no waits. The full plan has 48 s of traffic, with bursts that overlap
+the effects of earlier ones. The quick plan has 8 s with one burst of each tenant.
 
 Example: alice's three connections send 3 MB each, 0.3 s apart, every 20 s. Under 350 kB/s the first
 waits 0 s, the second (600 - 350) / 350 x 10 s less the 0.3 s, the third 15.1 s; under 700 kB/s only
@@ -19,11 +19,11 @@ _READ: Final = "bob"
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A request that is sent.
+    """A planned request.
 
     Attributes:
-        at_s: after the round's begin, seconds.
-        bytes: of its one record's value.
+        at_s: seconds after the start of the round.
+        bytes: the size of the value of its only record.
     """
 
     at_s: float
@@ -32,7 +32,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who sends."""
+    """A user and client-id, with the requests of each connection."""
 
     user: str
     client_id: str
@@ -41,20 +41,20 @@ class Tenant:
 
     @property
     def topic(self) -> str:
-        """Its own, with one partition."""
+        """Return the tenant's topic, which has one partition."""
         return f"{self.user}-{self.client_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A round of traffic.
+    """The traffic of a round.
 
     Attributes:
-        round_s: what it takes.
-        drain_s: from its end until every window is empty, and every bucket full under doubled
-            quotas.
-        senders: who sends, and what.
-        created_at_s: when ``CREATOR`` creates a topic, after the round's begin.
+        round_s: the length of the round.
+        drain_s: the time from its end until every window is empty, and every bucket is full under
+            doubled quotas.
+        senders: the tenants that send, with their requests.
+        created_at_s: when ``CREATOR`` creates topics, in seconds after the start of the round.
     """
 
     round_s: float
@@ -64,18 +64,18 @@ class Plan:
 
     @property
     def read(self) -> Tenant:
-        """Whose records ``READER`` reads."""
+        """Return the tenant whose records ``READER`` reads."""
         return next(tenant for tenant in self.senders if tenant.user == _READ)
 
 
 def _steps(round_s: float, period_s: float) -> tuple[float, ...]:
-    """From 1 s on, as often as there is time for."""
+    """Return times from 1 s on, as many as fit into the round."""
     return tuple(1.0 + number * period_s for number in range(int((round_s - 1.0) / period_s)))
 
 
 def _senders(round_s: float, alice_s: float, carol_s: float) -> tuple[Tenant, ...]:
-    """In bursts on three connections, steadily, and one user with two client-ids."""
-    # One after the other, so that it is known whose wait is the longest.
+    """Return senders: bursts on three connections, a steady one, and a user with two client-ids."""
+    # With a delay between them, so that it is known which of them waits longest.
     bursts = tuple(
         tuple(Send(at_s + 0.3 * number, 3_000_000) for at_s in _steps(round_s, alice_s))
         for number in range(3)
@@ -93,16 +93,16 @@ def _sends(round_s: float, period_s: float, size: int) -> tuple[Send, ...]:
 
 
 FULL: Final = Plan(48.0, 25.0, _senders(48.0, 20.0, 15.0), _steps(48.0, 8.0))
-"""A window has 11 s; a bucket that was overdrawn by 21 fills up to 66 at 6 a second in 15 s."""
+"""A window has 11 s. A bucket that is overdrawn by 21 fills up to 66 at 6 a second in 15 s."""
 
 QUICK: Final = Plan(8.0, 12.0, _senders(8.0, 7.0, 7.0), (1.0, 5.0))
-"""The same in an eighth of the time; a bucket overdrawn by 15 is full after 10 s at most."""
+"""The same in a sixth of the time. A bucket that is overdrawn by 15 is full after 10 s at most."""
 
 READER: Final = Tenant("dave", "reports", 1, ())
-"""Reads the records of ``Plan.read``."""
+"""The tenant that reads the records of ``Plan.read``."""
 
 CREATOR: Final = "erin"
-"""Creates topics of ``CREATED_PARTITIONS``."""
+"""The user that creates topics of ``CREATED_PARTITIONS``."""
 
 CREATED_PARTITIONS: Final = 30
 
@@ -112,7 +112,7 @@ QUOTAS: Final[Mapping[tuple[tuple[str, str], ...], Mapping[str, float]]] = {
     (("user", "carol"), ("client-id", "batch")): {"producer_byte_rate": 300_000.0},
     (("user", CREATOR),): {"controller_mutation_rate": 3.0},
 }
-"""Entity -> quotas; three of the four are over theirs."""
+"""Quotas by entity; three of the four entities exceed theirs."""
 
 USERS: Final[Mapping[str, str]] = {
     name: f"{name}-secret" for name in ("alice", "bob", "carol", "dave", CREATOR)

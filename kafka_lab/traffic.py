@@ -1,8 +1,8 @@
-"""Real messages at a set rate, and how long the brokers make the producer wait.
+"""Produces real messages at a fixed rate, and records how long brokers make the producer wait.
 
-A thread of its own produces with confluent-kafka, so nothing in an event loop slows it down or is
-slowed down by it. Its queue is bounded: when the brokers throttle it the queue fills, producing
-stops until there is room, and what could not be sent in that time is not made up for later.
+A thread produces with confluent-kafka, so it does not affect an event loop, and is not affected by
+it. Its queue is bounded. If brokers throttle the producer, the queue fills, and producing stops
+until there is room. What could not be sent in that time is not sent later.
 
 Example: ``Traffic(bootstrap, "t", bytes_per_s=6e6)`` sends 600 records of 10 kB a second.
 """
@@ -26,7 +26,7 @@ _STOP_TIMEOUT_S = 10.0
 
 
 class ThrottleEvent(Protocol):
-    """What librdkafka passes to its throttle_cb: by whom, and for how many seconds."""
+    """The argument of librdkafka's throttle_cb: the broker, and the throttle time in seconds."""
 
     broker_id: int
     throttle_time: float
@@ -37,9 +37,9 @@ class ThrottleTime:
     """The last throttle time that a broker reported.
 
     Attributes:
-        wait_s: seconds; 0.0 is the end of a throttle.
-        broker_id: which broker.
-        at: when, ``time.monotonic()`` seconds.
+        wait_s: the throttle time in seconds; 0.0 at the end of a throttle.
+        broker_id: the broker.
+        at: when it was reported, in ``time.monotonic()`` seconds.
     """
 
     wait_s: float
@@ -48,15 +48,15 @@ class ThrottleTime:
 
 
 class Traffic:
-    """One producer, running from entry to exit of its async context.
+    """A producer that runs from entry to exit of its async context.
 
     Attributes:
-        acknowledged_bytes: of record values that brokers acknowledged, so far.
-        failed_records: records that were dropped, so far.
-        last_failure: why the last of them was, one line; None while there is none.
-        last_throttle: what the last throttle_cb said; None while there was none.
-        longest_throttle_s: the longest reported throttle time, seconds.
-        samples: the acknowledged bytes so far, ten times a second, ``time.monotonic()`` seconds.
+        acknowledged_bytes: the bytes of record values that brokers have acknowledged.
+        failed_records: the number of dropped records.
+        last_failure: why the last of them was dropped, in one line; None without a failure.
+        last_throttle: the last report of throttle_cb; None without a report.
+        longest_throttle_s: the longest reported throttle time, in seconds.
+        samples: the acknowledged bytes, ten times a second, over ``time.monotonic()`` seconds.
     """
 
     def __init__(
@@ -69,15 +69,15 @@ class Traffic:
         partitions: Sequence[int] = (0,),
         config: dict[str, Any] | None = None,
     ) -> None:
-        """Nothing is sent yet.
+        """Make a producer without starting it.
 
         Args:
-            bootstrap: host:port list.
-            topic: where to; it must exist.
-            bytes_per_s: of record values, > 0.
-            record_bytes: the size of each value, bytes.
-            partitions: written in turn, so that they fill alike.
-            config: more of librdkafka's configuration, such as security.protocol or client.id.
+            bootstrap: a list of host:port.
+            topic: an existing topic.
+            bytes_per_s: the rate of record values, above 0.
+            record_bytes: the size of each value in bytes.
+            partitions: the partitions, which are written in turn, so that they fill equally.
+            config: more settings of librdkafka, such as security.protocol or client.id.
         """
         self.acknowledged_bytes = 0
         self.failed_records = 0
@@ -95,7 +95,7 @@ class Traffic:
             "linger.ms": 5,
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
-            # librdkafka's own lines about brokers that go on purpose are noise.
+            # librdkafka's messages about brokers that are ended deliberately are noise.
             "log_level": 0,
             **(config or {}),
             "throttle_cb": self._throttled,
@@ -116,10 +116,10 @@ class Traffic:
         await self.stop()
 
     async def stop(self) -> None:
-        """Stop sending and drop what is queued; more than once is harmless.
+        """Stop sending and drop queued records; it can be called more than once.
 
         Raises:
-            ClusterError: the producer's thread did not end in 10 s.
+            ClusterError: the producer's thread did not end within 10 s.
         """
         self._stopping.set()
         await asyncio.to_thread(self._thread.join, _STOP_TIMEOUT_S)

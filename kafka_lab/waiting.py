@@ -1,4 +1,4 @@
-"""Waiting with a deadline that says what was waited for."""
+"""Waiting with a deadline whose error states the awaited event."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -7,22 +7,23 @@ from contextlib import asynccontextmanager
 from sidecar.errors import ClusterError
 
 POLL_S = 0.05
-"""How often a condition that nobody announces is checked, seconds."""
+"""The interval in seconds for checks of conditions that cause no event."""
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Check every 50 ms; the caller has the deadline."""
-    while not holds():  # noqa: ASYNC110 - files and other processes announce nothing
+    """Check a condition every 50 ms until it holds; the caller sets a deadline."""
+    while not holds():  # noqa: ASYNC110 - files and other processes cause no events
         await asyncio.sleep(POLL_S)
 
 
 @asynccontextmanager
 async def deadline(timeout_s: float, what: str) -> AsyncIterator[None]:
-    """A time-out whose expiry says what was waited for.
+    """Set a deadline whose error states the awaited event.
 
     Raises:
-        ClusterError: "{what} within {timeout_s} s"; also in place of a task group's
-            ``ExceptionGroup`` of nothing else, since several brokers fail of one cause.
+        ClusterError: "{what} within {timeout_s} s". A task group's ``ExceptionGroup`` of only
+            ``ClusterError`` is replaced by its first error, because brokers fail for the same
+            reason.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -30,10 +31,10 @@ async def deadline(timeout_s: float, what: str) -> AsyncIterator[None]:
     except TimeoutError as error:
         raise ClusterError(f"{what} within {timeout_s:.0f} s") from error
     except ExceptionGroup as group:
-        refused, others = group.split(ClusterError)
-        if refused is None or others is not None:
+        cluster_errors, others = group.split(ClusterError)
+        if cluster_errors is None or others is not None:
             raise
-        raise _first(refused) from group
+        raise _first(cluster_errors) from group
 
 
 def _first(group: ExceptionGroup[ClusterError]) -> ClusterError:

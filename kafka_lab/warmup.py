@@ -1,12 +1,13 @@
-"""What the first start of a Kafka version makes for all later ones.
+"""Files that the first start of a Kafka version makes for all later starts.
 
-- The controller's formatted log dir. The storage tool writes it, since the metadata records in it
-  differ from version to version; later clusters copy it and put their own cluster id in.
-- An archive of the JVM's loaded classes (JEP 350), written by one combined node that starts and
-  stops. A JDK that can't make one (before 13) starts brokers without.
+- The controller's formatted log dir. The storage tool writes it, because the metadata records in it
+  differ between versions. Later clusters copy it and insert their own cluster id.
+- An archive of the JVM's loaded classes (JEP 350). A combined node that starts and stops writes it.
+  With a JDK that does not support this (before 13), brokers start without an archive.
 
-Example, of 4.3.1 on JDK 17: made in about 6 s, 48 MB; the CPU time until three brokers and a
-controller are ready falls from 18 to 11 s on a busy machine, and the format's second is gone.
+Example for 4.3.1 on JDK 17: 48 MB, made in about 6 s. On a busy machine, the CPU time until three
+brokers and a controller are ready falls from 18 to 11 s, and formatting, which takes a second, is
+saved.
 """
 
 import hashlib
@@ -28,11 +29,11 @@ _TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Warm:
-    """What a later start uses.
+    """The files for later starts.
 
     Attributes:
-        controller_log_dir: formatted, for ``properties.CONTROLLER_ID``, of no cluster.
-        class_archive: None when the JDK makes none.
+        controller_log_dir: a log dir formatted for ``CONTROLLER_ID``, of no real cluster.
+        class_archive: the archive of classes; None if the JDK does not support it.
     """
 
     controller_log_dir: Path
@@ -40,15 +41,15 @@ class Warm:
 
 
 async def warm_up(processes: Processes, folder: Path) -> Warm:
-    """Make it, or find it made.
+    """Return the files, and make them if they do not exist.
 
     Raises:
-        ClusterError: this Kafka does not start.
+        ClusterError: this Kafka version does not start.
     """
     target = processes.jars / f"warm-{_jdk_key(processes.java)}"
     if not target.is_dir():
         async with (
-            deadline(_TIMEOUT_S, "the first start of this Kafka version was not over"),
+            deadline(_TIMEOUT_S, "the first start of this Kafka version did not end"),
             filling(target) as partial,
         ):
             if partial is not None:
@@ -69,7 +70,7 @@ async def _make(processes: Processes, folder: Path, partial: Path) -> None:
         shutil.copytree(log_dir, partial / "controller")
 
         file.write_text(render(combined_properties(node_port, controller_port, str(log_dir))))
-        # An older JDK ignores the option that it doesn't know, and makes no archive.
+        # An older JDK ignores the unknown option, and makes no archive.
         options = [
             "-XX:+IgnoreUnrecognizedVMOptions",
             f"-XX:ArchiveClassesAtExit={partial / 'classes.jsa'}",
@@ -81,8 +82,8 @@ async def _make(processes: Processes, folder: Path, partial: Path) -> None:
 
 
 def _jdk_key(java: str) -> str:
-    """Changes with the JDK: an archive is good for the JVM that wrote it only."""
+    """Return a key for the JDK, because only the JVM that wrote an archive can use it."""
     binary = Path(java).resolve()
-    found = binary.stat()
-    key = f"{binary}|{found.st_size}|{found.st_mtime_ns}"
+    state = binary.stat()
+    key = f"{binary}|{state.st_size}|{state.st_mtime_ns}"
     return hashlib.sha256(key.encode()).hexdigest()[:12]

@@ -86,9 +86,9 @@ def _package(mutant: Mutant) -> str:
 
 def _tests(mutant: Mutant) -> list[list[str]]:
     """What pytest is called with, one call after the other."""
-    *folders, name = Path(mutant.file).parts[1:]
+    *folders, name = Path(mutant.file).parts
     own = Path("tests", *folders, f"test_{name}")
-    package = f"tests/{_package(mutant)}"
+    package = f"tests/sidecar/{_package(mutant)}"
     return [[str(own)], [package, f"--ignore={own}"]] if (ROOT / own).exists() else [[package]]
 
 
@@ -121,7 +121,7 @@ def _limit_s(package: str) -> int:
     Raises:
         SystemExit: The package's tests fail without a mutant.
     """
-    _, status, usage = os.wait4(_start(None, [[f"tests/{package}"]], 300), 0)
+    _, status, usage = os.wait4(_start(None, [[f"tests/sidecar/{package}"]], 300), 0)
     if status:
         sys.exit(f"The tests of {package} fail without a mutant.")
     return 10 + round(3 * (usage.ru_utime + usage.ru_stime))

@@ -1,6 +1,6 @@
-"""``throttle-sidecar demo``: a real Kafka cluster, and the factor falling and rising on it.
+"""``throttle-sidecar demo``: shows on a real Kafka cluster how the factor falls and rises.
 
-Exit code 0 only if every step was really seen, 1 otherwise.
+The exit code is 0 only if every step was observed, and 1 otherwise.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Examples:
 
 
 def _known(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
-    """What the shell offers; any other version is accepted too."""
+    """Return the versions that the shell offers; other versions are accepted too."""
     return [version for version in KNOWN_VERSIONS if version.startswith(begun)]
 
 
@@ -37,35 +37,35 @@ def _known(_context: click.Context, _option: click.Parameter, begun: str) -> lis
     default=DEFAULT_VERSION,
     show_default=True,
     shell_complete=_known,
-    help=f"The brokers' version; known to work: {', '.join(KNOWN_VERSIONS)}.",
+    help=f"The version of the brokers; known to work: {', '.join(KNOWN_VERSIONS)}.",
 )
-@click.option("--keep", is_flag=True, help="Leave the cluster running afterwards, until Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Keep the cluster running afterwards, until Ctrl-C.")
 @click.option(
     "--svg",
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("throttle-sidecar-demo.svg"),
     show_default=True,
-    help="Where the picture is written.",
+    help="The file for the picture.",
 )
 @click.option(
     "--callback-jar",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The quota callback's jar; by default the one that came with this program.",
+    help="The quota callback's jar; by default the jar that is part of this program.",
 )
 def command(kafka_version: str, keep: bool, svg: Path, callback_jar: Path | None) -> None:
-    """Start a real Kafka cluster with sidecars and show brokers obey the factor.
+    """Start a real Kafka cluster with sidecars and show how brokers obey the factor.
 
-    Three brokers with small volumes and the quota callback, and a sidecar beside each; producers at
-    full speed fill a volume until the factor is 0.0 everywhere and every producer is throttled;
-    retention frees the space, and throughput comes back. Then again with the scope of volumes: only
-    the tenant that fills the volume is throttled. Needs a JDK (17 or 21), and Maven for the first
-    download of Kafka's jars. Only the picture stays.
+    There are three brokers with small volumes and the quota callback, and a sidecar beside each.
+    Producers fill a volume at full speed until the factor is 0.0 everywhere and every producer is
+    throttled. Then retention frees space, and throughput recovers. This is repeated with the scope
+    of volumes, where only the tenant that fills the volume is throttled. The demo needs a JDK (17
+    or 21), and Maven for the first download of Kafka's jars. Only the picture remains afterwards.
     """
     sys.exit(asyncio.run(_run(kafka_version, keep=keep, svg=svg, callback_jar=callback_jar)))
 
 
 async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path | None) -> int:
-    # Here and not above, so that --help needs none of it.
+    # Imported here, because --help needs none of it.
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
@@ -73,9 +73,9 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
     from kafka_lab.cluster import Cluster  # noqa: PLC0415
     from kafka_lab.scenario import Scenario, play  # noqa: PLC0415
     from kafka_lab.screen import addresses, draw, picture, summary  # noqa: PLC0415
-    from sidecar.cli.callback.jar import callback_jar as found  # noqa: PLC0415
+    from sidecar.cli.callback.jar import callback_jar as existing_jar  # noqa: PLC0415
 
-    jar = found(callback_jar)
+    jar = existing_jar(callback_jar)
     console = Console()
     scenario = Scenario()
     cluster = Cluster(
@@ -101,7 +101,7 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
                     scenario.notes.append(str(error))
         finally:
             if not console.is_terminal:
-                # What is drawn last is without its line feed there.
+                # Without a terminal, the last drawing lacks its line feed.
                 console.print()
         console.print(summary(scenario))
         if scenario.loads:

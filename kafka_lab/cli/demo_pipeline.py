@@ -1,8 +1,9 @@
-"""``throttle-sidecar demo-pipeline``: the pipeline over a real cluster's own logs, checked.
+"""``throttle-sidecar demo-pipeline``: checks the pipeline against a real cluster's own logs.
 
-Tenants send known traffic under known quotas; the brokers log it; the pipeline says who used what
-and who was throttled for how long, and what doubled quotas would have done; then the quotas are
-really doubled and the same traffic is sent again. Exit code 0 only if all of it agrees.
+Tenants send known traffic under known quotas, and the brokers log it. From the logs, the pipeline
+computes each tenant's usage and throttle times, and the effect of doubled quotas. Then the quotas
+are really doubled, and the same traffic is sent again. The exit code is 0 only if everything
+agrees.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from kafka_lab.versions import DEFAULT_VERSION
 from sidecar.errors import ClusterError
 
 if TYPE_CHECKING:
-    # Not at run time: a command's help needs no Spark.
+    # Not imported at run time, because a command's help works without Spark.
     from rich.console import Console
 
     from kafka_lab.pipeline.checks import Check
@@ -36,33 +37,38 @@ Examples:
 """,
 )
 @click.option(
-    "--kafka-version", default=DEFAULT_VERSION, show_default=True, help="The brokers' version."
+    "--kafka-version",
+    default=DEFAULT_VERSION,
+    show_default=True,
+    help="The version of the brokers.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("pipeline-demo"),
     show_default=True,
-    help="A folder that is not there yet: for the logs, the tables and report.html.",
+    help="A new folder for the logs, the tables and report.html.",
 )
 @click.option(
     "--quick",
     is_flag=True,
-    help="8 s of traffic in each round instead of 48, with one burst of each tenant.",
+    help="Send 8 s of traffic in each round instead of 48 s, with one burst of each tenant.",
 )
 def command(*, kafka_version: str, out: Path, quick: bool) -> None:
     """Check the pipeline against a real cluster: usage, throttle times, doubled quotas.
 
-    Two minutes of known traffic on three brokers with the request log on, and two for the rest.
-    Needs a JDK (17 or 21), and Maven for the first download of Kafka's jars.
+    It takes two minutes for known traffic on three brokers with the request log enabled, and two
+    minutes for the rest. It needs a JDK (17 or 21), and Maven for the first download of Kafka's
+    jars.
     """
     if find_spec("usage_pipeline") is None:
         raise click.ClickException(
-            "this demo needs the pipeline: in a checkout, pip install ./usage_pipeline"
+            "this demo needs the pipeline: install it in a checkout with"
+            " pip install ./usage_pipeline"
         )
     if out.exists():
-        raise click.ClickException(f"{out} is there already: remove it, or give another --out")
-    # Lines have no time zone: whatever the machine's is, the brokers write UTC.
+        raise click.ClickException(f"{out} exists already: remove it, or name another --out")
+    # Lines have no time zone, so the brokers write UTC, independent of the machine's time zone.
     os.environ["TZ"] = "UTC"
     from rich.console import Console  # noqa: PLC0415 - slow to import
 
@@ -78,11 +84,11 @@ def command(*, kafka_version: str, out: Path, quick: bool) -> None:
 async def _record(kafka_version: str, plan: Plan, out: Path, console: "Console") -> "list[Round]":
     from kafka_lab.pipeline.recorded_cluster import cluster_of, record  # noqa: PLC0415 - as above
 
-    def tell(what: str) -> None:
-        console.print(f"{datetime.now(UTC):%H:%M:%S} {what}")
+    def tell(event: str) -> None:
+        console.print(f"{datetime.now(UTC):%H:%M:%S} {event}")
 
     try:
-        tell(f"Kafka {kafka_version}: three brokers start (the first time: downloaded)")
+        tell(f"starting three brokers of Kafka {kafka_version} (the first time: downloading)")
         async with cluster_of(os.environ, kafka_version) as cluster:
             return await record(cluster, plan, out, tell)
     except ClusterError as error:
@@ -92,7 +98,7 @@ async def _record(kafka_version: str, plan: Plan, out: Path, console: "Console")
 def _replayed(rounds: "list[Round]", out: Path, console: "Console") -> "list[Check]":
     from kafka_lab.pipeline.compared_tables import compared  # noqa: PLC0415 - the extra, and slow
 
-    console.print(f"{datetime.now(UTC):%H:%M:%S} the pipeline reads what the brokers logged")
+    console.print(f"{datetime.now(UTC):%H:%M:%S} the pipeline reads the brokers' logs")
     from usage_pipeline.cli.spark_log import spark_log  # noqa: PLC0415 - as above
 
     with spark_log() as log:
@@ -102,7 +108,7 @@ def _replayed(rounds: "list[Round]", out: Path, console: "Console") -> "list[Che
 def _print(checks: "list[Check]", console: "Console") -> None:
     from rich.table import Table  # noqa: PLC0415 - slow to import
 
-    table = Table("checked", "by clients and brokers", "by the pipeline", "agree")
+    table = Table("checked", "clients and brokers", "pipeline", "agree")
     for check in checks:
         agree = "yes" if check.holds else "[bold red]NO"
         table.add_row(check.title, check.expected, check.seen, agree)

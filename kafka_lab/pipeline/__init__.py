@@ -1,1 +1,1 @@
-"""The real cluster of ``demo-pipeline``, and what the pipeline's tables are compared with."""
+"""The real cluster of ``demo-pipeline``, and the comparison with the pipeline's tables."""

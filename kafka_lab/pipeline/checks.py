@@ -1,11 +1,11 @@
-"""What ``demo-pipeline`` checks: the pipeline's tables beside what clients and brokers said.
+"""The checks of ``demo-pipeline``: the pipeline's tables against clients and brokers.
 
-Pure: values in, checks out. A broker writes a line's time after it has made its JSON, so a replay
-may take a request up to 50 ms later than the broker did; of a rate that falls, that is a shorter
-wait by about as much.
+The module is pure: it makes checks from values. A broker stamps a line after it has made the line's
+JSON, so a replay may use a time up to 50 ms later than the broker's own. While a rate falls, the
+wait is then shorter by about the same time.
 
-Example: alice's clients counted 6 requests of 18,001,457 bytes and gold_usage_1s has 6 of
-18,000,732: the requests are equal, the bytes within 1 %.
+Example: alice's clients counted 6 requests with 18,001,457 bytes, and gold_usage_1s has 6 with
+18,000,732 bytes. The requests are equal, and the bytes differ by less than 1 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,15 @@ Client = tuple[str, str, str]
 _CLOCK_MS: Final = 50
 _NEAR: Final = 0.05
 _OTHER_TIMES_MS: Final = 500
-"""How much earlier or later a request may come when the same traffic is sent again, and its wait be
-longer or shorter: on a busy machine 2.27 s were reported where 2.56 s had been predicted."""
+"""The allowed difference of waits when the same traffic is sent again, because requests come
+earlier or later. On a busy machine, 2.27 s were reported where 2.56 s had been predicted."""
 _BYTES: Final = 0.01
 _MOST: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What a client sent or received."""
+    """The amount that a client sent or received."""
 
     requests: int
     bytes: float
@@ -39,8 +39,8 @@ class Wait:
     """A request's wait.
 
     Attributes:
-        logged_throttle_ms: by the broker.
-        predicted_ms: by the replay.
+        logged_throttle_ms: the wait in the broker's log.
+        predicted_ms: the wait according to the replay.
     """
 
     logged_throttle_ms: int
@@ -48,7 +48,7 @@ class Wait:
 
     @property
     def is_near(self) -> bool:
-        """Both throttled or both not, and within 5 % or what the clock may be off."""
+        """Return whether both are throttled or not, within 5 % or the clocks' difference."""
         if (self.logged_throttle_ms > 0) != (self.predicted_ms > 0):
             return max(self.logged_throttle_ms, self.predicted_ms) <= _CLOCK_MS
         return abs(self.logged_throttle_ms - self.predicted_ms) <= max(
@@ -58,7 +58,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Those of an entity in a round."""
+    """The waits of an entity in a round."""
 
     throttled: int
     total_ms: int
@@ -66,7 +66,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that has to hold."""
+    """A condition that must hold."""
 
     title: str
     expected: str
@@ -75,24 +75,24 @@ class Check:
 
 
 def usage_checks(sent: Mapping[Client, Amount], usage: Mapping[Client, Amount]) -> list[Check]:
-    """Requests exactly and bytes within 1 %, for each client."""
+    """Check each client: equal requests, and bytes within 1 %."""
     checks = []
-    for client, its in sent.items():
+    for client, expected in sent.items():
         seen = usage.get(client, Amount(0, 0.0))
-        near = abs(seen.bytes - its.bytes) <= _BYTES * its.bytes
+        near = abs(seen.bytes - expected.bytes) <= _BYTES * expected.bytes
         checks.append(
             Check(
                 f"{client[0]} usage of {client[1]}/{client[2]}",
-                _amount(its),
+                _amount(expected),
                 _amount(seen),
-                near and seen.requests == its.requests,
+                near and seen.requests == expected.requests,
             )
         )
     return checks
 
 
 def replay_checks(waits: Sequence[Wait]) -> list[Check]:
-    """95 % of the throttled requests, and the total within 5 %."""
+    """Check that 95 % of the throttled requests agree, and the total within 5 %."""
     throttled = [wait for wait in waits if wait.logged_throttle_ms or wait.predicted_ms]
     near = sum(wait.is_near for wait in throttled)
     logged_throttle_ms = sum(wait.logged_throttle_ms for wait in throttled)
@@ -101,7 +101,7 @@ def replay_checks(waits: Sequence[Wait]) -> list[Check]:
         Check(
             "requests that were throttled, each with its wait",
             f"{sum(wait.logged_throttle_ms > 0 for wait in throttled)} of {len(waits)}",
-            f"{near} of {len(throttled)} alike",
+            f"{near} of {len(throttled)} agree",
             bool(throttled) and near >= _MOST * len(throttled),
         ),
         Check(
@@ -114,7 +114,7 @@ def replay_checks(waits: Sequence[Wait]) -> list[Check]:
 
 
 def doubled_checks(replayed: Mapping[str, Waits], by_brokers: Mapping[str, Waits]) -> list[Check]:
-    """What the replay said of doubled quotas, and what brokers did with them; by entity."""
+    """Compare the replay of doubled quotas with the brokers' waits under them, by entity."""
     none = Waits(0, 0)
     checks = []
     for entity in sorted(replayed.keys() | by_brokers.keys()):

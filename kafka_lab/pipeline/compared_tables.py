@@ -1,4 +1,4 @@
-"""The pipeline's part of ``demo-pipeline``: its tables of both rounds, as the checks want them."""
+"""Runs the pipeline for ``demo-pipeline``, and reads from its tables what the checks compare."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -49,9 +49,9 @@ _DOUBLED: Final = "x2"
 
 
 def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
-    """Runs the pipeline over both rounds and compares; leaves the tables and the report."""
+    """Run the pipeline over both rounds and compare; the tables and the report remain."""
     once, doubled = rounds
-    # Little is to be done: more tasks take longer to start than to do it.
+    # There is little data, so more tasks would take longer to start than to run.
     spark = session(settings={"spark.sql.shuffle.partitions": "2"}, log=log, brief=True)
     try:
         first = _run(spark, once, (Stage.SILVER, Stage.USAGE, Stage.REPLAY, Stage.RECOMMEND))
@@ -68,24 +68,24 @@ def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
     return checks
 
 
-def _run(spark: "SparkSession", one: Round, stages: Sequence[Stage]) -> Store:
-    """Returns the tables that were made."""
-    quotas = Snapshot(read_quota_file(one.folder / "quotas.json"), one.began)
-    inputs = Inputs(RequestLogs(str(one.folder / "logs")), None, quotas)
+def _run(spark: "SparkSession", round_: Round, stages: Sequence[Stage]) -> Store:
+    """Run stages and return their tables."""
+    quotas = Snapshot(read_quota_file(round_.folder / "quotas.json"), round_.began)
+    inputs = Inputs(RequestLogs(str(round_.folder / "logs")), None, quotas)
     options = Options(datetime.now(UTC), scenarios=(scenario(_DOUBLED),))
-    run(spark, _out(one), inputs, options, stages=stages)
-    return Store(spark, pinned(Folder.of(_out(one))))
+    run(spark, _out(round_), inputs, options, stages=stages)
+    return Store(spark, pinned(Folder.of(_out(round_))))
 
 
-def _out(one: Round) -> str:
-    return str(one.folder / "tables")
+def _out(round_: Round) -> str:
+    return str(round_.folder / "tables")
 
 
-def _sent(one: Round) -> dict[Client, Amount]:
-    ledger = one.ledger
-    sent = {(PRODUCE, *who): its for who, its in ledger.produced.items()}
-    sent |= {(FETCH, *who): its for who, its in ledger.fetched.items()}
-    return {client: Amount(its.requests, its.bytes) for client, its in sent.items()}
+def _sent(round_: Round) -> dict[Client, Amount]:
+    ledger = round_.ledger
+    sent = {(PRODUCE, *names): counted for names, counted in ledger.produced.items()}
+    sent |= {(FETCH, *names): counted for names, counted in ledger.fetched.items()}
+    return {client: Amount(counted.requests, counted.bytes) for client, counted in sent.items()}
 
 
 def _used(usage: "DataFrame") -> dict[Client, Amount]:
@@ -101,7 +101,7 @@ def _used(usage: "DataFrame") -> dict[Client, Amount]:
 
 
 def _charged(tables: Store) -> Iterable[tuple[tuple[str, int], str, int, int]]:
-    """Of charges but those of time: the line, whose quota, the reported and the predicted wait."""
+    """Yield charges except for time: the line, the entity, the reported and the predicted wait."""
     changes = tables.read(SILVER_CHANGE)
     requests = Requests(changes.sparkSession, tables.files(SILVER_REQUEST))
     mutations = MutationRequests.of(changes, tables.read(DIM_TOPIC))
@@ -113,33 +113,33 @@ def _charged(tables: Store) -> Iterable[tuple[tuple[str, int], str, int, int]]:
 
 
 def _waits(tables: Store) -> list[Wait]:
-    """Of each request: a client waits for the greatest of its charges' times."""
-    found: dict[tuple[str, int], Wait] = {}
+    """Return the wait of each request, which is the longest of its charges."""
+    waits: dict[tuple[str, int], Wait] = {}
     for line, _, logged_throttle_ms, predicted_ms in _charged(tables):
-        before = found.get(line, Wait(0, 0))
-        found[line] = Wait(logged_throttle_ms, max(before.predicted_ms, predicted_ms))
-    return list(found.values())
+        before = waits.get(line, Wait(0, 0))
+        waits[line] = Wait(logged_throttle_ms, max(before.predicted_ms, predicted_ms))
+    return list(waits.values())
 
 
 def _reported(tables: Store) -> dict[str, Waits]:
-    """What brokers reported, by whose quota it was."""
+    """Return the waits that brokers reported, by entity."""
     reported: dict[tuple[str, tuple[str, int]], int] = {}
     for line, entity, logged_throttle_ms, _ in _charged(tables):
         if logged_throttle_ms:
             reported[entity, line] = logged_throttle_ms
-    found: dict[str, list[int]] = defaultdict(list)
+    times_of: dict[str, list[int]] = defaultdict(list)
     for (entity, _), logged_throttle_ms in reported.items():
-        found[entity].append(logged_throttle_ms)
-    return {entity: Waits(len(times), sum(times)) for entity, times in found.items()}
+        times_of[entity].append(logged_throttle_ms)
+    return {entity: Waits(len(times), sum(times)) for entity, times in times_of.items()}
 
 
 def _predicted(replayed: "DataFrame") -> dict[str, Waits]:
-    """What the replay said of doubled quotas."""
+    """Return the replay's waits under doubled quotas, by entity."""
     rows = replayed.where(replayed["scenario"] == _DOUBLED)
-    found: dict[str, Waits] = {}
+    predicted: dict[str, Waits] = {}
     for row in rows.where(rows["quota_type"].isin(PRODUCE, CONTROLLER_MUTATION)).collect():
-        before = found.get(row["entity"], Waits(0, 0))
-        found[row["entity"]] = Waits(
+        before = predicted.get(row["entity"], Waits(0, 0))
+        predicted[row["entity"]] = Waits(
             before.throttled + row["throttled"], before.total_ms + row["throttle_ms_total"]
         )
-    return {entity: waits for entity, waits in found.items() if waits.throttled}
+    return {entity: waits for entity, waits in predicted.items() if waits.throttled}

@@ -1,8 +1,9 @@
-"""The real cluster of ``demo-pipeline``: known traffic under known quotas, twice, and what it logs.
+"""The real cluster of ``demo-pipeline``: sends known traffic under known quotas twice, and logs it.
 
-The second round is the same traffic under doubled quotas, begun when every window is empty and
-every bucket full again. Each round leaves a folder: the nodes' request logs of it, as
-``broker-0.log`` and so on, and ``quotas.json``, as ``throttle-sidecar quotas show --json`` has it.
+The second round is the same traffic under doubled quotas. It begins when every window is empty and
+every bucket is full again. Each round leaves a folder with the nodes' request logs,
+``broker-0.log`` and so on, and ``quotas.json`` in the form of ``throttle-sidecar quotas show
+--json``.
 """
 
 import asyncio
@@ -31,12 +32,12 @@ from sidecar.volumes import Failure
 LISTENER: Final = "TENANTS"
 
 _SETTLE_S: Final = 2.0
-"""Until every node's quota managers have what was set, and every line is written."""
+"""The time until every node's quota managers apply new quotas, and every line is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round left."""
+    """The results of one round."""
 
     ledger: Ledger
     folder: Path
@@ -44,7 +45,7 @@ class Round:
 
 
 def cluster_of(environ: Mapping[str, str], version: str) -> Cluster:
-    """The cluster, not started: three brokers whose volumes are large enough."""
+    """Return a cluster of three brokers with large volumes, not started."""
     return Cluster(
         environ=environ,
         version=version,
@@ -57,17 +58,17 @@ def cluster_of(environ: Mapping[str, str], version: str) -> Cluster:
 async def record(
     cluster: Cluster, plan: Plan, folder: Path, report: Callable[[str], None]
 ) -> list[Round]:
-    """Sends both rounds and stores what was logged.
+    """Send both rounds and store the logs.
 
     Raises:
-        ClusterError: the cluster or a client did not do as it should.
+        ClusterError: the cluster or a client failed.
     """
     await place(cluster.bootstrap, plan)
     await _log_requests(cluster, "DEBUG")
     rounds = []
     for number, name in enumerate(("first", "second")):
         if number:
-            report("the windows empty and the buckets fill")
+            report("waiting until the windows are empty and the buckets are full")
             await _set_quotas(cluster, factor=2.0)
             await asyncio.sleep(plan.drain_s)
         else:
@@ -75,8 +76,8 @@ async def record(
             await asyncio.sleep(_SETTLE_S)
         marks = {file: file.stat().st_size for file in _logs(cluster).values()}
         began = datetime.now(UTC)
-        under = "under doubled quotas" if number else f"{plan.round_s:g} s of it"
-        report(f"the tenants' traffic, {under}")
+        quotas = " under doubled quotas" if number else ""
+        report(f"sending {plan.round_s:g} s of the tenants' traffic{quotas}")
         ledger = await send_round(cluster.bootstrap_of(LISTENER), plan, number)
         await asyncio.sleep(_SETTLE_S)
         rounds.append(Round(ledger, folder / name, began))
@@ -94,7 +95,7 @@ def _logs(cluster: Cluster) -> dict[int, Path]:
 
 
 def _keep(logs: Mapping[int, Path], marks: Mapping[Path, int], folder: Path) -> None:
-    """What was logged since, of whole lines."""
+    """Keep the lines since the marks; these are whole lines."""
     (folder / "logs").mkdir(parents=True)
     for node_id, file in logs.items():
         since = file.read_bytes()[marks[file] :]

@@ -22,7 +22,7 @@ FACTORS = VolumeLimit(Rules(MinAvailableBytes(10 * 10**9), 300.0), 1.0)
 _, FAILURES = page("production").split("\n## Failure by failure\n")
 SECTIONS = dict(re.findall(r"^### (.*)\n((?:(?!^##).*\n)+)", FAILURES, re.MULTILINE))
 POINTS = ("Log", "Metrics", "Ask", "Do")
-JOURNAL = re.compile(r"throttle factor |broker \d+: |polling: ")
+JOURNAL = re.compile(r"throttle factor |broker \d+(?::| is no longer polled) |polling: ")
 """The begin of the lines that a board's listener logs."""
 
 

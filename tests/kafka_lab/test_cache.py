@@ -63,7 +63,7 @@ async def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
 
 
 async def test_the_second_waits_for_the_first(tmp_path: Path) -> None:
-    """Of two at once one fills, and the other finds it filled."""
+    """One of two simultaneous callers fills the folder, and the other finds it filled."""
     seen: list[bool] = []
     inside = 0
 

@@ -23,7 +23,7 @@ exec sleep 1000
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    """They start a stand-in for Java."""
+    """Processes that start a stand-in for Java."""
     java = tmp_path / "java"
     java.write_text(JAVA)
     java.chmod(0o700)
@@ -32,7 +32,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 async def test_a_restart_brings_what_was_configured(tmp_path: Path, processes: Processes) -> None:
-    """Until then it runs as before; an earlier run's log is not taken for news."""
+    """Until then it runs as before. An earlier run's log is not taken for that of this run."""
     log = tmp_path / "controller.log"
     controller = Controller(tmp_path, {"node.id": "100", "a": "its own"}, processes)
     async with deadline(10.0, "the first start was not over"):
@@ -47,5 +47,5 @@ async def test_a_restart_brings_what_was_configured(tmp_path: Path, processes: P
 
 
 def logs_in(folder: Path) -> int:
-    """How many runs have left one."""
+    """Returns the number of runs that have left a log."""
     return len(list(folder.glob("controller*.log")))

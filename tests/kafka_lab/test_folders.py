@@ -89,7 +89,7 @@ def test_a_folder_that_a_sweep_takes_before_its_lock_is_made_anew(
 def test_a_folder_that_is_removed_while_it_is_locked_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lock on a folder that no longer has the name is worth nothing."""
+    """A lock on a folder that no longer has the name does not count."""
     real = fcntl.flock
     locked: list[int] = []
 

@@ -91,7 +91,7 @@ async def test_a_failed_maven_is_reported_in_one_line(
 
 @pytest.mark.parametrize("version", ["../../x", "", "4.3.1/", "4 3"])
 async def test_what_is_no_version_is_reported_so(path: Path, tmp_path: Path, version: str) -> None:
-    """Maven is not asked, and no folder is made."""
+    """Maven is not started, and no folder is made."""
     _tool(path, "mvn", "touch $0.called; exit 1")
     with pytest.raises(ClusterError, match=f"'{version}' is no version of Kafka, such as 4.3.1"):
         await jars(version, tmp_path / "cache")
@@ -103,7 +103,7 @@ async def test_a_maven_that_fails_otherwise_is_reported_by_its_first_line(
     path: Path, tmp_path: Path
 ) -> None:
     """It may have a wrong JAVA_HOME, or print nothing at all."""
-    for said, reason in (("\nJAVA_HOME is not defined\nbye", "JAVA_HOME"), ("", "nothing")):
+    for said, reason in (("\nJAVA_HOME is not defined\nbye", "JAVA_HOME"), ("", "no output")):
         _tool(path, "mvn", f"printf '{said}'; exit 1")
         with pytest.raises(ClusterError, match=rf": [\w ]*{reason}[\w ]*$"):
             await jars("9.9.9", tmp_path / "cache")
@@ -128,14 +128,10 @@ async def test_a_hung_maven_is_ended(path: Path, tmp_path: Path) -> None:
     assert not _exists(Path("/proc", (path / "mvn.pid").read_text().strip()))
 
 
-async def test_a_missing_maven_is_named_with_its_remedy(path: Path, tmp_path: Path) -> None:
-    """The line can be pasted."""
+async def test_a_missing_tool_is_named_with_its_remedy(path: Path, tmp_path: Path) -> None:
+    """The line with the command can be pasted."""
     with pytest.raises(ClusterError, match="mvn is missing; on Debian: apt-get install -y maven"):
         await jars("4.3.1", tmp_path / "cache")
-
-
-def test_a_missing_java_is_named_with_its_remedy(path: Path) -> None:
-    """That line can be pasted, too."""
     with pytest.raises(ClusterError, match=r"java is missing; .* openjdk-17-jdk-headless"):
         java({})
 

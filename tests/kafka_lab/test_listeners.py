@@ -37,7 +37,7 @@ def test_plain_users_stand_in_the_jaas_configuration() -> None:
 
 
 def test_scram_users_do_not() -> None:
-    """They live in the cluster's metadata, so the broker's file has no password."""
+    """SCRAM users are in the cluster's metadata, so the broker's file has no password."""
     listener = Listener("S", "SASL_SSL", mechanism="SCRAM-SHA-512", users={"alice": "secret"})
     assert {
         "listener.name.s.sasl.enabled.mechanisms": "SCRAM-SHA-512",

@@ -124,7 +124,7 @@ class FakeSidecar(Sidecar):
 
 
 class FakeTraffic:
-    """What a producer has measured; the cluster takes its rate while it is not throttled."""
+    """A producer's samples; the cluster accepts its rate while it is not throttled."""
 
     def __init__(self, cluster: FakeCluster, target: float, *, fills: bool = False) -> None:
         self.longest_throttle_s = 0.0

@@ -81,7 +81,7 @@ async def test_a_daemon_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
 async def test_a_daemon_that_never_listens_is_not_waited_for_longer_than_30_s(
     tmp_path: Path,
 ) -> None:
-    """Its output is not lost: the error has it."""
+    """The error has the end of its output."""
 
     def hang(name: str, argv: Sequence[str], log: Path) -> None:
         log.write_text("still thinking\n")

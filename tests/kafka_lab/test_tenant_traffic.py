@@ -56,7 +56,7 @@ def test_a_wait_is_over_before_the_connections_next_request(plan: Plan, factor: 
 
 @PLANS
 def test_three_of_the_four_are_over_their_quotas(plan: Plan) -> None:
-    """With doubled quotas alice alone is: both have to be predicted."""
+    """With doubled quotas only alice is over her quota. Both cases must be predicted."""
     throttled = [
         {
             user
@@ -70,7 +70,7 @@ def test_three_of_the_four_are_over_their_quotas(plan: Plan) -> None:
 
 @PLANS
 def test_windows_are_empty_and_buckets_full_when_the_next_round_begins(plan: Plan) -> None:
-    """What is left of a round would count in the next, whose log has nothing of it."""
+    """The remaining charges of a round would count in the next, whose log does not have them."""
     last_s = max(
         send.at_s for tenant in plan.senders for each in tenant.connections for send in each
     )

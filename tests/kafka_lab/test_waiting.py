@@ -10,7 +10,7 @@ from sidecar.errors import ClusterError
 
 @pytest.mark.looptime
 async def test_an_expired_deadline_says_what_for() -> None:
-    """It does so in words, at its time."""
+    """The error states the awaited event and the time."""
     began = asyncio.get_running_loop().time()
     with pytest.raises(ClusterError, match="the moon was not full within 30 s"):
         async with deadline(30.0, "the moon was not full"):

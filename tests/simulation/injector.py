@@ -94,30 +94,18 @@ class Injector:
     def _slow_broker(self, fault: Fault) -> End:
         broker = self._world.brokers[fault.target]
         broker.slow_s = fault.other
-
-        def end() -> None:
-            broker.slow_s = 0.0
-
-        return end
+        return partial(setattr, broker, "slow_s", 0.0)
 
     def _spoil(self, fault: Fault, spoil: Callable[[bytes], bytes]) -> End:
         broker = self._world.brokers[fault.target]
         broker.spoil = spoil
-
-        def end() -> None:
-            broker.spoil = None
-
-        return end
+        return partial(setattr, broker, "spoil", None)
 
     def _offline(self, fault: Fault) -> End:
         broker = self._world.brokers[fault.target]
         broker.is_offline = True
         self._world.move_leaders(fault.target)
-
-        def end() -> None:
-            broker.is_offline = False
-
-        return end
+        return partial(setattr, broker, "is_offline", False)
 
     def _move(self, fault: Fault) -> End:
         self._world.move_leaders(fault.target)
@@ -191,20 +179,12 @@ class Injector:
     def _fill_disk(self, fault: Fault) -> End:
         disk = self._world.sidecars[fault.target].disk
         disk.is_full = True
-
-        def end() -> None:
-            disk.is_full = False
-
-        return end
+        return partial(setattr, disk, "is_full", False)
 
     def _slow_disk(self, fault: Fault) -> End:
         process = self._world.sidecars[fault.target].process
         usual_s, process.thread_s = process.thread_s, SLOW_DISK_S
-
-        def end() -> None:
-            process.thread_s = usual_s
-
-        return end
+        return partial(setattr, process, "thread_s", usual_s)
 
     def _damage(self, fault: Fault) -> End:
         self._world.sidecars[fault.target].disk.damage()

@@ -1,1 +1,1 @@
-"""The batch job, and its stages."""
+"""The batch job and its stages."""

@@ -1,13 +1,14 @@
-"""Which clusters a run is about, and what of its inputs is whose.
+"""Divides a run's inputs among the clusters that they belong to.
 
-Stages handle one cluster at a time, and all that a run writes is committed together. Logs are of
-the cluster that their paths name, a volume history of the one that its lines name, and with
-``--cluster-id`` both are of that one, while those of others are left out. Logs that nothing names a
-cluster of are of the only one that the history names, else of ``default``. Tables never have
-``default`` beside named clusters: it would be one of them twice.
+Stages handle one cluster at a time, and everything that a run writes is committed together. Logs
+belong to the cluster that their paths name, and a volume history to the cluster that its lines
+name. With ``--cluster-id``, both belong to that cluster, and inputs of other clusters are left out.
+Logs without a name belong to the only cluster that the history names; otherwise they belong to
+``default``. Tables never contain ``default`` beside named clusters, because one cluster would then
+have two names.
 
 Example: logs below ``cluster_id=eu`` and ``cluster_id=us`` are two runs of each stage, and one
-commit. Logs that no path names a cluster of, beside a history of MkU3OEVB, are MkU3OEVB's.
+commit. Logs without a name, beside a history of MkU3OEVB, belong to MkU3OEVB.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,10 +31,10 @@ from usage_pipeline.tables.store import Store
 def runs_of(
     spark: SparkSession, before: Pinned, inputs: Inputs, options: Options
 ) -> Iterator[list[Run]]:
-    """A run for each cluster, whose files are removed where the caller fails.
+    """Return a run for each cluster; if the caller fails, the runs' files are removed.
 
     Raises:
-        SidecarError: the inputs are not there, or it is not known whose they are.
+        SidecarError: an input is missing, or its cluster is not known.
     """
     asked = options.cluster
     history = None if inputs.volumes is None else volume_history(spark, inputs.volumes, asked)
@@ -59,9 +60,9 @@ def runs_of(
         try:
             yield runs
         except SidecarError:
-            # What a kill leaves, upkeep removes in time; this run may be the last.
-            for one in runs:
-                one.store.discard()
+            # Upkeep removes the files of a killed run in time, but this run may be the last.
+            for run in runs:
+                run.store.discard()
             raise
     finally:
         if history is not None:
@@ -69,7 +70,7 @@ def runs_of(
 
 
 def _named(files: Sequence[LogFile], history: History) -> tuple[LogFile, ...]:
-    """Logs that no path names a cluster of are of the only one that the history names."""
+    """Assign logs without a name to the only cluster that the history names."""
     if len(history.days) != 1:
         return tuple(files)
     (cluster,) = history.days
@@ -84,13 +85,13 @@ def _refuse_mixed(
     named = sorted({*clusters, *there} - {UNNAMED})
     if named and UNNAMED in {*clusters, *there}:
         raise ClusterError(
-            f"the tables or what is read are of {', '.join(named)}, and of a cluster that nothing"
-            f" names: name it with --cluster-id; {UNNAMED} is the name of what the tables have"
-            " without one"
+            f"the inputs or the tables belong to {', '.join(named)} and to a cluster without a"
+            f" name: name it with --cluster-id; in the tables, {UNNAMED} stands for a cluster"
+            " without a name"
         )
     if len(clusters) > 1 and (has_quotas or options.has_plan):
-        what = "--quotas has those" if has_quotas else "--plan has quotas"
+        what = "--quotas" if has_quotas else "--plan"
         raise InputsError(
-            f"{what} of one cluster, and these are of {', '.join(clusters)}: name one with"
-            " --cluster-id"
+            f"{what} applies to one cluster, and the inputs have several:"
+            f" {', '.join(clusters)}; name one with --cluster-id"
         )

@@ -1,12 +1,12 @@
-"""The batch job: the one place where the pipeline's tables are read and written.
+"""The batch job: the only module that reads and writes the pipeline's tables.
 
-Stages write files that are in no table yet; at the end all that was written is put in place of what
-was, or nothing is (``tables.commits``). Two runs never write to one folder at a time. Each stage is
-run for one cluster after the other (``clusters``).
+Stages write files that belong to no table yet. At the end, all of them replace the earlier ones, or
+none does (``tables.commits``). Two runs never write to the same folder at the same time. Each stage
+runs for one cluster after the other (``clusters``).
 
-Example: ``run(spark, "tables", inputs, options, stages=[Stage.SILVER, Stage.USAGE])`` of logs of
-21 November replaces that day in silver_request and gold_usage_1s. Killed before its end, it has
-changed nothing.
+Example: ``run(spark, "tables", inputs, options, stages=[Stage.SILVER, Stage.USAGE])`` with logs of
+21 November replaces that day in silver_request and gold_usage_1s. If the run is killed before its
+end, it changes nothing.
 """
 
 import os
@@ -34,21 +34,21 @@ from usage_pipeline.tables.writers import refuse_batch
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run did.
+    """The result of a run.
 
     Attributes:
-        clusters: that it was about.
-        left_out: other clusters, whose tables are as they were, with the reason.
-        days: that were replaced, in any table.
-        rows: of each table that was written, in the days that were.
-        files: of request logs, that were read.
-        bytes: of them, as they are stored.
+        clusters: the clusters of the run.
+        left_out: other clusters with the reason; their tables are unchanged.
+        days: the days that were replaced in any table.
+        rows: for each table that was written, the rows of the replaced days.
+        files: the number of request logs that were read.
+        bytes: their stored size.
         quarantined: lines that can't be read.
-        unknown: requests whose bytes or partitions no line has.
-        recommended: the rows of gold_recommendation that were made, where there is a plan.
-        replayed: quota types with whose quotas they were or who shared them, where scenarios were
-            asked for.
-        rolled_forward: whether an earlier run, that was killed, was finished first.
+        unknown: requests whose bytes or partitions are in no line.
+        recommended: the new rows of gold_recommendation, if a plan was requested.
+        replayed: quota types, each with an entity or a name that shares a quota, if scenarios were
+            requested.
+        rolled_forward: whether this run first completed an earlier run that was killed.
     """
 
     clusters: tuple[str, ...]
@@ -73,10 +73,10 @@ def run(
     stages: Iterable[Stage] = tuple(Stage),
     report: Callable[[Stage], None] = lambda _: None,
 ) -> Outcome:
-    """Runs stages, and puts their tables in place of the last good ones: all, or none.
+    """Run stages and replace the tables that they make: all tables, or none.
 
     Raises:
-        SidecarError: it can't be done, and says what to do; the tables are as they were.
+        SidecarError: the run failed; the message says what to do, and the tables are unchanged.
     """
     folder = Folder.of(out)
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {options.now:%FT%TZ},"
@@ -88,7 +88,7 @@ def run(
             with runs_of(spark, before, inputs, options) as runs:
                 left_out = _run_stages(runs, stages, report)
                 outcome = _outcome(runs, left_out, was_finished=was_finished)
-                after = commit_all([one.store for one in runs], holder, options.now)
+                after = commit_all([each.store for each in runs], holder, options.now)
         except SidecarError:
             if is_new:
                 withdraw(before)
@@ -100,44 +100,50 @@ def run(
 def _run_stages(
     runs: list[Run], stages: Iterable[Stage], report: Callable[[Stage], None]
 ) -> Mapping[str, str]:
-    """Runs stages, and removes the runs of clusters whose logs have nothing of the requested time.
+    """Run stages, and remove runs of clusters whose logs have nothing of the requested time.
 
     Returns:
-        Why, by cluster. Where that is all of them it is raised.
+        The reasons by cluster. If no cluster has any requests, the reason is raised.
     """
     left_out: dict[str, str] = {}
     for stage in stages:
         report(stage)
-        # Where no cluster has what it reads, the first one says what is missing.
-        for one in [one for one in runs if has_inputs(stage, one)] or runs[:1]:
+        # If no cluster has the stage's inputs, the first run raises an error about them.
+        for cluster_run in [each for each in runs if has_inputs(stage, each)] or runs[:1]:
             try:
-                STAGES[stage](one)
+                STAGES[stage](cluster_run)
             except NoneReadError as error:
                 if len(runs) == 1:
                     raise
-                one.store.discard()
-                runs.remove(one)
-                left_out[one.store.cluster] = str(error)
-    for one in runs:
-        if not one.options.allow_fewer:
-            one.store.refuse_fewer(one.replaces)
+                cluster_run.store.discard()
+                runs.remove(cluster_run)
+                left_out[cluster_run.store.cluster] = str(error)
+    for cluster_run in runs:
+        if not cluster_run.options.allow_fewer:
+            cluster_run.store.refuse_fewer(cluster_run.replaces)
     return left_out
 
 
 def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: bool) -> Outcome:
     rows: Counter[str] = Counter()
-    for one in runs:
-        rows.update({table.name: one.store.rows(table) for table in one.store.written()})
-    replayed = [_replayed(one.store) for one in runs if one.options.scenarios]
+    for cluster_run in runs:
+        rows.update(
+            {table.name: cluster_run.store.rows(table) for table in cluster_run.store.written()}
+        )
+    replayed = [
+        _replayed(cluster_run.store) for cluster_run in runs if cluster_run.options.scenarios
+    ]
     return Outcome(
-        clusters=tuple(one.store.cluster for one in runs),
+        clusters=tuple(cluster_run.store.cluster for cluster_run in runs),
         left_out=left_out,
-        days=tuple(sorted({day for one in runs for day in one.store.written_days()})),
+        days=tuple(
+            sorted({day for cluster_run in runs for day in cluster_run.store.written_days()})
+        ),
         rows=rows,
-        files=sum(one.files for one in runs),
-        bytes=sum(one.bytes for one in runs),
-        quarantined=sum(one.quarantined for one in runs),
-        unknown=sum(one.unknown for one in runs),
+        files=sum(cluster_run.files for cluster_run in runs),
+        bytes=sum(cluster_run.bytes for cluster_run in runs),
+        quarantined=sum(cluster_run.quarantined for cluster_run in runs),
+        unknown=sum(cluster_run.unknown for cluster_run in runs),
         recommended=_recommended(runs[0].store) if runs[0].options.has_plan else (),
         replayed=frozenset[tuple[str, str]]().union(*replayed),
         rolled_forward=was_finished,
@@ -147,16 +153,16 @@ def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: 
 def _recommended(store: Store) -> tuple[Mapping[str, object], ...]:
     if GOLD_RECOMMENDATION not in store.written():
         return ()
-    found = store.read(GOLD_RECOMMENDATION, store.written_days(GOLD_RECOMMENDATION))
-    rows = (row.asDict() for row in found.collect())
+    table = store.read(GOLD_RECOMMENDATION, store.written_days(GOLD_RECOMMENDATION))
+    rows = (row.asDict() for row in table.collect())
     return tuple(sorted(rows, key=itemgetter("quota_type", "entity")))
 
 
 def _replayed(store: Store) -> frozenset[tuple[str, str]]:
     if GOLD_REPLAY not in store.written():
         return frozenset()
-    found = store.read(GOLD_REPLAY, store.written_days(GOLD_REPLAY))
-    names = found.select("quota_type", "entity", "shared_by").distinct().collect()
+    table = store.read(GOLD_REPLAY, store.written_days(GOLD_REPLAY))
+    names = table.select("quota_type", "entity", "shared_by").distinct().collect()
     return frozenset(
         (row["quota_type"], name) for row in names for name in (row["entity"], row["shared_by"])
     )

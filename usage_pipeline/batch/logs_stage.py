@@ -1,16 +1,16 @@
-"""Usage straight from request logs, where nobody wants the requests themselves.
+"""Makes usage directly from request logs, for runs that do not need the requests themselves.
 
-Days are those on which requests were charged, and so are ``--since`` and ``--until`` here. A log of
-21 November begins with what was charged before midnight and answered after it; that doesn't replace
-the 20th, if that day is there.
+Days are those of the charges, and so are ``--since`` and ``--until`` here. A log of 21 November
+begins with requests that were charged before midnight and answered after it. They do not replace
+20 November, if the table has that day.
 
-Example: logs of 21 November replace that day of gold_usage_1s; silver_request stays as it is.
+Example: logs of 21 November replace that day of gold_usage_1s; silver_request is unchanged.
 """
 
 from datetime import date
 
 from usage_pipeline.batch.run import NoneReadError, Run
-from usage_pipeline.batch.silver_stage import found, none_read, quarantine
+from usage_pipeline.batch.silver_stage import parts_of_run, quarantine, why_none_read
 from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.silver.request_writer import Span
 from usage_pipeline.tables.parquet_files import files_of
@@ -20,18 +20,18 @@ from usage_pipeline.usage.usage_of_logs import write_usage_of_logs
 
 
 def usage_of_logs(run: Run, logs: RequestLogs) -> None:
-    """Writes gold_usage_1s, and the lines that can't be read.
+    """Write gold_usage_1s, and the lines that can't be read.
 
     Raises:
-        SidecarError: there is no request in the logs, or they can't be read.
+        SidecarError: the logs have no request, or can't be read.
     """
     store, span = run.store, Span(run.options.since, run.options.until)
-    parts = found(run, logs)
+    parts = parts_of_run(run, logs)
     run.replaces = GOLD_USAGE_1S
     usage, rejected = store.target(GOLD_USAGE_1S), store.target(QUARANTINE)
     reports = write_usage_of_logs(run.spark, parts, span, usage, rejected)
     run.unknown = sum(report.unknown for report in reports)
-    # Of a day that is there, which these logs have no answered request of, they have the end alone.
+    # If these logs have no request answered on a day, they have only its last few requests.
     answered = {date.fromisoformat(day) for report in reports for day in report.days}
     left_out = set(store.days_of(GOLD_USAGE_1S)) - answered
     days = [(day_of(GOLD_USAGE_1S, file), file) for file in files_of(reports, GOLD_USAGE_1S)]
@@ -39,4 +39,4 @@ def usage_of_logs(run: Run, logs: RequestLogs) -> None:
     store.leave_out(GOLD_USAGE_1S, (file for day, file in days if day in left_out))
     quarantine(run, reports, parts)
     if not store.written_days(GOLD_USAGE_1S):
-        raise NoneReadError(none_read(logs, reports))
+        raise NoneReadError(why_none_read(logs, reports))

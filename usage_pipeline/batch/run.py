@@ -1,6 +1,6 @@
-"""What a run of the batch job gets, and what its stages pass on.
+"""The inputs of the batch job, and the values that its stages exchange.
 
-Example: logs of eu and of us are two runs of each stage, one with the store of eu's rows.
+Example: logs of eu and of us are two runs of each stage, one of them with the store of eu's rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,16 @@ from usage_pipeline.tables.store import Store
 
 
 class InputsError(SidecarError):
-    """A stage lacks what it reads."""
+    """An input of a stage is missing."""
 
 
 class NoneReadError(InputsError):
-    """The logs have no request of the requested time."""
+    """The logs have no requests of the requested time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The quotas that were set at a time, UTC."""
+    """The quotas that applied at a time, in UTC."""
 
     quotas: ClientQuotas
     as_of: datetime
@@ -40,9 +40,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the job reads besides its own tables; None is not read.
+    """What the job reads besides its own tables; None leaves an input out.
 
-    Without quotas only those are known that the logs have.
+    Without a snapshot, only the quotas in the logs are known.
     """
 
     request_logs: RequestLogs | None = None
@@ -52,22 +52,22 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How it is run.
+    """The options of a run.
 
     Attributes:
         now: when the run began, UTC.
-        cluster: that it is about; None: all that are read, or that the tables have.
-        has_plan: whether a plan is made of what is recommended, which is of one cluster.
-        as_of: when forecasts begin, UTC; None: with the newest reading of a volume.
-        since: requests that were answered before are not read; None: from the first.
-        until: requests that were answered then or later are not read; None: to the last.
+        cluster: the cluster to run for; None for all in the inputs or the tables.
+        has_plan: whether the recommendations become a plan, which applies to one cluster.
+        as_of: when forecasts begin, UTC; None for the time of the newest reading.
+        since: requests answered earlier are not read, UTC; None for no lower bound.
+        until: requests answered then or later are not read, UTC; None for no upper bound.
         allow_fewer: whether a day may be replaced by fewer requests than it has.
-        candidates: how many quotas are tried for each who share one; 0 for none.
-        scenarios: to be replayed besides those and the quotas in force.
-        terms: on which quotas are recommended.
-        capacity: of the smallest broker, by quota type.
-        forecasting: how disks are forecast.
-        retained: how long files are retained that a later run has replaced.
+        candidates: how many quotas to try for each name that shares one; 0 for none.
+        scenarios: scenarios to replay, besides the candidates and the present quotas.
+        terms: the terms of recommendations.
+        capacity: the capacity of the smallest broker, by quota type.
+        forecasting: the settings of disk forecasts.
+        retained: how long files are kept after a later run has replaced them.
     """
 
     now: datetime
@@ -90,18 +90,18 @@ class Run:
     """A run of stages for a cluster.
 
     Attributes:
-        spark: its time zone is UTC.
-        store: of the cluster's tables.
-        inputs: what is read.
-        options: how.
-        logs: the files of its request logs.
-        history: with its volumes; None: there are none of it.
-        files: of request logs, that were read.
-        bytes: of them, as they are stored.
+        spark: the session; its time zone is UTC.
+        store: the cluster's tables.
+        inputs: the inputs of the job.
+        options: the options of the run.
+        logs: the files of the cluster's request logs.
+        history: a volume history with the cluster's volumes; None without one.
+        files: the number of request logs that were read.
+        bytes: their stored size.
         quarantined: lines that can't be read.
-        unknown: requests whose bytes or partitions no line has.
-        requests: that the gold tables are made of; None: not yet read.
-        replaces: the table no day of which may lose rows.
+        unknown: requests whose bytes or partitions are in no line.
+        requests: the requests for the gold tables; None before they are read.
+        replaces: the table whose days must not lose rows.
     """
 
     spark: SparkSession
@@ -118,15 +118,15 @@ class Run:
     replaces: Table = field(default=SILVER_REQUEST, init=False)
 
     def requests_of(self, days: Sequence[date]) -> Requests:
-        """Those that were answered on some days."""
+        """Return the requests that were answered on some days."""
         return Requests(self.spark, self.store.files(SILVER_REQUEST, days))
 
     def all_requests(self) -> Requests:
-        """Of all days that the table will have."""
+        """Return the requests of all days that the table will have."""
         return self.requests_of(self.store.days_of(SILVER_REQUEST))
 
 
 def time_of(us: int | None) -> datetime | None:
-    """A time of Spark's, from microseconds since 1970."""
-    # From a number: a time that Spark gives back is of this process's zone, and does not say so.
+    """Convert a time of Spark from microseconds since 1970."""
+    # Spark would return a time in this process's zone, without stating the zone.
     return None if us is None else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us)

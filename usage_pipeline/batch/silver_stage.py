@@ -1,7 +1,7 @@
-"""The first stage: request logs, volume history and quotas as tables.
+"""The first stage, which makes tables of request logs, volume history and quotas.
 
-Example: of logs of 21 November, silver_request's day is replaced; volumes are added to those that
-are there.
+Example: logs of 21 November replace that day of silver_request. Volumes are added to the existing
+ones.
 """
 
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ from usage_pipeline.tables.schemas import (
 
 
 def silver(run: Run) -> None:
-    """Writes the tables of all inputs.
+    """Write the tables of all inputs.
 
     Raises:
-        SidecarError: there is nothing in it, or it can't be read.
+        SidecarError: an input is empty, or can't be read.
     """
     inputs = run.inputs
     if inputs.request_logs is None and inputs.volumes is None and inputs.quotas is None:
@@ -46,14 +46,14 @@ def silver(run: Run) -> None:
 
 
 def changes(run: Run) -> DataFrame:
-    """The requests about topics and quotas, of all days.
+    """Return the requests about topics and quotas, for all days.
 
-    They are few, and what makes tables of them needs those of every day: so they have a table of
-    their own, in which the days that the run replaces are made anew. Where there is none yet all
-    requests are read for it.
+    These requests are few, and the tables made from them need every day. So they have a table of
+    their own, in which the run replaces its days. If the table does not exist, it is made from all
+    requests.
 
     Returns:
-        Of SILVER_CHANGE.
+        Rows of SILVER_CHANGE.
     """
     store, made = run.store, None
     days = store.written_days(SILVER_REQUEST)
@@ -69,56 +69,56 @@ def changes(run: Run) -> DataFrame:
 
 def _topics_and_quotas(run: Run) -> None:
     inputs, store = run.inputs, run.store
-    found = changes(run)
+    changed = changes(run)
     if run.logs:
-        store.write(DIM_TOPIC, dim_topic(found))
+        store.write(DIM_TOPIC, dim_topic(changed))
     rows = () if inputs.quotas is None else snapshot_rows(inputs.quotas.quotas)
     as_of = None if inputs.quotas is None else inputs.quotas.as_of
-    store.write(SILVER_QUOTA_CONFIG, silver_quota_config(found, rows, as_of))
+    store.write(SILVER_QUOTA_CONFIG, silver_quota_config(changed, rows, as_of))
 
 
 def _silver_request(run: Run, logs: RequestLogs) -> None:
     store, span = run.store, Span(run.options.since, run.options.until)
-    parts = found(run, logs)
+    parts = parts_of_run(run, logs)
     requests, rejected = store.target(SILVER_REQUEST), store.target(QUARANTINE)
     reports = write_requests(run.spark, parts, requests, rejected, span)
     run.unknown = sum(report.unknown for report in reports)
     store.add(SILVER_REQUEST, files_of(reports, SILVER_REQUEST))
     quarantine(run, reports, parts)
     if not store.written_days(SILVER_REQUEST):
-        raise NoneReadError(none_read(logs, reports))
+        raise NoneReadError(why_none_read(logs, reports))
 
 
-def found(run: Run, logs: RequestLogs) -> list[Part]:
-    """The parts of the logs, whose files the run takes note of."""
+def parts_of_run(run: Run, logs: RequestLogs) -> list[Part]:
+    """Return the parts of the logs, and set the run's numbers of files and bytes."""
     run.files, run.bytes = len(run.logs), sum(file.size for file in run.logs)
     return parts_of(run.logs, logs.split_bytes)
 
 
-def none_read(logs: RequestLogs, reports: Sequence[Report]) -> str:
-    """Why no request was written."""
+def why_none_read(logs: RequestLogs, reports: Sequence[Report]) -> str:
+    """Explain why no request was written."""
     times = [report.times for report in reports if report.times is not None]
     if not times:
         examples = sorted(report.example for report in reports if report.example is not None)
         why = f" ({examples[0]})" if examples else ""
-        return f"{logs.path}: there is no line of a request in it{why}; name the request logs"
+        return f"{logs.path} has no line of a request{why}; name the request logs"
     first, last = (
         time_of(us) for us in (min(first for first, _ in times), max(last for _, last in times))
     )
     return (
         f"{logs.path} has requests from {first:%FT%TZ} to {last:%FT%TZ}, and none of the"
-        " requested time: see --since, --until and --zone"
+        " requested time: check --since, --until and --zone"
     )
 
 
 def quarantine(run: Run, reports: Sequence[Report], parts: Sequence[Part]) -> None:
-    """Writes the lines that can't be read, in place of those that their files had before."""
+    """Write the lines that can't be read; they replace the earlier ones of the same files."""
     store, files = run.store, files_of(reports, QUARANTINE)
     run.quarantined = sum(file.rows for file in files)
     if store.has(QUARANTINE):
         names = pa.table({"log": sorted({part.file.path.removesuffix(".gz") for part in parts})})
         read = sql.broadcast(run.spark.createDataFrame(names))
-        # A log may have been packed since.
+        # A log may have been compressed since the earlier run.
         log = sql.regexp_replace("src_file", r"\.gz$", "")
         others = store.read(QUARANTINE).join(read, log == read["log"], how="left_anti")
         store.write(QUARANTINE, others)
@@ -126,7 +126,7 @@ def quarantine(run: Run, reports: Sequence[Report], parts: Sequence[Part]) -> No
 
 
 def _silver_volume(run: Run, history: History) -> None:
-    """What is read is added to the days that are there: the oldest history goes by the hour."""
+    """Add the readings to existing days, because the oldest history is removed hour by hour."""
     cluster = run.store.cluster
     kept = run.store.read(SILVER_VOLUME, history.days[cluster])
     run.store.write(SILVER_VOLUME, one_per_slot(kept.unionByName(history.of(cluster))))

@@ -1,12 +1,13 @@
-"""The stages of the batch job: what each reads, and the tables that it writes.
+"""The stages of the batch job: their inputs, and the tables that they write.
 
-Stages read what those before them wrote, in this run or an earlier one, through the run's store.
+A stage reads the tables of earlier stages, of this run or of an earlier one, through the run's
+store.
 
-A day is replaced whole. A request that was answered after midnight and charged before it belongs to
-the day before in the gold tables, so that day is made anew too.
+A day is replaced as a whole. In the gold tables, a request that was charged before midnight and
+answered after it belongs to the day of the charge, so that day is replaced too.
 
-Example: of logs of 21 November, ``usage`` replaces that day in gold_usage_1s, and 20 November too
-if a line of 00:00:00.020 was charged at 23:59:59.990.
+Example: with logs of 21 November, ``usage`` replaces that day in gold_usage_1s. It also replaces
+20 November if a line of 00:00:00.020 was charged at 23:59:59.990.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,14 +45,14 @@ from usage_pipeline.usage.usage_writer import write_usage
 
 _DAY: Final = timedelta(days=1)
 _HALF_LIVES: Final = 4
-"""A rate of before them counts less than a sixteenth, and the tables may have a year of them."""
+"""An older rate counts less than a sixteenth, and the tables may have a year of them."""
 
 
 class Stage(StrEnum):
-    """A part of the job, in the order in which they are run."""
+    """The stages of the job, in the order in which they run."""
 
     SILVER = "silver"
-    """Request logs, volume history and quotas as tables."""
+    """Tables of request logs, volume history and quotas."""
     USAGE = "usage"
     """gold_usage_1s."""
     REPLAY = "replay"
@@ -91,18 +92,18 @@ def _recommend(run: Run) -> None:
     days = _evidence_days(run)
     usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days), options.since, options.until)
     brokers = (run.requests or run.requests_of(days)).cluster_users()
-    found = gold_recommendation(
+    recommended = gold_recommendation(
         usage,
         store.read(GOLD_REPLAY, days),
         valid(store.read(SILVER_QUOTA_CONFIG), days),
         replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
         options.capacity,
     )
-    run.store.write(GOLD_RECOMMENDATION, found)
+    run.store.write(GOLD_RECOMMENDATION, recommended)
 
 
 def _evidence_days(run: Run) -> tuple[date, ...]:
-    """The requested ones; without a first one, the last ones, whose rates still count."""
+    """Return the requested days; without ``since``, the last days, whose rates still count."""
     options = run.options
     days = asked_days(run.store.days_of(GOLD_USAGE_1S), options.since, options.until)
     if options.since is not None or not days:
@@ -117,7 +118,7 @@ def _forecast(run: Run) -> None:
     as_of = options.as_of or time_of(newest.collect()[0][0])
     if as_of is None:
         raise InputsError(
-            "there is no volume history in the tables:"
+            "the tables have no volume history:"
             " make it with `throttle-sidecar pipeline silver --volumes PATH`"
         )
     of_history = last_days(days, as_of.astimezone(UTC).date(), options.forecasting.history_days + 1)
@@ -132,11 +133,11 @@ STAGES: Final[Mapping[Stage, Callable[[Run], None]]] = {
     Stage.RECOMMEND: _recommend,
     Stage.FORECAST: _forecast,
 }
-"""What each does; raises ``SidecarError`` when it can't."""
+"""The function of each stage; it raises ``SidecarError`` if it fails."""
 
 
 def has_inputs(stage: Stage, run: Run) -> bool:
-    """Whether a cluster has what a stage reads: one of several may have no logs, or no volumes."""
+    """Return whether a cluster has a stage's inputs: one of several may have no logs or volumes."""
     match stage:
         case Stage.SILVER:
             return True
@@ -149,10 +150,10 @@ def has_inputs(stage: Stage, run: Run) -> bool:
 
 
 def _gold_days(run: Run) -> tuple[date, ...]:
-    """The days that gold tables are made for: those of the requests, by when they were charged.
+    """Return the days to make gold tables for: those on which the requests were charged.
 
     Raises:
-        InputsError: there are none.
+        InputsError: there are no requests.
     """
     days = run.store.written_days(SILVER_REQUEST) or _asked_days(run)
     if not days:
@@ -169,7 +170,7 @@ def _asked_days(run: Run) -> tuple[date, ...]:
 
 
 def _charged(run: Run, days: Iterable[date]) -> Requests:
-    """The requests that were charged in these days, some answered on the day after."""
+    """Return the requests charged on these days; some were answered on the following day."""
     days = frozenset(days)
     if run.requests is not None and run.requests.days == days:
         return run.requests
@@ -179,13 +180,13 @@ def _charged(run: Run, days: Iterable[date]) -> Requests:
 
 
 def _mutations(run: Run, days: Sequence[date]) -> MutationRequests:
-    """The requests about topics that were charged in these days."""
+    """Return the requests about topics that were charged on these days."""
     of_days = changes(run).where(sql.to_date("quota_ts").isin(*days))
     return MutationRequests.of(of_days, valid(run.store.read(DIM_TOPIC), days))
 
 
 def valid(rows: DataFrame, days: Sequence[date]) -> DataFrame:
-    """What was so on the first of some days or later: tables have the changes of years."""
+    """Return the rows that are still valid on the first of ``days``; tables have older ones too."""
     if not days:
         return rows
     valid_to = sql.col("valid_to")

@@ -1,9 +1,10 @@
-"""The tables as one HTML page, for a person: what was used, what to set, when disks are full.
+"""An HTML page about the tables: what clients used, which quotas to set, when disks are full.
 
-One file that loads nothing, with plots as SVG and tables to sort. Needs no Spark.
+The page is one file that loads nothing, with plots as SVG and sortable tables. It works without
+Spark.
 
-Example: ``report({"gold_usage_1s": rows, ...}, now)`` is the page; a table that is missing or empty
-is said to be.
+Example: ``report({"gold_usage_1s": rows, ...}, now)`` is the page. If a table is missing or empty,
+the page says so.
 """
 
 from usage_pipeline.report.document import contents, report

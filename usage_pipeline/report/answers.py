@@ -1,12 +1,12 @@
 """The first screen: who uses most, who is throttled, which disk is full, and what to set first.
 
-Each question has a picture of a few bars; what to set first has ten rows besides. All else is
-behind it. What is first: a tenant without a quota before one that has another; one that gets more
-than the smallest before those that get it; then the larger share of what all of its quota type peak
-at. What stands on little is left out, and so are quotas that are within a twentieth of what is in
-force.
+Each question has a chart with a few bars. The question of what to set first also has a table of ten
+rows. Everything else is on later parts of the page. Quotas to set are in this order: tenants
+without a quota before tenants with another quota, then larger quotas before the smallest one, then
+by the share of the peaks of all tenants of the quota type. Recommendations with little evidence are
+left out, and so are quotas within a twentieth of the configured ones.
 
-Example: bob writes 62 % of all bytes and has no quota: he is the longest bar, and the first row.
+Example: bob writes 62 % of all bytes and has no quota. He is the longest bar, and the first row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from usage_pipeline.report import figures
 from usage_pipeline.report.disks import newest_forecasts
 from usage_pipeline.report.grid import Cell, named, table
 from usage_pipeline.report.lengths import Bar, lengths
-from usage_pipeline.report.page import card, cards, said
+from usage_pipeline.report.page import card, cards, paragraph
 from usage_pipeline.report.recommendation import (
     by_quota,
     cell_in_force,
@@ -31,7 +31,7 @@ from usage_pipeline.tables.schemas import QUOTA_TYPES
 _MOST_USED: Final = ("produce", "fetch", "request")
 _OF_TYPE: Final = 3
 _BARS: Final = 4
-"""Of all else: with more, or longer ones, the four pictures are more than a laptop's screen."""
+"""Bars in the other charts; with more or longer bars, the first screen exceeds a laptop's."""
 _ROWS: Final = 10
 _ALIKE: Final = 0.05
 
@@ -41,9 +41,9 @@ class _ToSet:
     """A quota to set.
 
     Attributes:
-        rows: of one tenant, or of several that get the same.
-        share: of the peaks of all of this type.
-        has_quota: whether one of them has another quota now.
+        rows: the row of one tenant, or of several tenants with the same quota.
+        share: their part of the peaks of all tenants of this quota type.
+        has_quota: whether one of the tenants has another quota now.
     """
 
     rows: Sequence[Row]
@@ -52,22 +52,22 @@ class _ToSet:
 
     @property
     def quota_type(self) -> str:
-        """Of all of them."""
+        """Return the quota type, which is the same for all rows."""
         return text(self.rows[0], "quota_type")
 
     @property
     def tenants(self) -> Cell:
-        """Whose."""
+        """Return the cell that names the tenants."""
         return cell_of_tenants(self.rows)
 
     @property
     def quota(self) -> str:
-        """What to set."""
+        """Return the recommended quota, with its unit."""
         return figures.rate(value(self.rows[0], "quota"), self.quota_type)
 
 
 def answers(tables: Mapping[str, Sequence[Row]]) -> str:
-    """Of the tables' rows, as ``report`` takes them."""
+    """Return the first screen as HTML; ``report`` describes the tables."""
     usage = tables.get("gold_usage_1s", ())
     recommended = newest_of_tenants(tables.get("gold_recommendation", ()))
     first = _first(recommended)
@@ -105,16 +105,16 @@ def _most(rows: Sequence[Row]) -> list[str]:
             )
             for name, amount in ordered[:_OF_TYPE]
         ]
-    return [lengths(bars)] if bars else [said("No usage is known.")]
+    return [lengths(bars)] if bars else [paragraph("No usage is known.")]
 
 
 def _together(rows: Sequence[Row]) -> set[str]:
-    """The names of rows that are of many tenants, none of whom is among the first."""
+    """Return the names of rows that combine many tenants, none of which is among the first."""
     return {tenant(row) for row in rows if others_in(row)}
 
 
 def _throttled(rows: Sequence[Row], recommended: Sequence[Row]) -> list[str]:
-    # Every request that is charged at all is charged with time, but for the exempt ones.
+    # Every charged request is charged for time, except for exempt requests.
     together = _together(rows)
     requests = [
         (name, each)
@@ -131,7 +131,7 @@ def _throttled(rows: Sequence[Row], recommended: Sequence[Row]) -> list[str]:
     bars = [
         Bar(
             name,
-            f"{figures.share(share)} of its requests, {figures.duration(waits)} in sum",
+            f"{figures.share(share)} of its requests, {figures.duration(waits)} in total",
             0.0,
             share / most,
             "Was",
@@ -155,14 +155,14 @@ def _throttled(rows: Sequence[Row], recommended: Sequence[Row]) -> list[str]:
         for share, row in would[:_BARS]
     ]
     if not rows and not recommended:
-        return [said("No usage is known.")]
-    return [*([] if was else [said("Nobody was throttled.")]), lengths(bars)]
+        return [paragraph("No usage is known.")]
+    return [*([] if was else [paragraph("Nobody was throttled.")]), lengths(bars)]
 
 
 def _disks(forecasts: Sequence[Row]) -> list[str]:
     newest = newest_forecasts(forecasts)
     if not newest:
-        return [said("No forecast was made: there is no volume history.")]
+        return [paragraph("No forecast was made: there is no volume history.")]
     urgent = [(hours, row) for row in newest if (hours := value(row, "hours_to_limit")) is not None]
     urgent.sort(key=lambda each: each[0])
     shown = urgent[:_BARS]
@@ -186,21 +186,23 @@ def _disks(forecasts: Sequence[Row]) -> list[str]:
     left = len(newest) - len(shown)
     volumes = "1 volume" if left == 1 else f"{left:,} volumes"
     others = (
-        f"{volumes} more: later, or not expected." if shown else f"{volumes}: none is expected."
+        f"{volumes} more: later, or not expected to reach the limit."
+        if shown
+        else f"{volumes}: not expected to reach the limit."
     )
-    return [lengths(bars), *([said(others)] if left else [])]
+    return [lengths(bars), *([paragraph(others)] if left else [])]
 
 
 def _first(recommended: Sequence[Row]) -> list[_ToSet]:
-    """What to set, the first first; the tenants of the smallest quota of a type together."""
-    found = []
+    """Return the quotas to set, in order; tenants with the smallest quota of a type are grouped."""
+    quotas = []
     for quota_type in QUOTA_TYPES:
         mine = [row for row in recommended if row["quota_type"] == quota_type]
         peaks = count(mine, "peak_rate")
         for rows in by_quota(quota_type, [row for row in mine if _is_to_set(row)]):
             share = count(rows, "peak_rate") / peaks if peaks else 0.0
-            found.append(_ToSet(rows, share, bool(values(rows, "in_force"))))
-    return sorted(found, key=lambda each: (each.has_quota, len(each.rows) > 1, -each.share))
+            quotas.append(_ToSet(rows, share, bool(values(rows, "in_force"))))
+    return sorted(quotas, key=lambda each: (each.has_quota, len(each.rows) > 1, -each.share))
 
 
 def _is_to_set(row: Row) -> bool:
@@ -212,9 +214,14 @@ def _is_to_set(row: Row) -> bool:
 
 def _what_first(first: Sequence[_ToSet], recommended: Sequence[Row]) -> list[str]:
     if not recommended:
-        return [said("No quota was recommended.")]
+        return [paragraph("No quota was recommended.")]
     if not first:
-        return [said("Nothing: what is in force is as recommended, or the evidence is thin.")]
+        return [
+            paragraph(
+                "Nothing: the configured quotas match the recommendations, or there is too little"
+                " evidence."
+            )
+        ]
     by_type = sorted(first[:_BARS], key=lambda each: QUOTA_TYPES.index(each.quota_type))
     return [
         lengths(
@@ -235,11 +242,11 @@ def _what_first(first: Sequence[_ToSet], recommended: Sequence[Row]) -> list[str
 def _table(first: Sequence[_ToSet]) -> str:
     if not first:
         return ""
-    headings = ("Tenant", "Quota", "In force", "Set", "Throttled at most", "Of all peaks")
+    headings = ("Tenant", "Quota", "Configured", "Set", "Throttled at most", "Share of peaks")
     body = [_row(each) for each in first[:_ROWS]]
     left = len(first) - len(body)
     more = f"; {left:,} more come after" if left else ""
-    return table(f"Set first: those without a quota, then the largest{more}", headings, body)
+    return table(f"Set first: tenants without a quota, then the largest{more}", headings, body)
 
 
 def _row(to_set: _ToSet) -> list[Cell]:

@@ -1,10 +1,11 @@
-"""When disks are full: each volume's readings, and the forecast with its range.
+"""When disks are full: the readings of each volume, and its forecast with a range.
 
-The range is where the limit is reached by the early and the late end of the forecast; the line
-between goes to the expected time. A volume that shrinks, or whose forecast was refused, has its
-readings alone, and the table says why.
+The range extends between the early and the late time at which the forecast reaches the limit. The
+line leads to the expected time. If a volume shrinks, or has no forecast, its plot has only the
+readings, and the table shows the reason.
 
-Example: 120 GB used of 500, 10 GB an hour: the line meets the limit of 450 GB 33 h ahead.
+Example: 120 GB of 500 GB are used, and 10 GB are added each hour. The line reaches the limit of
+450 GB after 33 h.
 """
 
 from collections import defaultdict
@@ -14,7 +15,7 @@ from typing import Final
 
 from usage_pipeline.report import figures
 from usage_pipeline.report.grid import Cell, named, table
-from usage_pipeline.report.page import few, figure, said, section
+from usage_pipeline.report.page import few, figure, paragraph, section
 from usage_pipeline.report.plots import Axis, Band, Mark, Plot, Series, Tick, round_ticks, svg
 from usage_pipeline.report.rows import Row, seconds, text, value
 from usage_pipeline.report.times import bucket_s, time_axis
@@ -22,35 +23,35 @@ from usage_pipeline.report.times import bucket_s, time_axis
 _HOUR_S: Final = 3600
 _MOST_PLOTS: Final = 24
 _AHEAD: Final = 3.0
-"""The plot goes so many times the history ahead at most, so that the history can still be seen."""
+"""The longest forecast in a plot, as a multiple of the history, which must remain readable."""
 
 _Volume = tuple[str, str]
 
 
 def disk_section(forecasts: Sequence[Row], volumes: Iterable[Row]) -> str:
-    """Of rows of GOLD_DISK_FORECAST and of SILVER_VOLUME."""
+    """Return the section from rows of GOLD_DISK_FORECAST and of SILVER_VOLUME."""
     newest = newest_forecasts(forecasts)
     if not newest:
-        return section("Disks", said("No forecast was made: there is no volume history."))
+        return section("Disks", paragraph("No forecast was made: there is no volume history."))
     readings = _readings(volumes)
     urgent = sorted(newest, key=lambda row: value(row, "hours_to_limit") or float("inf"))
     plots = [
         figure(f"Broker {text(row, 'broker')}, {text(row, 'log_dir')}", _plot(row, readings))
         for row in urgent[:_MOST_PLOTS]
     ]
-    intro = said(
-        "When the top of the saw-tooth reaches the limit. In the shaded range, from early to late,"
-        " are 80 % of what may come, as the history has been."
+    intro = paragraph(
+        "The line shows when the peaks of the saw-tooth reach the limit. The shaded range, from"
+        " early to late, contains 80 % of the outcomes that the history suggests."
     )
     return section("Disks", intro, few(plots), _table(urgent))
 
 
 def newest_forecasts(rows: Iterable[Row]) -> list[Row]:
-    """The last one of each volume."""
-    found: dict[_Volume, Row] = {}
+    """Return the last forecast of each volume."""
+    newest: dict[_Volume, Row] = {}
     for row in sorted(rows, key=lambda each: seconds(each["as_of"])):
-        found[_volume(row)] = row
-    return list(found.values())
+        newest[_volume(row)] = row
+    return list(newest.values())
 
 
 def _volume(row: Row) -> _Volume:
@@ -58,13 +59,13 @@ def _volume(row: Row) -> _Volume:
 
 
 def _readings(rows: Iterable[Row]) -> dict[_Volume, list[tuple[float, float]]]:
-    """Of each volume: when, and the bytes used."""
-    found: dict[_Volume, list[tuple[float, float]]] = defaultdict(list)
+    """Return each volume's readings: the time, and the bytes used."""
+    readings: dict[_Volume, list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
         total, available = value(row, "total_bytes"), value(row, "available_bytes")
         if total is not None and available is not None:
-            found[_volume(row)].append((seconds(row["observed_ts"]), total - available))
-    return found
+            readings[_volume(row)].append((seconds(row["observed_ts"]), total - available))
+    return readings
 
 
 def _plot(row: Row, readings: dict[_Volume, list[tuple[float, float]]]) -> str:
@@ -106,7 +107,7 @@ def _plot(row: Row, readings: dict[_Volume, list[tuple[float, float]]]) -> str:
 
 
 def _thinned(points: Sequence[tuple[float, float]], now: float) -> list[tuple[float, float]]:
-    """The highest and the lowest of each bucket of time: the teeth stay."""
+    """Return the highest and the lowest point of each time bucket, so that the teeth remain."""
     kept = [point for point in points if point[0] <= now]
     if not kept:
         return []
@@ -124,7 +125,7 @@ def _thinned(points: Sequence[tuple[float, float]], now: float) -> list[tuple[fl
 def _towards(
     now: float, used: float, end: float, limit: float, last: float
 ) -> list[tuple[float, float]]:
-    """From what is used now to the limit, cut at the last x, and along the limit after it."""
+    """Return a line from the present use to the limit and along it, cut at the last x."""
     if end <= now:
         return [(now, used), (last, used)]
     if end >= last:

@@ -1,4 +1,4 @@
-"""The page put together from its sections."""
+"""Combines the sections into the page."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from usage_pipeline.report.answers import answers
 from usage_pipeline.report.disks import disk_section
 from usage_pipeline.report.grid import Cell, named, table
 from usage_pipeline.report.left_out import LeftOut, left_out_note
-from usage_pipeline.report.page import page, said, searched, section
+from usage_pipeline.report.page import page, paragraph, searched, section
 from usage_pipeline.report.recommendation import (
     recommendation_section,
     recommendations_left_out,
@@ -23,18 +23,18 @@ _MOST_KINDS: Final = 100
 
 
 def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | None = None) -> str:
-    """The page of a cluster.
+    """Return the page of a cluster.
 
     Args:
-        tables: rows by their table's name, with the columns of ``tables.schemas``, as ``reading``
-            has them: the windows of gold_usage_1s may be longer than a second, its rows of many
-            tenants together have how many ``others`` they are, as have those of gold_replay that
-            stand for what isn't there, and those of quarantine how many ``lines``.
-        now: when it is made, with a time zone.
-        cluster: its name; None: it has none.
+        tables: rows by the name of their table, with the columns of ``tables.schemas``, as
+            ``reading`` returns them. Windows of gold_usage_1s may be longer than a second. Rows
+            that combine many tenants have their number in ``others``, and so have rows of
+            gold_replay that stand for omitted rows. Rows of quarantine have a number of ``lines``.
+        now: when the page is made, with a time zone.
+        cluster: the cluster's name; None without one.
 
     Raises:
-        ReportError: a column holds what it should not.
+        ReportError: a column has an invalid value.
     """
     recommended = tables.get("gold_recommendation", ())
     usage, replayed = tables.get("gold_usage_1s", ()), tables.get("gold_replay", ())
@@ -57,11 +57,11 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | No
 
 
 def contents(pages: Mapping[str, str], now: datetime) -> str:
-    """The page that leads to those of clusters.
+    """Return the page that links to the clusters' pages.
 
     Args:
-        pages: of each cluster, relative to this one.
-        now: when it is made, with a time zone.
+        pages: the path of each cluster's page, relative to this one.
+        now: when the page is made, with a time zone.
     """
     items = "".join(
         f'<li><a href="{escape(path)}">{escape(cluster)}</a></li>'
@@ -84,7 +84,7 @@ def _head(tables: Mapping[str, Sequence[Row]]) -> str:
 
 
 def _kinds(rows: Sequence[Row]) -> dict[tuple[str, str, str], int]:
-    """How many lines there are of each file, kind and reason."""
+    """Return the number of lines by file, kind and reason."""
     kinds: dict[tuple[str, str, str], int] = {}
     for row in rows:
         key = (text(row, "src_file"), text(row, "kind"), text(row, "reason"))
@@ -101,7 +101,7 @@ def _kinds_left_out(kinds: Mapping[tuple[str, str, str], int]) -> LeftOut:
 
 def _quarantine(kinds: Mapping[tuple[str, str, str], int]) -> str:
     if not kinds:
-        return section("Lines that can't be read", said("None."))
+        return section("Lines that can't be read", paragraph("None."))
     body = [
         [*map(named, key), Cell(f"{count:,}", count)]
         for key, count in sorted(kinds.items(), key=lambda each: -each[1])[:_MOST_KINDS]

@@ -1,7 +1,7 @@
-"""Figures as a person reads them: each with its unit.
+"""Formats figures with their units.
 
-Example: 12,345,678 bytes a second are "12.3 MB/s", 93,784 ms are "1 min 34 s", a share of 0.0034 is
-"0.34 %"; what isn't known is "-".
+Example: 12,345,678 bytes a second are "12.3 MB/s", 93,784 ms are "1 min 34 s", and a share of
+0.0034 is "0.34 %". Unknown figures are "-".
 """
 
 import math
@@ -17,7 +17,7 @@ _UNITS: Final = {
     "controller_mutation": "partitions/s",
     "producer_ids": "ids/h",
 }
-"""Of a quota; produce and fetch are bytes per second."""
+"""The units of quotas; produce and fetch have bytes per second."""
 _KINDS: Final = {
     "produce": "Produce",
     "fetch": "Fetch",
@@ -28,12 +28,12 @@ _KINDS: Final = {
 
 
 def kind(quota_type: str) -> str:
-    """A quota type's name for a heading."""
+    """Return a quota type's name for a heading."""
     return _KINDS.get(quota_type, quota_type)
 
 
 def number(value: float | None) -> str:
-    """Three digits, or all of a whole number."""
+    """Format a number with three digits, or all digits of an integer."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if value == int(value) or abs(value) >= 1000:
@@ -42,7 +42,7 @@ def number(value: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes."""
+    """Format a number of bytes."""
     if count is None or not math.isfinite(count):
         return UNKNOWN
     power = 0
@@ -53,7 +53,7 @@ def size(count: float | None) -> str:
 
 
 def rate(value: float | None, quota_type: str) -> str:
-    """In the quota's unit."""
+    """Format a rate in the unit of the quota."""
     if value is None:
         return UNKNOWN
     if quota_type in _UNITS:
@@ -62,12 +62,12 @@ def rate(value: float | None, quota_type: str) -> str:
 
 
 def short_rate(value: float, quota_type: str) -> str:
-    """For an axis, whose heading says the rest: "40 %" of a thread."""
+    """Format a rate for an axis, without what the heading says: "40 %" of a thread."""
     return rate(value, quota_type).split(" of ")[0]
 
 
 def amount(value: float | None, quota_type: str) -> str:
-    """A sum: bytes, seconds of threads, partitions or ids."""
+    """Format a sum: bytes, seconds of threads, partitions or ids."""
     if value is None:
         return UNKNOWN
     match quota_type:
@@ -81,14 +81,14 @@ def amount(value: float | None, quota_type: str) -> str:
 
 
 def share(value: float | None) -> str:
-    """Percent of a share."""
+    """Format a share in percent."""
     if value is not None and 0 < value < _LEAST_SHARE:
         return f"under {_LEAST_SHARE * 100:g} %"
     return UNKNOWN if value is None else f"{number(float(f'{value * 100:.3g}'))} %"
 
 
 def duration(ms: float | None) -> str:
-    """Milliseconds up to two units."""
+    """Format milliseconds, with up to two units."""
     if ms is None or not math.isfinite(ms):
         return UNKNOWN
     if ms < 1000:
@@ -102,17 +102,17 @@ def duration(ms: float | None) -> str:
 
 
 def hours(value: float | None) -> str:
-    """Hours, or days above two of them."""
+    """Format hours; from 48 hours on, in days."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     return f"{value:.3g} h" if value < 48 else f"{value / 24:,.3g} days"
 
 
 def moment(value: datetime | None) -> str:
-    """To the second, UTC."""
+    """Format a time in UTC, to the second."""
     return UNKNOWN if value is None else f"{utc(value):%Y-%m-%d %H:%M:%S}"
 
 
 def utc(value: datetime) -> datetime:
-    """A table's time, which may come without its zone."""
+    """Convert a table's time to UTC; a time without a zone is UTC."""
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

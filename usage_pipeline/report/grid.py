@@ -1,7 +1,7 @@
-"""Tables of the page: cells of text, sorted by their values, not by how they are written.
+"""Tables of the page: cells of text that are sorted by their values.
 
-Example: ``Cell("1.5 MB/s", 1_500_000)`` stands before ``Cell("900 kB/s", 900_000)`` when the column
-is sorted downwards.
+Example: ``Cell("1.5 MB/s", 1_500_000)`` is before ``Cell("900 kB/s", 900_000)`` when the column is
+sorted in descending order.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import Final
 _NUMBER: Final = ' class="n"'
 _LONG_NUMBER: Final = ' class="n long"'
 _LONG: Final = 15
-"""Characters; what is longer has several lines where columns are narrow: "20 % of a thread"."""
+"""Characters; a longer number may wrap in a narrow column: "20 % of a thread"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,9 @@ class Cell:
     """A cell.
 
     Attributes:
-        text: what is read.
-        value: what it is sorted by; None for what isn't known, which is always last; a text is
-            sorted as such.
-        also: what it is found by besides, when it is searched for.
+        text: the text on the page.
+        value: the sort key; None for an unknown value, which is always last.
+        also: more text that the search finds.
     """
 
     text: str
@@ -32,12 +31,12 @@ class Cell:
 
 
 def named(text: str) -> Cell:
-    """A cell of a text that is sorted as such."""
+    """Return a cell that is sorted by its text."""
     return Cell(text, text)
 
 
 def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """The element; a sentence where there are no rows."""
+    """Return the element, or a sentence if there are no rows."""
     if not rows:
         return f'<p class="none">{escape(caption)}: there are no rows.</p>'
     head = "".join(

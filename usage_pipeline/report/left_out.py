@@ -1,7 +1,7 @@
-"""What a search of the page can't find: how much of each table isn't in it, and where it is.
+"""States which rows are not on the page, so that its search can't find them, and where they are.
 
-Example: of 60,000 client-ids that produce, those of 600 are in the page by name. Beside the field
-stands "Usage: 600 of 60,000 tenants, those that use or wait most; all are in gold_usage_1s".
+Example: the page names 600 of 60,000 client-ids that produce. Beside the search field stands
+"Usage: 600 of 60,000 tenants, those that use or wait most; all are in gold_usage_1s".
 """
 
 from collections.abc import Sequence
@@ -9,29 +9,29 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from usage_pipeline.report.page import said
+from usage_pipeline.report.page import paragraph
 
 _INTRO: Final = (
-    "The search finds what is in this page, which doesn't have all rows. A tenant counts once for"
-    " each quota type:"
+    "The search covers this page, which does not contain all rows. A tenant counts once for each"
+    " quota type:"
 )
 _ELSEWHERE: Final = (
-    "`throttle-sidecar pipeline files TABLE --out DIR` prints where a table's files are, for any"
+    "`throttle-sidecar pipeline files TABLE --out DIR` prints the paths of a table's files, for any"
     " engine; DIR is the folder of the tables."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A part of the page that doesn't have all that its table has.
+    """A part of the page with some of the rows of its table.
 
     Attributes:
-        part: of the page.
-        shown: how many are in it.
-        left: how many are not; 0: it has all.
-        unit: of what, in the plural.
-        which: those that are in it.
-        table: where all are.
+        part: the part's heading.
+        shown: the number of shown items.
+        left: the number of omitted items; 0 if all are shown.
+        unit: the items' name, in the plural.
+        which: describes the shown items.
+        table: the table that has all items.
     """
 
     part: str
@@ -43,17 +43,17 @@ class LeftOut:
 
     @property
     def extent(self) -> str:
-        """How many are shown, and where all are."""
+        """State how many items are shown, and where all of them are."""
         every = f"{self.shown + self.left:,}"
         return f"{self.shown:,} of {every} {self.unit}, {self.which}; all are in {self.table}"
 
     @property
     def sentence(self) -> str:
-        """Of what this is said, too."""
+        """State the extent with the part's heading."""
         return f"{self.part}: {self.extent}."
 
 
 def left_out_note(parts: Sequence[LeftOut]) -> str:
-    """HTML; empty where nothing is left out."""
+    """Return the note as HTML; empty if nothing is left out."""
     items = "".join(f"<li>{escape(part.sentence)}</li>" for part in parts if part.left)
-    return f"{said(_INTRO)}<ul>{items}</ul>{said(_ELSEWHERE)}" if items else ""
+    return f"{paragraph(_INTRO)}<ul>{items}</ul>{paragraph(_ELSEWHERE)}" if items else ""

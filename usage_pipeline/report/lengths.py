@@ -1,6 +1,6 @@
-"""Bars of the first screen: lists whose names wrap, so that they can be read on a phone too.
+"""Bars of the first screen, as lists with names that wrap, so that they fit on a phone.
 
-Example: alice's 62 % of all bytes is a bar of 62 % of its track's width, under "alice / etl" and
+Example: alice's 62 % of all bytes are a bar of 62 % of the track's width, below "alice / etl" and
 "12 MB/s, 62 %".
 """
 
@@ -15,12 +15,12 @@ class Bar:
     """A bar.
 
     Attributes:
-        name: what it is of.
-        figure: what it says, in words: the bar itself is for the eye alone.
-        start: where it begins, 0 to 1 of the track.
-        end: where it ends, likewise.
-        group: a heading, of bars that follow each other; "" for none.
-        mark: another place on the track, likewise; None for none.
+        name: the label.
+        figure: the bar's value as text; screen readers ignore the bar itself.
+        start: where the bar begins, as a share of the track.
+        end: where the bar ends, as a share of the track.
+        group: a heading for consecutive bars; empty for none.
+        mark: another position, as a share of the track; None for none.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Bar:
 
 
 def lengths(bars: Sequence[Bar]) -> str:
-    """The element."""
+    """Return the bars as HTML."""
     return "".join(
         (f"<h3>{escape(group)}</h3>" if group else "")
         + f'<ul class="bars">{"".join(map(_item, some))}</ul>'

@@ -1,7 +1,7 @@
-"""The page around the sections: one file that loads nothing, light or dark as its reader has it.
+"""The page around the sections: one file that loads nothing, light or dark by the user's setting.
 
-Its content policy lets it load nothing, so that a name from a log could not either, if one ever
-came through unescaped.
+Its content security policy forbids loading, so that a name from a log could not load anything even
+if it were not escaped.
 """
 
 import re
@@ -109,7 +109,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'uns
 
 
 def page(title: str, made: str, sections: Sequence[str]) -> str:
-    """The document; title and ``made`` (when, and of what) are text, sections HTML."""
+    """Return the document; title and ``made`` are text, and sections are HTML."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -123,7 +123,7 @@ def page(title: str, made: str, sections: Sequence[str]) -> str:
 
 
 def section(heading: str, *parts: str) -> str:
-    """A section behind the first screen; its heading is text, its parts are HTML."""
+    """Return a section below the first screen; its heading is text, and its parts are HTML."""
     return (
         f"<details><summary><h2>{escape(heading)}</h2></summary>"
         f"<section>{''.join(parts)}</section></details>"
@@ -131,7 +131,7 @@ def section(heading: str, *parts: str) -> str:
 
 
 def searched(sections: Sequence[str], note: str = "") -> str:
-    """Sections under a field that finds rows of their tables; the note, HTML: what it can't."""
+    """Return sections below a search field; the note, in HTML, states what search can't find."""
     described = ' aria-describedby="left-out"' if note else ""
     field = (
         '<form class="search" role="search"><label>Find a tenant, a broker, a log dir '
@@ -143,26 +143,26 @@ def searched(sections: Sequence[str], note: str = "") -> str:
 
 
 def card(question: str, *parts: str) -> str:
-    """A question of the first screen and its answer; the question is text, its parts are HTML."""
+    """Return a card of the first screen; its question is text, and its parts are HTML."""
     return f'<section class="card"><h2>{escape(question)}</h2>{"".join(parts)}</section>'
 
 
-def cards(found: Sequence[str]) -> str:
-    """Cards, two beside each other where there is room."""
-    return f'<div class="cards">{"".join(found)}</div>'
+def cards(items: Sequence[str]) -> str:
+    """Return cards, two side by side if there is room."""
+    return f'<div class="cards">{"".join(items)}</div>'
 
 
-def said(text: str) -> str:
-    """A paragraph of text; what is between backticks is to be typed."""
+def paragraph(text: str) -> str:
+    """Return a paragraph of text; words between backticks become code."""
     marked = _TYPED.sub(r"<code>\1</code>", escape(text))
     return f"<p>{marked}</p>"
 
 
 def figure(caption: str, drawn: str) -> str:
-    """A plot under its caption, which is text."""
+    """Return a plot with a caption, which is text."""
     return f"<figure><figcaption><h3>{escape(caption)}</h3></figcaption>{drawn}</figure>"
 
 
 def few(figures: Sequence[str]) -> str:
-    """Figures side by side where there is room."""
+    """Return figures, side by side if there is room."""
     return f'<div class="few">{"".join(figures)}</div>' if figures else ""

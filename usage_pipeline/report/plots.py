@@ -1,11 +1,11 @@
-"""Plots as SVG, from data alone: lines over time or over a quota, bands, bars.
+"""Plots as SVG: lines over time or over a quota, bands and bars.
 
-A plot is a piece of the page, not a document: its colours are the page's, light or dark. Lines are
-distinguished by colour and by dashes; colours are Okabe and Ito's, which colour-blind people can
-tell apart. What is far more than a pixel column can show is for the caller to sum up before.
+A plot is a part of the page and uses the page's colours, light or dark. Lines differ by colour and
+by dashes. The colours are those of Okabe and Ito, which colour-blind people can distinguish. The
+caller aggregates the data if it has far more points than pixel columns.
 
 Example: ``lines("Produce", [Series("alice", points)], x=Axis(0, 60, ticks), y=...)`` is an ``svg``
-element of 720 x 240 units, as wide as the page lets it be.
+element of 720 x 240 units, which is as wide as the page allows.
 """
 
 import math
@@ -25,13 +25,13 @@ _BOTTOM: Final = 26
 _STYLES: Final = 6
 _TICKS: Final = 5
 _EDGE: Final = 0.95
-"""From here on a label in the middle of its place would leave the plot."""
+"""The share of the axis from which on a centred label would exceed the plot."""
 _BAR: Final = 22
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A place on an axis and what stands there."""
+    """A position on an axis and its label."""
 
     at: float
     label: str
@@ -39,13 +39,13 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From where to where an axis goes.
+    """The range of an axis.
 
     Attributes:
-        low: its first value.
-        high: its last, above the first.
-        ticks: in between.
-        is_log: whether equal steps are equal factors; then both are above 0.
+        low: the first value.
+        high: the last value, above the first.
+        ticks: the labelled positions between them.
+        is_log: whether the axis is logarithmic; then both values are above 0.
     """
 
     low: float
@@ -54,7 +54,7 @@ class Axis:
     is_log: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value is, 0 to 1; beyond an end it is at the end."""
+        """Return a value's position, 0 to 1; a value beyond an end is at the end."""
         low, high, at = self.low, self.high, min(max(value, self.low), self.high)
         if self.is_log:
             low, high, at = math.log(low), math.log(high), math.log(at)
@@ -66,9 +66,9 @@ class Series:
     """A line.
 
     Attributes:
-        name: for the legend.
-        points: x ascending.
-        labels: for a pointer that rests on a point; empty for none.
+        name: the name in the legend.
+        points: the points, with ascending x.
+        labels: tooltips of the points; empty for none.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A range: between two lines over the same x."""
+    """The area between two lines over the same x."""
 
     xs: Sequence[float]
     lows: Sequence[float]
@@ -87,7 +87,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place worth naming, as a dashed line across the plot."""
+    """A named position, drawn as a dashed line across the plot."""
 
     name: str
     at: float
@@ -95,14 +95,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What is in a plot.
+    """The content of a plot.
 
     Attributes:
-        title: for those who can't see it.
-        x: to the right.
-        y: upwards.
-        series: lines.
-        bands: ranges, under the lines.
+        title: a description for screen readers.
+        x: the horizontal axis.
+        y: the vertical axis.
+        series: the lines.
+        bands: the areas below the lines.
         uprights: marks at an x.
         levels: marks at a y.
     """
@@ -117,7 +117,7 @@ class Plot:
 
 
 def svg(plot: Plot) -> str:
-    """The element, with a legend of more than one line after it."""
+    """Return the element, followed by a legend if there are several lines."""
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"><title>{escape(plot.title)}</title>',
         *_grid(plot),
@@ -132,7 +132,7 @@ def svg(plot: Plot) -> str:
 
 
 def bars(title: str, rows: Sequence[tuple[str, float, str]], level: Mark | None = None) -> str:
-    """Bars to the right, one below the other."""
+    """Return horizontal bars, one below the other."""
     most = max((*(length for _, length, _ in rows), level.at if level else 0.0), default=0.0) or 1.0
     left, right, top = 170, 150, 20 if level else 4
     height = top + _BAR * len(rows) + 4
@@ -151,13 +151,13 @@ def bars(title: str, rows: Sequence[tuple[str, float, str]], level: Mark | None 
     if level is not None:
         x = left + level.at * scale
         parts.append(f'<path class="mark" d="M{x:.1f} {top - 4}V{height - 2}"/>')
-        # Its name is long: it goes to the side that has more room.
+        # The mark's name is long, so it is on the side with more room.
         parts.append(_text(x, top - 7, level.name, "end" if x > _WIDTH / 2 else ""))
     return "".join([*parts, "</svg>"])
 
 
 def round_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Round figures from one to the other: 1, 2 or 5 times a power of ten apart."""
+    """Return round figures in a range, 1, 2 or 5 times a power of ten apart."""
     if high <= low:
         return (low,)
     step = _round_step((high - low) / _TICKS)
@@ -199,7 +199,7 @@ def _marks(plot: Plot) -> Iterator[str]:
         yield _text(_WIDTH - _RIGHT - 4, y - 4, mark.name, "end")
     for at, mark in enumerate(plot.uprights):
         x = _x(plot, mark.at)
-        # Near the right edge there is no room behind it; two at one place have two rows.
+        # Near the right edge, the name is on the left. Names of two marks are in two rows.
         end = plot.x.share(mark.at) > 0.75
         yield f'<path class="mark" d="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}"/>'
         yield _text(x - 4 if end else x + 4, _TOP + 10 + 14 * at, mark.name, "end" if end else "")
@@ -223,13 +223,13 @@ def _line(plot: Plot, series: Series, style: int) -> Iterator[str]:
 
 
 def _path(plot: Plot, points: Iterable[Point]) -> str:
-    """The points joined; those that lie on one place once."""
+    """Join the points; consecutive points at the same position are drawn once."""
     words: list[str] = []
     for x, y in points:
         word = f"{_x(plot, x):.1f} {_y(plot, y):.1f}"
         if not words or words[-1] != word:
             words.append(word)
-    # A single point is a stroke of no length, which a round end makes a dot.
+    # A single point is drawn as a line without length, and round line ends make it a dot.
     return "M" + "L".join(words if len(words) > 1 else words * 2)
 
 

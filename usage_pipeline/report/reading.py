@@ -1,14 +1,14 @@
-"""The tables' files as rows for the page, without Spark, and no more than the page shows.
+"""Reads the tables' files for the page without Spark, limited to what the page shows.
 
-It shows the newest week of requests, and the newest month of volumes. Usage is summed up over
-windows of the length that is drawn, and of very many tenants those that use and wait least are one.
-Of a replay there are the busiest tenants, and the quotas in force under which they waited longest;
-of a volume the highest and the lowest reading of each time that is drawn; of lines that can't be
-read, how many there are of a kind. So the page takes some hundred megabytes of a cluster of any
-size, and a file at a time is read.
+The page shows the newest week of requests, and the newest month of volumes. Usage is summed over
+the windows that the plots have. If there are very many tenants, those that use and wait least are
+combined. Of a replay, the page has the busiest tenants, and the configured quotas with the longest
+waits. Of a volume, it has the highest and the lowest reading of each window. Of lines that can't be
+read, it has their number by kind. So reading takes a few hundred megabytes of memory for a cluster
+of any size, and one file is read at a time.
 
-Example: a day's gold_usage_1s of 40 tenants on 3 brokers, 10 million rows, comes as 288 windows of
-5 min, some 35,000 rows.
+Example: a day's gold_usage_1s of 40 tenants on 3 brokers, 10 million rows, becomes 288 windows of
+5 min with about 35,000 rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,9 +38,9 @@ from usage_pipeline.tables.schemas import (
 from usage_pipeline.tables.table_files import day_of
 
 MOST_TENANTS: Final = 500
-"""Of each quota type, that are shown by their names: those who use most."""
+"""Tenants of each quota type that are shown by name because they use most."""
 _WAITING: Final = 100
-"""Likewise, those who wait longest."""
+"""Tenants of each quota type that are shown by name because they wait longest."""
 _REPLAYED: Final = 12
 _IN_FORCE: Final = 500
 _WEEK: Final = 7
@@ -52,30 +52,30 @@ _LINES: Final = ["src_file", "kind", "reason"]
 _VOLUME: Final = ["broker", "log_dir"]
 _BATCH: Final = 1 << 18
 _AHEAD: Final = {"batch_readahead": 1, "fragment_readahead": 1}
-"""Files are small, and all that Arrow reads ahead stays in memory."""
+"""Files are small, and Arrow keeps everything that it reads ahead in memory."""
 
 
 def read_tables(tables: Pinned, cluster: str = UNNAMED) -> dict[str, list[Row]]:
-    """Rows of a cluster in each table that is there, as ``report`` takes them.
+    """Return a cluster's rows in each existing table, for ``report``.
 
     Raises:
-        ReportError: there is no table at all, or one can't be read.
-        SidecarError: the store can't be reached, or the tables are of another version.
+        ReportError: there is no table, or a table can't be read.
+        SidecarError: the store can't be reached, or the tables have another version.
     """
     out = tables.folder
     try:
-        found = {
+        rows = {
             table.name: read(_dataset(tables, table, cluster, days))
             for table, days, read in _READ
             if table.name in tables.versions
         }
     except (OSError, pa.ArrowException) as error:
         raise ReportError(f"the tables in {out} can't be read: {error}") from error
-    if not found:
+    if not rows:
         raise ReportError(
             f"there are no tables in {out}: make them with `throttle-sidecar pipeline run`"
         )
-    return found
+    return rows
 
 
 def _dataset(tables: Pinned, table: Table, cluster: str, days: int | None) -> ds.Dataset:
@@ -127,7 +127,7 @@ def _usage(dataset: ds.Dataset) -> list[Row]:
 
 
 def _named(tenants: pa.Table) -> tuple[pa.Array | None, dict[str, int]]:
-    """The keys of tenants that are shown by name, None for all; how many others each type has."""
+    """Return the keys of tenants to name, None for all, and each type's number of others."""
     tenants = _grouped(tenants, _TENANT, ("amount", "throttle_ms"))
     chosen, others = [], {}
     for quota_type in tenants["quota_type"].unique().to_pylist():
@@ -144,12 +144,12 @@ def _named(tenants: pa.Table) -> tuple[pa.Array | None, dict[str, int]]:
 
 def _largest(values: pa.ChunkedArray, most: int) -> list[int]:
     order = pc.sort_indices(values, sort_keys=[("", "descending")])
-    found: list[int] = order[:most].to_pylist()
-    return found
+    largest: list[int] = order[:most].to_pylist()
+    return largest
 
 
 def _folded(batch: pa.Table, named: pa.Array | None) -> pa.Table:
-    """Rows whose tenants are not shown by name lose it."""
+    """Remove the tenant from rows whose tenant is not shown by name."""
     if named is None:
         return batch
     is_named = pc.is_in(_keys(batch), value_set=named)
@@ -173,16 +173,16 @@ def _by_window(rows: pa.Table, step_s: int) -> pa.Table:
 
 
 def _replay(dataset: ds.Dataset) -> list[Row]:
-    """The candidates of the busiest tenants, and what is in force where they wait longest."""
+    """Return the busiest tenants' candidates, and configured quotas with the longest waits."""
     tenant = ["quota_type", "shared_by"]
     is_kept = pc.field("algorithm") != "burst-spreading"
     is_tried = pc.starts_with(pc.field("scenario"), "=") & is_kept
-    found: list[pa.Table] = []
+    counts: list[pa.Table] = []
     for batch in _batches(dataset, [*tenant, "events"], is_tried):
-        found = _together([*found, _grouped(batch, tenant, ("events",))], tenant, ("events",))
+        counts = _together([*counts, _grouped(batch, tenant, ("events",))], tenant, ("events",))
     rows: list[Row] = []
-    if found:
-        events = _grouped(pa.concat_tables(found), tenant, ("events",))
+    if counts:
+        events = _grouped(pa.concat_tables(counts), tenant, ("events",))
         busiest = events.take(pa.array(_largest(events["events"], _REPLAYED), pa.int64()))
         of_tenants = (
             reduce(and_, (pc.field(name) == value for name, value in each.items()))
@@ -206,21 +206,21 @@ def _replay(dataset: ds.Dataset) -> list[Row]:
 
 
 def _others(schema: pa.Schema, scenario: str, several: int) -> list[Row]:
-    """A row that says how many of a scenario are left out; none for none."""
+    """Return a row that states how many rows of a scenario are left out, if there are any."""
     nothing = dict.fromkeys(schema.names)
     return [{**nothing, "scenario": scenario, "others": several}] if several else []
 
 
 def _volumes(dataset: ds.Dataset) -> list[Row]:
-    """The highest and the lowest reading of each volume in each time that is drawn."""
+    """Return the highest and the lowest reading of each volume in each window."""
     step = bucket_s(_MONTH * 86_400)
     columns = [*_VOLUME, "observed_ts", "total_bytes", "available_bytes"]
-    found: list[pa.Table] = []
+    ends: list[pa.Table] = []
     for batch in _batches(dataset, columns, pc.field("available_bytes").is_valid()):
-        found.append(_ends(batch, step))
-        if sum(table.num_rows for table in found) > _BATCH:
-            found = [_ends(pa.concat_tables(found), step)]
-    return _ends(pa.concat_tables(found), step).to_pylist() if found else []
+        ends.append(_ends(batch, step))
+        if sum(table.num_rows for table in ends) > _BATCH:
+            ends = [_ends(pa.concat_tables(ends), step)]
+    return _ends(pa.concat_tables(ends), step).to_pylist() if ends else []
 
 
 def _ends(rows: pa.Table, step_s: int) -> pa.Table:
@@ -237,18 +237,18 @@ def _ends(rows: pa.Table, step_s: int) -> pa.Table:
 
 
 def _quarantine(dataset: ds.Dataset) -> list[Row]:
-    """A row of each file, kind and reason, with how many ``lines`` there are."""
-    found: list[pa.Table] = []
+    """Return a row for each file, kind and reason, with its number of ``lines``."""
+    counts: list[pa.Table] = []
     for batch in _batches(dataset, _LINES):
         counted = batch.append_column("lines", pa.repeat(pa.scalar(1), batch.num_rows))
-        found = _together([*found, _grouped(counted, _LINES, ("lines",))], _LINES, ("lines",))
-    return _grouped(pa.concat_tables(found), _LINES, ("lines",)).to_pylist() if found else []
+        counts = _together([*counts, _grouped(counted, _LINES, ("lines",))], _LINES, ("lines",))
+    return _grouped(pa.concat_tables(counts), _LINES, ("lines",)).to_pylist() if counts else []
 
 
 def _batches(
     dataset: ds.Dataset, columns: Sequence[str] | None, where: ds.Expression | None = None
 ) -> Iterator[pa.Table]:
-    """With rows, each."""
+    """Yield the batches that have rows."""
     names = None if columns is None else list(columns)
     for batch in dataset.to_batches(columns=names, filter=where, batch_size=_BATCH, **_AHEAD):
         if batch.num_rows:
@@ -258,7 +258,7 @@ def _batches(
 def _grouped(
     rows: pa.Table, keys: Sequence[str], sums: Iterable[str], most: str | None = None
 ) -> pa.Table:
-    """A row for each of some keys."""
+    """Return a row for each combination of the keys."""
     aggregates = [*((name, "sum") for name in sums), *([] if most is None else [(most, "max")])]
     summed = rows.group_by(list(keys)).aggregate(aggregates)
     names = [name.removesuffix("_sum").removesuffix("_max") for name in summed.column_names]
@@ -266,12 +266,12 @@ def _grouped(
 
 
 def _together(
-    found: list[pa.Table], keys: Sequence[str], sums: Sequence[str], most: str | None = None
+    sums_so_far: list[pa.Table], keys: Sequence[str], sums: Sequence[str], most: str | None = None
 ) -> list[pa.Table]:
-    """Sums of several batches, added up once they have become many."""
-    if sum(table.num_rows for table in found) <= _BATCH:
-        return found
-    return [_grouped(pa.concat_tables(found), keys, sums, most)]
+    """Combine the sums of several batches when they have many rows."""
+    if sum(table.num_rows for table in sums_so_far) <= _BATCH:
+        return sums_so_far
+    return [_grouped(pa.concat_tables(sums_so_far), keys, sums, most)]
 
 
 _READ: Final[Sequence[tuple[Table, int | None, Callable[[ds.Dataset], list[Row]]]]] = (
@@ -282,4 +282,4 @@ _READ: Final[Sequence[tuple[Table, int | None, Callable[[ds.Dataset], list[Row]]
     (QUARANTINE, None, _quarantine),
     (GOLD_USAGE_1S, _WEEK, _usage),
 )
-"""The tables, how many days of them, and how they are read."""
+"""The tables, the number of days to read, and the function that reads them."""

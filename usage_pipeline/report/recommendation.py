@@ -1,7 +1,7 @@
-"""What to set: the sum of quotas against what a broker has to give, and each recommendation.
+"""Recommended quotas: their sum compared with a broker's capacity, and each recommendation.
 
-Example: 40 tenants are recommended 700 % of a thread together on brokers of 1,100 %: the bar is at
-64 % of the mark.
+Example: 40 tenants have recommended quotas of 700 % of a thread in total, and brokers have 1,100 %.
+The bar ends at 64 % of the mark.
 """
 
 from collections.abc import Sequence
@@ -10,43 +10,43 @@ from typing import Final
 from usage_pipeline.report import figures
 from usage_pipeline.report.grid import Cell, named, table
 from usage_pipeline.report.left_out import LeftOut
-from usage_pipeline.report.page import few, figure, said, section
+from usage_pipeline.report.page import few, figure, paragraph, section
 from usage_pipeline.report.plots import Mark, bars
 from usage_pipeline.report.rows import Row, count, text, value, values
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 _MOST_ROWS: Final = 500
-"""Of each quota type."""
+"""The limit for each quota type."""
 _FEWEST_TOGETHER: Final = 3
 _NAMED: Final = 3
 
 
 def recommendation_section(rows: Sequence[Row]) -> str:
-    """Of rows of GOLD_RECOMMENDATION, the newest day of each tenant."""
+    """Return the section from rows of GOLD_RECOMMENDATION, with each tenant's newest day."""
     newest = newest_of_tenants(rows)
     if not newest:
-        return section("Recommended quotas", said("None was made."))
+        return section("Recommended quotas", paragraph("There are none."))
     plots = [
         figure(f"{figures.kind(kind)}: the sum of all quotas, on a broker", _sums(kind, mine))
         for kind in QUOTA_TYPES
         if (mine := [row for row in newest if row["quota_type"] == kind])
     ]
-    intro = said(
-        "The smallest that keep throttling under the target. `throttle-sidecar pipeline recommend"
-        " --plan plan.json` writes them to a file; `throttle-sidecar quotas diff --plan plan.json`"
-        " shows the difference, `quotas apply --plan plan.json` sets them. Where none is"
-        " recommended, the sum has what is in force."
+    intro = paragraph(
+        "Each is the smallest quota that keeps throttling below the target. `throttle-sidecar"
+        " pipeline recommend --plan plan.json` writes the quotas to a file; `throttle-sidecar"
+        " quotas diff --plan plan.json` shows the difference, and `quotas apply --plan plan.json`"
+        " sets them. If a tenant has no recommended quota, the sum includes its configured quota."
     )
     return section("Recommended quotas", intro, few(plots), _table(newest))
 
 
 def newest_of_tenants(rows: Sequence[Row]) -> list[Row]:
-    """The last one of each tenant and quota type, by type, the largest first."""
-    found: dict[tuple[str, str], Row] = {}
+    """Return each tenant's last row of each quota type, by type, the largest quotas first."""
+    newest: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda each: text(each, "dt")):
-        found[text(row, "quota_type"), text(row, "entity")] = row
+        newest[text(row, "quota_type"), text(row, "entity")] = row
     return sorted(
-        found.values(),
+        newest.values(),
         key=lambda row: (QUOTA_TYPES.index(text(row, "quota_type")), -(value(row, "quota") or 0.0)),
     )
 
@@ -54,7 +54,7 @@ def newest_of_tenants(rows: Sequence[Row]) -> list[Row]:
 def _sums(quota_type: str, rows: Sequence[Row]) -> str:
     kept = [row for row in rows if value(row, "quota") is None]
     sums = {
-        "in force": count(rows, "in_force"),
+        "configured": count(rows, "in_force"),
         "recommended": count(rows, "quota") + count(kept, "in_force"),
     }
     share_now = next((share for row in rows if (share := value(row, "share_of_capacity"))), None)
@@ -75,8 +75,8 @@ def _sums(quota_type: str, rows: Sequence[Row]) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     headings = (
-        *("Tenant", "Quota", "In force", "Recommended", "Throttled at most", "Peak rate"),
-        *("Percentile", "Confidence", "Stands on", "Refused because"),
+        *("Tenant", "Quota", "Configured", "Recommended", "Throttled at most", "Peak rate"),
+        *("Percentile", "Confidence", "Evidence", "Refused because"),
     )
     left_out = recommendations_left_out(rows)
     caption = left_out.extent if left_out.left else "Each tenant"
@@ -84,17 +84,17 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 def _shown(rows: Sequence[Row]) -> list[list[Row]]:
-    """Those of the smallest quota, who are a row together, are among them whatever their place."""
-    found = []
+    """Return the rows to show; the group with the smallest quota is always among them."""
+    shown = []
     for quota_type in QUOTA_TYPES:
         grouped = by_quota(quota_type, rows)
         first = sorted(range(len(grouped)), key=lambda at: len(grouped[at]) == 1)[:_MOST_ROWS]
-        found += [grouped[at] for at in sorted(first)]
-    return found
+        shown += [grouped[at] for at in sorted(first)]
+    return shown
 
 
 def recommendations_left_out(rows: Sequence[Row]) -> LeftOut:
-    """Of rows of GOLD_RECOMMENDATION: the tenants, of each quota type, that have no row."""
+    """Count the tenants of each quota type without a row, from rows of GOLD_RECOMMENDATION."""
     newest = newest_of_tenants(rows)
     shown = sum(map(len, _shown(newest)))
     return LeftOut(
@@ -102,13 +102,13 @@ def recommendations_left_out(rows: Sequence[Row]) -> LeftOut:
         shown,
         len(newest) - shown,
         "tenants",
-        "the largest quotas first, and those who share the smallest",
+        "the largest quotas first, and tenants that share the smallest",
         "gold_recommendation",
     )
 
 
 def by_quota(quota_type: str, rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows of a type, each for itself, but those of the smallest quota of all together."""
+    """Return a type's rows one by one, except for those with the smallest quota, as a group."""
     mine = [row for row in rows if row["quota_type"] == quota_type]
     quotas = values(mine, "quota")
     least = min(quotas, default=None)
@@ -121,14 +121,14 @@ def by_quota(quota_type: str, rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def _row(rows: Sequence[Row]) -> list[Cell]:
-    """Of one tenant, or of several with the same recommendation."""
+    """Return the row of one tenant, or of several tenants with the same recommendation."""
     row = rows[0]
     quota_type = text(row, "quota_type")
     shares = values(rows, "throttled_share")
     highest = [max(values(rows, name), default=None) for name in ("peak_rate", "percentile_rate")]
     events = count(rows, "events")
     confidence = min((text(each, "confidence") for each in rows), key=_order)
-    stands_on = (
+    evidence = (
         f"{figures.number(events)} charges,"
         f" {figures.hours(min(values(rows, 'hours'), default=None))},"
         f" {figures.share(min(values(rows, 'coverage'), default=None))} covered"
@@ -141,11 +141,11 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
         Cell(figures.rate(value(row, "quota"), quota_type), value(row, "quota")),
         Cell(figures.share(max(shares)), max(shares)) if shares else Cell(figures.UNKNOWN),
         *(
-            Cell(("up to " if several else "") + figures.rate(found, quota_type), found)
-            for found in highest
+            Cell(("up to " if several else "") + figures.rate(rate, quota_type), rate)
+            for rate in highest
         ),
         Cell(confidence, _order(confidence)),
-        Cell(stands_on, events),
+        Cell(evidence, events),
         named(text(row, "refused")),
     ]
 
@@ -155,21 +155,24 @@ def _order(confidence: str) -> float:
 
 
 def cell_in_force(rows: Sequence[Row], none: str) -> Cell:
-    """What all of them have now; ``none`` where they have nothing."""
-    found = {value(row, "in_force") for row in rows}
-    now = found.pop()
-    if found:
+    """Return the tenants' configured quota; ``none`` if they have no quota."""
+    quotas = {value(row, "in_force") for row in rows}
+    configured = quotas.pop()
+    if quotas:
         return Cell("various")
-    return Cell(none if now is None else figures.rate(now, text(rows[0], "quota_type")), now)
+    quota_type = text(rows[0], "quota_type")
+    return Cell(none if configured is None else figures.rate(configured, quota_type), configured)
 
 
 def cell_of_tenants(rows: Sequence[Row]) -> Cell:
-    """Their names; of several the first ones, and the others to be found by."""
+    """Return the tenants' names; of several, the first are shown and the search finds all."""
     names = [text(row, "entity") for row in rows]
     if len(names) == 1:
         return named(names[0])
     some = ", ".join(names[:_NAMED])
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return Cell(
-        f"{len(names):,} with the smallest: {some}{more}", names[0], also=" ".join(names[_NAMED:])
+        f"{len(names):,} with the smallest: {some}{more}",
+        names[0],
+        also=" ".join(names[_NAMED:]),
     )

@@ -1,9 +1,10 @@
-"""What quotas would have done: throttling per candidate, and what those in force did.
+"""The effect of quotas: throttling by candidate, and with the configured quotas.
 
-A plot for each tenant: the quota to the right, in equal factors, and upwards the share of its
-charges that would have been throttled. The quota in force and the recommended one are marked.
+There is a plot for each tenant. Its x axis is the quota on a logarithmic scale, and its y axis the
+share of the tenant's charges that would have been throttled. Marks show the configured and the
+recommended quota.
 
-Example: alice's line falls from 40 % at 1 MB/s to 0.6 % at 4 MB/s, where "recommended" stands.
+Example: alice's line falls from 40 % at 1 MB/s to 0.6 % at 4 MB/s, which is marked "recommended".
 """
 
 from collections import defaultdict
@@ -13,7 +14,7 @@ from typing import Final
 from usage_pipeline.report import figures
 from usage_pipeline.report.grid import Cell, named, table
 from usage_pipeline.report.left_out import LeftOut
-from usage_pipeline.report.page import few, figure, said, section
+from usage_pipeline.report.page import few, figure, paragraph, section
 from usage_pipeline.report.plots import Axis, Mark, Plot, Series, Tick, round_ticks, svg
 from usage_pipeline.report.rows import Row, text, value
 from usage_pipeline.report.usage import others_in
@@ -26,9 +27,9 @@ _Tenant = tuple[str, str]
 
 
 def replay_section(rows: Sequence[Row], recommended: Sequence[Row]) -> str:
-    """Of rows of GOLD_REPLAY, with marks of GOLD_RECOMMENDATION."""
+    """Return the section from rows of GOLD_REPLAY, with marks from GOLD_RECOMMENDATION."""
     if not rows:
-        return section("What quotas would do", said("Nothing was replayed."))
+        return section("What quotas would do", paragraph("Nothing was replayed."))
     recommendations = {(text(row, "quota_type"), text(row, "entity")): row for row in recommended}
     swept = _swept(rows)
     order = sorted(swept, key=lambda tenant: -max(events for events, _ in swept[tenant].values()))
@@ -41,15 +42,16 @@ def replay_section(rows: Sequence[Row], recommended: Sequence[Row]) -> str:
         for tenant in chosen
     ]
     of_plots, of_quotas = replay_left_out(rows)
-    more = said(of_plots.sentence) if of_plots.left else ""
-    intro = said("The share of charges that would have been throttled, by the quota.")
+    more = paragraph(of_plots.sentence) if of_plots.left else ""
+    intro = paragraph("The share of charges that would have been throttled, by the quota.")
     return section("What quotas would do", intro, few(plots), more, _in_force(rows, of_quotas))
 
 
 def replay_left_out(rows: Sequence[Row]) -> tuple[LeftOut, LeftOut]:
-    """Of rows of GOLD_REPLAY: the tenants, of each quota type, without a plot; quotas in force.
+    """Count what rows of GOLD_REPLAY have without a plot or a table row.
 
-    Rows that stand for ``others`` have their scenario alone.
+    The first result is about the tenants of each quota type, and the second about configured
+    quotas. Rows that stand for ``others`` have only a scenario.
     """
     swept, in_force = len(_swept(rows)), len(_of_quotas_in_force(rows))
     others = {
@@ -67,7 +69,7 @@ def replay_left_out(rows: Sequence[Row]) -> tuple[LeftOut, LeftOut]:
             "gold_replay",
         ),
         LeftOut(
-            "Quotas in force, replayed",
+            "Configured quotas, replayed",
             shown,
             in_force - shown + others["in force"],
             "rows",
@@ -78,19 +80,19 @@ def replay_left_out(rows: Sequence[Row]) -> tuple[LeftOut, LeftOut]:
 
 
 def _swept(rows: Sequence[Row]) -> dict[_Tenant, dict[float, tuple[float, float]]]:
-    """Of each tenant: quota -> charges and throttled ones, all brokers and days together."""
-    found: dict[_Tenant, dict[float, tuple[float, float]]] = defaultdict(dict)
+    """Return each tenant's charges and throttled charges by quota, over all brokers and days."""
+    sweeps: dict[_Tenant, dict[float, tuple[float, float]]] = defaultdict(dict)
     for row in rows:
         quota = value(row, "quota")
         if quota is None or quota <= 0 or not text(row, "scenario").startswith("="):
             continue
-        of_tenant = found[text(row, "quota_type"), text(row, "shared_by")]
+        of_tenant = sweeps[text(row, "quota_type"), text(row, "shared_by")]
         events, throttled = of_tenant.get(quota, (0.0, 0.0))
         of_tenant[quota] = (
             events + (value(row, "events") or 0.0),
             throttled + (value(row, "throttled") or 0.0),
         )
-    return found
+    return sweeps
 
 
 def _plot(
@@ -99,7 +101,7 @@ def _plot(
     quota_type, name = tenant
     marks = [
         Mark(label, at)
-        for label, column in (("in force", "in_force"), ("recommended", "quota"))
+        for label, column in (("configured", "in_force"), ("recommended", "quota"))
         if recommended is not None and (at := value(recommended, column)) is not None and at > 0
     ]
     points = [
@@ -147,10 +149,10 @@ def _in_force(rows: Sequence[Row], left_out: LeftOut) -> str:
     body = [_row(row) for row in in_force[:_MOST_ROWS]]
     headings = (
         *("Day", "Broker", "Shared by", "Quota", "Limit", "Charges", "Throttled"),
-        *("Waits, summed", "Longest wait", "Peak rate", "Near (80 %)", "Over", "Unknown"),
+        *("Total wait", "Longest wait", "Peak rate", "Near (80 %)", "Over", "Unknown"),
     )
     more = f": {left_out.extent}" if left_out.left else ""
-    return table(f"The quotas in force, replayed{more}", headings, body)
+    return table(f"The configured quotas, replayed{more}", headings, body)
 
 
 def _of_quotas_in_force(rows: Sequence[Row]) -> list[Row]:

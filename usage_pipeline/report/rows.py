@@ -1,6 +1,6 @@
-"""Rows of tables as the report takes them: dictionaries by column, as Spark and Parquet give them.
+"""Rows of tables for the report: dictionaries by column, as Spark and Parquet return them.
 
-Example: ``value({"quota": 5}, "quota")`` is 5.0, and None when there is none.
+Example: ``value({"quota": 5}, "quota")`` is 5.0, and None for a null.
 """
 
 import math
@@ -14,39 +14,39 @@ Row = Mapping[str, object]
 
 
 class ReportError(SidecarError):
-    """The tables can't be reported on."""
+    """The report can't be made from the tables."""
 
 
 def value(row: Row, name: str) -> float | None:
-    """A number; None for none, and for what is not finite."""
-    found = row[name]
-    if isinstance(found, int | float) and math.isfinite(found):
-        return float(found)
+    """Return a number; None for a null, and for a number that is not finite."""
+    number = row[name]
+    if isinstance(number, int | float) and math.isfinite(number):
+        return float(number)
     return None
 
 
 def values(rows: Iterable[Row], name: str) -> list[float]:
-    """The numbers of a column that there are."""
-    return [found for row in rows if (found := value(row, name)) is not None]
+    """Return the numbers in a column, without nulls."""
+    return [number for row in rows if (number := value(row, name)) is not None]
 
 
 def text(row: Row, name: str) -> str:
-    """A text; empty for none."""
-    found = row[name]
-    return "" if found is None else str(found)
+    """Return a text; empty for a null."""
+    content = row[name]
+    return "" if content is None else str(content)
 
 
-def seconds(found: object) -> float:
-    """A time, in seconds since 1970.
+def seconds(time: object) -> float:
+    """Convert a time to seconds since 1970.
 
     Raises:
-        ReportError: it is none.
+        ReportError: the value is not a time.
     """
-    if not isinstance(found, datetime):
-        raise ReportError(f"a table has {found!r} where a time should be")
-    return utc(found).timestamp()
+    if not isinstance(time, datetime):
+        raise ReportError(f"a table has {time!r} where a time should be")
+    return utc(time).timestamp()
 
 
 def count(rows: Iterable[Row], name: str) -> float:
-    """The sum of a column."""
+    """Return the sum of a column."""
     return sum(value(row, name) or 0.0 for row in rows)

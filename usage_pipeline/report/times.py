@@ -1,7 +1,7 @@
-"""Time on an axis: buckets to sum over, and where labels stand.
+"""Time axes: the buckets to sum over, and the positions of labels.
 
-Example: two hours are 240 buckets of 30 s, with a label every 30 min; a week is 336 of half an
-hour, with one a day.
+Example: two hours have 240 buckets of 30 s, with a label every 30 min. A week has 336 buckets of
+half an hour, with a label a day.
 """
 
 from datetime import UTC, datetime
@@ -18,12 +18,12 @@ _STEPS: Final = (
 
 
 def bucket_s(span_s: float) -> int:
-    """How long buckets are, so that there are a few hundred of them at most."""
+    """Return the length of buckets for a span, so that there are at most a few hundred."""
     return _step(span_s, _MOST_BUCKETS)
 
 
 def time_axis(first_s: float, last_s: float) -> Axis:
-    """An axis of seconds since 1970, labelled in UTC."""
+    """Return an axis of seconds since 1970, with labels in UTC."""
     last_s = max(last_s, first_s + 1)
     step = _step(last_s - first_s, _MOST_TICKS)
     begin = int(-(-first_s // step)) * step

@@ -1,9 +1,9 @@
-"""Who used what: a plot of each quota type over time, and a table of tenants.
+"""Usage by tenant: a plot of each quota type over time, and a table.
 
-Rates are of all brokers together, over buckets of time that suit the span. The busiest tenants have
-a line each, the others one together.
+Rates are totals of all brokers, over time buckets that suit the span. The busiest tenants have a
+line each, and the others share one line.
 
-Example: of 40 tenants 5 have a line, 35 share "35 others".
+Example: 5 of 40 tenants have a line, and 35 share the line "35 others".
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from usage_pipeline.report import figures
 from usage_pipeline.report.grid import Cell, named, table
 from usage_pipeline.report.left_out import LeftOut
-from usage_pipeline.report.page import figure, said, section
+from usage_pipeline.report.page import figure, paragraph, section
 from usage_pipeline.report.plots import Axis, Plot, Series, Tick, round_ticks, svg
 from usage_pipeline.report.rows import Row, count, seconds, text, value
 from usage_pipeline.report.times import bucket_s, time_axis
@@ -24,9 +24,11 @@ _LINES: Final = 5
 
 
 def usage_section(rows: Sequence[Row]) -> str:
-    """Of rows of GOLD_USAGE_1S, whatever the length of their windows."""
+    """Return the section from rows of GOLD_USAGE_1S with windows of any length."""
     if not rows:
-        return section("Usage", said("No usage is known: there are no request logs in the tables."))
+        return section(
+            "Usage", paragraph("No usage is known: there are no request logs in the tables.")
+        )
     moments = [seconds(row["window_start"]) for row in rows]
     first, last = min(moments), max(moments) + 1
     types = [kind for kind in QUOTA_TYPES if any(row["quota_type"] == kind for row in rows)]
@@ -59,7 +61,7 @@ def _plot(quota_type: str, rows: Sequence[Row], first: float, last: float) -> st
         several = sum(folded.get(name, 1) for name in others)
         shown["1 other" if several == 1 else f"{several:,} others"] = together
     buckets = [begin + at * step for at in range(int((last - begin - 1e-9) // step) + 1)]
-    # A rate, whatever the bucket; producer ids are counted by the hour, their quota's window.
+    # A rate per second, or per hour for producer ids, because their quota's window is an hour.
     per = step / 3600 if quota_type == "producer_ids" else step
     series = [
         Series(name, [(bucket, amounts.get(bucket, 0.0) / per) for bucket in buckets])
@@ -71,14 +73,14 @@ def _plot(quota_type: str, rows: Sequence[Row], first: float, last: float) -> st
 
 
 def rate_axis(most: float, quota_type: str) -> Axis:
-    """From 0 to the highest rate, in the quota's unit."""
+    """Return an axis from 0 to the highest rate, in the unit of the quota."""
     high = most * 1.05 or 1.0
     ticks = tuple(Tick(at, figures.short_rate(at, quota_type)) for at in round_ticks(0.0, high))
     return Axis(0.0, high, ticks)
 
 
 class Sums(NamedTuple):
-    """What a tenant used of a quota type: in its unit, requests, those throttled, and their ms."""
+    """A tenant's usage of a quota type: the amount, requests, throttled requests and their ms."""
 
     amount: float
     events: float
@@ -87,13 +89,13 @@ class Sums(NamedTuple):
 
 
 def sums(rows: Iterable[Row]) -> dict[tuple[str, str], Sums]:
-    """By tenant and quota type, of rows of GOLD_USAGE_1S."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * len(Sums._fields))
+    """Sum rows of GOLD_USAGE_1S by tenant and quota type."""
+    totals: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * len(Sums._fields))
     for row in rows:
-        of_tenant = found[tenant(row), text(row, "quota_type")]
+        of_tenant = totals[tenant(row), text(row, "quota_type")]
         for at, name in enumerate(Sums._fields):
             of_tenant[at] += value(row, name) or 0.0
-    return {key: Sums(*each) for key, each in found.items()}
+    return {key: Sums(*each) for key, each in totals.items()}
 
 
 def _table(rows: Sequence[Row], span_s: float) -> str:
@@ -117,13 +119,13 @@ def _table(rows: Sequence[Row], span_s: float) -> str:
         ]
         for (name, quota_type), (amount, events, throttled, waited) in ordered
     ]
-    headings = ("Tenant", "Quota", "Used", "Mean rate", "Requests", "Throttled", "Waits, summed")
+    headings = ("Tenant", "Quota", "Used", "Mean rate", "Requests", "Throttled", "Total wait")
     left_out = usage_left_out(rows)
     return table(left_out.extent if left_out.left else "Tenants", headings, body)
 
 
 def usage_left_out(rows: Iterable[Row]) -> LeftOut:
-    """Of rows of GOLD_USAGE_1S: the tenants, of each quota type, that have no name."""
+    """Count the tenants of each quota type without a name, from rows of GOLD_USAGE_1S."""
     named, others = _of_types(rows)
     return LeftOut(
         "Usage",
@@ -136,13 +138,13 @@ def usage_left_out(rows: Iterable[Row]) -> LeftOut:
 
 
 def span_s(rows: Sequence[Row]) -> float:
-    """From the first window to the last, which is a second at least."""
+    """Return the seconds from the first window to the end of the last, which takes a second."""
     moments = [seconds(row["window_start"]) for row in rows]
     return max(moments) + 1 - min(moments)
 
 
 def _tenants(rows: Iterable[Row]) -> int:
-    """How many there are; where many are together, of the quota type that has most of all."""
+    """Return the number of tenants; if rows combine tenants, that of the type with the most."""
     named, others = _of_types(rows)
     every = set[str]().union(*named.values())
     of_types = [len(named[kind]) + others[kind] for kind in {*named, *others}]
@@ -150,7 +152,7 @@ def _tenants(rows: Iterable[Row]) -> int:
 
 
 def _of_types(rows: Iterable[Row]) -> tuple[dict[str, set[str]], dict[str, int]]:
-    """The tenants of each quota type that have a name, and how many others it has."""
+    """Return each quota type's named tenants, and its number of other tenants."""
     named: dict[str, set[str]] = defaultdict(set)
     others: dict[str, int] = defaultdict(int)
     for row in rows:
@@ -167,7 +169,7 @@ def _per(quota_type: str, span_s: float) -> float:
 
 
 def tenant(row: Row) -> str:
-    """A user and its client-id, as far as it has them; of many together, how many they are."""
+    """Return the user and client-id of a row, or how many tenants the row combines."""
     if others := others_in(row):
         return f"{others:,} others"
     user, client_id = text(row, "user"), text(row, "client_id")
@@ -175,18 +177,18 @@ def tenant(row: Row) -> str:
 
 
 def others_in(row: Row) -> int:
-    """How many tenants a row is of together, that use least; 0: it is of one."""
+    """Return how many tenants a row combines; 0 for a row of one tenant."""
     return int(value(row, "others") or 0) if "others" in row else 0
 
 
 def summary(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
-    """What the logs cover, and how much of it was throttled, in a few figures."""
+    """Return a few figures: the time that the logs cover, and the throttled share."""
     rows = tables.get("gold_usage_1s", ())
     if not rows:
         return {}
     starts = [seconds(row["window_start"]) for row in rows]
     first, last = (datetime.fromtimestamp(at, UTC) for at in (min(starts), max(starts)))
-    # Every request that is charged at all is charged with time, but for the exempt ones.
+    # Every charged request is charged for time, except for exempt requests.
     requests = [row for row in rows if row["quota_type"] == "request"]
     events, throttled = count(requests, "events"), count(requests, "throttled")
     return {

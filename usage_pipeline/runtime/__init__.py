@@ -1,1 +1,1 @@
-"""Spark and its workers, and what paths and stores say."""
+"""Spark sessions, their workers, and access to local and remote paths."""

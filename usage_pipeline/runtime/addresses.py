@@ -1,11 +1,11 @@
-"""What a path says of where it is: on this machine, or in a store, and with which options.
+"""Splits a path into its store, the path in it, and options.
 
-``s3://bucket/logs?region=eu-west-1`` is ``/logs`` in the store ``s3://bucket``; a ``?`` begins
-options there, as pyarrow.fs has them. Names are taken as they are: a file ``a b%20.log`` is written
-so. ``s3://`` and ``s3a://`` are one, Arrow's name and Hadoop's. Credentials are refused, since
-paths appear in tables, logs and messages.
+``s3://bucket/logs?region=eu-west-1`` is ``/logs`` in the store ``s3://bucket``. A ``?`` begins
+options, as in pyarrow.fs. Names are not decoded: a file ``a b%20.log`` is written like this.
+``s3a://``, Hadoop's name, means the same as ``s3://``, Arrow's name. Credentials are refused,
+because paths appear in tables, logs and messages.
 
-Example: ``s3://key:secret@logs`` is refused by a sentence that names ``s3://logs`` alone.
+Example: ``s3://key:secret@logs`` is refused with a message that names only ``s3://logs``.
 """
 
 import re
@@ -23,21 +23,21 @@ _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 
 
 class SecretInPathError(SidecarError):
-    """A path holds credentials."""
+    """A path contains credentials."""
 
 
 class NotAnOptionError(SidecarError):
-    """An option of a path is not known to all that reach the store."""
+    """A path has an option that only some of the libraries know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where something is.
+    """The parts of a path.
 
     Attributes:
-        store: "s3://bucket"; empty on this machine.
-        path: in it, as its names are.
-        options: "?region=eu-west-1"; empty for none.
+        store: "s3://bucket"; empty for this machine.
+        path: the path in the store, not encoded.
+        options: "?region=eu-west-1"; empty without options.
     """
 
     store: str
@@ -45,21 +45,21 @@ class Address:
     options: str = ""
 
     def __str__(self) -> str:
-        """As people see it: without options."""
+        """Return the path without options, for messages."""
         return self.store + self.path
 
     @property
     def uri(self) -> str:
-        """As pyarrow.fs takes it, of a store."""
+        """Return the address in a store as a URI for pyarrow.fs."""
         return self.store + quote(self.path) + self.options
 
 
 def address_of(text: str) -> Address:
-    """What a path says.
+    """Split a path.
 
     Raises:
-        SecretInPathError: credentials, which are not repeated.
-        NotAnOptionError: one that Arrow alone knows.
+        SecretInPathError: the path contains credentials; the message does not repeat them.
+        NotAnOptionError: an option is known to Arrow alone.
     """
     remote = _REMOTE.match(text)
     if remote is None:
@@ -69,13 +69,13 @@ def address_of(text: str) -> Address:
     scheme = _SCHEMES.get(remote["scheme"], remote["scheme"])
     if ":" in user or _SECRET.search(mark + options):
         raise SecretInPathError(
-            f"{scheme}://{host}{path}: a path must not hold credentials, since it appears in"
-            " tables and logs: leave them to the environment (AWS_ACCESS_KEY_ID and"
-            " AWS_SECRET_ACCESS_KEY), or to the machine's role"
+            f"{scheme}://{host}{path}: a path must not contain credentials, because it appears in"
+            " tables and logs: set them in the environment (AWS_ACCESS_KEY_ID and"
+            " AWS_SECRET_ACCESS_KEY), or give the machine a role"
         )
     if "tls_ca_file_path=" in options:
         raise NotAnOptionError(
-            f"{scheme}://{host}{path}: tls_ca_file_path is not known to what commits tables: name"
-            " the authority's file in the variable SSL_CERT_FILE instead"
+            f"{scheme}://{host}{path}: the library that commits tables does not support"
+            " tls_ca_file_path: set the variable SSL_CERT_FILE to the authority's file instead"
         )
     return Address(f"{scheme}://{user}{at}{host}", path, mark + options)

@@ -1,7 +1,7 @@
-"""Work that Spark hands out to its workers, which do it in Python and Arrow.
+"""Distributes tasks to Spark's workers, which run them in Python with Arrow.
 
-Example: 96 parts of logs in 20 tasks: each worker does one after the other, and Spark gives the
-task of a worker that has died to another one.
+Example: 96 parts of logs in 20 tasks. Each worker runs one task after the other. If a worker dies,
+Spark gives its task to another worker.
 """
 
 import pickle
@@ -23,9 +23,9 @@ def by_workers(
     made: Callable[[int, _Task], Batches],
     schema: str,
 ) -> DataFrame:
-    """What workers make by ``made``, each task by one of them; both are pickled and sent there."""
-    # Each worker gets them once, 200 bytes or so a file; as a part of the function it would with
-    # each task. It unpickles those alone that are its own.
+    """Run each task in a worker by ``made``; tasks and function are pickled and sent there."""
+    # A broadcast is sent to each worker once, about 200 bytes for a file. As a part of the
+    # function, the list would be sent with each task. A worker unpickles only its own tasks.
     pickled = spark.sparkContext.broadcast([pickle.dumps(task) for task in tasks])
 
     def of_tasks(batches: Batches) -> Batches:

@@ -1,11 +1,12 @@
-"""The classes that Spark's JVM loads, archived by one run for all later ones (JEP 350).
+"""Archives the classes that Spark's JVM loads, so that later runs start faster (JEP 350).
 
-To find, check and lay out some 20,000 classes takes a short run longer than its work. The JVM
-writes them to a file when it ends, and the next one maps it. A file of another JDK or Spark isn't
-used, by its name; one that the JVM can't use it leaves aside by itself.
+A short run spends more time on loading and checking about 20,000 classes than on its work. The JVM
+writes the classes to a file when it ends, and the next JVM maps the file. The file's name depends
+on the JDK and on Spark, so a file of another version isn't used. If the JVM can't use a file, it
+ignores the file.
 
-Example, JDK 17 and two cores: a file of 190 MB, written in some 15 s once; a later run has its
-first answer of Spark after 5 s, not 10.
+Example with JDK 17 and two cores: a file of 190 MB is written once, in about 15 s. A later run gets
+Spark's first answer after 5 s instead of 10 s.
 """
 
 import hashlib
@@ -20,21 +21,21 @@ from typing import Final
 from sidecar.errors import SidecarError
 
 _DEADLINE_S: Final = 120.0
-_SAYS_NOTHING: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
-"""Without these options the JVM writes of left-out classes to standard output."""
+_QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
+"""Without these options, the JVM writes messages about omitted classes to standard output."""
 
 
 class NotKeptError(SidecarError):
-    """The archive wasn't written; the next run tries again."""
+    """The archive was not written; the next run tries again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """A file of classes.
+    """An archive of classes.
 
     Attributes:
-        file: that is read, if it is there.
-        partial: that is written first; None: this run writes none.
+        file: the archive to read, if it exists.
+        partial: the file to write first; None if this run does not write the archive.
     """
 
     file: Path
@@ -42,7 +43,7 @@ class ClassArchive:
 
     @classmethod
     def of(cls, folder: Path, java: Path, spark: Path, *, whole: bool) -> "ClassArchive":
-        """The one of this JDK and this Spark; a ``whole`` run loads all and may write it."""
+        """Name the archive of this JDK and Spark; a ``whole`` run loads all and may write it."""
         paths = (java.resolve(), spark.resolve())
         key = "|".join(f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in paths)
         file = folder / f"classes-{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"
@@ -51,25 +52,25 @@ class ClassArchive:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Of the JVM."""
+        """Return the JVM's options."""
         if self.partial is not None:
-            return (f"-XX:ArchiveClassesAtExit={self.partial}", *_SAYS_NOTHING)
+            return (f"-XX:ArchiveClassesAtExit={self.partial}", *_QUIET)
         if self.file.exists():
-            return (f"-XX:SharedArchiveFile={self.file}", *_SAYS_NOTHING)
+            return (f"-XX:SharedArchiveFile={self.file}", *_QUIET)
         return ()
 
     def keep(self, jvm: "Popen[bytes]") -> None:
-        """Waits for a JVM that is ending, and retains what it has written.
+        """Wait until the JVM has ended, and keep the archive that it has written.
 
         Raises:
-            NotKeptError: it wasn't written.
+            NotKeptError: the JVM did not write the archive.
         """
         if self.partial is None:
             return
         try:
             code = jvm.wait(_DEADLINE_S)
             if code:
-                raise NotKeptError(f"Java ended with {code}")
+                raise NotKeptError(f"Java ended with exit code {code}")
             self.partial.replace(self.file)
         except (OSError, TimeoutExpired) as error:
             raise NotKeptError(str(error)) from error
@@ -81,12 +82,12 @@ class ClassArchive:
 
 
 def java_binary() -> Path | None:
-    """The one that Spark starts; None: there is none."""
+    """Return the binary that Spark starts, or None without Java."""
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / "java").exists():
         return Path(home) / "bin" / "java"
-    found = shutil.which("java")
-    return None if found is None else Path(found)
+    path = shutil.which("java")
+    return None if path is None else Path(path)
 
 
 def _is_writable(folder: Path) -> bool:

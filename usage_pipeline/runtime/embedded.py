@@ -1,7 +1,7 @@
-"""Spark as a part of this process's: its JVM on this machine, all cores or some, little memory.
+"""Runs Spark's JVM as a child of this process, with all cores or some, and little memory.
 
-Example: on ``local[2]`` a short run's JVM has a heap of 640 MB; with two workers of Python a day's
-logs of 2.5 GB take 1.8 GB in all.
+Example: on ``local[2]``, the JVM of a short run has a heap of 640 MB. With two Python workers, a
+day's logs of 2.5 GB take 1.8 GB of memory in total.
 """
 
 import os
@@ -19,9 +19,9 @@ _LOG4J: Final = Path(__file__).parent / "log4j2.properties"
 _CORES: Final = re.compile(r"local\[(\d+)")
 _POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
 _ENVIRON: Final[Mapping[str, str]] = {
-    # Else Spark warns of a host name that is of the loopback.
+    # Without this, Spark warns that the host name resolves to a loopback address.
     "SPARK_LOCAL_IP": "127.0.0.1",
-    # Memory that is returned to the system: without these, workers and JVM keep half as much again.
+    # These return memory to the system. Without them, workers and JVM take half as much again.
     _POOL: "system",
     "MALLOC_ARENA_MAX": "2",
 }
@@ -29,22 +29,23 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-# A stream of logs is a third faster than with G1, whose barriers and threads take from two cores.
+# With this collector, a stream of logs is a third faster than with G1, whose barriers and threads
+# need CPU time of the two cores.
 _OPTIONS: Final = (f"-Dlog4j2.configurationFile={_LOG4J}", "-XX:+UseParallelGC")
 _LONG: Final[Mapping[str, str]] = {"spark.driver.memory": "1g"}
 _BRIEF_OPTIONS: Final = ("-XX:TieredStopAtLevel=1",)
-"""Half of a minute's CPU time went into compiling what was then hardly called."""
+"""A run of a minute spent half of its CPU time on compiling code that it hardly called."""
 _BRIEF_MB: Final = 512
 _BRIEF_MB_PER_CORE: Final = 64
 
 
 def is_embedded(master: str) -> bool:
-    """Whether this process starts the JVM that does the work."""
+    """Return whether this process starts the JVM that does the work."""
     return master.startswith("local")
 
 
 def settings(master: str, classes: ClassArchive | None, *, brief: bool) -> Mapping[str, str]:
-    """Of Spark; ``brief`` work is done in Python and soon over."""
+    """Return Spark's settings; ``brief`` is for short runs whose work is done in Python."""
     kept = () if classes is None else classes.options
     if not brief:
         return {**_SETTINGS, **_LONG, JAVA_OPTIONS: " ".join((*_OPTIONS, *kept))}
@@ -53,15 +54,15 @@ def settings(master: str, classes: ClassArchive | None, *, brief: bool) -> Mappi
         **_SETTINGS,
         "spark.driver.memory": f"{_BRIEF_MB + _BRIEF_MB_PER_CORE * cores}m",
         "spark.sql.codegen.wholeStage": "false",
-        # A stage of two steps in Python has two for each core, and later ones would leave half of
-        # them idle, 200 MB each.
+        # A stage with two steps in Python needs two workers for each core. Later stages would
+        # leave half of them idle, 200 MB each.
         "spark.python.factory.idleWorkerMaxPoolSize": str(cores),
         JAVA_OPTIONS: " ".join((*_OPTIONS, *_BRIEF_OPTIONS, *kept)),
     }
 
 
 def prepare(environ: "os._Environ[str] | dict[str, str]") -> None:
-    """Sets what the JVM and its workers inherit, unless it is set, for this process too."""
+    """Set environment variables for the JVM, its workers and this process, unless they are set."""
     for name, value in _ENVIRON.items():
         environ.setdefault(name, value)
     if environ[_POOL] == _ENVIRON[_POOL]:
@@ -69,7 +70,7 @@ def prepare(environ: "os._Environ[str] | dict[str, str]") -> None:
 
 
 def _cores(master: str) -> int:
-    found = _CORES.match(master)
-    if found is not None:
-        return int(found[1])
+    match = _CORES.match(master)
+    if match is not None:
+        return int(match[1])
     return 1 if master == "local" else len(os.sched_getaffinity(0))

@@ -1,7 +1,7 @@
-"""The file systems that paths are in, for Arrow, with short deadlines and their options.
+"""Arrow's file system for a path, with short deadlines and the path's options.
 
-A store that doesn't answer times out after half a minute. Workers open many files of one store, so
-its client is kept.
+A store that doesn't answer times out after half a minute. Clients of stores are cached, because
+workers open many files of the same store.
 
 Example: ``located(address_of("s3://logs/kafka"))`` is Arrow's S3 and ``logs/kafka``.
 """
@@ -29,7 +29,7 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 def located(at: Address) -> tuple[fs.FileSystem, str]:
-    """The file system of an address, and its path there."""
+    """Return the file system of an address, and the path in it."""
     if not at.store:
         return fs.LocalFileSystem(), at.path
     system, root = _system(at.store, at.options, _from_environment())
@@ -37,12 +37,12 @@ def located(at: Address) -> tuple[fs.FileSystem, str]:
 
 
 def open_input(path: str, options: str = "") -> BufferedIOBase:
-    """Opens a file to read from any place of it; to be closed by the caller.
+    """Open a file for random access; the caller closes it.
 
     Raises:
-        OSError: it can't be opened.
+        OSError: the file can't be opened.
     """
-    # Not of the whole: a file's name may have a "?" in it, and an "@".
+    # Options are not parsed from the path, because a file's name may contain "?" and "@".
     store, separator, name = path.partition("://")
     host, slash, name = name.partition("/")
     at = (
@@ -54,42 +54,42 @@ def open_input(path: str, options: str = "") -> BufferedIOBase:
 
 
 def options_of(at: Address) -> dict[str, str]:
-    """The same options and deadlines for what is built on Rust's object_store: deltalake, obstore.
+    """Return the options and deadlines for libraries on Rust's object_store: deltalake, obstore.
 
-    What is not named here they take from the environment, as Arrow does.
+    Like Arrow, these libraries read all other options from the environment.
     """
     if not at.store:
         return {}
-    named = _parsed(at.options)
-    endpoint = _endpoint(named) if at.store.startswith("s3:") else None
-    found = {
+    options = _parsed(at.options)
+    endpoint = _endpoint(options) if at.store.startswith("s3:") else None
+    settings = {
         "connect_timeout": f"{CONNECT_S:g}s",
         "timeout": f"{ANSWER_S:g}s",
-        "aws_region": named.get("region"),
+        "aws_region": options.get("region"),
         "aws_endpoint": endpoint,
         "allow_http": "true" if endpoint is not None and endpoint.startswith("http:") else None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 @lru_cache(maxsize=16)
 def _system(store: str, options: str, endpoint: str | None) -> tuple[fs.FileSystem, str]:
-    """A store's file system, and its root there."""
+    """Return a store's file system, and the path of its root."""
     system, root = fs.FileSystem.from_uri(Address(store, "/", options).uri)
     if not isinstance(system, fs.S3FileSystem):
         return system, root
-    # The same store with shorter waits than a URI can ask for: its own add up to 99 s.
-    named: dict[str, Any] = _parsed(options)
-    named.pop("region", None)
-    for name in _FLAGS & named.keys():
-        named[name] = named[name].lower() in {"1", "true"}
+    # The same store with shorter deadlines than a URI allows: its own add up to 99 s.
+    settings: dict[str, Any] = _parsed(options)
+    settings.pop("region", None)
+    for name in _FLAGS & settings.keys():
+        settings[name] = settings[name].lower() in {"1", "true"}
     impatient = fs.S3FileSystem(
         region=system.region,
         connect_timeout=CONNECT_S,
         request_timeout=ANSWER_S,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
-        # Arrow reads it from the environment only with a URI.
-        **{"endpoint_override": endpoint, **named},
+        # Arrow reads the endpoint from the environment only if it parses a URI.
+        **{"endpoint_override": endpoint, **settings},
     )
     return impatient, root
 
@@ -98,11 +98,11 @@ def _parsed(options: str) -> dict[str, str]:
     return {name: values[-1] for name, values in parse_qs(options[1:]).items()}
 
 
-def _endpoint(named: dict[str, str]) -> str | None:
-    endpoint = named.get("endpoint_override")
+def _endpoint(options: dict[str, str]) -> str | None:
+    endpoint = options.get("endpoint_override")
     if endpoint is None:
         return _from_environment()
-    return endpoint if "://" in endpoint else f"{named.get('scheme', 'https')}://{endpoint}"
+    return endpoint if "://" in endpoint else f"{options.get('scheme', 'https')}://{endpoint}"
 
 
 def _from_environment() -> str | None:

@@ -1,14 +1,13 @@
-"""What is wrong with object storage, in a line that says what to do.
+"""Explains failures of object storage in one line that says what to do.
 
-Arrow reads and writes files, Rust's object_store commits them, and Spark's checkpoints go by
-Hadoop; each says in words of its own what the store has answered, Hadoop in a hundred lines.
+Arrow reads and writes files, Rust's object_store commits them, and Spark's checkpoints use Hadoop.
+Each of them reports the store's answer in its own form, Hadoop in a hundred lines.
 
-Example: "...AWS Error ACCESS_DENIED during HeadBucket operation..." of ``s3://logs`` is
+Example: "...AWS Error ACCESS_DENIED during HeadBucket operation..." of ``s3://logs`` becomes
 ``s3://logs: access was refused: ...``.
 
-Source: the messages of pyarrow 26 (arrow/filesystem/s3_internal.h), of object_store 0.13 and of
-hadoop-aws 3.5 (org.apache.hadoop.fs.s3a.S3AUtils.translateException), as a server gave cause for
-them.
+Source: messages that a server caused in pyarrow 26 (arrow/filesystem/s3_internal.h), in
+object_store 0.13 and in hadoop-aws 3.5 (org.apache.hadoop.fs.s3a.S3AUtils.translateException).
 """
 
 import re
@@ -21,24 +20,24 @@ from sidecar.errors import SidecarError
 
 
 class ObjectStorageError(SidecarError):
-    """A store can't be reached, or refuses."""
+    """A store can't be reached, or refuses access."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """What went wrong: what is said then, and the message to a person."""
+    """A cause of failures: a pattern of their texts, and the message for the user."""
 
-    sign: re.Pattern[str]
+    pattern: re.Pattern[str]
     message: str
 
 
 _CAUSES: Final = tuple(
-    _Cause(re.compile(sign), message)
-    for sign, message in (
+    _Cause(re.compile(pattern), message)
+    for pattern, message in (
         (
             r"No FileSystem for scheme|\bClass \S+FileSystem not found",
-            "Spark has no file system of this kind: give its jars with --jars DIR, or another"
-            " place",
+            "Spark has no file system for this scheme: name the folder of its jars with --jars DIR,"
+            " or use another path",
         ),
         (
             r"NoSuchBucket|NO_SUCH_BUCKET|UnknownStoreException",
@@ -52,55 +51,55 @@ _CAUSES: Final = tuple(
         (
             r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId"
             r"|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|Status Code: 40[13]",
-            "access was refused: look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, at the"
-            " machine's role, and whether it may list, read and write there",
+            "access was refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the machine's"
+            " role, and its permissions to list, read and write there",
         ),
         (
             r"PermanentRedirect|HTTP status 301|Status Code: 301|AWSRedirectException",
-            "the bucket is in another region: name it with AWS_REGION",
+            "the bucket is in another region: set AWS_REGION",
         ),
         (
             r"curlCode: 60|InvalidCertificate|invalid peer certificate",
-            "its certificate isn't trusted: name the file of the authority that signed it in the"
-            " variable SSL_CERT_FILE",
+            "the store's certificate isn't trusted: set the variable SSL_CERT_FILE to the file of"
+            " the authority that signed it",
         ),
         (
             r"NETWORK_CONNECTION|Unable to execute HTTP request|UnknownHostException"
             r"|java\.net\.ConnectException|SocketTimeoutException|curlCode",
-            "the store doesn't answer: look at AWS_ENDPOINT_URL and at the network",
+            "the store doesn't answer: check AWS_ENDPOINT_URL and the network",
         ),
     )
 )
 _BUCKET: Final = re.compile(r"\bbucket '([^']+)'|\bs3a://([^/\s:`']+)")
 
 
-def cause_of(said: str) -> str | None:
-    """What to do about a store, by what was said; None when that is of something else."""
-    return next((cause.message for cause in _CAUSES if cause.sign.search(said)), None)
+def cause_of(text: str) -> str | None:
+    """Return what to do about a failure of a store; None if the text has another cause."""
+    return next((cause.message for cause in _CAUSES if cause.pattern.search(text)), None)
 
 
 @contextmanager
 def storage_failures(where: str | None = None) -> Iterator[None]:
-    """What a store is to blame for becomes a refusal; all else is as it was.
+    """Raise a failure of a store as an error that explains it; other errors pass through.
 
     Args:
-        where: whose failure it is then; None: by what was said.
+        where: the store or path for the message; None to take it from the failure's text.
 
     Raises:
-        ObjectStorageError: a store is to blame.
+        ObjectStorageError: a store has caused the failure.
     """
     try:
         yield
     except SidecarError:
         raise
     except Exception as error:
-        said = str(error)
-        message = cause_of(said)
+        text = str(error)
+        message = cause_of(text)
         if message is None:
             raise
-        raise ObjectStorageError(f"{where or _bucket(said)}: {message}") from error
+        raise ObjectStorageError(f"{where or _bucket(text)}: {message}") from error
 
 
-def _bucket(said: str) -> str:
-    found = _BUCKET.search(said)
-    return "object storage" if found is None else f"s3://{found[1] or found[2]}"
+def _bucket(text: str) -> str:
+    match = _BUCKET.search(text)
+    return "object storage" if match is None else f"s3://{match[1] or match[2]}"

@@ -1,9 +1,9 @@
-"""A Spark session: embedded, on this machine's cores, or of a cluster.
+"""A Spark session: embedded, with this machine's cores, or on a cluster.
 
-All times are UTC, workers run this Python, and nothing listens beyond loopback where Spark is
-embedded. A JVM that is started here may say what it says in a file instead of on standard error.
+All times are UTC, and workers run this Python. An embedded Spark listens on loopback only. The
+output of a JVM that is started here can go to a file instead of standard error.
 
-Example: ``session("local[2]")`` has two worker threads, and two workers of Python for them.
+Example: ``session("local[2]")`` has two worker threads, and two Python workers for them.
 """
 
 import os
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NO_JAVA: Final = (
-    "Spark needs Java 17 or newer, and there is no `java`: install one"
+    "Spark needs Java 17 or newer, and there is no `java` on this machine: install one"
     " (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
     " or set JAVA_HOME"
 )
 
 
 class NoJavaError(SidecarError):
-    """There is no Java to run Spark with."""
+    """Spark can't run because there is no Java."""
 
 
 class NoSparkError(SidecarError):
@@ -40,7 +40,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Rows of packed charges are a megabyte each, and 10,000 of them would be a batch.
+    # Rows of packed charges have a megabyte each; the default of 10,000 rows in a batch is too big.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 22),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -55,21 +55,21 @@ def session(
     brief: bool = False,
     classes: ClassArchive | None = None,
 ) -> "SparkSession":
-    """The session, made or already there.
+    """Return the session; create it if there is none.
 
     Args:
-        master: as Spark has it, ``local[2]`` or ``spark://host:7077``; None: what spark-submit
-            says, or all cores of this machine.
-        settings: of Spark, beside those that the pipeline needs.
-        log: the file that the standard error of a JVM that is started here is appended to; None:
-            this process's own standard error.
-        brief: whether the work is done in Python and soon over, so that a JVM that is embedded here
-            had better not get ready for a long run. Explicit settings win.
-        classes: for a JVM that is embedded here.
+        master: in Spark's form, ``local[2]`` or ``spark://host:7077``; None for the setting of
+            spark-submit, or all cores of this machine.
+        settings: Spark's settings, in addition to those that the pipeline needs.
+        log: the file for the standard error of a JVM that is started here, which is appended; None
+            for this process's standard error.
+        brief: whether the work is short and done in Python, so that an embedded JVM should not
+            optimize for a long run. Explicit settings take precedence.
+        classes: the class archive of an embedded JVM.
 
     Raises:
         NoJavaError: there is no Java.
-        NoSparkError: it can't be started.
+        NoSparkError: Spark can't be started.
     """
     if java_binary() is None:
         raise NoJavaError(NO_JAVA)
@@ -99,21 +99,19 @@ def session(
             _start(conf, log)
         made = SparkSession.builder.config(conf=conf).getOrCreate()
     except (Py4JError, PySparkException) as error:
-        where = master or "the master that spark-submit says"
-        words = (
-            "" if log else ": its own words are above; look at --master, and for a Java 17 or newer"
-        )
-        raise NoSparkError(f"Spark can't be started on {where}{words}") from error
+        where = master or "the master of spark-submit"
+        hint = "" if log else ": see its messages above; check --master, and for Java 17 or newer"
+        raise NoSparkError(f"Spark can't be started on {where}{hint}") from error
     made.sparkContext.setLogLevel("ERROR")
     return made
 
 
 def class_archive(folder: Path, *, whole: bool) -> ClassArchive | None:
-    """The one of this machine's Java and this Spark; None where that is unknown.
+    """Return the archive of this machine's Java and this Spark; None if either is missing.
 
     Args:
-        folder: where it is kept.
-        whole: whether this run loads all that others do, and so may write it.
+        folder: the folder of the archive.
+        whole: whether this run loads all classes that others need, and may write the archive.
     """
     java = java_binary()
     home = Path(os.environ.get("SPARK_HOME") or str(files("pyspark")))
@@ -123,14 +121,14 @@ def class_archive(folder: Path, *, whole: bool) -> ClassArchive | None:
 
 
 def keep_classes(classes: ClassArchive) -> None:
-    """Ends the JVM of a Spark that has ended, if it was started to write its classes; keeps them.
+    """End the JVM of a stopped Spark if it writes an archive, and keep the archive.
 
     Raises:
-        NotKeptError: they weren't written.
+        NotKeptError: the archive was not written.
     """
     from pyspark import SparkContext  # noqa: PLC0415  takes a second
 
-    # There is no public way to end the JVM before this process does.
+    # There is no public way to end the JVM before this process ends.
     gateway: Any = SparkContext._gateway  # noqa: SLF001  see above
     if gateway is None or str(classes.partial) not in " ".join(gateway.proc.args):
         return
@@ -141,12 +139,12 @@ def keep_classes(classes: ClassArchive) -> None:
 
 
 def _start(conf: "SparkConf", log: Path) -> None:
-    """Starts the JVM, unless there is one; what it says goes to a file."""
+    """Start the JVM with its standard error in a file, unless there is a JVM."""
     from pyspark import SparkContext  # noqa: PLC0415  takes a second
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415  as above
 
     if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._active_spark_context is not None:  # noqa: SLF001  there is no public way to ask
         return
-    with log.open("ab") as said:
-        gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]  # Spark's
+    with log.open("ab") as stderr:
+        gateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]  # Spark's
     SparkContext(conf=conf, gateway=gateway)

@@ -1,9 +1,9 @@
-"""What a worker retains for good is left out of its garbage collection.
+"""Excludes what a worker retains for good from garbage collection.
 
-PySpark has a worker collect garbage after each task. With all that the pipeline imports that takes
-40 ms each time, as long as many a task, and nothing of it is garbage.
+PySpark collects garbage in a worker after each task. With all the modules that the pipeline
+imports, a collection takes 40 ms, as long as many tasks, and finds nothing.
 
-Example: a reading in 96 tasks has 4 s of them.
+Example: reading in 96 tasks would spend 4 s on it.
 """
 
 import gc
@@ -12,16 +12,16 @@ from functools import lru_cache
 
 
 def freeze_retained() -> None:
-    """Leaves out what is there now, if modules were imported since it was called last.
+    """Exclude the present objects, if modules were imported since the last call.
 
-    To be called at the end of a task, when what is there is what the worker retains. A worker does
-    the tasks of several stages, each of which imports what it needs.
+    Call this at the end of a task, when the present objects are those that the worker retains. A
+    worker runs tasks of several stages, and each stage imports the modules that it needs.
     """
     _freeze(len(sys.modules))
 
 
 @lru_cache(maxsize=1)
 def _freeze(_modules: int) -> None:
-    """Once for each number of modules."""
+    """Run once for each number of modules."""
     gc.collect()
     gc.freeze()

@@ -1,13 +1,13 @@
-"""Made-up request logs, volume history and snapshots, of any size, from a seed.
+"""Generates request logs, a volume history and snapshots of any size from a seed.
 
-For trials, tests and benchmarks without a cluster: the lines are as Kafka 4.3 writes them, tenants
-have days and bursts, and those with a quota are throttled by Kafka's own arithmetic, so that a
-replay of the quotas in force finds the throttle times in the lines. The same seed and
-settings give the same bytes.
+They are for trials, tests and benchmarks without a cluster. Lines have the form of Kafka 4.3.
+Tenants have daily cycles and bursts. Tenants with a quota are throttled by Kafka's own arithmetic,
+so a replay of the same quotas gives the throttle times in the lines. The same seed and settings
+give the same bytes.
 
 Example: ``write_sample(Path("sample"), Sample(size_bytes=100_000_000))`` writes about 110,000 lines
-of 3 brokers in ``sample/request-logs``, a week of ``sample/volumes``, ``sample/quotas.json`` and
-``sample/capacity.json``.
+of 3 brokers to ``sample/request-logs``, a week of history to ``sample/volumes``,
+``sample/quotas.json`` and ``sample/capacity.json``.
 """
 
 from usage_pipeline.sample.settings import Sample

@@ -1,12 +1,12 @@
-"""Requests about topics and quotas, as a KRaft cluster logs them: by the broker and the controller.
+"""Requests about topics and quotas, as a KRaft broker and controller log them.
 
-Grace creates a topic of 12 partitions, grows it to 24 and deletes it, again and again, under a
-mutation quota that refuses her now and then (KIP-599). At half time the admin raises alice's quota.
-Each is a line of the broker that got the request and one of the controller with ``isForwarded``
-true; both are broker 0 here.
+Grace creates a topic of 12 partitions, grows it to 24 and deletes it, again and again. Her mutation
+quota sometimes refuses a request (KIP-599). At half time, the admin raises alice's quota. Each
+request is a line of the broker that received it, and a line of the controller with ``isForwarded``
+true. Both are broker 0 here.
 
-Example: three requests every 10 s are 24 partitions created and 24 deleted in 30 s, 1.6 a second
-against a quota of 0.5: after the first topic she is refused.
+Example: with a request every 10 s, she creates 24 partitions and deletes 24 in 30 s, 1.6 a second.
+Her quota is 0.5, so she is refused after the first topic.
 
 Source: lines of a Kafka 4.3.1 broker and controller.
 """
@@ -41,7 +41,7 @@ _LEAST_S: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class AdminLine:
-    """A line of broker 0, and when it is written, milliseconds since 1970."""
+    """A line of broker 0, and the time of its writing in milliseconds since 1970."""
 
     log_ms: int
     text: str
@@ -49,7 +49,7 @@ class AdminLine:
 
 @dataclass(slots=True)
 class Admins:
-    """Grace and the admin."""
+    """The requests of Grace and of the admin."""
 
     raise_ms: int
     raised: Limit
@@ -65,7 +65,7 @@ class Admins:
         )
 
     def lines(self, begin_s: int, end_s: int, rng: np.random.Generator) -> Iterator[AdminLine]:
-        """Of the seconds from one to before another."""
+        """Yield the lines from one second until before another."""
         now_ms = max(self._next_ms, begin_s * 1000)
         while now_ms < end_s * 1000:
             wait_ms = 0
@@ -80,11 +80,11 @@ class Admins:
             yield from self._alter()
 
     def _mutate(self, now_ms: int) -> Iterator[tuple[AdminLine, int]]:
-        """Grace's next request: the three in turn."""
+        """Make Grace's next request; the three kinds take turns."""
         name = f"etl-{self._topic:05d}"
         key, count = {0: (_CREATE, 12), 12: (_GROW, 12)}.get(self._partitions, (_DELETE, 24))
         remote_ms = 6.0
-        found = self._predictor.charge(
+        prediction = self._predictor.charge(
             Charge(
                 now_ms,
                 QuotaKey.CONTROLLER_MUTATION,
@@ -95,24 +95,24 @@ class Admins:
                 waited_ms=round(remote_ms),
             )
         )
-        request, answer = _about_topic(key, name, found)
-        if found.accepted:
+        request, answer = _about_topic(key, name, prediction)
+        if prediction.accepted:
             self._partitions = 0 if key == _DELETE else self._partitions + 12
             self._topic += key == _DELETE
         charged_ms = now_ms + round(remote_ms)
         for forwarded in (True, False):
-            answer["throttleTimeMs"] = found.throttle_ms
+            answer["throttleTimeMs"] = prediction.throttle_ms
             yield (
                 _line(
                     key,
                     charged_ms,
                     request,
                     answer,
-                    who=(USER, _CLIENT),
+                    sender=(USER, _CLIENT),
                     remote_ms=remote_ms,
                     is_forwarded=forwarded,
                 ),
-                found.throttle_ms,
+                prediction.throttle_ms,
             )
 
     def _alter(self) -> Iterator[AdminLine]:
@@ -132,16 +132,16 @@ class Admins:
                 self.raise_ms,
                 request,
                 answer,
-                who=_ADMIN,
+                sender=_ADMIN,
                 remote_ms=5.0,
                 is_forwarded=forwarded,
             )
 
 
 def _about_topic(
-    key: int, name: str, found: Prediction
+    key: int, name: str, prediction: Prediction
 ) -> tuple[dict[str, object], dict[str, object]]:
-    error = 0 if found.accepted else _REFUSED
+    error = 0 if prediction.accepted else _REFUSED
     created_topic = {
         "name": name,
         "errorCode": error,
@@ -176,11 +176,11 @@ def _line(
     request: dict[str, object],
     answer: dict[str, object],
     *,
-    who: tuple[str, str],
+    sender: tuple[str, str],
     remote_ms: float,
     is_forwarded: bool,
 ) -> AdminLine:
-    user, client_id = who
+    user, client_id = sender
     name, version = _NAMES[key]
     log_ms = charged_ms + 1
     body = {

@@ -1,10 +1,11 @@
-"""Who requests what, how often: the tenants of the made-up cluster.
+"""The tenants of the generated cluster, and the kinds and rates of their requests.
 
-A flow is one client's requests of one kind to one broker. Its share is of all lines; its rate
-follows the day and has bursts, both by the clock, so that they are the same on all brokers and at
-all sizes.
+A flow is one client's requests of one kind to one broker. Its share is relative to all lines. Its
+rate follows the time of day and has bursts. Both depend only on the clock, so they are the same on
+all brokers and for all sizes.
 
-Example: alice's orders-writer has 22 % of the lines, and every 10 minutes 40 s of three times that.
+Example: alice's orders-writer has 22 % of the lines, and every 10 minutes a burst of 40 s with
+three times the rate.
 """
 
 import math
@@ -35,21 +36,21 @@ class Flow:
     """One client's requests of one kind.
 
     Attributes:
-        user: its name without "User:".
-        client_id: as it gives it.
-        share: of the lines, relative to the other flows.
-        records: bytes of records in each, about; 0 for requests without any.
-        shape: what its lines look like.
-        draw: what differs in them.
-        listener: that it connects to.
-        protocol: of that listener.
-        software: name and version of its client.
-        burst_every_s: how far apart its bursts are; 0 for none.
-        burst_s: how long one lasts.
-        burst: how many times the usual rate it is then.
-        brokers: that it contacts; None for all.
-        clients: how many client-ids send it, each line of one of them; 0: one. Their number is
-            after ``client_id``, and that of their user after ``user``.
+        user: the user's name without "User:".
+        client_id: the client-id as the client sends it.
+        share: the share of lines, relative to the other flows.
+        records: about how many bytes of records a request has; 0 for requests without records.
+        shape: the form of the lines.
+        draw: draws the parts that differ between lines.
+        listener: the listener to which the client connects.
+        protocol: the protocol of that listener.
+        software: the name and version of the client.
+        burst_every_s: the interval between bursts; 0 without bursts.
+        burst_s: the duration of a burst.
+        burst: the rate in a burst, as a multiple of the usual rate.
+        brokers: the brokers that the client contacts; None for all.
+        clients: the number of client-ids that share the lines; 0 for a single one. The number of
+            a client is appended to ``client_id``, and the number of its user to ``user``.
     """
 
     user: str
@@ -69,11 +70,11 @@ class Flow:
 
     @property
     def is_exempt(self) -> bool:
-        """Whether no request quota is charged: acks=0 and followers."""
+        """Return whether no request quota applies: to acks=0 and to replicas."""
         return self.shape.response == '""' or self.listener == "REPLICATION"
 
     def activity(self, second: Floats) -> Floats:
-        """How many times its mean it sends, at seconds since 1970."""
+        """Return the rate at some seconds since 1970, as a multiple of its mean."""
         day = 1.0 + 0.4 * np.sin(2 * math.pi * (second / _DAY_S) - 2.0)
         if not self.burst_every_s:
             return day
@@ -87,7 +88,7 @@ _RDKAFKA: Final = ("librdkafka", "2.6.0")
 
 
 def flows(brokers: int, clients: int = 0) -> tuple[Flow, ...]:
-    """All flows of a cluster, with so many client-ids of small tenants besides."""
+    """Return all flows of a cluster, and flows of small tenants with this number of client-ids."""
     small = tuple(replace(flow, clients=clients) for flow in _SMALL_TENANTS if clients)
     return (*_TENANTS, *_replicas(brokers), *small)
 
@@ -119,7 +120,7 @@ _TENANTS: Final = (
         burst=6.0,
     ),
     Flow(*("dave", "", 3, 9_000), *produce("clicks", 7, -1), software=_RDKAFKA),
-    # Its lines have some 8 kB: a request of many partitions is logged with all of them.
+    # Its lines have about 8 kB, because a request of many partitions is logged with all of them.
     Flow(*("heidi", "mirror", 0.4, 400_000), *produce("mirrored", 11, -1, partitions=40)),
     Flow(*("bob", "orders-etl", 2, 0), *fixed(OFFSET_COMMIT)),
     Flow(*("alice", "orders-writer", 0.4, 0), *init_producer_id(5)),

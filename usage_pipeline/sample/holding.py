@@ -1,10 +1,10 @@
-"""Clients that have to wait, by Kafka's own arithmetic, and do.
+"""Makes clients wait for their quotas, by Kafka's own arithmetic.
 
-Each broker holds its clients' requests against their quotas in the order of their charges. Who is
-has to wait sends nothing for so long: those requests are not in the log. A throttled FETCH is
-answered empty and taken back.
+Each broker charges its clients' requests to their quotas in the order of time. A client that must
+wait sends no requests in that time, so these requests are not in the log. The broker answers a
+throttled FETCH with an empty response and takes its charge back.
 
-Example: a client with 10 requests a second that has to wait 2 s lacks the next 20 lines.
+Example: a client with 10 requests a second that must wait 2 s lacks the next 20 lines.
 
 Source: ``sidecar.quotas.rate_quota``; KIP-219 for the muted connection.
 """
@@ -29,12 +29,12 @@ _PERCENT_PER_NS = 1e-7
 
 
 class Holding:
-    """The quotas of one broker in use."""
+    """The state of one broker's quotas."""
 
     __slots__ = ("_muted_until_ms", "_quotas", "_raise_ms", "_raised")
 
     def __init__(self, limits: Sequence[Limit], raise_ms: int, raised: Limit) -> None:
-        """Nothing was recorded."""
+        """Start without any charges."""
         self._quotas = {
             (limit.user, limit.key): RateQuota(
                 limit.value, _WINDOW, _WINDOW.window_ms if limit.key is QuotaKey.REQUEST else None
@@ -46,7 +46,7 @@ class Holding:
         self._muted_until_ms: dict[str, int] = {}
 
     def hold(self, batches: Sequence[Batch], times: Times) -> list[Batch]:
-        """What is in the log of these requests: without those that a waiting client didn't send."""
+        """Return the requests in the log, without those that a waiting client did not send."""
         groups: dict[tuple[str, QuotaKey], list[int]] = {}
         for at, batch in enumerate(batches):
             key = charged_key(batch.flow)
@@ -72,8 +72,8 @@ class Holding:
         muted = [self._muted_until_ms.get(batch.flow.client_id, 0) for batch in batches]
         raises = (user, key) == (self._raised.user, self._raised.key)
         columns = (column[order].tolist() for column in (at_ms, client, amount))
-        for at, now_ms, who, value in zip(order.tolist(), *columns, strict=True):
-            if now_ms < muted[who]:
+        for at, now_ms, sender, value in zip(order.tolist(), *columns, strict=True):
+            if now_ms < muted[sender]:
                 continue
             if raises and now_ms >= self._raise_ms:
                 quota.set_rate(self._raised.value)
@@ -81,7 +81,7 @@ class Holding:
             wait_ms = quota.record(value, now_ms)
             throttle_ms[at] = wait_ms
             if wait_ms:
-                muted[who] = now_ms + wait_ms
+                muted[sender] = now_ms + wait_ms
                 if key is QuotaKey.FETCH:
                     quota.record_unchecked(-value, now_ms)
         for batch, until_ms in zip(batches, muted, strict=True):
@@ -93,8 +93,8 @@ class Holding:
 
 def _amounts(batch: Batch, key: QuotaKey, times: Times) -> Floats:
     if key is QuotaKey.REQUEST:
-        found: Floats = np.round(local_ms(batch, times) * _NS_PER_MS) * _PERCENT_PER_NS
-        return found
+        percent: Floats = np.round(local_ms(batch, times) * _NS_PER_MS) * _PERCENT_PER_NS
+        return percent
     return charged_bytes(batch)
 
 

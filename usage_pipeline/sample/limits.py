@@ -1,11 +1,11 @@
-"""Which quotas the made-up cluster has: by the traffic that the sample is to have.
+"""The quotas of the generated cluster, which depend on the sample's traffic.
 
-Rates follow from the size and the hours, so the quotas do too: each is a multiple of what its
-tenant uses on average, so that it holds bursts at all sizes. Alice's is raised at half time by an
-ALTER_CLIENT_QUOTAS.
+Rates follow from the size and the hours, and so do the quotas. Each quota is a multiple of its
+tenant's average rate, so that it limits bursts for all sizes. An ALTER_CLIENT_QUOTAS raises alice's
+quota at half time.
 
-Example: 100 MB over 2 h of 3 brokers are 5 lines a second and broker; alice's 26 of 93 are 1.4 with
-21 kB each, 30 kB/s, and her quota is twice that.
+Example: 100 MB over 2 h on 3 brokers are 5 lines a second on each. Alice's 26 of 93 lines are 1.4 a
+second with 21 kB each, 30 kB/s, and her quota is twice that.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from usage_pipeline.sample.flows import Flow, flows
 from usage_pipeline.sample.settings import Sample
 
 LINE_BYTES: Final = 1090
-"""A line, about."""
+"""The approximate length of a line."""
 RAISED: Final = 1.5
-"""What alice's quota is multiplied with at half time."""
+"""The factor for alice's quota at half time."""
 MUTATIONS: Final = 0.5
-"""Partitions per second for grace, who has a bucket of 5.5."""
+"""Partitions per second for grace, whose bucket holds 5.5."""
 
 _TIMES_MEAN: Final = {
     ("alice", QuotaKey.PRODUCE): 1.6,
@@ -28,7 +28,7 @@ _TIMES_MEAN: Final = {
     ("edge", QuotaKey.REQUEST): 1.6,
 }
 _LOCAL_MS: Final = 1.28
-"""The mean of the prepared times, by which a shape's ``local_ms`` is multiplied."""
+"""The mean of the prepared durations, which multiply a shape's ``local_ms``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Limit:
 
 
 def limits(sample: Sample) -> tuple[Limit, ...]:
-    """The quotas at the start that hold PRODUCE, FETCH and request time."""
+    """Return the initial quotas for PRODUCE, FETCH and request time."""
     return tuple(
         Limit(user, key, _round(factor * _mean(sample, user, key)))
         for (user, key), factor in _TIMES_MEAN.items()
@@ -49,7 +49,7 @@ def limits(sample: Sample) -> tuple[Limit, ...]:
 
 
 def charged_key(flow: Flow) -> QuotaKey | None:
-    """The quota that holds a flow; None: none does."""
+    """Return the quota that applies to a flow, or None."""
     key = QuotaKey.FETCH if flow.shape.api == "FETCH" else QuotaKey.PRODUCE
     if (flow.user, key) in _TIMES_MEAN:
         return key if flow.records else None
@@ -58,7 +58,7 @@ def charged_key(flow: Flow) -> QuotaKey | None:
 
 
 def _mean(sample: Sample, user: str, key: QuotaKey) -> float:
-    """What a user is charged with on a broker, per second on average."""
+    """Return a user's average charge on a broker, per second."""
     everyone = flows(sample.brokers, sample.clients)
     lines = sample.size_bytes / LINE_BYTES / sample.brokers / sample.seconds
     shares = sum(flow.share for flow in everyone)
@@ -72,5 +72,5 @@ def _mean(sample: Sample, user: str, key: QuotaKey) -> float:
 
 
 def _round(value: float) -> float:
-    """To three digits: what an operator would have set."""
+    """Round to three digits, as an operator would set the quota."""
     return float(f"{value:.3g}")

@@ -1,12 +1,12 @@
-"""Batches of lines of one flow: columns drawn, then one ``%`` for each line.
+"""Batches of lines of one flow: draws columns, and then applies one ``%`` for each line.
 
-The times of a request are taken from tables of prepared texts, a few thousand each, since writing a
-float costs more than looking one up. A request is charged ``at_ms``; its line is written when the
-answer is sent, so by the time in the response queue and of sending later, as
-``sidecar.requestlog.charges`` takes it back.
+The durations of a request are chosen from tables of a few thousand prepared texts, because
+formatting a float takes longer than looking a text up. A request is charged at ``at_ms``. Its line
+is written when the answer is sent, later by the time in the response queue and of sending.
+``sidecar.requestlog.charges`` subtracts the same times.
 
-Example: charged at 10:00:00.122 with 0.063 ms in the queue and 0.144 ms of sending: the line says
-10:00:00,123.
+Example: a request is charged at 10:00:00.122, with 0.063 ms in the queue and 0.144 ms of sending.
+Its line says 10:00:00,123.
 """
 
 from dataclasses import dataclass, replace
@@ -24,15 +24,15 @@ _MS: Final = tuple(f",{ms:03d}" for ms in range(1000))
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Lines to be, of one flow on one broker.
+    """The data for lines of one flow on one broker.
 
     Attributes:
-        flow: whose.
-        at_ms: when each is charged, ascending, milliseconds since 1970.
+        flow: the flow.
+        at_ms: when each request is charged, ascending, in milliseconds since 1970.
         log_ms: when each line is written.
-        drawn: what differs.
-        times: an index into the prepared times for each line and kind of time.
-        throttle_ms: how long its client has to wait.
+        drawn: the parts that differ between lines.
+        times: for each line and kind of duration, the index of a prepared duration.
+        throttle_ms: how long the client must wait after each request.
     """
 
     flow: Flow
@@ -44,7 +44,7 @@ class Batch:
 
 
 class Times:
-    """Prepared durations: values in ms, and how Java writes them."""
+    """Prepared durations: their values in ms, and their texts in Java's format."""
 
     __slots__ = ("_texts", "values")
 
@@ -53,17 +53,17 @@ class Times:
         self._texts: dict[float, list[str]] = {}
 
     def texts(self, scale: float) -> list[str]:
-        """All of them times a scale, to the microsecond."""
-        found = self._texts.get(scale)
-        if found is None:
-            found = [repr(value) for value in self.scaled(scale).tolist()]
-            self._texts[scale] = found
-        return found
+        """Return all durations times a scale, as texts to the microsecond."""
+        texts = self._texts.get(scale)
+        if texts is None:
+            texts = [repr(value) for value in self.scaled(scale).tolist()]
+            self._texts[scale] = texts
+        return texts
 
     def scaled(self, scale: float) -> Floats:
-        """All of them times a scale, ms."""
-        found: Floats = np.round(self.values * scale, 3)
-        return found
+        """Return all durations times a scale, in ms."""
+        scaled: Floats = np.round(self.values * scale, 3)
+        return scaled
 
 
 _QUEUE: Final = 0.09
@@ -72,7 +72,7 @@ _SEND: Final = 0.12
 
 
 def drawn_batch(flow: Flow, at_ms: Ints, rng: np.random.Generator, times: Times) -> Batch:
-    """Lines for requests that are charged at these times."""
+    """Draw lines for requests that are charged at these times."""
     count = len(at_ms)
     sizes = np.zeros(count, np.int64)
     if flow.records:
@@ -89,13 +89,13 @@ def drawn_batch(flow: Flow, at_ms: Ints, rng: np.random.Generator, times: Times)
 
 
 def local_ms(batch: Batch, times: Times) -> Floats:
-    """The handlers' time of each."""
-    found: Floats = times.scaled(batch.flow.shape.local_ms)[batch.times[1]]
-    return found
+    """Return the handlers' time of each request."""
+    ms: Floats = times.scaled(batch.flow.shape.local_ms)[batch.times[1]]
+    return ms
 
 
 def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) -> list[str]:
-    """The lines, each with its end; ``stamps`` are filled as needed."""
+    """Return the lines with their newlines; texts of seconds are added to ``stamps`` as needed."""
     flow, shape = batch.flow, batch.flow.shape
     seconds, ms = np.divmod(batch.log_ms, 1000)
     logged = [stamps[s] + _MS[m] for s, m in zip(seconds.tolist(), ms.tolist(), strict=True)]
@@ -137,7 +137,7 @@ def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) ->
 
 
 def _senders(batch: Batch) -> tuple[list[Column], list[Column]]:
-    """The columns of client-ids and of users; none where one client sends all of it."""
+    """Return the columns of client-ids and of users; none if one client sends all lines."""
     numbers = batch.drawn.clients
     if numbers is None:
         return [], []
@@ -147,7 +147,7 @@ def _senders(batch: Batch) -> tuple[list[Column], list[Column]]:
 
 
 def empty_line(flow: Flow) -> str:
-    """A line of a flow with zeros for all that differs."""
+    """Return a line of a flow with zeros for all parts that differ."""
     line = _template(flow, 0, flow.shape.response)
     return line.replace("[%s]", "[2026-01-05 08:00:00,000]").replace("%s", "0").replace("%%", "%")
 

@@ -1,4 +1,4 @@
-"""What a sample is to be like."""
+"""The settings of a sample."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -7,24 +7,24 @@ from sidecar.errors import SidecarError
 
 
 class SampleError(SidecarError):
-    """The requested sample can't be made."""
+    """The requested sample can't be generated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sample.
+    """The settings of a sample.
 
     Attributes:
-        size_bytes: of the request logs together, unpacked; met within about 2 %.
-        seed: of all that is random.
-        brokers: how many; their ids are 0, 1, ... and 0 is the controller too.
-        hours: that the logs cover.
-        start: of the logs, UTC. The volume history ends where the logs do.
-        history_days: that the volume history covers.
-        clients: client-ids of many small tenants besides, 60 of each user; 0 for none.
+        size_bytes: the uncompressed size of all request logs, met within about 2 %.
+        seed: the seed of everything random.
+        brokers: the number of brokers; their ids are 0, 1, ... and 0 is also the controller.
+        hours: the time that the logs cover.
+        start: the start of the logs, UTC. The volume history ends at the same time as the logs.
+        history_days: the time that the volume history covers.
+        clients: the client-ids of additional small tenants, 60 for each user; 0 for none.
 
     Raises:
-        SampleError: one of the others is not above 0, or the start has no time zone.
+        SampleError: another number is not above 0, or the start has no time zone.
     """
 
     size_bytes: int
@@ -37,18 +37,18 @@ class Sample:
 
     def __post_init__(self) -> None:
         if min(self.size_bytes, self.brokers, self.hours, self.history_days) <= 0:
-            raise SampleError("a sample's size, brokers, hours and days are above 0")
+            raise SampleError("a sample's size, brokers, hours and days must be above 0")
         if self.clients < 0:
-            raise SampleError("a sample has 0 client-ids besides, or more")
+            raise SampleError("a sample's number of additional client-ids must be 0 or more")
         if self.start.tzinfo is None:
-            raise SampleError("a sample's start has a time zone, as in 2026-01-05T08:00:00Z")
+            raise SampleError("a sample's start needs a time zone, as in 2026-01-05T08:00:00Z")
 
     @property
     def seconds(self) -> int:
-        """That the logs cover, 1 at least."""
+        """Return the seconds that the logs cover, at least 1."""
         return max(1, round(self.hours * 3600))
 
     @property
     def start_s(self) -> int:
-        """Of the logs, seconds since 1970."""
+        """Return the start of the logs, in seconds since 1970."""
         return int(self.start.timestamp())

@@ -1,11 +1,11 @@
-"""What requests look like in the log: for each kind, the JSON around what differs.
+"""The form of each kind of request in the log: JSON templates, and the parts that differ.
 
-A shape has a template of the whole line and draws the columns that go into it. A batch of lines is
-one ``%`` for each, with everything that a flow never changes already in the template: about 3 us a
-line.
+A shape has a template of the whole line and draws the columns for it. The template already contains
+everything that is the same for all lines of a flow. A batch of lines applies one ``%`` for each
+line, which takes about 3 us.
 
-Example: PRODUCE with 2 partitions has 7 columns of its own: index and size of each, index and
-offset of each in the answer, the throttle time being one of every line.
+Example: PRODUCE with 2 partitions has 8 columns of its own: the index and size of each partition,
+and the index and offset of each in the answer. The throttle time is a column of every line.
 
 Source: lines of a Kafka 4.3.1 broker, RequestChannel.updateRequestMetrics.
 """
@@ -22,9 +22,9 @@ Ints = npt.NDArray[np.int64]
 Column = Sequence[int | str]
 
 _PARTITIONS: Final = 12
-"""Of a topic, at least."""
+"""The smallest number of partitions of a topic."""
 THROTTLE: Final = "\x00THROTTLE\x00"
-"""Where the answer has its throttle time; a number or a column goes in."""
+"""The position of the throttle time in the answer, for a number or a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class Shape:
     """A kind of request.
 
     Attributes:
-        api_key: its number.
-        api: its name.
-        version: that the client speaks.
-        request: as JSON, ``%s`` for each column.
-        response: likewise.
-        throttled: the answer when the client has to wait; "" when it is the same.
-        local_ms: about what a handler spends on it.
-        remote_ms: about how long it waits for others.
+        api_key: the number of the API.
+        api: the name of the API.
+        version: the client's version of the API.
+        request: the request as JSON, with ``%s`` for each column.
+        response: the answer, in the same form.
+        throttled: the answer if the client must wait; empty if it is the same.
+        local_ms: about how long a handler works on the request.
+        remote_ms: about how long the request waits for other brokers.
     """
 
     api_key: int
@@ -54,7 +54,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What differs in a batch of lines: who sends them only where ``clients`` has numbers."""
+    """The parts that differ in a batch of lines; ``clients`` numbers the senders of some flows."""
 
     request: tuple[Column, ...]
     response: tuple[Column, ...]
@@ -63,16 +63,16 @@ class Drawn:
 
 
 Draw = Callable[[np.random.Generator, Ints], Drawn]
-"""Draws a batch, from the sizes of its records."""
+"""Draws a batch for given sizes of records."""
 
 
 def quoted(text: str) -> str:
-    """As JSON, with ``%`` doubled."""
+    """Return a text as JSON, with ``%`` doubled."""
     return json.dumps(text, ensure_ascii=False).replace("%", "%%")
 
 
 def produce(topic: str, version: int, acks: int, partitions: int = 1) -> tuple[Shape, Draw]:
-    """A PRODUCE of one topic."""
+    """Return a PRODUCE to one topic."""
     name = f'"topicId":{quoted(topic_id(topic))}' if version >= 13 else f'"name":{quoted(topic)}'
     parts = ",".join(['{"index":%s,"recordsSizeInBytes":%s}'] * partitions)
     answers = ",".join(
@@ -111,17 +111,17 @@ def produce(topic: str, version: int, acks: int, partitions: int = 1) -> tuple[S
 
 
 def fetch(topic: str, version: int, replica: int = -1) -> tuple[Shape, Draw]:
-    """A FETCH of one partition, a consumer's or a follower's."""
+    """Return a FETCH of one partition, by a consumer or a replica."""
     by_id = version >= 13
     topic_field = f'"topicId":{quoted(topic_id(topic))}' if by_id else f'"topic":{quoted(topic)}'
-    who = "" if version >= 15 else f'"replicaId":{replica},'
+    replica_field = "" if version >= 15 else f'"replicaId":{replica},'
     if version >= 15 and replica >= 0:
-        who = f'"replicaState":{{"replicaId":{replica},"replicaEpoch":41}},'
+        replica_field = f'"replicaState":{{"replicaId":{replica},"replicaEpoch":41}},'
     shape = Shape(
         1,
         "FETCH",
         version,
-        f'{{{who}"maxWaitMs":500,"minBytes":1,"maxBytes":52428800,"isolationLevel":0,'
+        f'{{{replica_field}"maxWaitMs":500,"minBytes":1,"maxBytes":52428800,"isolationLevel":0,'
         f'"sessionId":1849127733,"sessionEpoch":%s,"topics":[{{{topic_field},"partitions":'
         '[{"partition":%s,"currentLeaderEpoch":5,"fetchOffset":%s,"lastFetchedEpoch":-1,'
         '"logStartOffset":-1,"partitionMaxBytes":1048576}]}],"forgottenTopicsData":[],'
@@ -147,7 +147,7 @@ def fetch(topic: str, version: int, replica: int = -1) -> tuple[Shape, Draw]:
 
 
 def fixed(shape: Shape) -> tuple[Shape, Draw]:
-    """A request whose lines differ in times alone."""
+    """Return a request whose lines differ only in their times."""
 
     def draw(rng: np.random.Generator, sizes: Ints) -> Drawn:  # noqa: ARG001 - a Draw's arguments
         return Drawn((), (), sizes)
@@ -156,7 +156,7 @@ def fixed(shape: Shape) -> tuple[Shape, Draw]:
 
 
 def init_producer_id(version: int) -> tuple[Shape, Draw]:
-    """An INIT_PRODUCER_ID that is answered with an id."""
+    """Return an INIT_PRODUCER_ID that is answered with an id."""
     shape = Shape(
         22,
         "INIT_PRODUCER_ID",
@@ -174,14 +174,14 @@ def init_producer_id(version: int) -> tuple[Shape, Draw]:
 
 
 def topic_id(topic: str) -> str:
-    """A made-up id of a topic: 22 characters of base64, as Kafka's."""
+    """Return an invented topic id with 22 characters of base64, like Kafka's."""
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     state = 7
-    found = []
+    characters = []
     for place in range(21):
         state = (state * 31 + ord(topic[place % len(topic)]) + place) % 1_000_003
-        found.append(letters[state % 64])
-    return "".join(found) + "w"
+        characters.append(letters[state % 64])
+    return "".join(characters) + "w"
 
 
 METADATA: Final = Shape(

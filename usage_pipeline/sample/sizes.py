@@ -1,10 +1,10 @@
-"""What the made-up PRODUCE and FETCH requests are charged with, a whole batch at once.
+"""Computes the charged bytes of generated PRODUCE and FETCH requests, for a whole batch at once.
 
-A line without records is sized as the pipeline sizes it; each line then has its records more, and
-the bytes that their lengths take beyond the one of an empty one.
+The pipeline's rules give the size of a line without records. Each line adds its records, and the
+additional bytes of their lengths compared with an empty length of one byte.
 
 Example: 24,000 bytes of records in one partition of a PRODUCE version 12 take 24,000 + 2 bytes more
-than none.
+than no records.
 """
 
 import msgspec
@@ -26,14 +26,14 @@ _FETCHED = msgspec.json.Decoder(Fetched)
 
 
 def charged_bytes(batch: Batch) -> Floats:
-    """Of each line of a PRODUCE or FETCH flow."""
+    """Return the charged bytes for each line of a PRODUCE or FETCH flow."""
     shape = batch.flow.shape
     line = parse(empty_line(batch.flow).encode())
     if not isinstance(line, Line):
-        raise SidecarError(f"a made-up line can't be read: {line.message}")
-    said = detail(line)
-    if isinstance(said, Produce):
-        empty = produce_bytes(said, line.api_version, line.client_id)
+        raise SidecarError(f"a generated line can't be read: {line.message}")
+    fields = detail(line)
+    if isinstance(fields, Produce):
+        empty = produce_bytes(fields, line.api_version, line.client_id)
         columns = [np.asarray(column, np.int64) for column in batch.drawn.request[1::2]]
         flexible = shape.version >= _FLEXIBLE_PRODUCE
     else:
@@ -44,11 +44,11 @@ def charged_bytes(batch: Batch) -> Floats:
     if empty is None:
         raise SidecarError(f"the size of {shape.api} {shape.version} is not known")
     more = sum((_varint(column) - 1 if flexible else 0) + column for column in columns)
-    found: Floats = np.asarray(empty + more, np.float64)
-    return found
+    charged: Floats = np.asarray(empty + more, np.float64)
+    return charged
 
 
 def _varint(records: Ints) -> Ints:
-    """The bytes of a length, which is written with 1 added."""
-    found: Ints = np.searchsorted(1 << np.arange(7, 63, 7), records + 1, side="right") + 1
-    return found
+    """Return the bytes of a length, which is written with 1 added."""
+    lengths: Ints = np.searchsorted(1 << np.arange(7, 63, 7), records + 1, side="right") + 1
+    return lengths

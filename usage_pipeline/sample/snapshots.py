@@ -1,4 +1,4 @@
-"""Quotas and capacity of the made-up cluster, as ``quotas show --json`` and ``capacity --json``."""
+"""The generated quotas and capacity, as ``quotas show --json`` and ``capacity --json``."""
 
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.request_time.thread_capacity import BrokerCapacity
@@ -12,7 +12,7 @@ _IO_THREADS, _NETWORK_THREADS, _WINDOW_S = 8, 3, 1
 
 
 def quota_snapshot(sample: Sample) -> Document:
-    """The quotas in force at the start."""
+    """Return the quotas at the start."""
     limited = [(limit.user, limit.key, limit.value) for limit in limits(sample)]
     return {
         "quotas": [
@@ -23,7 +23,7 @@ def quota_snapshot(sample: Sample) -> Document:
 
 
 def capacity_snapshot(sample: Sample) -> Document:
-    """Of each broker: Kafka's default threads."""
+    """Return the capacity of each broker with Kafka's default threads."""
     each = [
         BrokerCapacity(broker, _IO_THREADS, _NETWORK_THREADS, _WINDOW_S)
         for broker in range(sample.brokers)

@@ -1,8 +1,8 @@
-"""A volume history: disks that saw-tooth, as retention leaves them.
+"""A volume history with a saw-tooth, which retention causes.
 
-Each volume fills, and every few hours retention deletes segments; what it leaves grows slowly.
+Each volume fills, and every few hours retention deletes segments. What remains grows slowly.
 
-Example: broker 0's volume of 500 GB gains 0.4 GB an hour below its teeth of 6 h.
+Example: the use of broker 0's volume of 500 GB grows by 0.4 GB an hour, with teeth of 6 h.
 """
 
 import json
@@ -21,7 +21,7 @@ _TOOTH_S: Final = 6 * 3600
 
 
 def write_volumes(folder: Path, sample: Sample) -> None:
-    """Hourly files of JSON lines, an observation each, up to the end of the request logs."""
+    """Write hourly files with an observation in each line, up to the end of the request logs."""
     folder.mkdir(parents=True, exist_ok=True)
     lines: dict[str, list[str]] = {}
     for when, document in _observations(sample):

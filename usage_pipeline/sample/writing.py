@@ -1,10 +1,10 @@
-"""Writes a sample: slices of time, each broker's lines in order, into files of an hour.
+"""Writes a sample in slices of time, with each broker's lines in order, to hourly files.
 
-A slice has some 20,000 lines a broker, so memory doesn't grow with the size. How many lines a slice
-gets is what is left of the size by what is left of the time, so the size is met whatever the
-lines' length.
+A slice has about 20,000 lines for each broker, so memory does not grow with the sample's size. The
+number of lines in a slice follows from the remaining size and the remaining time, so the sample has
+the requested size whatever the length of lines.
 
-Example: 100 MB of 3 brokers over 2 h: 6 slices of 20 minutes, files
+Example: 100 MB of 3 brokers over 2 h are 6 slices of 20 minutes, in files
 ``request-logs/broker-0/kafka-request.log.2026-01-05-08`` and so on.
 """
 
@@ -34,15 +34,15 @@ _LEAST_SLICES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written, and where.
+    """The files that were written.
 
     Attributes:
-        lines: of the request logs.
-        bytes: of them.
+        lines: the number of lines in the request logs.
+        bytes: the size of the request logs.
         request_logs: the folder with a folder for each broker.
         volumes: the folder of the volume history.
-        quotas: the snapshot of quotas, with the time of the sample's start.
-        capacity: the snapshot of capacity.
+        quotas: the snapshot of quotas; its time is the sample's start.
+        capacity: the snapshot of the capacity.
     """
 
     lines: int
@@ -56,7 +56,7 @@ class Written:
 def write_sample(
     out: Path, sample: Sample, progress: Callable[[int], None] = lambda _: None
 ) -> Written:
-    """Writes it; what is there of an earlier one is overwritten."""
+    """Write a sample; files of an earlier sample are overwritten."""
     logs = out / "request-logs"
     writer = _Writer(logs, sample)
     seconds = sample.seconds
@@ -70,7 +70,7 @@ def write_sample(
     write_volumes(volumes, sample)
     quotas, capacity = out / "quotas.json", out / "capacity.json"
     quotas.write_text(json.dumps(quota_snapshot(sample), indent=2) + "\n")
-    # A snapshot is of when its file was written, unless an option says otherwise.
+    # Commands use a file's time as the time of the snapshot, unless an option states another one.
     os.utime(quotas, (sample.start_s, sample.start_s))
     capacity.write_text(json.dumps(capacity_snapshot(sample), indent=2) + "\n")
     return Written(writer.lines, writer.bytes, logs, volumes, quotas, capacity)
@@ -94,7 +94,7 @@ class _Writer:
         self.bytes = 0
 
     def slice(self, begin_s: int, end_s: int, last_s: int) -> None:
-        """The lines of all brokers from a second to before another."""
+        """Write all brokers' lines from one second until before another."""
         line_bytes = self.bytes / self.lines if self.lines else LINE_BYTES
         left = max(0.0, self._sample.size_bytes - self.bytes) / line_bytes
         count = left * (end_s - begin_s) / (last_s - begin_s)

@@ -1,1 +1,1 @@
-"""The tables of what was logged and observed: requests, volumes, quotas, topics."""
+"""The tables of logged and observed facts: requests, volumes, quotas and topics."""

@@ -1,11 +1,12 @@
-"""How many partitions each topic has, and from when to when, by controllers' lines.
+"""The number of partitions of each topic over time, from controllers' lines.
 
-CREATE_TOPICS and CREATE_PARTITIONS have a size, DELETE_TOPICS ends it; a creation whose answer
-doesn't say how many makes it unknown. What failed, or was only to be validated, changes nothing.
-Each change is in force from its line on; ties are in the order (time, file, offset).
+CREATE_TOPICS and CREATE_PARTITIONS state a size, and DELETE_TOPICS ends it. If the answer to a
+creation lacks the number of partitions, the size is unknown. Requests that failed, or that were
+only validated, change nothing. A change applies from the time of its line. Lines of the same time
+are in the order of their file and offset.
 
-Example: a topic that is created with 12 partitions at 10:00, grown to 24 at 11:00 and deleted at
-12:00 has three rows: 12 until 11:00, 24 until 12:00, and null from then on.
+Example: a topic is created with 12 partitions at 10:00, grown to 24 at 11:00 and deleted at 12:00.
+It has three rows: 12 until 11:00, 24 until 12:00, and null from then on.
 
 Source: Kafka's ReplicationControlManager; ``sidecar.requestlog.mutation_counts.TopicSizes``.
 """
@@ -18,18 +19,18 @@ from usage_pipeline.tables.schemas import DIM_TOPIC
 
 
 def is_mutation_line() -> Column:
-    """Whether a row of SILVER_REQUEST is a controller's line of a request about topics."""
+    """Return whether a row of SILVER_REQUEST is a controller's line of a request about topics."""
     return sf.col("is_forwarded") & sf.col("api").isin(*TOPIC_APIS)
 
 
 def dim_topic(silver: DataFrame) -> DataFrame:
-    """The sizes of topics.
+    """Compute the sizes of topics.
 
     Args:
-        silver: of SILVER_REQUEST, all of the requested time and what came before.
+        silver: rows of SILVER_REQUEST, for the requested time and all earlier times.
 
     Returns:
-        Of DIM_TOPIC.
+        Rows of DIM_TOPIC.
     """
     changes = (
         silver.where(is_mutation_line() & ~sf.coalesce("validate_only", sf.lit(False)))
@@ -40,7 +41,7 @@ def dim_topic(silver: DataFrame) -> DataFrame:
         .where("coalesce(change.error, 0) = 0")
         .select("at", "change.*", sf.col("log_ts").alias("valid_from"), "src_file", "src_offset")
     )
-    # A topic that only its id names is another than all that have names.
+    # A topic that is known only by its id differs from every topic with a name.
     same = Window.partitionBy("topic", sf.when(sf.col("topic") == "", sf.col("topic_id"))).orderBy(
         "valid_from", "src_file", "src_offset", "at"
     )

@@ -1,13 +1,13 @@
-"""Which entity had which quota from when to when: from a snapshot and the changes in the logs.
+"""The quotas of each entity over time, from a snapshot and the changes in the logs.
 
-ALTER_CLIENT_QUOTAS on the controller's line has each change; what failed, or was only to be
-validated, changes nothing. A snapshot tells what was in force at its time: a quota in it holds from
-there on until the logs tell otherwise, and back to the last change that they tell before it, or as
-long as is known where they tell none. A quota that the snapshot does not have, and that the logs
-tell of, had been removed unseen by then.
+The controller's line of ALTER_CLIENT_QUOTAS states each change. Requests that failed, or that were
+only validated, change nothing. A snapshot states the quotas that applied at its time. A quota of
+the snapshot applies until the next change in the logs. It also applies back to the last change
+before the snapshot, or to 1970 if the logs have no such change. If the snapshot lacks a quota that
+the logs state, the quota was removed before the snapshot by a request that is not in the logs.
 
-Example: a snapshot of 12:00 has 10 MB/s for alice and the log sets 5 MB/s for her at 14:00: she has
-10 MB/s from 1970, since nothing else is known, until 14:00, and 5 from then on.
+Example: a snapshot of 12:00 has 10 MB/s for alice, and the log sets 5 MB/s for her at 14:00. Her
+quota is 10 MB/s from 1970, since nothing else is known, until 14:00, and 5 MB/s from then on.
 
 Source: KIP-546; Kafka's ClientQuotaControlManager.
 """
@@ -25,7 +25,7 @@ from usage_pipeline.tables.apis import QUOTA_APIS
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
 
 DEFAULT: Final = "<default>"
-"""Whoever has no quota of their own."""
+"""The name of the default entity, whose quotas apply to clients without quotas of their own."""
 
 _SNAPSHOT: Final = pa.schema(
     [
@@ -39,13 +39,13 @@ _BY_ENTITY: Final = ("user", "client_id", "key")
 
 
 class SnapshotRow(NamedTuple):
-    """A quota in force.
+    """A quota that applies at the time of the snapshot.
 
     Attributes:
-        user: None for none, ``DEFAULT`` for the default.
-        client_id: likewise.
-        key: its name in Kafka.
-        value: per second; percent for request_percentage.
+        user: the user's name; ``DEFAULT`` for the default, None if the entity has no user.
+        client_id: the client-id, with the same special values.
+        key: the quota's name in Kafka.
+        value: per second; for request_percentage, percent.
     """
 
     user: str | None
@@ -55,7 +55,7 @@ class SnapshotRow(NamedTuple):
 
 
 def snapshot_rows(quotas: ClientQuotas) -> list[SnapshotRow]:
-    """The client quotas of a snapshot; those of addresses are not about requests."""
+    """Return the client quotas of a snapshot, without quotas of IP addresses."""
     return [
         SnapshotRow(_name(entity.user), _name(entity.client_id), key, value)
         for entity, values in quotas.items()
@@ -65,12 +65,12 @@ def snapshot_rows(quotas: ClientQuotas) -> list[SnapshotRow]:
 
 
 def is_quota_line() -> Column:
-    """Whether a row of SILVER_REQUEST is a controller's line of a change of quotas."""
+    """Return whether a row of SILVER_REQUEST is a controller's line that changes quotas."""
     return sf.col("is_forwarded") & sf.col("api").isin(*QUOTA_APIS)
 
 
 def entity_of(user: Column, client_id: Column) -> Column:
-    """As the tables write it: "user=alice,client-id=etl"; parts that are null are left out."""
+    """Return the entity's name in tables: "user=alice,client-id=etl"; null parts are left out."""
     return sf.concat_ws(
         ",", sf.concat(sf.lit("user="), user), sf.concat(sf.lit("client-id="), client_id)
     )
@@ -79,21 +79,21 @@ def entity_of(user: Column, client_id: Column) -> Column:
 def silver_quota_config(
     silver: DataFrame, snapshot: Sequence[SnapshotRow] = (), as_of: datetime | None = None
 ) -> DataFrame:
-    """All that is known of quotas.
+    """Compute the history of quotas from all sources.
 
     Args:
-        silver: of SILVER_REQUEST.
-        snapshot: what was in force, if that is known.
-        as_of: when, with its time zone; None: there is no snapshot.
+        silver: rows of SILVER_REQUEST.
+        snapshot: the quotas at the time of the snapshot, if there is one.
+        as_of: the time of the snapshot, with its time zone; None without a snapshot.
 
     Returns:
-        Of SILVER_QUOTA_CONFIG.
+        Rows of SILVER_QUOTA_CONFIG.
 
     Raises:
-        ValueError: a snapshot without a time, or a time without a zone.
+        ValueError: a snapshot has no time, or its time has no time zone.
     """
     if as_of is None and snapshot:
-        raise ValueError("name the time at which the quotas of the snapshot were in force")
+        raise ValueError("name the time at which the quotas of the snapshot applied")
     if as_of is not None and as_of.tzinfo is None:
         raise ValueError("name the time zone of the snapshot's time")
     rows = _changes(silver)
@@ -130,7 +130,7 @@ def _changes(silver: DataFrame) -> DataFrame:
 def _with_snapshot(
     spark: SparkSession, changes: DataFrame, snapshot: Sequence[SnapshotRow], as_of: datetime
 ) -> DataFrame:
-    """The changes, and what the snapshot tells that they do not."""
+    """Return the changes, and rows for the differences between them and the snapshot."""
     taken = sf.lit(as_of).cast("timestamp")
     before = (
         changes.where(sf.col("valid_from") <= taken)
@@ -142,7 +142,7 @@ def _with_snapshot(
             sf.lit(True).alias("was_stated"),
         )
     )
-    # As Arrow: else each row goes through a worker.
+    # As an Arrow table, because otherwise each row passes through a Python worker.
     rows = [row._asdict() for row in snapshot]
     stated = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SNAPSHOT))
     same = [sf.col(f"stated.{name}").eqNullSafe(sf.col(f"before.{name}")) for name in _BY_ENTITY]

@@ -1,7 +1,7 @@
-"""Rows of silver_request as a worker reads them from Parquet: some columns, of some days.
+"""Reads some columns and days of silver_request from Parquet, in a worker.
 
 Example: ``rows(files, ("user", "quota_ts"), frozenset({date(2026, 11, 21)}))`` gives batches of
-both columns, of the requests that were charged on that day.
+both columns, for the requests that were charged on that day.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,12 +20,12 @@ from usage_pipeline.tables.table_files import RowGroup, TableFile
 
 ADMINS_APIS: Final = frozenset({*TOPIC_APIS, *QUOTA_APIS})
 _ROWS: Final = 1 << 17
-"""Of a batch: some 15 MB."""
+"""Rows of a batch, about 15 MB."""
 _WHOLE: Final = SILVER_CHANGE.names
 _NAMES: Final = ("user", "client_id", "api", "src_file")
-"""Columns of few values, that are read as numbers of them."""
+"""Columns with few different values, which are read as dictionaries."""
 OF_BROKERS: Final = ("user", "api", "is_follower", "quota_ts")
-"""The columns that say which users are brokers."""
+"""The columns that show which users are brokers."""
 _OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITION")
 _PLAIN: Final = dict.fromkeys(_NAMES, pa.string())
 _US_PER_DAY: Final = 86_400_000_000
@@ -35,7 +35,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 def rows(
     files: Iterable[TableFile], columns: Sequence[str], days: frozenset[date] | None
 ) -> Batches:
-    """What was charged on some days, or on all; ``quota_ts`` is among the columns."""
+    """Read the requests that were charged on some days, or on all; columns include ``quota_ts``."""
     for group in _groups(files):
         if days is None or _may_be_of(group, days):
             for batch in group.batches(_ROWS, columns):
@@ -44,34 +44,34 @@ def rows(
 
 
 def admins_rows(files: Iterable[TableFile], size: int = _ROWS) -> Batches:
-    """The controllers' lines about topics and quotas, whole.
+    """Read all columns of the controllers' lines about topics and quotas.
 
     Args:
-        files: of the table.
-        size: of one batch, rows.
+        files: the table's files.
+        size: the rows of a batch.
     """
     for group in _groups(files):
-        # Most groups have none, which two columns show; a line has thirty.
+        # Most groups have no such line. Two columns of thirty are enough to find out.
         of_admins = [_is_of_admins(batch) for batch in group.batches(size, ("api", "is_forwarded"))]
         if not any(each.any() for each in of_admins):
             continue
         is_of_admins, begin = np.concatenate(of_admins), 0
         for batch in group.batches(size, _WHOLE):
-            found = batch.filter(pa.array(is_of_admins[begin : begin + batch.num_rows]))
+            selected = batch.filter(pa.array(is_of_admins[begin : begin + batch.num_rows]))
             begin += batch.num_rows
-            plain = [found[name].cast(_PLAIN.get(name, found[name].type)) for name in _WHOLE]
+            plain = [selected[name].cast(_PLAIN.get(name, selected[name].type)) for name in _WHOLE]
             yield pa.RecordBatch.from_arrays(plain, list(_WHOLE))
 
 
 def charged_days(batches: Batches) -> Batches:
-    """The days on which requests were charged, each as often as there are batches of it."""
+    """Return the days on which requests were charged, once for each batch that has the day."""
     for batch in batches:
         days = np.unique(micros(batch, "quota_ts") // _US_PER_DAY).astype(np.int32)
         yield pa.RecordBatch.from_arrays([pa.array(days).cast(pa.date32())], ["day"])
 
 
 def brokers_users(batches: Batches) -> Batches:
-    """The users of requests that only brokers send, each once in a batch."""
+    """Return the users of requests that only brokers send, each once for each batch."""
     for batch in batches:
         names, api = coded(batch["api"])
         is_brokers = np.array([name in _OF_BROKERS for name in names], np.bool_)[api]
@@ -92,9 +92,9 @@ def _groups(files: Iterable[TableFile]) -> Iterator[RowGroup]:
 
 
 def _may_be_of(group: RowGroup, days: frozenset[date]) -> bool:
-    """Whether it may have requests that were charged on some days, by what its file's end says.
+    """Return whether a group may have requests charged on some days, by the file's statistics.
 
-    The day after one that is asked for has some, all in its first groups or so.
+    The files of the following day have some of them too, nearly all in their first groups.
     """
     bounds = group.statistics("quota_ts")
     if bounds is None:

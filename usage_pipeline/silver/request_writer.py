@@ -1,8 +1,8 @@
-"""silver_request and quarantine written by the tasks that read the logs, a task for some parts.
+"""Writes silver_request and quarantine in the tasks that read the logs.
 
-Example: a part with a broker's lines of 23:59 to 00:03 becomes two files of silver_request, of two
-days, and one of quarantine where lines can't be read. Measured, logs of 600 MB on a busy machine:
-14 s of CPU time, where Spark's own way of it takes 40 s.
+Example: a part with a broker's lines from 23:59 to 00:03 becomes two files of silver_request, one
+for each day, and a file of quarantine if some lines can't be read. Measured with logs of 600 MB on
+a busy machine, this takes 14 s of CPU time, and Spark's own writer takes 40 s.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which requests, by when they were answered, or charged.
+    """A range of time, to select requests by when they were answered or charged.
 
     Attributes:
-        since: UTC; those before are left out; None: from the first.
-        until: UTC; those then or later are left out; None: to the last.
+        since: UTC, inclusive; None for no lower bound.
+        until: UTC, exclusive; None for no upper bound.
     """
 
     since: datetime | None = None
     until: datetime | None = None
 
     def of(self, rows: pa.RecordBatch, time: str = "log_ts") -> pa.RecordBatch:
-        """Those of some rows.
+        """Return the rows in the range.
 
         Args:
-            rows: of some of the columns of ``records.ROWS``.
-            time: the column that it is about.
+            rows: some of the columns of ``records.ROWS``.
+            time: the column to compare.
         """
         if self.since is not None:
             rows = rows.filter(pc.greater_equal(rows[time], _scalar(self.since)))
@@ -53,10 +53,10 @@ class Span:
 def write_requests(
     spark: "SparkSession", parts: Sequence[Part], requests: Target, rejected: Target, span: Span
 ) -> list[Report]:
-    """Reads the logs and writes the files of both tables.
+    """Read the logs and write the files of both tables.
 
     Raises:
-        NotWrittenError: one can't be written.
+        NotWrittenError: a file can't be written.
     """
 
     def write_part(number: int, some: Sequence[Part]) -> Batches:
@@ -67,7 +67,7 @@ def write_requests(
 
 
 def write_parts(parts: Iterable[Part], requests: Writer, rejected: Writer, span: Span) -> Report:
-    """Reads parts of the logs and writes their rows; a disk that fails is reported, not raised.
+    """Read parts of the logs and write their rows; a failing disk is reported, not raised.
 
     Raises:
         OSError: the logs can't be read.
@@ -93,18 +93,18 @@ def write_parts(parts: Iterable[Part], requests: Writer, rejected: Writer, span:
 
 @dataclass(slots=True)
 class Seen:
-    """What logs have, whatever is requested of them.
+    """Facts about the logs, independent of the requested time.
 
     Attributes:
-        times: of the first and the last request, microseconds since 1970.
-        example: of a line that can't be read.
+        times: the times of the first and the last request, in microseconds since 1970.
+        example: an example of a line that can't be read.
     """
 
     times: tuple[int, int] | None = None
     example: str | None = None
 
     def add(self, rows: pa.RecordBatch, rejected: pa.RecordBatch) -> None:
-        """Of a part."""
+        """Add the rows of a part."""
         if rows.num_rows:
             bounds = pc.min_max(rows["log_ts"].cast(pa.int64())).as_py()
             first, last = self.times or (bounds["min"], bounds["max"])
@@ -115,7 +115,7 @@ class Seen:
 
 
 def unknown(rows: pa.RecordBatch) -> int:
-    """How many requests' bytes or partitions no line has."""
+    """Return the number of requests whose bytes or partitions are in no line."""
     bytes_known = rows["bytes_known"].fill_null(True)
     mutations_known = rows["mutations_known"].fill_null(True)
     known = pc.and_(bytes_known, mutations_known)
@@ -123,7 +123,7 @@ def unknown(rows: pa.RecordBatch) -> int:
 
 
 def with_day(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of ``records.ROWS`` as the table has them."""
+    """Add the column ``dt`` of the table to rows of ``records.ROWS``."""
     return rows.append_column("dt", rows["log_ts"].cast(pa.date32()))
 
 

@@ -1,7 +1,7 @@
-"""Requests that stages read.
+"""The requests that a stage reads.
 
-Example: of those that were charged on 21 November, files of the 21st and of the 22nd have some;
-``days_and_brokers`` are the 21st and each broker whose files they are.
+Example: requests that were charged on 21 November are in files of the 21st and of the 22nd.
+``days_and_brokers`` then pairs the 21st with each broker of these files.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,9 +24,9 @@ from usage_pipeline.tables.table_files import TableFile, read_by_workers
 
 _TASKS_PER_CORE: Final = 4
 _SHARDS: Final = 64
-"""Enough to spread, few enough that each is worth a call."""
+"""Enough to spread the work, and few enough that each shard is worth a call."""
 _IN_SHARD: Final = 2_000_000
-"""Requests, so that what a worker holds stays bounded while tenants are many."""
+"""Requests in a shard, so that a worker's memory stays bounded with many tenants."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Requests:
     """Rows of SILVER_REQUEST that were charged on some days.
 
     Attributes:
-        spark: whose workers read them.
-        files: that have them, and others too.
-        days: when they were charged; None: at any time.
+        spark: the session whose workers read the rows.
+        files: the files with these rows; they may have other rows too.
+        days: the days of the charges; None for all days.
     """
 
     spark: SparkSession
@@ -46,12 +46,12 @@ class Requests:
     def mapped(
         self, columns: Sequence[str], function: Callable[[Batches], Batches], schema: str
     ) -> DataFrame:
-        """What workers make of them.
+        """Apply a function to the rows, in the workers.
 
         Args:
-            columns: that the function needs; ``quota_ts`` among them.
-            function: from batches to batches.
-            schema: of what it gives.
+            columns: the columns that the function needs, including ``quota_ts``.
+            function: maps batches to batches.
+            schema: the schema of the function's result.
         """
         days = self.days
 
@@ -61,39 +61,39 @@ class Requests:
         return read_by_workers(self.spark, self.files, made, schema, _TASKS_PER_CORE)
 
     def shards(self, least: int = _SHARDS, in_shard: int = _IN_SHARD) -> int:
-        """In how many shards workers hand on what they make of them.
+        """Return the number of shards for the results of workers.
 
         Args:
-            least: so many at least.
-            in_shard: requests of each, about, where they are more.
+            least: the lowest number of shards.
+            in_shard: about how many requests a shard has, if they need more shards than that.
         """
         return max(least, sum(file.written.rows for file in self.files) // in_shard)
 
     def days_and_brokers(self) -> set[tuple[date, int]]:
-        """The days on which they may have been charged, and the brokers that did."""
-        found = set()
+        """Return the days on which requests may have been charged, with the brokers' ids."""
+        pairs = set()
         for file in self.files:
             values = dict(zip(file.table.folders, file.written.values, strict=True))
             answered, broker = date.fromisoformat(values["dt"]), int(values["broker"])
-            found |= {(answered, broker), (answered - timedelta(days=1), broker)}
-        return {one for one in found if self.days is None or one[0] in self.days}
+            pairs |= {(answered, broker), (answered - timedelta(days=1), broker)}
+        return {pair for pair in pairs if self.days is None or pair[0] in self.days}
 
     def cluster_users(self) -> frozenset[str]:
-        """Brokers' own principals, as far as requests name them: of followers, of heartbeats."""
-        found = self.mapped(OF_BROKERS, brokers_users, "user string").distinct().collect()
-        return frozenset(row["user"] for row in found)
+        """Return the users of brokers, from the fetches of replicas and from heartbeats."""
+        users = self.mapped(OF_BROKERS, brokers_users, "user string").distinct().collect()
+        return frozenset(row["user"] for row in users)
 
     def of_admins(self) -> DataFrame:
-        """The controllers' lines about topics and quotas in the files, whole; they are few.
+        """Return the controllers' lines about topics and quotas, with all columns; they are few.
 
         Returns:
-            Of SILVER_CHANGE.
+            Rows of SILVER_CHANGE.
         """
         return read_by_workers(
             self.spark, self.files, admins_rows, SILVER_CHANGE.schema, _TASKS_PER_CORE
         )
 
     def charged_days(self) -> set[date]:
-        """The days on which they were charged."""
-        found = self.mapped(("quota_ts",), charged_days, "day date")
-        return {row["day"] for row in found.distinct().collect()}
+        """Return the days on which the requests were charged."""
+        days = self.mapped(("quota_ts",), charged_days, "day date")
+        return {row["day"] for row in days.distinct().collect()}

@@ -1,16 +1,18 @@
-"""The volume history as a table: one row for a volume and a time, however many sidecars saw it.
+"""The volume history as a table, with one row for each volume and time slot.
 
-A line of the history is an observation (``sidecar.history``): what a sidecar saw of all brokers.
-Every sidecar writes the same cluster, each at its own times. Readings of a volume in the same ten
-seconds of the clock are one row, the latest of them: a line's time is that of the whole
-observation, which a broker's answer may precede by the poll's deadline, 10 s, so readings that are
-closer than that can't be ordered anyhow; and 1,000 sidecars make no more rows than six a minute. A
-line that a crash has torn is passed over.
+A line of the history is an observation (``sidecar.history``): a sidecar's readings of all brokers.
+Every sidecar writes about the same cluster, each at its own times. The readings of a volume in the
+same ten seconds of the clock become one row, which has the latest reading. A line's time is that of
+the whole observation, and a broker's answer may be up to 10 s earlier, the poll's deadline. So the
+order of readings within 10 s is unknown anyway, and 1,000 sidecars make no more than six rows a
+minute. Lines that a crash has cut off are skipped.
 
-A line names its cluster by Kafka's id, since the sidecar's version that has it, or its file's path
-does; lines that do not are of the only cluster that others name, else of ``default``.
+A line names its cluster by Kafka's id, unless an older sidecar wrote it, or the path of its file
+names the cluster. Lines without a cluster belong to the only cluster that other lines name;
+otherwise they belong to ``default``.
 
-Example: three sidecars see broker 1's /d1 at 08:00:01, :04 and :11: two rows, of :04 and of :11.
+Example: three sidecars read broker 1's /d1 at 08:00:01, :04 and :11. The table has two rows, for
+:04 and for :11.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,24 +39,24 @@ HISTORY_LINE: Final = (
     "total_bytes:bigint,available_bytes:bigint>>,"
     " offline array<struct<broker_id:int,log_dir:string>>, _corrupt_record string"
 )
-"""A line, in Spark's SQL. What else a later sidecar writes is passed over."""
+"""The schema of a line, in Spark's SQL. Other fields of later sidecars are ignored."""
 
 SLOT_S: Final = 10
-"""Seconds of the clock in which a volume has one row; a divisor of a day's."""
+"""The length of a slot in which a volume has one row, in seconds; a divisor of a day."""
 
 _READING: Final = (
-    "named_struct('broker', one.broker_id, 'log_dir', one.log_dir, 'total_bytes', {total},"
+    "named_struct('broker', entry.broker_id, 'log_dir', entry.log_dir, 'total_bytes', {total},"
     " 'available_bytes', {available}, 'offline', {offline})"
 )
 _ONLINE: Final = _READING.format(
-    total="one.total_bytes", available="one.available_bytes", offline="false"
+    total="entry.total_bytes", available="entry.available_bytes", offline="false"
 )
 _OFFLINE: Final = _READING.format(
     total="CAST(NULL AS bigint)", available="CAST(NULL AS bigint)", offline="true"
 )
 _READINGS: Final = (
-    f"concat(transform(coalesce(line.volumes, array()), one -> {_ONLINE}),"
-    f" transform(coalesce(line.offline, array()), one -> {_OFFLINE}))"
+    f"concat(transform(coalesce(line.volumes, array()), entry -> {_ONLINE}),"
+    f" transform(coalesce(line.offline, array()), entry -> {_OFFLINE}))"
 )
 
 
@@ -64,12 +66,12 @@ class NoHistoryError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The readings of a volume history, to be released when they are not needed any more.
+    """The readings of a volume history; the caller releases ``readings`` after use.
 
     Attributes:
-        readings: with the columns of SILVER_VOLUME and ``cluster_id``, retained by Spark.
-        clusters: by what is in ``cluster_id``, null too; what is left out is nobody's.
-        days: that each cluster has readings of.
+        readings: the columns of SILVER_VOLUME and ``cluster_id``, persisted by Spark.
+        clusters: cluster names by ``cluster_id``, which may be null; other lines are left out.
+        days: by cluster, the days with readings.
     """
 
     readings: DataFrame
@@ -77,7 +79,7 @@ class History:
     days: Mapping[str, AbstractSet[date]]
 
     def of(self, cluster: str) -> DataFrame:
-        """The readings of a cluster."""
+        """Return the readings of a cluster."""
         ids = [id_ for id_, whose in self.clusters.items() if whose == cluster]
         is_its = sql.col("cluster_id").isin([id_ for id_ in ids if id_ is not None])
         if None in ids:
@@ -86,67 +88,67 @@ class History:
 
 
 def volume_history(spark: SparkSession, path: str, cluster: str | None = None) -> History:
-    """Reads a history.
+    """Read a history.
 
     Args:
-        spark: whose workers do it.
-        path: of a file, a folder or a glob.
-        cluster: whose it is, whatever Kafka's id of it is; None: as paths and lines say.
+        spark: the session whose workers read it.
+        path: a file, a folder or a glob.
+        cluster: the cluster's name, which replaces Kafka's id; None to use paths and lines.
 
     Raises:
         NoHistoryError: there are no files.
-        ClusterError: its lines are of several clusters, and none of them is this one.
+        ClusterError: the lines are of several other clusters.
     """
     readings = _readings(history_lines(spark, path, cluster)).persist()
-    found = readings.select("cluster_id", "dt").distinct().collect()
+    clusters_and_days = readings.select("cluster_id", "dt").distinct().collect()
     try:
-        clusters = clusters_of({row["cluster_id"] for row in found}, cluster)
+        clusters = clusters_of({row["cluster_id"] for row in clusters_and_days}, cluster)
     except ClusterError:
         readings.unpersist()
         raise
     days: dict[str, set[date]] = {}
-    for row in found:
+    for row in clusters_and_days:
         if row["cluster_id"] in clusters:
             days.setdefault(clusters[row["cluster_id"]], set()).add(row["dt"])
     return History(readings, clusters, days)
 
 
 def clusters_of(ids: AbstractSet[str | None], cluster: str | None) -> Mapping[str | None, str]:
-    """Whose lines are that name some clusters; None: that name none.
+    """Map the clusters in lines to cluster names.
 
     Args:
-        ids: that lines name.
-        cluster: whose they are; None: as they say.
+        ids: the cluster ids of lines; None stands for lines without one.
+        cluster: the cluster to read; None for all clusters.
 
     Raises:
-        ClusterError: they name several, and not this one.
+        ClusterError: the lines name several clusters, and not this one.
     """
     named = sorted(cluster_name(id_) for id_ in ids if id_ is not None)
     if cluster is None:
-        nobodys = named[0] if len(named) == 1 else UNNAMED
-        return {id_: id_ or nobodys for id_ in ids}
+        default = named[0] if len(named) == 1 else UNNAMED
+        return {id_: id_ or default for id_ in ids}
     if cluster not in named and len(named) > 1:
-        raise ClusterError(f"the history is of {', '.join(named)}, and not of {cluster}")
+        raise ClusterError(f"the history is of the clusters {', '.join(named)}, not of {cluster}")
     return {id_: cluster for id_ in ids if cluster not in named or id_ in (None, cluster)}
 
 
 def history_lines(spark: SparkSession, path: str, cluster: str | None = None) -> DataFrame:
-    """The lines of history files, packed or not.
+    """Read the lines of history files, compressed or not.
 
     Args:
-        spark: whose workers read them.
-        path: of a file, a folder or a glob.
-        cluster: files whose paths name another are left out; None: none are.
+        spark: the session whose workers read the files.
+        path: a file, a folder or a glob.
+        cluster: leave out files whose paths name another cluster; None to read all files.
 
     Returns:
-        ``cluster``, that the file's path names, null for none, and ``value``.
+        The columns ``value`` and ``cluster``, the name in the file's path, or null without one.
 
     Raises:
         NoHistoryError: there are no files.
     """
     options = address_of(path).options
-    found = ((file, cluster_of(file)) for file in sorted(files_of(path)))
-    files = [one for one in found if cluster is None or one[1] in (None, cluster)]
+    named = ((file, cluster_of(file)) for file in sorted(files_of(path)))
+    files = [(file, name) for file, name in named if cluster is None or name in (None, cluster)]
     if not files:
         raise NoHistoryError(f"{path}: there is no volume history; name its folder")
     cores = spark.sparkContext.defaultParallelism
@@ -154,7 +156,7 @@ def history_lines(spark: SparkSession, path: str, cluster: str | None = None) ->
 
     def read(_: int, some: Sequence[tuple[str, str | None]]) -> Batches:
         for name, of_path in some:
-            # An hour's file at a time: some megabytes.
+            # One file at a time: an hour's history, a few megabytes.
             with open_input(name, options) as opened:
                 content = (
                     pa.CompressedInputStream(opened, "gzip") if name.endswith(".gz") else opened
@@ -169,19 +171,19 @@ def history_lines(spark: SparkSession, path: str, cluster: str | None = None) ->
 
 
 def silver_volume(lines: DataFrame) -> DataFrame:
-    """SILVER_VOLUME.
+    """Make SILVER_VOLUME from lines.
 
     Args:
-        lines: of the history files: ``cluster``, ``value``.
+        lines: the lines of history files, with the columns ``cluster`` and ``value``.
     """
     return one_per_slot(_readings(lines))
 
 
 def one_per_slot(readings: DataFrame) -> DataFrame:
-    """SILVER_VOLUME, of readings that may be of the same times: of its own rows and new ones.
+    """Make SILVER_VOLUME from readings, which may be of the same times, such as old and new rows.
 
     Args:
-        readings: with its columns but ``dt``.
+        readings: the columns of SILVER_VOLUME except ``dt``.
     """
     fields = ["observed_ts", "offline", "total_bytes", "available_bytes"]
     return SILVER_VOLUME.select(

@@ -1,1 +1,1 @@
-"""The first tables as a stream, of a topic or of closed files."""
+"""Streams the first tables from a topic or from closed files."""

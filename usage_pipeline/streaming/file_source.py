@@ -1,12 +1,12 @@
-"""Request logs that are closed, as a stream: files that were rotated, each read once.
+"""Request logs in closed files as a stream: each rotated file is read once.
 
-Spark's own source of files lists them and remembers which it has given; the tasks parse them as a
-batch run does, each whole. A file that still grows is not to be among them: the path names the
-rotated ones. One that comes again as long under another name, packed or not, is left out; one that
-has grown is another one: of the two faults, a line twice is the lesser.
+Spark's file source lists the files and remembers which it has returned. The tasks parse each file
+as a whole, as a batch run does. The path must match only rotated files, which do not grow any more.
+If a file appears again with the same length under another name, compressed or not, it is left out.
+If it has grown, it counts as another file, because reading a line twice is better than losing it.
 
-Example: ``/logs/*/kafka-request.log.*`` takes ``/logs/broker-3/kafka-request.log.2026-11-20-10`` an
-hour after it was begun, once log4j has renamed it.
+Example: ``/logs/*/kafka-request.log.*`` reads ``/logs/broker-3/kafka-request.log.2026-11-20-10``
+after an hour, when log4j has renamed the file.
 """
 
 import re
@@ -35,26 +35,26 @@ from usage_pipeline.streaming.positions import Positions
 FORMAT: Final = "binaryFile"
 _TASKS_PER_CORE: Final = 4
 _OLDEST: Final = "366d"
-"""How much older than the newest file one may be, or Spark leaves it out; it lists the others in
-memory."""
+"""The largest difference in age to the newest file. Spark ignores older files, and keeps a list of
+the others in memory."""
 _NUMBERED: Final = re.compile(r"\.log\.\d{1,4}(\.gz)?$")
 _SCHEMA: Final = "path string, modificationTime timestamp, length bigint, content binary"
-"""Of Spark's source; contents are not read where nobody asks for them."""
+"""The schema of Spark's source; the content is not read if no query uses it."""
 
 
 def closed_files(spark: SparkSession, path: str, max_bytes: int) -> DataFrame:
-    """The files as they come: path, length, modificationTime.
+    """Return a stream of files, with path, length and modificationTime.
 
     Args:
-        spark: which sees them.
-        path: a folder or a glob, of rotated files.
-        max_bytes: of a batch, > 0; a larger file is a batch by itself.
+        spark: the session; it must have access to the files.
+        path: a folder or a glob of rotated files.
+        max_bytes: the size of a batch, above 0; a larger file is a batch of its own.
     """
     reader = spark.readStream.format(FORMAT).schema(_SCHEMA)
     reader = reader.option("maxBytesPerTrigger", str(max_bytes)).option("maxFileAge", _OLDEST)
-    is_folder = not WILDCARDS.search(path)  # All below it is meant, as in a batch run.
+    is_folder = not WILDCARDS.search(path)  # Files in subfolders are included, as in a batch run.
     files = reader.option("recursiveFileLookup", is_folder).load(path)
-    # A log and its own gzip are in one task, which takes one of them.
+    # A log and its gzip must be in the same task, which reads only one of them.
     tasks = _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     together = files.repartition(tasks, sql.regexp_replace("path", r"\.gz$", ""))
     return together.select("path", "length", "modificationTime")
@@ -63,17 +63,17 @@ def closed_files(spark: SparkSession, path: str, max_bytes: int) -> DataFrame:
 def parsed_files(
     batches: Batches, positions: Positions, logs: RequestLogs, cluster: str | None = None
 ) -> Iterator[Parsed]:
-    """Their lines, in the task that gets the files, without those of files taken before.
+    """Parse the files in the task that receives them, except for files that were read before.
 
     Args:
-        batches: of ``closed_files``.
-        positions: what was taken before.
-        logs: of which brokers they are, and in which zones.
-        cluster: the stream's, files of others are left out; None: it has no name.
+        batches: rows of ``closed_files``.
+        positions: the files that were read before.
+        logs: says which broker a file belongs to, and its time zone.
+        cluster: the stream's cluster, whose files are read; None for a stream without a name.
 
     Raises:
-        RequestLogsError: a path does not say whose log it is, or will be another one's.
-        ClusterError: a path names a cluster, and the stream none.
+        RequestLogsError: a path does not name its broker, or another file will get the same path.
+        ClusterError: a path names a cluster, and the stream has no name.
         OSError: a file can't be read.
     """
     patterns = patterns_of(logs.broker_pattern)
@@ -92,28 +92,29 @@ def parsed_files(
 
 
 def is_of_stream(path: str, patterns: Iterable[re.Pattern[str]], cluster: str | None) -> bool:
-    """Whether a file is of a stream's cluster: its path names that one, or none.
+    """Return whether a file belongs to a stream: its path names the same cluster or none.
 
     Raises:
-        ClusterError: it names one, and the stream has no name.
-        RequestLogsError: its name is one that the next file will have, which Spark would not read.
+        ClusterError: the path names a cluster, and the stream has no name.
+        RequestLogsError: the next file will get the same name, so Spark would not read it.
     """
     if _NUMBERED.search(path):
         raise RequestLogsError(
-            f"{path} has a name that rotation gives to each file in turn, and a stream reads a name"
-            " once: let log4j name files by their date, as Kafka's own configuration does, or send"
-            " the lines to a topic"
+            f"{path} has a name that rotation gives to each file in turn, but a stream reads each"
+            " name only once: let log4j name files by their date, as Kafka's own configuration"
+            " does, or send the lines to a topic"
         )
     of_path = cluster_of(path, patterns)
     if of_path is not None and cluster is None:
         raise ClusterError(
-            f"{path} is of the cluster {of_path}, and a stream is of one: name it with --cluster-id"
+            f"{path} belongs to the cluster {of_path}, and a stream reads one cluster: name it with"
+            " --cluster-id"
         )
     return of_path in {None, cluster}
 
 
 def _plain(uri: str) -> str:
-    """A path as the tables have it: of this machine without a scheme."""
+    """Return a path as tables have it: a local path without a scheme."""
     parts = urlsplit(uri)
     if parts.scheme in ("", "file"):
         return unquote(parts.path)

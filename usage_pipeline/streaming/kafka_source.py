@@ -1,26 +1,28 @@
-"""Request logs from a Kafka topic: a line for each message, as a log shipper sends it.
+"""Request logs from a Kafka topic: a log shipper sends each line as a message.
 
-Spark's connector reads the topic (deploy/spark/kafka-connector/pom.xml); the lines are parsed as
-those of files are. A line's broker is in its key or in a header: "3", "broker-3" or what else ends
-so; a host's name is none. A message without it is in the quarantine. In the tables the file is
-``kafka:<topic>/<partition>`` and the offset the message's, whose order is that of the lines. In the
-hour that a broker's clock goes through twice, a line is of the second pass if its message was sent
-when that had come; so one of the first pass that is sent again then is taken for another.
+Spark's connector reads the topic (deploy/spark/kafka-connector/pom.xml). The lines are parsed like
+those of files. A line's broker is in the key or in a header of its message, as "3", "broker-3" or
+another name that ends like this. A host name is not accepted. A message without its broker goes to
+the quarantine. In tables, the file is ``kafka:<topic>/<partition>`` and the offset is the message's
+offset, so offsets have the order of the lines. In the hour that a broker's clock repeats, a line
+belongs to the second pass if its message was sent in the second pass or later. If a line of the
+first pass is sent again then, it is taken for another line.
 
-A shipper that was killed sends lines again. They are left out (``positions``) if a message says
-where its line is, as ``grep -Hb`` does: the file's absolute path, the offset of the line's first
-byte in it, the line. That is in the value, where every shipper can write it: not all have headers
-that differ from line to line, and the key decides the partition, of which a broker is to have one.
+After a crash, a shipper sends some lines again. These lines are left out (``positions``) if a
+message says where its line is. The message then has the form of ``grep -Hb``: the absolute path of
+the file, the offset of the line's first byte in the file, and the line. The position is in the
+value, because every shipper can write it there. Not every shipper can set different headers for
+each line, and the key decides the partition, which should be the same for all lines of a broker.
 
 Example: ``/logs/kafka-request.log:8130:[2026-11-20 10:00:00,000] DEBUG ...`` is the line at offset
-8130 of that file; a value that begins with the line, as ``[2026-11-20 ...``, is taken as it comes.
+8130 of that file. A value that begins with the line itself, ``[2026-11-20 ...``, is always read.
 
 Example: the message at offset 42 of partition 1 of ``request-log`` with the key "3" is a row with
 broker 3, src_file "kafka:request-log/1", src_offset 42.
 
-Passwords and keys are options of Spark's reader, since its tasks need them. ``REDACTED`` keeps them
-out of plans and of Spark's page; no checkpoint has them. A cluster that can't be reached or refuses
-ends the stream within about a minute and a half (``topic_failures``).
+Passwords and keys are options of Spark's reader, because its tasks need them. ``REDACTED`` keeps
+them out of plans and of Spark's web page. Checkpoints do not contain them. If a cluster can't be
+reached or refuses access, the stream ends within about 90 s (``topic_failures``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +50,7 @@ FORMAT: Final = "kafka"
 REDACTED: Final[Mapping[str, str]] = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key",
 }
-"""A setting of a session that reads topics: what is never shown."""
+"""A setting for sessions that read topics: options with these names are never shown."""
 _BROKER: Final = rf"^(?:.*{NAMED})?(\d{{1,9}})$"
 _OFFSET_DIGITS: Final = 18
 _CLOCKS_DIFFER_MS: Final = 60_000
@@ -60,22 +62,22 @@ _TIMEOUTS: Final[Mapping[str, str]] = {
 
 
 class ConnectorError(SidecarError):
-    """Spark can't read topics as it was started."""
+    """Spark was started without the jars that read topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicOptions:
-    """Which topics, and what their messages are.
+    """The topics, and the meaning of their messages.
 
     Attributes:
         bootstrap_servers: host:port, separated by commas.
-        topics: their names, separated by commas.
-        header: which says whose log a line is; None: the message's key.
-        zones: of the brokers' clocks.
-        max_messages: of a batch, > 0.
-        from_start: whether what is there at the first start is read; else only what comes.
-        client: other settings of the Kafka client, by Kafka's names; some are secrets, so they are
-            in no repr.
+        topics: the names of the topics, separated by commas.
+        header: the header that names a line's broker; None for the message's key.
+        zones: the time zones of the brokers' clocks.
+        max_messages: the largest number of messages in a batch, above 0.
+        from_start: whether the first start reads existing messages, or only new ones.
+        client: other settings of the Kafka client, by Kafka's names; the repr omits them, because
+            some are secrets.
     """
 
     bootstrap_servers: str
@@ -87,7 +89,7 @@ class TopicOptions:
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def spark_options(self) -> dict[str, str]:
-        """As options of Spark's reader."""
+        """Return the options of Spark's reader."""
         client = dict(self.client)
         if not _TIMEOUTS.keys() & client.keys():
             client |= _TIMEOUTS
@@ -101,14 +103,14 @@ class TopicOptions:
 
 
 def topic_messages(spark: SparkSession, options: TopicOptions) -> DataFrame:
-    """The messages of topics, as a stream.
+    """Return the messages of topics as a stream.
 
     Args:
-        spark: with the connector's jars.
-        options: which.
+        spark: a session with the connector's jars.
+        options: the topics.
 
     Raises:
-        ConnectorError: there are no such jars.
+        ConnectorError: the session lacks the jars.
     """
     reader = spark.readStream.format(FORMAT).options(**options.spark_options())
     try:
@@ -123,11 +125,11 @@ def topic_messages(spark: SparkSession, options: TopicOptions) -> DataFrame:
 
 
 def lines_of(messages: DataFrame, header: str | None) -> DataFrame:
-    """What of messages is parsed, of a stream or not: broker, value, timestamp, place, offset.
+    """Select from messages what the parser needs: broker, value, timestamp, place and offset.
 
     Args:
-        messages: with the connector's columns.
-        header: which says whose log a line is; None: the message's key.
+        messages: the connector's columns, as a stream or not.
+        header: the header that names a line's broker; None for the message's key.
     """
     source = sql.col("key")
     if header is not None:
@@ -144,7 +146,7 @@ def lines_of(messages: DataFrame, header: str | None) -> DataFrame:
 
 
 def parsed_messages(batches: Batches, positions: Positions, zones: Zones) -> Iterator[Parsed]:
-    """Their lines, in the task that gets the messages, without those that were taken before."""
+    """Parse the messages in the task that receives them, without lines that were read before."""
     for batch in batches:
         for broker in pc.unique(batch["broker"]).to_pylist():
             yield _parsed(batch, broker, positions, zones)
@@ -189,7 +191,7 @@ def _parsed(
 
 
 class _Message(NamedTuple):
-    """A line, and where it is; no file: the message doesn't say."""
+    """A line and its position; the file is empty if the message does not state it."""
 
     line: bytes
     file: bytes = b""
@@ -217,7 +219,7 @@ def _new(
     messages: Sequence[_Message],
     times: Longs,
 ) -> Flags:
-    """Which of a broker's messages were not taken before."""
+    """Return which messages of a broker were not read before."""
     new = np.ones(len(messages), np.bool_)
     logs: dict[tuple[str, str], list[int]] = {}
     for number, message in enumerate(messages):
@@ -226,19 +228,19 @@ def _new(
     for (place, log), numbers in logs.items():
         at = np.array(numbers)
         offsets = np.array([messages[number].offset for number in numbers])
-        # A line's length and its end, which is no part of the message.
+        # A line's length plus its newline, which the message lacks.
         ends = offsets + [len(messages[number].line) + 1 for number in numbers]
         new[at] = positions.are_new(f"{place} {broker}", log, Lines(offsets, ends, times[at]))
     return new
 
 
 def _messages(begins: Longs, offsets: Longs) -> Longs:
-    """Which messages lines are of, by where these begin in the block."""
+    """Return the numbers of the messages that contain these offsets of the block."""
     return np.asarray(np.searchsorted(begins, offsets, side="right") - 1)
 
 
 def _placed(rows: pa.RecordBatch, batch: pa.RecordBatch, at: Longs) -> pa.RecordBatch:
-    """With the messages' places, by their numbers, instead of those in the block."""
+    """Replace the rows' positions in the block by the positions of their messages."""
     message = pa.array(at)
     columns = {
         "src_file": batch["place"].take(message),
@@ -256,7 +258,7 @@ def _nobodys(batch: pa.RecordBatch) -> pa.RecordBatch:
         "src_file": batch["place"],
         "src_offset": batch["offset"],
         "kind": pa.array([str(RejectedKind.UNEXPECTED)] * rows, pa.string()),
-        "reason": pa.array(["the message doesn't name its broker"] * rows, pa.string()),
+        "reason": pa.array(["the message does not name its broker"] * rows, pa.string()),
         "bytes": pc.binary_length(batch["value"]).cast(pa.int64()),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in REJECTED.names], schema=REJECTED)

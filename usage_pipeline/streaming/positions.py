@@ -1,27 +1,29 @@
-"""Which lines and files of logs a stream has taken, so that what comes again is not taken twice.
+"""The lines and files that a stream has read, so that it reads none of them twice.
 
-A rotated file may come again under another name, as when it is packed. It is known by how it
-begins (``file_head``) and how long it is; so many files are remembered.
+A rotated file may appear again under another name, for example after compression. It is recognized
+by its beginning (``file_head``) and its length. The number of remembered files is limited.
 
-A shipper that was killed begins again at its last checkpoint, and Kafka has lines twice. A message
-that says where its line is, the file and the offset, is known by that (``kafka_source``). Rotation
-uses a file's name again, so its lines are taken in stretches: in a stretch offsets rise, and times
-with them. A line is sent again if a stretch has its offset and, at that offset, its time. A new
-file's lines have old offsets but later times, so they are none of the old file's, whether its first
-line was seen or not, and while the end of the old file still comes between them.
+After a crash, a shipper starts again from its last checkpoint, so Kafka has some lines twice. A
+message that states its line's file and offset is recognized by this position (``kafka_source``).
+Rotation uses a file's name again, so lines are remembered in stretches. Within a stretch, offsets
+rise and times rise with them. A line was sent again if a stretch contains its offset and, at that
+offset, its time. The lines of a new file have old offsets but later times, so they never belong to
+the old file. This holds even if the new file's first line is missing, or if lines from the end of
+the old file arrive between the new ones.
 
-A line is never dropped for being late alone: bytes that were passed over are gaps of the stretch,
-and a line in a gap is new. Memory is bounded: of a broker in a partition so many stretches, of a
-stretch so many gaps. A line whose stretch is forgotten is new too: of the two faults, a line twice
-is the lesser.
+A line is never dropped only because it is late. Bytes that were skipped are gaps of the stretch,
+and a line in a gap is new. Memory is bounded: there are limits for the stretches of a broker in a
+partition, and for the gaps of a stretch. A line whose stretch was forgotten counts as new, because
+reading a line twice is better than losing it.
 
-Lines of one moment may be logged in another order than they were stamped, by a second at most. A
-clock that is put back further begins a stretch; so far back that a file written then has the times
-of the one before at the same offsets, its lines would be taken for that one's.
+Lines may be out of order by at most one second. If the clock is put back further, a new stretch
+begins. If it is put back so far that a file gets the same times at the same offsets as the file
+before it, its lines are taken for those of the earlier file.
 
-Example: ``kafka-request.log`` was taken to offset 9,000 at 10:59:59. Offset 4,000 of 10:30 is sent
-again; offset 0 of 11:00 is the next file's, and offset 4,000 of 11:20 too; 9,300 of 10:59 is the
-end of the old one. Offset 8,500 is new if nothing between 8,400 and 8,700 has come so far.
+Example: ``kafka-request.log`` was read to offset 9,000 at 10:59:59. Offset 4,000 of 10:30 was sent
+again. Offset 0 of 11:00 belongs to the next file, and so does offset 4,000 of 11:20. Offset 9,300
+of 10:59 is the end of the old file. Offset 8,500 is new if no line between 8,400 and 8,700 has
+arrived yet.
 """
 
 import re
@@ -35,27 +37,27 @@ from usage_pipeline.ingest.file_head import Head
 from usage_pipeline.kernels.values import Flags, Longs
 
 NO_TIME: Final = np.iinfo(np.int64).min
-"""Of a line that can't be read."""
+"""The time of a line that can't be read."""
 _NOWHERE: Final = np.iinfo(np.int64).max
 """An offset that no line has."""
 _DISORDER_US: Final = 1_000_000
 _STRETCHES: Final = 16
-"""Of a broker in a partition: files that were rotated so many times ago are forgotten."""
+"""The limit for a broker in a partition; a file is forgotten after this number of rotations."""
 _GAPS: Final = 64
 _MARKS: Final = 8
 _STEP: Final = 1 << 16
 _FILES: Final = 10_000
-"""So many are remembered, 40 bytes each: four days of 100 brokers that rotate by the hour."""
+"""The limit of remembered files, 40 bytes each: four days of 100 brokers that rotate hourly."""
 _LOG: Final = re.compile(r"(.*/[^/]*?\.log)\.[^/]*")
 
 
 class Lines(NamedTuple):
-    """Lines in the order in which they came.
+    """Lines in the order of their arrival.
 
     Attributes:
-        offsets: of their first bytes in their file.
-        ends: where the lines after them begin.
-        times: when they were logged, microseconds since 1970, or ``NO_TIME``.
+        offsets: the offsets of the lines' first bytes in their file.
+        ends: the offsets at which the next lines begin.
+        times: when the lines were logged, in microseconds since 1970, or ``NO_TIME``.
     """
 
     offsets: Longs
@@ -63,29 +65,29 @@ class Lines(NamedTuple):
     times: Longs
 
     def at(self, which: Longs | slice) -> "Lines":
-        """Some of them."""
+        """Return some of the lines."""
         return Lines(self.offsets[which], self.ends[which], self.times[which])
 
 
 def log_of(path: str) -> str:
-    """A log's name, which its files share: what rotation has put behind ``.log`` is no part of it.
+    """Return the name that all files of a log share, without what rotation appends to ``.log``.
 
-    Example: ``/logs/kafka-request.log.2026-11-20-10`` is of ``/logs/kafka-request.log``.
+    Example: ``/logs/kafka-request.log.2026-11-20-10`` belongs to ``/logs/kafka-request.log``.
     """
-    found = _LOG.fullmatch(path)
-    return found[1] if found else path
+    match = _LOG.fullmatch(path)
+    return match[1] if match else path
 
 
 class Stretch(msgspec.Struct):
-    """Lines of a log at rising offsets that were taken.
+    """Lines of a log that were read, at rising offsets.
 
     Attributes:
-        log: whose they are.
-        marks: the first line and some others, ascending: offset, and the latest time so far.
-        last: the last line, likewise.
-        end: where the line after it begins.
-        step: bytes from mark to mark, at least.
-        gaps: the last of those between lines: from, to.
+        log: the log's name.
+        marks: the first line and some others, ascending: the offset, and the latest time so far.
+        last: the last line, in the same form.
+        end: the offset at which the next line begins.
+        step: the smallest distance between marks, in bytes.
+        gaps: the last gaps between lines, as pairs of offsets.
     """
 
     log: str
@@ -97,12 +99,12 @@ class Stretch(msgspec.Struct):
 
     @classmethod
     def begun(cls, log: str, lines: Lines) -> "Stretch":
-        """With the first of some lines."""
+        """Begin a stretch with the first line."""
         first = (int(lines.offsets[0]), int(lines.times[0]))
         return cls(log, [first], first, int(lines.ends[0]))
 
     def spans(self, lines: Lines) -> Flags:
-        """Which lines are where and when this stretch is: taken, or in one of its gaps."""
+        """Return which lines are within this stretch: they were read, or are in one of its gaps."""
         offsets, times = np.array([*self.marks, self.last]).T
         before = np.searchsorted(offsets, lines.offsets, side="right") - 1
         after = np.searchsorted(offsets, lines.offsets)
@@ -112,7 +114,7 @@ class Stretch(msgspec.Struct):
         return np.asarray(inside & (earliest <= lines.times) & (lines.times <= latest))
 
     def lacks(self, lines: Lines) -> Flags:
-        """Which lines of those it spans are in its gaps."""
+        """Return which lines are in gaps, for lines within the stretch."""
         if not self.gaps:
             return np.zeros(len(lines.offsets), np.bool_)
         begins, ends = np.array(self.gaps).T
@@ -120,19 +122,19 @@ class Stretch(msgspec.Struct):
         return np.asarray((gap >= 0) & (lines.offsets < ends[gap]))
 
     def goes_on_with(self, lines: Lines) -> bool:
-        """Whether all of some lines, whose offsets rise, come after it."""
+        """Return whether lines with rising offsets continue this stretch."""
         latest = np.maximum.accumulate(np.concatenate(([self.last[1]], lines.times[:-1])))
         return bool(
             lines.offsets[0] > self.last[0] and (lines.times >= latest - _DISORDER_US).all()
         )
 
     def is_met_by(self, lines: Lines) -> bool:
-        """Whether one of some lines that begin before its end would come after it."""
+        """Return whether lines begin before the stretch's end, and a later line continues it."""
         at = int(np.searchsorted(lines.offsets, self.last[0], side="right"))
         return 0 < at < len(lines.offsets) and self.goes_on_with(lines.at(slice(at, at + 1)))
 
     def add(self, lines: Lines) -> None:
-        """Lines with which it goes on."""
+        """Add lines that continue the stretch."""
         latest = np.maximum.accumulate(np.concatenate(([self.last[1]], lines.times)))[1:]
         before = np.concatenate(([self.end], lines.ends[:-1]))
         passed = lines.offsets > before
@@ -148,7 +150,7 @@ class Stretch(msgspec.Struct):
         self.end = int(lines.ends[-1])
 
     def fill(self, lines: Lines) -> None:
-        """A line in one of its gaps."""
+        """Remove a line from the gap that contains it."""
         offset, end = int(lines.offsets[0]), int(lines.ends[0])
         left = []
         for begins, ends in self.gaps:
@@ -160,11 +162,11 @@ class Stretch(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """What was taken.
+    """The lines and files that were read.
 
     Attributes:
-        lines: by partition and broker; a broker's stretches as they were last used.
-        files: by broker, size and beginning; in the order in which they were taken.
+        lines: stretches by partition and broker, in the order of their last use.
+        files: the broker, size and beginning of each file, in the order of reading.
     """
 
     lines: dict[str, list[Stretch]] = {}
@@ -172,24 +174,24 @@ class State(msgspec.Struct):
 
 
 class Positions:
-    """What was taken before a batch, to which a task adds what it takes."""
+    """The lines and files that were read before a batch, to which a task adds its own."""
 
     def __init__(self, state: State) -> None:
-        """With what was taken before, which is changed."""
+        """Start from the state before the batch; the state is changed."""
         self.resent = 0
-        """Lines or files that were taken before."""
+        """The number of lines or files that were left out, because they were read before."""
         self._lines = state.lines
         self._changed: set[str] = set()
         self._files = set(state.files)
         self._new_files: list[str] = []
 
     def changed(self) -> State:
-        """What has changed: of the partitions and files that the task has."""
+        """Return the changes, for the partitions and files of this task."""
         lines = {source: self._lines[source] for source in sorted(self._changed)}
         return State(lines, self._new_files)
 
     def is_new(self, broker: int, head: Head, size: int) -> bool:
-        """Whether a file of so many bytes was not taken so far; now it is."""
+        """Return whether a file of this size was not read before, and remember it."""
         name = f"{broker} {size} {head.length}:{head.digest}"
         if name in self._files:
             self.resent += 1
@@ -199,22 +201,22 @@ class Positions:
         return True
 
     def are_new(self, source: str, log: str, lines: Lines) -> Flags:
-        """Which of some lines were not taken so far; now they are.
+        """Return which lines were not read before, and remember them.
 
         Args:
-            source: partition and broker.
-            log: whose lines they are.
-            lines: in the order in which they came.
+            source: the partition and the broker.
+            log: the name of the lines' log.
+            lines: the lines in the order of their arrival.
         """
         known = self._lines.setdefault(source, [])
         self._changed.add(source)
-        found = _taken(known, log, lines._replace(times=_timed(lines, known, log)))
-        self.resent += int(np.count_nonzero(~found))
-        return found
+        new = _taken(known, log, lines._replace(times=_timed(lines, known, log)))
+        self.resent += int(np.count_nonzero(~new))
+        return new
 
 
 def merged(before: State, changes: Iterable[State]) -> State:
-    """What was taken after a batch, whose tasks have had different partitions and files."""
+    """Return the state after a batch; its tasks had different partitions and files."""
     lines, files = dict(before.lines), list(before.files)
     for change in changes:
         lines |= change.lines
@@ -223,10 +225,11 @@ def merged(before: State, changes: Iterable[State]) -> State:
 
 
 def _timed(lines: Lines, known: list[Stretch], log: str) -> Longs:
-    """A line that can't be read has the time of the one that ends where it begins.
+    """Return the times, where a line that can't be read gets the time of the line before it.
 
-    So it has the same one when it is sent again. The first of those from which a shipper begins
-    again has the time of the next one, and of the last one that was taken if it is that.
+    The line before it is the one that ends where this line begins, so the time is the same when the
+    line is sent again. The first line after a shipper's restart gets the time of the next line,
+    or the time of the last line that was read if it is that line.
     """
     if (lines.times != NO_TIME).all():
         return lines.times
@@ -241,13 +244,13 @@ def _timed(lines: Lines, known: list[Stretch], log: str) -> Longs:
     at = np.arange(len(times))
     before = has[np.searchsorted(has, at, side="right") - 1]
     after = has[np.minimum(np.searchsorted(has, at), len(has) - 1)]
-    # Where some lines are not sent none may be the next: then the order of the offsets says it.
+    # The line before or after it may not have been sent. Then the order of the offsets decides.
     is_last = (run[after] != run) & (offsets[before] < offsets) & (offsets[after] < offsets)
     return np.asarray(times[np.where((run[before] == run) | is_last, before, after)][1:])
 
 
 def _taken(known: list[Stretch], log: str, lines: Lines) -> Flags:
-    """Halves lines until all of a part have one answer: mostly they have it at once."""
+    """Halve the lines until each part has a single answer; mostly, all lines have the same one."""
     count = len(lines.offsets)
     answer = _taken_at_once(known, log, lines)
     if answer is not None:
@@ -257,7 +260,7 @@ def _taken(known: list[Stretch], log: str, lines: Lines) -> Flags:
 
 
 def _taken_at_once(known: list[Stretch], log: str, lines: Lines) -> bool | None:
-    """The answer for lines that have one, as a single line has; None for others."""
+    """Return the answer for lines that have a single one, as one line has; None for others."""
     of_log = [each for each in known if each.log == log]
     is_one = len(lines.offsets) == 1
     for stretch in of_log:
@@ -280,7 +283,7 @@ def _taken_at_once(known: list[Stretch], log: str, lines: Lines) -> bool | None:
 
 
 def _gone_on(known: list[Stretch], of_log: list[Stretch], log: str, lines: Lines) -> bool | None:
-    """With new lines: a stretch that they come after, with the least gap, or one that begins."""
+    """Add new lines to the stretch that they continue with the smallest gap, or begin a stretch."""
     first = lines.at(slice(0, 1))
     fitting = [each for each in of_log if each.goes_on_with(first)]
     if fitting:

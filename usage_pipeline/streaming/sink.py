@@ -1,19 +1,18 @@
-"""Batches of a stream into tables: each once, however often it is written.
+"""Writes a stream's batches to tables. Each batch is committed once, even if it is written again.
 
-The tasks that get a batch's lines parse them and write the rows of every table at once; usage is
-summed up within a task, so that a second may have several rows, which add up. Of lines nothing is
-retained from batch to batch but up to where shippers have sent them (``positions``), so nothing is
-too late.
+The tasks that receive a batch's lines parse them and write the rows of every table at once. Usage
+is summed within a task. A second may therefore have several rows, which add up. The only state
+between batches is how far shippers have sent their lines (``positions``), so no line is too late.
 
-Spark does a batch again when it was killed in it. So each is one commit of each table, whose
-transaction is the stream's id and the batch's number; one that is there already is passed over,
-and its files are nobody's. Positions are stored before the first commit (``stored_positions``): a
-batch that is done again takes the same lines. The id is the checkpoint's: a stream with a new
-checkpoint would read everything again, so it is refused where another one has written
-(``_streams/<table>``).
+Spark repeats a batch if it was killed during the batch. So a batch is one commit for each table,
+with a transaction of the stream's id and the batch's number. If a table already has the commit, the
+repeated files remain unused. Positions are stored before the first commit (``stored_positions``),
+so a repeated batch reads the same lines. The stream's id is that of its checkpoint. A stream with a
+new checkpoint would read everything again, so it is refused if another stream has written to the
+table (``_streams/<table>``).
 
-Example: batch 7 of the stream 3f2a9c01 has committed silver_request, and not yet gold_usage_1s,
-when it is killed: it is written again, and committed to gold_usage_1s alone.
+Example: batch 7 of the stream 3f2a9c01 is killed after it has committed silver_request, and before
+gold_usage_1s. It is written again, and committed to gold_usage_1s alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -56,9 +55,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Parse = Callable[[Batches, Positions], Iterator[Parsed]]
-"""What a task makes of what the source gives it, without lines that were taken before."""
+"""Parses the source's rows in a task, without lines that were read before."""
 _TIDIED_BATCHES: Final = 200
-"""Half an hour of them, and more."""
+"""The batches between two compactions: more than half an hour."""
 RETAINED: Final = timedelta(days=7)
 
 
@@ -71,14 +70,14 @@ class BatchSink:
     """Writes a stream's batches.
 
     Attributes:
-        folder: with the tables.
-        tables: that are written, QUARANTINE among them.
+        folder: the folder of the tables.
+        tables: the tables that are written, including QUARANTINE.
         stream: the stream's id.
-        parse: of what the source gives.
-        cluster: whose rows they are.
-        retained: for how long files are that were brought together.
-        resent: lines or files of each batch that were left out, since they were taken before.
-        unread: lines of each batch that are in the quarantine.
+        parse: parses the source's rows.
+        cluster: the cluster of the rows.
+        retained: how long files are kept after compaction has replaced them.
+        resent: by batch, the lines or files that were left out because they were read before.
+        unread: by batch, the lines in the quarantine.
     """
 
     folder: Folder
@@ -91,10 +90,10 @@ class BatchSink:
     unread: dict[int, int] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuses tables that are another stream's, and others than this one has begun with.
+        """Refuse tables of another stream, and a change of this stream's tables.
 
         Raises:
-            OtherStreamError: they are.
+            OtherStreamError: another stream has written, or the tables differ from the first start.
         """
         own = self.stream.encode()
         begun = {
@@ -102,23 +101,24 @@ class BatchSink:
             for name in self.folder.names(STREAMS)
             if self.folder.read(f"{STREAMS}/{name}") == own
         }
-        # Earlier versions had a quarantine only if it was asked for.
+        # Earlier versions wrote the quarantine only on request.
         if begun and (begun ^ {table.name for table in self.tables}) - {QUARANTINE.name}:
             raise OtherStreamError(
-                f"this stream writes {', '.join(sorted(begun))} to {self.folder}, and others would"
-                " lack what it has read: name the same tables, or another checkpoint and output"
+                f"this stream writes {', '.join(sorted(begun))} to {self.folder}, and other tables"
+                " would lack the lines read so far: name the same tables, or another checkpoint and"
+                " output"
             )
         for table in self.tables:
             name = f"{STREAMS}/{table.name}"
             if not self.folder.create(name, own) and self.folder.read(name) != own:
                 raise OtherStreamError(
-                    f"{self.folder.uri(table.name)} has what a stream with another checkpoint"
-                    " wrote, and this one would write it again: name that checkpoint, or another"
-                    " output"
+                    f"a stream with another checkpoint has written {self.folder.uri(table.name)},"
+                    " and this stream would write the same rows again: name that checkpoint, or"
+                    " another output"
                 )
 
     def write(self, frame: "DataFrame", batch_id: int) -> None:
-        """Writes a batch, but to tables where an earlier attempt has committed it."""
+        """Write a batch, except to tables where an earlier attempt has committed it."""
         run, parse = f"{self.stream[:8]}-{batch_id:010}", self.parse
         targets = [Target(self.folder, table, run, self.cluster) for table in self.tables]
         before = StoredPositions.before(self.folder, self.stream, batch_id)
@@ -147,24 +147,24 @@ class BatchSink:
             self.tidy()
 
     def tidy(self) -> None:
-        """Brings small files together, and removes those that were replaced long ago."""
+        """Compact small files, and remove files that were replaced long ago."""
         for table in self.tables:
             compact(self.folder, table)
         upkeep(newest(self.folder), [table.name for table in self.tables], self.retained)
 
 
 def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:
-    """Writes the rows of a task."""
+    """Write the rows of a task."""
     requests, usage = writers.get(SILVER_REQUEST), writers.get(GOLD_USAGE_1S)
     lines = writers[QUARANTINE]
 
     def rows() -> Batches:
-        for one in parsed:
+        for part in parsed:
             if requests is not None:
-                requests.write(with_day(one.rows))
-            lines.write(one.rejected)
-            if one.rows.num_rows:
-                yield one.rows
+                requests.write(with_day(part.rows))
+            lines.write(part.rejected)
+            if part.rows.num_rows:
+                yield part.rows
 
     if usage is None:
         for _ in rows():
@@ -173,6 +173,8 @@ def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:
         sums = list(packed(rows(), 1, charged_with_mutations))
         if sums:
             usage.write(used(pa.Table.from_batches(sums)))
-    files = {name: found for writer in writers.values() for name, found in writer.close().items()}
+    files = {
+        name: written for writer in writers.values() for name, written in writer.close().items()
+    }
     problems = [writer.problem for writer in writers.values() if writer.problem is not None]
     return Report(files, problems[0] if problems else None)

@@ -1,11 +1,11 @@
-"""Where a stream's positions are between batches: a small file of each batch beside its tables.
+"""Stores a stream's positions between batches, in a small file for each batch beside the tables.
 
-A batch that Spark does again, because it was killed in it, must take the same lines. So it begins
-with the file of a batch before it, never with its own, and a file is removed only when the batch
-after it is there too.
+If Spark repeats a batch that was killed, the batch must read the same lines. So it starts from the
+file of an earlier batch, never from its own. A file is removed only after the next batch has
+written its own file.
 
-Example: batch 7 reads ``_streams/3f2a9c01-…-positions-0000000006.json`` and writes …7.json, before
-it commits to tables; then it removes …5.json. Killed after that, batch 7 reads …6.json again.
+Example: batch 7 reads ``_streams/3f2a9c01-…-positions-0000000006.json`` and writes …7.json before
+it commits to tables. Then it removes …5.json. If it is killed after that, it reads …6.json again.
 """
 
 from collections.abc import Iterable
@@ -23,11 +23,11 @@ class StoredPositions:
     """A stream's positions before a batch.
 
     Attributes:
-        folder: with the tables.
+        folder: the folder of the tables.
         stream: the stream's id.
         batch: the batch's number.
-        state: what was taken before it.
-        files: of batches before it, ascending.
+        state: what was read before the batch.
+        files: the files of earlier batches, ascending.
     """
 
     folder: Folder
@@ -38,7 +38,7 @@ class StoredPositions:
 
     @classmethod
     def before(cls, folder: Folder, stream: str, batch: int) -> "StoredPositions":
-        """Those that a batch begins with, each time that it is done."""
+        """Return the positions before a batch; they are the same each time the batch runs."""
         own = _name(stream, batch)
         files = tuple(
             name
@@ -50,7 +50,7 @@ class StoredPositions:
         return cls(folder, stream, batch, state, files)
 
     def store(self, changes: Iterable[State]) -> None:
-        """Stores them with what the batch's tasks have changed, if anything."""
+        """Store the positions with the changes of the batch's tasks, if there are any."""
         after = merged(State(), changes)
         if after == State():
             return

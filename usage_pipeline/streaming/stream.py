@@ -1,12 +1,12 @@
-"""The pipeline as a stream: silver_request, quarantine and gold_usage_1s as logs come.
+"""The pipeline as a stream: silver_request, quarantine and gold_usage_1s, as logs arrive.
 
-One query reads each line once and writes all tables (``sink``), with the batch's own parser and
-charging rules. Killed and restarted, it resumes at its checkpoint: a batch that it was killed in is
-written again, and is in the tables once.
+One query reads each line once and writes all tables (``sink``), with the parser and the charging
+rules of the batch job. After a crash and restart, the stream resumes at its checkpoint. The batch
+during which it was killed is written again, and is in the tables once.
 
-Example: a topic to which shippers send 20,000 lines a second, in batches of 10 s: each second's
-usage is there 10 s after its lines, in a row for each task that had some of them, and more rows
-follow if lines of it come later.
+Example: shippers send 20,000 lines a second to a topic, and batches take 10 s. The usage of each
+second is in the table 10 s after its lines. There is one row for each task that had some of the
+lines, and more rows follow if lines arrive later.
 """
 
 import json
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 STREAMED: Final = (SILVER_REQUEST, GOLD_USAGE_1S)
-"""The tables that can be streamed; lines that can't be read are in QUARANTINE besides."""
+"""The tables that can be streamed; QUARANTINE is written too, for lines that can't be read."""
 
 _CHECK_S: Final = 0.5
 
@@ -48,11 +48,11 @@ class StreamError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where lines come from.
+    """The source of lines.
 
     Attributes:
-        frame: of messages or of files, as a stream.
-        parse: what a task makes of its rows.
+        frame: messages or files, as a stream.
+        parse: parses its rows in a task.
     """
 
     frame: "DataFrame"
@@ -65,11 +65,11 @@ class StreamSettings:
 
     Attributes:
         out: the folder of the tables.
-        checkpoint: the folder of where the stream is; one for each output.
-        trigger_s: from batch to batch, seconds.
-        until_read: whether to end when all is read that was there at the start.
-        cluster: whose rows they are.
-        retained: for how long files are that were brought together.
+        checkpoint: the folder with the stream's progress, one for each output.
+        trigger_s: the interval between batches, in seconds.
+        until_read: whether to end after everything is read that exists at the start.
+        cluster: the cluster of the rows.
+        retained: how long files are kept after compaction has replaced them.
     """
 
     out: str
@@ -82,14 +82,14 @@ class StreamSettings:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stream is.
+    """The progress of a stream.
 
     Attributes:
         batch: the number of the last batch.
-        rows: messages or files that were read in it.
-        rows_per_s: read.
-        resent: lines or files of them that were left out, since they were taken before.
-        unread: lines of them that can't be read.
+        rows: the messages or files in the batch.
+        rows_per_s: the rate of reading.
+        resent: lines or files that were left out because they were read before.
+        unread: lines that can't be read.
     """
 
     batch: int
@@ -105,12 +105,12 @@ def stream(
     settings: StreamSettings,
     report: Callable[[Progress], None] = lambda _progress: None,
 ) -> None:
-    """Streams tables until the end that the settings say, or for ever.
+    """Stream tables until the end that the settings define, or forever.
 
     Raises:
         OtherWriterError: the output has tables of batch runs.
         OtherStreamError: another stream has written to the output.
-        LockedError: another stream writes to it now.
+        LockedError: another stream is writing to the output now.
         StreamError: the query failed.
     """
     folder = Folder.of(settings.out)
@@ -157,7 +157,7 @@ def _follow(query: "StreamingQuery", sink: BatchSink, report: Callable[[Progress
 
 
 def _stream_id(checkpoint: str) -> str:
-    """The id that Spark gives to the checkpoint; the one it will have is written here."""
+    """Return the checkpoint's id; if Spark has not created one, create it here."""
     folder = Folder.of(checkpoint)
     folder.create("metadata", json.dumps({"id": str(uuid4())}).encode())
     return str(json.loads(folder.read("metadata") or b"")["id"])

@@ -1,10 +1,10 @@
-"""Why a stream of topics has ended by itself, in a line that says what to do.
+"""Explains in one line why a stream of topics ended by itself, and what to do.
 
 Example: "...SaslAuthenticationException: Authentication failed during authentication due to invalid
-credentials..." of ``b1:9093`` is ``b1:9093: the login was refused: ...``. Nothing that Kafka or
-Spark said is repeated, since settings may be a part of it.
+credentials..." of ``b1:9093`` becomes ``b1:9093: the login was refused: ...``. The texts of Kafka
+and Spark are not repeated, because they may contain settings.
 
-Source: org.apache.kafka.common.errors, and what Spark's KafkaOffsetReaderAdmin makes of them.
+Source: org.apache.kafka.common.errors, and Spark's KafkaOffsetReaderAdmin, which wraps them.
 """
 
 import re
@@ -19,8 +19,8 @@ from usage_pipeline.streaming.stream import StreamError
 _CAUSES: Final = (
     (
         r"UnknownTopicOrPartitionException",
-        "{bootstrap_servers}: there is no topic {topics}, or this user may not see it: look at"
-        " --topic, and give it the ACL Describe",
+        "{bootstrap_servers}: there is no topic {topics}, or this user may not see it: check"
+        " --topic, and grant the user the ACL Describe",
     ),
     (
         r"(?:Topic|Cluster|Group)AuthorizationException",
@@ -29,50 +29,50 @@ _CAUSES: Final = (
     ),
     (
         r"UnsupportedSaslMechanismException",
-        "{bootstrap_servers}: the listener does not have this SASL mechanism: look at"
-        " sasl.mechanism in --command-config",
+        "{bootstrap_servers}: the listener does not have this SASL mechanism: check sasl.mechanism"
+        " in --command-config",
     ),
     (
         r"SaslAuthenticationException",
-        "{bootstrap_servers}: the login was refused: look at the user, the password and"
+        "{bootstrap_servers}: the login was refused: check the user, the password and"
         " sasl.mechanism in --command-config",
     ),
     (
         r"Failed to load SSL keystore|NoSuchFileException|Invalid PEM",
-        "a file of certificates can't be read, which every machine of Spark's has to have: look at"
+        "a certificate file can't be read: every machine that runs Spark needs it; check"
         " ssl.truststore.* and ssl.keystore.* in --command-config",
     ),
     (
         r"SslAuthenticationException|SSLHandshakeException",
-        "{bootstrap_servers}: TLS failed: the broker's certificate is not trusted or is for another"
-        " name, or it wants one of ours: look at ssl.* in --command-config",
+        "{bootstrap_servers}: TLS failed: the broker's certificate is not trusted or has another"
+        " name, or the broker requires a client certificate: check ssl.* in --command-config",
     ),
     (
         r"Failed to (?:create new KafkaAdminClient|construct kafka consumer)",
-        "the client can't be made of --command-config: look at its ssl.* and sasl.*;"
-        " sasl.jaas.config is like"
+        "the Kafka client rejects the settings of --command-config: check ssl.* and sasl.*;"
+        " sasl.jaas.config has the form"
         ' org.apache.kafka.common.security.scram.ScramLoginModule required username="..."'
         ' password="...";',
     ),
     (
         r"errors\.TimeoutException",
-        "{bootstrap_servers}: no broker answers: look at --bootstrap-server, and whether its"
+        "{bootstrap_servers}: no broker answers: check --bootstrap-server, and whether its"
         " listener speaks {protocol}",
     ),
 )
-"""What a failure's words are a sign of, and its message, the more specific first."""
+"""Patterns of failures and their messages, more specific patterns first."""
 
 
 class TopicsError(SidecarError):
-    """The topics' cluster can't be reached, or refuses."""
+    """The topics' cluster can't be reached, or refuses access."""
 
 
 @contextmanager
 def topic_failures(options: TopicOptions) -> Iterator[None]:
-    """What the cluster is to blame for becomes a refusal; all else is as it was.
+    """Raise a failure with a known cause as an error that explains it; other errors pass through.
 
     Raises:
-        TopicsError: the cluster can't be reached, or refuses.
+        TopicsError: the cluster can't be reached, or refuses access.
     """
     try:
         yield
@@ -88,5 +88,5 @@ def topic_failures(options: TopicOptions) -> Iterator[None]:
         raise TopicsError(text) from error
 
 
-def _message_of(said: str) -> str | None:
-    return next((message for sign, message in _CAUSES if re.search(sign, said)), None)
+def _message_of(text: str) -> str | None:
+    return next((message for pattern, message in _CAUSES if re.search(pattern, text)), None)

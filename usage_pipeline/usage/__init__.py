@@ -1,1 +1,1 @@
-"""What clients used, second by second: gold_usage_1s."""
+"""gold_usage_1s: what each client used in each second."""

@@ -1,13 +1,13 @@
-"""What requests about topics were charged with: partitions, by the sizes that topics had.
+"""Charges requests about topics for partitions, by the sizes that the topics had.
 
-The rule is the daemon's (``requestlog.mutation_counts.mutations_of``), and sizes are those of
-DIM_TOPIC before a request's line. Other charges need no other line (``kernels.charging``). Such
-requests are few, so that Python goes through them one by one.
+The rule is the daemon's (``requestlog.mutation_counts.mutations_of``). The size of a topic is that
+of DIM_TOPIC before the request's line. Other charges need no other line (``kernels.charging``).
+These requests are few, so Python handles them one by one.
 
-Only controllers' lines are charged, since the broker that passed a request on logged it too. A
-request that is only to be validated is charged too, as KRaft does.
+Only controllers' lines are charged, because the broker that forwarded a request has logged it too.
+As in KRaft, a request that is only validated is charged too.
 
-Example: "a" is created with 12 partitions and a later line grows it to 20: that is 8 mutations,
+Example: "a" is created with 12 partitions, and a later line grows it to 20. That is 8 mutations,
 although the line says 20.
 
 Source: KIP-599; ControllerApis, ReplicationControlManager.
@@ -40,34 +40,34 @@ NEEDED: Final = (
     *("broker", "user", "client_id", "quota_ts", "api", "api_version", "remote_ms", "throttle_ms"),
     *("topic_changes", "log_ts", "src_file", "src_offset"),
 )
-"""The columns of SILVER_REQUEST that mutations are made of."""
+"""The columns of SILVER_REQUEST that mutations depend on."""
 _API_KEYS: Final = {
     name: int(names[1])
     for names in (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS)
     for name in names
 }
 _AFTER_OTHERS: Final = 2
-"""A request's charges begin with what its API is charged with, and its handlers' time."""
+"""A request has two other charges before these: one by its API, and its handlers' time."""
 _SHARDS: Final = 8
-"""Mutations are few, and what is packed of a shard stays in one worker's memory."""
+"""Few, because mutations are few; the packed data of a shard stays in one worker's memory."""
 
 _Place = tuple[int, str, int]
-"""A line's time, microseconds since 1970, its file, and where it begins there: the lines' order."""
+"""A line's time in microseconds since 1970, its file, and its offset there: the order of lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many partitions topics had, by what lines say of it.
+    """The numbers of partitions of topics over time.
 
     Attributes:
-        stated: of each topic, by name or else by id: after which line, and how many; in order.
+        stated: by the topic's name or id, the number of partitions after each line, in order.
     """
 
     stated: Mapping[tuple[str, str], Sequence[tuple[_Place, int | None]]] = field(repr=False)
 
     @classmethod
     def of(cls, dim_topic: DataFrame) -> "Sizes":
-        """Of DIM_TOPIC, by a query."""
+        """Read DIM_TOPIC with a query."""
         stated = defaultdict(list)
         rows = dim_topic.select(
             *("topic", "topic_id", "src_file", "src_offset", "partitions"),
@@ -78,12 +78,12 @@ class Sizes:
             for key in (("name", row["topic"]), ("id", row["topic_id"])):
                 if key[1]:
                     stated[key].append((place, row["partitions"]))
-        # Kafka refuses a topic that a request names twice. Of two sizes of such a line the greater
-        # counts, whichever row comes first.
+        # Kafka refuses a topic that a request names twice. If a line has two sizes, the larger
+        # counts, independent of the order of the rows.
         return cls({key: sorted(each, key=_in_order) for key, each in stated.items()})
 
     def before(self, change: TopicChange, here: _Place) -> int | None:
-        """How many a line's topic had, as far as an earlier line says."""
+        """Return the topic's partitions before a line, or None if no earlier line states them."""
         key = ("name", change.topic) if change.topic else ("id", change.topic_id)
         stated = self.stated.get(key, ())
         at = bisect_left(stated, here, key=_place)
@@ -95,8 +95,8 @@ class MutationRequests:
     """Requests about topics, and what their charges depend on.
 
     Attributes:
-        rows: of NEEDED, controllers' lines.
-        sizes: of all topics.
+        rows: controllers' lines, with the columns NEEDED.
+        sizes: the sizes of all topics.
     """
 
     rows: DataFrame
@@ -104,8 +104,8 @@ class MutationRequests:
 
     @classmethod
     def of(cls, of_admins: DataFrame, dim_topic: DataFrame) -> "MutationRequests":
-        """Of SILVER_REQUEST or SILVER_CHANGE, and of DIM_TOPIC, which is read at once."""
-        # A stage that reads them in Python and charges them would have two workers for each core.
+        """Use rows of SILVER_REQUEST or SILVER_CHANGE, and of DIM_TOPIC, which is read at once."""
+        # Reading and charging in Python in one stage would need two workers for each core.
         rows = of_admins.where(is_mutation_line()).select(*NEEDED).hint("rebalance")
         return cls(rows, Sizes.of(dim_topic))
 
@@ -114,10 +114,10 @@ class Charges(NamedTuple):
     """Charges of a batch: one for each topic, and one for a request that couldn't be read.
 
     Attributes:
-        row: of the batch, for each charge.
-        amount: partitions, those that were refused too; NaN where that is unknown.
-        position: of the charge among its request's.
-        strict: whether it is refused while the quota is used up.
+        row: the row of the batch, for each charge.
+        amount: partitions, including refused ones; NaN if unknown.
+        position: the position of the charge among those of its request.
+        strict: whether the charge is refused while the quota is used up.
     """
 
     row: Longs
@@ -127,18 +127,18 @@ class Charges(NamedTuple):
 
 
 def charges(batch: pa.RecordBatch, sizes: Sizes) -> Charges:
-    """What requests were charged with, topic by topic: what a replay judges.
+    """Compute the charges of requests, topic by topic, for a replay.
 
     Args:
-        batch: of NEEDED.
-        sizes: of topics.
+        batch: rows with the columns NEEDED.
+        sizes: the sizes of topics.
     """
-    found = [
-        (row, one.partitions, _AFTER_OTHERS + at, line.is_strict)
+    rows = [
+        (row, mutation.partitions, _AFTER_OTHERS + at, line.is_strict)
         for row, line in enumerate(_lines(batch))
-        for at, one in line.mutations(sizes)
+        for at, mutation in line.mutations(sizes)
     ]
-    row, partitions, position, strict = zip(*found, strict=True) if found else ((),) * 4
+    row, partitions, position, strict = zip(*rows, strict=True) if rows else ((),) * 4
     return Charges(
         np.array(row, np.int64),
         np.array(partitions, np.float64),
@@ -148,29 +148,29 @@ def charges(batch: pa.RecordBatch, sizes: Sizes) -> Charges:
 
 
 def charged(batch: pa.RecordBatch, sizes: Sizes) -> Charged:
-    """What requests used: the partitions that were accepted.
+    """Compute what requests used: the partitions that were accepted.
 
-    Refused ones were requested too, and what no line has is missing: neither is ``known``.
+    A request is not ``known`` if some of its partitions were refused, or if no line has a number.
 
     Args:
-        batch: of NEEDED.
-        sizes: of topics.
+        batch: rows with the columns NEEDED.
+        sizes: the sizes of topics.
     """
     amount, known = [], []
     for line in _lines(batch):
-        found = [one for _, one in line.mutations(sizes)]
-        amount.append(sum(one.partitions or 0 for one in found if not one.refused))
-        known.append(not any(one.refused or one.partitions is None for one in found))
+        mutations = [mutation for _, mutation in line.mutations(sizes)]
+        amount.append(sum(each.partitions or 0 for each in mutations if not each.refused))
+        known.append(not any(each.refused or each.partitions is None for each in mutations))
     row = np.arange(batch.num_rows)
     kind = np.full(row.size, KIND)
     return Charged(row, kind, np.array(amount, np.int64), np.array(known, np.bool_))
 
 
 def usage_of(mutations: MutationRequests) -> DataFrame:
-    """What clients used of controllers in each second.
+    """Compute what clients used of controllers in each second.
 
     Returns:
-        Of GOLD_USAGE_1S.
+        Rows of GOLD_USAGE_1S.
     """
     sizes = mutations.sizes
 
@@ -185,7 +185,7 @@ def usage_of(mutations: MutationRequests) -> DataFrame:
 
 
 class _Line(NamedTuple):
-    """What mutations depend on of a request's line."""
+    """The parts of a request's line that mutations depend on."""
 
     api_key: int
     api_version: int
@@ -197,14 +197,14 @@ class _Line(NamedTuple):
         return is_strict(self.api_key, self.api_version)
 
     def mutations(self, sizes: Sizes) -> list[tuple[int, Mutations]]:
-        """Those of each topic, by its place in the request; unknown ones if it wasn't read."""
+        """Return each topic's mutations and its position; one unknown value for an unread line."""
         if self.changes is None:
             return [(0, Mutations(None, refused=False))]
         changes = [TopicChange(**each) for each in self.changes]
-        found = (
+        counted = (
             mutations_of(self.api_key, each, sizes.before(each, self.place)) for each in changes
         )
-        return [(at, one) for at, one in enumerate(found) if one is not None]
+        return [(at, mutation) for at, mutation in enumerate(counted) if mutation is not None]
 
 
 def _lines(batch: pa.RecordBatch) -> Iterator[_Line]:

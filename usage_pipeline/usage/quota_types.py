@@ -1,8 +1,8 @@
-"""The quota types as tables name them, and what Kafka calls their quotas.
+"""The quota types by their names in tables, and the names of their quotas in Kafka.
 
-Needs no Spark: commands read it too.
+This module works without Spark, because commands read it too.
 
-Example: "produce" is set by ``producer_byte_rate``.
+Example: ``producer_byte_rate`` sets "produce".
 """
 
 from collections.abc import Mapping
@@ -22,4 +22,4 @@ KEYS: Final[Mapping[str, str]] = {
     CONTROLLER_MUTATION: QuotaKey.CONTROLLER_MUTATION.value,
     PRODUCER_IDS: "producer_ids_rate",
 }
-"""A quota type to the quota's name; the last is KIP-936's, which Kafka lacks."""
+"""The quota's name for each quota type; the last is KIP-936's, which Kafka lacks."""

@@ -1,12 +1,12 @@
-"""gold_usage_1s straight from request logs, in one reading and with no table of requests.
+"""Makes gold_usage_1s directly from request logs, in one pass and without a table of requests.
 
-The tasks that parse the logs sum them up at once (``kernels.seconds``); what they send to Spark is
-some rows of a megabyte. Lines that can't be read go to files of their own.
+The tasks that parse the logs also sum them (``kernels.seconds``), and send rows of about a megabyte
+to Spark. Lines that can't be read go to files of their own.
 
-Of mutations only what a request's own line has is counted, and ``lower_bound`` says so: the sizes
-of topics are in other lines, which takes the table of requests (``mutations``).
+Mutations count only what a request's own line states, and ``lower_bound`` shows that. The sizes of
+topics are in other lines, so they need the table of requests (``mutations``).
 
-Example: 2.5 GB of logs, 2.2 million lines, are two thousand rows of 80 MB together.
+Example: 2.5 GB of logs with 2.2 million lines become two thousand rows, 80 MB in total.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ _SCHEMA: Final = pa.schema([field for field in ROWS if field.name in _NEEDED])
 _US_PER_DAY: Final = 86_400_000_000
 _EPOCH: Final = date(1970, 1, 1)
 _LINE_BYTES: Final = 1000
-"""Of a line, or some more."""
+"""The length of a line, rounded up."""
 _WITH_REPORT: Final = pa.schema(
     {"shard": pa.int32(), "clients": pa.binary(), "records": pa.binary(), "report": pa.binary()}
 )
@@ -45,18 +45,18 @@ _WITH_REPORT: Final = pa.schema(
 def write_usage_of_logs(
     spark: SparkSession, parts: Sequence[Part], span: Span, usage: Target, rejected: Target
 ) -> list[Report]:
-    """Reads logs and writes what clients used of brokers in each second, and the unread lines.
+    """Read logs and write what clients used of brokers in each second, and the unread lines.
 
     Args:
-        spark: whose tasks do it.
-        parts: of the logs.
-        span: when requests were charged.
-        usage: gold_usage_1s.
-        rejected: quarantine.
+        spark: the session whose tasks do it.
+        parts: the parts of the logs.
+        span: selects requests by the time of their charge.
+        usage: the target for gold_usage_1s.
+        rejected: the target for quarantine.
 
     Returns:
-        Those of the tasks that read have no usage, and those of the tasks that summed it up have
-        nothing else.
+        Reports without usage from the tasks that read, and reports with only usage from the tasks
+        that sum.
 
     Raises:
         NotWrittenError: a file can't be written.
@@ -80,7 +80,7 @@ def write_usage_of_logs(
 
 
 def _read(parts: Iterable[Part], span: Span, shards: int, lines: Writer) -> Batches:
-    """Rows of PACKED, and one without a shard: the task's own report."""
+    """Yield rows of PACKED, and one row without a shard, which is the task's own report."""
     days: set[date] = set()
     seen = Seen()
     unmeasured = 0

@@ -1,10 +1,10 @@
-"""Rows of gold_usage_1s as workers read them, and brought together by who shares a quota.
+"""Reads rows of gold_usage_1s in workers, and groups them by the clients that share a quota.
 
-Each worker packs what it has read (``kernels.packed``); what is sent between workers is a row for a
-name and a broker. All rows of a name on a broker are in one shard, and its seconds, 32 bytes each
-and once for each worker that had some, in the memory of one worker.
+Each worker packs the rows that it has read (``kernels.packed``). Workers exchange one row for each
+name and broker. All rows of a name on a broker are in one shard. Their seconds are in the memory of
+one worker: 32 bytes for a second, once for each worker that had some of it.
 
-Example: 2 million rows of usage of 40 tenants on 4 brokers, read in 4 parts, are some 1,000 rows.
+Example: 2 million rows of usage by 40 tenants on 4 brokers, read in 4 parts, are about 1,000 rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,14 +23,14 @@ from usage_pipeline.runtime.shards import by_shard
 from usage_pipeline.tables.table_files import TableFile, read_by_workers
 
 _SHARDS: Final = 64
-"""Groups of groups: enough to spread, few enough that each is worth a call."""
+"""Enough to spread the work, and few enough that each shard is worth a call."""
 _IN_SHARD: Final = 1_000_000
-"""Rows of usage, at the most on average: what a worker holds stays bounded while they are many."""
+"""Rows of usage in a shard, at most on average, so that a worker's memory stays bounded."""
 _ROWS: Final = 1 << 17
 _TASKS_PER_CORE: Final = 2
-"""What a worker packs of one name is in few rows then."""
+"""Few tasks, so that a worker packs a name into few rows."""
 _NAMES: Final = ("quota_type", "user", "client_id")
-"""Columns of few values, that are read as numbers of them."""
+"""Columns with few different values, which are read as dictionaries."""
 _TYPES: Final = dict.fromkeys(_NAMES, pa.dictionary(pa.int32(), pa.string()))
 
 
@@ -39,10 +39,10 @@ class UsageRows:
     """Rows of GOLD_USAGE_1S.
 
     Attributes:
-        spark: whose workers read them.
-        files: that have them, and those of other times.
-        since: from when on, with a time zone; None: from the first row on.
-        until: before when; None: up to the last row.
+        spark: the session whose workers read the rows.
+        files: the files with these rows; they may have rows of other times too.
+        since: the first second, with a time zone; None for no lower bound.
+        until: the end, exclusive, with a time zone; None for no upper bound.
     """
 
     spark: SparkSession
@@ -53,12 +53,12 @@ class UsageRows:
     def mapped(
         self, columns: Sequence[str], function: Callable[[Batches], Batches], schema: str
     ) -> DataFrame:
-        """What workers make of them.
+        """Apply a function to the rows, in the workers.
 
         Args:
-            columns: that the function needs; ``window_start`` among them.
-            function: from batches to batches.
-            schema: of what it gives.
+            columns: the columns that the function needs, including ``window_start``.
+            function: maps batches to batches.
+            schema: the schema of the function's result.
         """
         since, until = self.since, self.until
 
@@ -69,14 +69,14 @@ class UsageRows:
 
 
 def packed_by_name(usage: UsageRows, names_of: NamesOf) -> DataFrame:
-    """What was used by those who share a quota.
+    """Pack the usage by the clients that share a quota.
 
     Args:
-        usage: of GOLD_USAGE_1S.
-        names_of: who shares a client's quota; it is sent to workers.
+        usage: rows of GOLD_USAGE_1S.
+        names_of: names the clients that share a client's quota; it is sent to workers.
 
     Returns:
-        Of ``packed.PACKED``; the same name and broker may be in several rows.
+        Rows of ``packed.PACKED``; the same name and broker may be in several rows.
     """
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -86,11 +86,11 @@ def packed_by_name(usage: UsageRows, names_of: NamesOf) -> DataFrame:
 
 
 def in_shards(used: DataFrame, usage: UsageRows) -> GroupedData:
-    """For ``applyInArrow``: all rows of a quota type, a name and a broker are together.
+    """Group rows for ``applyInArrow`` by quota type, name and broker.
 
     Args:
-        used: of ``packed.PACKED``, maybe with more columns.
-        usage: that it was made of.
+        used: rows of ``packed.PACKED``, possibly with more columns.
+        usage: the rows from which ``used`` was made.
     """
     shards = max(_SHARDS, sum(file.written.rows for file in usage.files) // _IN_SHARD)
     shard = sf.pmod(sf.xxhash64("quota_type", "name", "broker"), sf.lit(shards)).cast("int")
@@ -106,7 +106,7 @@ def _read(
     for file in files:
         for group in file.groups(_NAMES):
             for batch in group.batches(_ROWS, columns):
-                # A part whose values are many is read as they are, not as numbers of them.
+                # Parquet stores a column with many different values without a dictionary.
                 kept = pa.record_batch(
                     [batch[name].cast(_TYPES.get(name, batch[name].type)) for name in columns],
                     names=list(columns),

@@ -1,15 +1,15 @@
-"""gold_usage_1s, but mutations, from silver_request: written by the workers that sum it up.
+"""Writes gold_usage_1s from silver_request, except mutations, in the workers that sum it.
 
-What is charged is ``kernels.charging``'s to say, and ``kernels.seconds`` sums it; mutations need
-the sizes of topics too (``mutations``). A request belongs to the second of its ``quota_ts``.
+``kernels.charging`` defines the charges, and ``kernels.seconds`` sums them. Mutations also need the
+sizes of topics (``mutations``). A request belongs to the second of its ``quota_ts``.
 
-Windows of a second are right for sums. A replay goes event by event instead: Kafka's samples are
-not aligned to the clock's seconds.
+Windows of a second are right for sums. A replay reads each event instead, because Kafka's samples
+are not aligned to the clock's seconds.
 
-Example: two days of four brokers' requests, on 8 cores in 16 shards, are 32 files, which a run
-brings together before it commits them. A PRODUCE of 10,035 bytes that took 0.258 ms, charged at
-10:00:00.122, is two rows of 10:00:00: produce with the amount 10035.0, request with 0.0258; both
-have ``events`` 1.
+Example: two days of requests from four brokers, on 8 cores with 16 shards, are 32 files, which a
+run compacts before it commits them. A PRODUCE of 10,035 bytes that took 0.258 ms, charged at
+10:00:00.122, is two rows of 10:00:00: produce with the amount 10035.0, and request with 0.0258.
+Both have ``events`` 1.
 
 Source: KIP-124, KIP-219, KIP-936; KafkaApis.
 """
@@ -26,13 +26,13 @@ from usage_pipeline.tables.parquet_files import REPORTS, Report, Target, collect
 from usage_pipeline.tables.table_files import Written
 
 SHARDS_OF_A_CORE: Final = 2
-"""Groups of groups, each of which is a file: enough to spread, few enough that each is worth it."""
+"""A shard is a file: enough to spread the work, and few enough that each is worth it."""
 IN_SHARD: Final = 1_000_000
-"""Requests: their usage takes half a gigabyte while a worker writes it."""
+"""Requests in a shard: a worker needs half a gigabyte to write their usage."""
 
 
 def write_usage(requests: Requests, target: Target) -> list[Written]:
-    """Writes what clients used of brokers in each second, but mutations.
+    """Write what clients used of brokers in each second, except mutations.
 
     Raises:
         NotWrittenError: a file can't be written.
@@ -51,10 +51,10 @@ def write_usage(requests: Requests, target: Target) -> list[Written]:
 
 
 def written_shard(target: Target, shard: int, used: pa.Table) -> pa.Table:
-    """Writes the rows of a shard; a disk that fails is reported, not raised.
+    """Write the rows of a shard; a failing disk is reported, not raised.
 
     Returns:
-        Of REPORTS.
+        Rows of REPORTS.
     """
     writer = target.writer(shard)
     writer.write(used)

@@ -69,7 +69,7 @@ def test_the_total_may_be_off_by_a_twentieth() -> None:
 
 
 def test_doubled_quotas_do_what_was_said() -> None:
-    """As many clients are throttled, for half a second more or less each; nobody else is."""
+    """The same number of requests is throttled, each wait within half a second."""
     said = {"user=alice": Waits(2, 1309)}
     assert [True] == [each.holds for each in doubled_checks(said, {"user=alice": Waits(2, 2309)})]
     assert [False] == [each.holds for each in doubled_checks(said, {"user=alice": Waits(2, 2310)})]

@@ -12,8 +12,7 @@ FORGOTTEN = {"broker_id": 3, "log_dirs": ["/d"], "persisted": True, "factor": 1.
 
 
 def run(*args: str) -> Result:
-    environment = {"SIDECAR_TOKEN_FILE": None, "COLUMNS": "80"}
-    return CliRunner().invoke(group, ["forget", *args], env=environment)
+    return CliRunner().invoke(group, ["forget", *args])
 
 
 def test_it_reports_what_was_forgotten_and_what_is_in_force(canned: Canned) -> None:

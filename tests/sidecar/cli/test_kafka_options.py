@@ -23,8 +23,9 @@ def run(*args: str, **environ: str) -> Result:
 
 
 def test_kafkas_own_option() -> None:
-    """The command's own options are passed through."""
+    """The command's own options are passed through; without it the environment counts."""
     assert "a:1,b:2 yes\n" == run("--bootstrap-server", "a:1,b:2", "--more", "yes").stdout
+    assert "e:1 nothing\n" == run(SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e:1").stdout
 
 
 def test_messages_name_the_commands_own_options(tmp_path: Path) -> None:
@@ -33,11 +34,6 @@ def test_messages_name_the_commands_own_options(tmp_path: Path) -> None:
     properties.write_text("client.quota.callback.static.kafka.admin.bootstrap.servers=p:1\n")
     assert "command config" == load_kafka_admin(KafkaOptions("a:1")).settings_source
     assert "properties" == load_kafka_admin(KafkaOptions(properties=properties)).settings_source
-
-
-def test_the_daemons_settings_without_it() -> None:
-    """The environment of the process has them."""
-    assert "e:1 nothing\n" == run(SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e:1").stdout
 
 
 def test_no_address_at_all() -> None:

@@ -136,12 +136,6 @@ def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch, error: BaseExcept
     assert (130, "") == (result.exit_code, result.output)
 
 
-def test_a_commands_exit_code_is_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``check`` says 1 for a violated limit."""
-    fake_command(monkeypatch, click.Command("check", callback=lambda: sys.exit(1)))
-    assert 1 == CliRunner().invoke(group, ["check"]).exit_code
-
-
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected error is not reported as a refusal."""
     fake_command(monkeypatch, raising(RuntimeError("a bug")))

@@ -1,7 +1,6 @@
 """``throttle-sidecar replay-decisions``."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,6 @@ from tests.sidecar.throttle.build import reading, whole
 BEGIN_S = 1_767_600_000.0
 LIMIT = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE"
 ENV = {f"{LIMIT}_BYTES": "30"}
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has no setting of the machine that runs the tests."""
-    for variable in [name for name in os.environ if name.startswith("SIDECAR_")]:
-        monkeypatch.delenv(variable)
-    monkeypatch.setenv("COLUMNS", "80")
 
 
 @pytest.fixture

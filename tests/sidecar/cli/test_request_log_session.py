@@ -151,25 +151,17 @@ async def test_one_that_only_says_it_is_on_is_not() -> None:
     assert not brokers.session.has_changes
 
 
-async def test_it_lasts_as_long_as_was_said() -> None:
-    """It ends at that moment, whatever the checks between."""
+@pytest.mark.parametrize("signal_s", [600.0, 3.0])
+async def test_it_lasts_as_long_as_was_said(signal_s: float) -> None:
+    """It ends at that moment, or at a signal, and waits for no check."""
     brokers = Brokers("WARN")
     await brokers.session.on()
-    began = asyncio.get_running_loop().time()
-    await brokers.session.wait(2.5 * CHECK_S, asyncio.Event())
-    assert 2.5 * CHECK_S == asyncio.get_running_loop().time() - began
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.call_later(signal_s, ended.set)
+    began = loop.time()
+    await brokers.session.wait(2.5 * CHECK_S, ended)
+    assert min(signal_s, 2.5 * CHECK_S) == loop.time() - began
     assert [] == brokers.reported
-
-
-async def test_a_signal_ends_it_at_once() -> None:
-    """It does not wait for the next check."""
-    brokers = Brokers("WARN")
-    await brokers.session.on()
-    ended = asyncio.Event()
-    asyncio.get_running_loop().call_later(3.0, ended.set)
-    began = asyncio.get_running_loop().time()
-    await brokers.session.wait(600.0, ended)
-    assert 3.0 == asyncio.get_running_loop().time() - began
 
 
 async def test_a_broker_that_is_off_meanwhile_is_reported_once_and_not_set_back() -> None:

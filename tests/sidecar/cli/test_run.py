@@ -9,7 +9,6 @@ from click.testing import CliRunner
 import sidecar.daemon.daemon
 from sidecar import logs
 from sidecar.cli import group
-from sidecar.errors import ListenError
 from sidecar.settings import Settings
 from tests.support.command import python
 
@@ -27,12 +26,9 @@ class FakeApp:
     def __init__(self) -> None:
         self.settings: Settings | None = None
         self.reload: Reload | None = None
-        self.raises: Exception | None = None
 
     def run(self, settings: Settings, reload: Reload) -> int:
         self.settings, self.reload = settings, reload
-        if self.raises is not None:
-            raise self.raises
         return 0
 
 
@@ -81,14 +77,6 @@ def test_notices_are_logged_once(
     CliRunner().invoke(group, ["run", "--properties", str(properties)], env=ENVIRONMENT)
     lines = [record for record in caplog.records if "static.produce" in record.getMessage()]
     assert ["INFO"] == [record.levelname for record in lines]
-
-
-def test_a_daemon_that_can_not_start_is_exit_code_2_and_a_line(app: FakeApp) -> None:
-    """There is no traceback."""
-    app.raises = ListenError("127.0.0.1:7070 is in use")
-    result = CliRunner().invoke(group, ["run"], env=ENVIRONMENT)
-    assert 2 == result.exit_code
-    assert "127.0.0.1:7070 is in use\n" == result.stderr
 
 
 def test_a_wrong_setting_never_gets_to_the_daemon(app: FakeApp) -> None:

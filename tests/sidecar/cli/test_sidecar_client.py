@@ -138,20 +138,16 @@ class TestAsking:
         (answer,) = request_all([parse_address(f"{canned.url}/b1/")], [SHOW])
         assert answer.problem is None
 
-    def test_all_are_asked_at_once(self) -> None:
-        """Ten that hang take one deadline, not ten."""
+    def test_all_are_asked_at_once(self, canned: Canned) -> None:
+        """Ten that hang take one deadline, not ten, and the eleventh has its answer."""
         with saying() as hung:
             began = time.monotonic()
-            answers = request_all([hung] * 10, [SHOW], deadline_s=0.5)
+            addresses = [*[hung] * 10, parse_address(canned.address)]
+            *silent, good = request_all(addresses, [SHOW], deadline_s=0.5)
             took_s = time.monotonic() - began
         assert took_s < 10 * 0.5
-        assert {True} == {str(answer.problem).startswith("no answer") for answer in answers}
-
-    def test_one_that_hangs_does_not_cost_the_others_their_answers(self, canned: Canned) -> None:
-        """The deadline is the same for all, but only the hung one has a problem."""
-        with saying() as hung:
-            answers = request_all([hung, parse_address(canned.address)], [SHOW], deadline_s=0.5)
-        assert [True, False] == [answer.problem is not None for answer in answers]
+        assert {True} == {str(answer.problem).startswith("no answer") for answer in silent}
+        assert good.problem is None
 
     def test_one_that_answers_a_byte_at_a_time_times_out_at_the_deadline(self) -> None:
         """Each byte comes in time, the answer never does."""
@@ -227,11 +223,6 @@ class TestAsking:
             assert answer.problem.startswith(expected)
             assert "/docs" not in answer.problem
 
-    def test_a_name_without_an_address_is_reported(self) -> None:
-        """The message has the resolver's own words."""
-        (answer,) = request_all([parse_address("no-such-host.invalid:1")], [SHOW])
-        assert answer.problem
-
 
 class TestTheToken:
     def test_it_is_sent_as_a_bearer_token(self, canned: Canned) -> None:
@@ -239,11 +230,6 @@ class TestTheToken:
         request_all([parse_address(canned.address)], [SHOW, SHOW], TOKEN)
         expected = [f"Bearer {TOKEN}"] * 2
         assert expected == [asked.headers["Authorization"] for asked in canned.asked]
-
-    def test_without_one_none_is_sent(self, canned: Canned) -> None:
-        """Showing an override needs none."""
-        request_all([parse_address(canned.address)], [SHOW])
-        assert "Authorization" not in canned.asked[0].headers
 
     def test_it_is_in_no_answer(self, canned: Canned) -> None:
         """Its repr has none either, whatever went wrong."""

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kio.index import load_payload_module, load_request_schema, load_response_schema
+from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
-from kio.static.constants import EntityType
 
 from sidecar.cli import group
 from sidecar.kafka.topic_messages import (
@@ -23,8 +22,9 @@ from sidecar.kafka.topic_messages import (
     CREATE_TOPICS_KEY,
     DELETE_TOPICS_KEY,
 )
+from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.support.background import bootstrap, running
-from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
+from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
 
 
 @dataclass
@@ -43,34 +43,32 @@ class FakeController:
     cluster: FakeCluster = field(default_factory=lambda: FakeCluster().add(2))
 
     def __post_init__(self) -> None:
-        created = {
+        created: dict[str, object] = {
             "topic_id": None,
             "topic_config_error_code": ErrorCode.none,
             "num_partitions": 1,
             "replication_factor": 1,
-            "configs": (),
+            "configs": [],
         }
-        self._serve(CREATE_TOPICS_KEY, 7, "topics", "CreatableTopicResult", **created)
-        self._serve(CREATE_PARTITIONS_KEY, 3, "results", "CreatePartitionsTopicResult")
-        self._serve(DELETE_TOPICS_KEY, 6, "responses", "DeletableTopicResult", topic_id=None)
+        self._serve(CREATE_TOPICS_KEY, 7, "topics", **created)
+        self._serve(CREATE_PARTITIONS_KEY, 3, "results")
+        self._serve(DELETE_TOPICS_KEY, 6, "responses", topic_id=None)
 
-    def _serve(self, key: int, version: int, results: str, result: str, **more: Any) -> None:
+    def _serve(self, key: int, version: int, results: str, **more: Any) -> None:
         """Answers a kind of request with a result for each topic, in this field of the answer."""
         read = entity_reader(load_request_schema(key, version))
-        result_of = getattr(load_payload_module(key, version, EntityType.response), result)
-        answer_of: Any = load_response_schema(key, version)
 
         def answer(_: FakeBroker, request: FakeRequest) -> bytes:
             asked: Any = read(request.body, 0)[0]
             self.requests.append(asked)
             codes = {topic.name: self._code(topic.name) for topic in asked.topics}
             wait_ms = self.wait_ms if THROTTLED in codes.values() else 0
-            topics = tuple(
-                result_of(name=topic, error_code=code, error_message=None, **more)
+            topics = [
+                {"name": topic, "error_code": code, "error_message": None, **more}
                 for topic, code in codes.items()
-            )
+            ]
             wait = timedelta(milliseconds=wait_ms)
-            return encode(answer_of(throttle_time=wait, **{results: topics}))
+            return kio_answer(key, version, **{results: topics}, throttle_time=wait)
 
         self.cluster.answer(key, version, answer)
 
@@ -91,7 +89,7 @@ def controller() -> Iterator[FakeController]:
 
 def run(controller: FakeController, *args: str, stdin: str | None = None) -> Result:
     words = ["topics", *args, "--bootstrap-server", bootstrap(controller.cluster)]
-    return CliRunner().invoke(group, words, env={"COLUMNS": "80"}, input=stdin)
+    return CliRunner().invoke(group, words, input=stdin)
 
 
 class TestNames:

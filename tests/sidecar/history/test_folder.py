@@ -29,15 +29,6 @@ def unpacked(path: Path) -> bytes:
 
 
 class TestAppend:
-    def test_an_hour_is_a_file(self, tmp_path: Path) -> None:
-        """It is to its last millisecond; the next hour begins another one."""
-        own = folder(tmp_path)
-        own.append(b"a\n", EIGHT_S)
-        own.append(b"b\n", EIGHT_S + 3599.999)
-        own.append(b"c\n", EIGHT_S + HOUR_S)
-        assert b"a\nb\n" == (tmp_path / EIGHT).read_bytes()
-        assert b"c\n" == (tmp_path / NINE).read_bytes()
-
     def test_after_a_torn_line_the_next_one_begins_anew(self, tmp_path: Path) -> None:
         """What a crash has torn costs itself alone."""
         (tmp_path / EIGHT).write_bytes(b'a\n{"time":"2026')
@@ -80,16 +71,18 @@ class TestAppend:
 
 
 class TestPack:
-    def test_an_hour_that_is_over_is_packed(self, tmp_path: Path) -> None:
-        """The one that is written stays as it is."""
+    def test_an_hour_is_a_file_and_is_packed_when_it_is_over(self, tmp_path: Path) -> None:
+        """The hour lasts to its last millisecond. The file of the next hour is not packed yet."""
         own = folder(tmp_path)
-        own.append(b"a\n", EIGHT_S)
-        own.tidy(EIGHT_S)
-        assert [EIGHT] == names(tmp_path)
-        own.append(b"b\n", EIGHT_S + HOUR_S)
+        for line, at_s in ((b"a\n", EIGHT_S), (b"b\n", EIGHT_S + 3599.999)):
+            own.append(line, at_s)
+            own.tidy(at_s)
+            assert [EIGHT] == names(tmp_path)
+        own.append(b"c\n", EIGHT_S + HOUR_S)
         own.tidy(EIGHT_S + HOUR_S)
         assert [f"{EIGHT}.gz", NINE] == names(tmp_path)
-        assert b"a\n" == unpacked(tmp_path / f"{EIGHT}.gz")
+        assert b"a\nb\n" == unpacked(tmp_path / f"{EIGHT}.gz")
+        assert b"c\n" == (tmp_path / NINE).read_bytes()
 
     def test_what_an_earlier_run_left_is_packed_at_the_start(self, tmp_path: Path) -> None:
         """Its half-packed file goes; other origins' and other files stay."""

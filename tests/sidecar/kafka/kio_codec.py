@@ -2,9 +2,10 @@
 
 import dataclasses
 import io
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from kio.schema.request_header.v2.header import RequestHeader
@@ -36,8 +37,22 @@ def our_request(request: Any, version: int) -> bytes:
     return sent
 
 
+def kio_entity(entity: Any, fields: Mapping[str, Any]) -> Any:
+    """An entity of kio's from plain values: an array of entities is a list of their fields."""
+    types = get_type_hints(entity)
+    return entity(**{name: _kio_value(types[name], value) for name, value in fields.items()})
+
+
+def _kio_value(of_type: Any, value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    # The type is tuple[Entity, ...], or that or None.
+    array = next((each for each in get_args(of_type) if get_origin(each) is tuple), of_type)
+    return tuple(kio_entity(get_args(array)[0], each) for each in value)
+
+
 def kio_request(key: int, version: int, **fields: object) -> bytes:
-    """The same by kio."""
+    """The same by kio, as ``kio_entity`` takes the fields."""
     buffer = io.BytesIO()
     header = RequestHeader(
         request_api_key=i16(key),
@@ -46,4 +61,11 @@ def kio_request(key: int, version: int, **fields: object) -> bytes:
         client_id="throttle-sidecar",
     )
     entity_writer(RequestHeader)(buffer, header)
-    return buffer.getvalue() + encode(kio_type(key, version, EntityType.request)(**fields))
+    request = kio_entity(kio_type(key, version, EntityType.request), fields)
+    return buffer.getvalue() + encode(request)
+
+
+def kio_answer(key: int, version: int, **fields: object) -> bytes:
+    """An answer by kio, which throttles nobody."""
+    response = kio_type(key, version, EntityType.response)
+    return encode(kio_entity(response, {"throttle_time": timedelta(0), **fields}))

@@ -17,6 +17,9 @@ from tests.support.fake_broker import FakeCluster
 
 T = TypeVar("T")
 
+PATIENCE_S = 60.0
+"""The first answers of kio take their time on a busy machine."""
+
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 

@@ -11,13 +11,18 @@ from sidecar.kafka.active_producers import ActiveProducers, ScanResult
 from sidecar.kafka.leaders import DOUBTED_S, LEADERS_S, Partition
 from sidecar.kafka.producer_messages import ProducerStates
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.kafka.servers import Clock, admin, bootstrap, failed, free_port, succeeded
+from tests.sidecar.kafka.servers import (
+    PATIENCE_S,
+    Clock,
+    admin,
+    bootstrap,
+    failed,
+    free_port,
+    succeeded,
+)
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_producers import FakeProducers
 from tests.support.virtual_time import VIRTUAL_TIME
-
-PATIENCE_S = 60.0
-"""The first answers of kio take their time on a busy machine."""
 
 A, B, C = ("a", 0), ("a", 1), ("b", 0)
 

@@ -52,22 +52,19 @@ async def test_a_broker_that_has_no_such_logger() -> None:
     assert {0: "WARN", 1: Failure(FailureKind.UNSUPPORTED, text)} == result
 
 
-async def test_a_refusal_to_set_says_what_is_needed() -> None:
-    """It says the command that grants it."""
+@pytest.mark.parametrize(
+    ("error", "kind", "ends"),
+    [
+        (ErrorCode.cluster_authorization_failed, "AUTHORIZATION", "AlterConfigs --cluster"),
+        (ErrorCode.invalid_config, "BROKER", ": no"),
+    ],
+)
+async def test_a_refusal_to_set(error: ErrorCode, kind: str, ends: str) -> None:
+    """The failure has the command that grants the right, or the broker's own words."""
     configs = levels("WARN")
-    configs.refused[0] = ErrorCode.cluster_authorization_failed
-    async with configs.of(FakeCluster().add(1)) as cluster:
-        result = await set_levels(admin(bootstrap(cluster)), {0: "DEBUG"}, REQUEST_LOGGER)
-    message = failed(succeeded(result)[0], FailureKind.AUTHORIZATION)
-    assert "--operation AlterConfigs --cluster" in message
-
-
-async def test_another_error_is_reported_with_the_brokers_words() -> None:
-    """Kafka's words say which level does not exist."""
-    configs = levels("WARN")
-    configs.refused[0] = ErrorCode.invalid_config
+    configs.refused[0] = error
     async with configs.of(FakeCluster().add(1)) as cluster:
         result = await set_levels(admin(bootstrap(cluster)), {0: "LOUD"}, REQUEST_LOGGER)
-    message = failed(succeeded(result)[0], FailureKind.BROKER)
-    assert message.startswith("broker 0: IncrementalAlterConfigs returned error 40")
-    assert message.endswith(": no")
+    message = failed(succeeded(result)[0], FailureKind[kind])
+    assert message.startswith(f"broker 0: IncrementalAlterConfigs returned error {error.value}")
+    assert ends in message

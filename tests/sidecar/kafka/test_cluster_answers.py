@@ -77,33 +77,31 @@ def test_a_list_that_can_not_be_used_is_a_failure(
     assert says in failed(read_cluster(answer, ASKED), kind)
 
 
-def test_volumes_are_read() -> None:
-    """A log dir without an error is a volume, with huge and empty file systems as they are."""
-    answer = log_dirs(
-        (0, "/a", [], 100, 25), (0, "/b", [], LONG_MAX, LONG_MAX), (0, "/c", [], 0, 0)
-    )
-    expected = Reading(
-        3,
-        17.0,
+@pytest.mark.parametrize(
+    ("answer", "volumes"),
+    [
         (
-            Volume(3, "/a", 100, 25),
-            Volume(3, "/b", LONG_MAX, LONG_MAX),
-            Volume(3, "/c", 0, 0),
+            log_dirs(
+                (0, "/a", [], 100, 25), (0, "/b", [], LONG_MAX, LONG_MAX), (0, "/c", [], 0, 0)
+            ),
+            (Volume(3, "/a", 100, 25), Volume(3, "/b", LONG_MAX, LONG_MAX), Volume(3, "/c", 0, 0)),
         ),
-    )
-    assert expected == read(answer)
-
-
-def test_a_cordoned_log_dir_is_a_volume_like_any_other() -> None:
-    """Version 5's flag says where new partitions go, not what is free."""
-    answer = DescribeLogDirsResponseV5(0, 0, [(0, "/a", [], 100, 25, True, {})], {})
-    assert Reading(3, 17.0, (Volume(3, "/a", 100, 25),)) == read(answer)
-
-
-def test_topics_without_partitions_are_passed_over() -> None:
-    """Brokers from 3.3 to 3.7.0 may name topics although none was asked for (KAFKA-16807)."""
-    answer = log_dirs((0, "/a", [("orders", [], {}), ("clicks", [], {})], 100, 25))
-    assert Reading(3, 17.0, (Volume(3, "/a", 100, 25),)) == read(answer)
+        # Brokers from 3.3 to 3.7.0 may name topics although none was asked for (KAFKA-16807).
+        (
+            log_dirs((0, "/a", [("orders", [], {}), ("clicks", [], {})], 100, 25)),
+            (Volume(3, "/a", 100, 25),),
+        ),
+        # Version 5 has a flag for cordoned log dirs: where new partitions go, not what is free.
+        (
+            DescribeLogDirsResponseV5(0, 0, [(0, "/a", [], 100, 25, True, {})], {}),
+            (Volume(3, "/a", 100, 25),),
+        ),
+    ],
+    ids=["sizes", "topics", "cordoned"],
+)
+def test_volumes_are_read(answer: Any, volumes: tuple[Volume, ...]) -> None:
+    """A log dir without an error is a volume, however large or empty."""
+    assert Reading(3, 17.0, volumes) == read(answer)
 
 
 @pytest.mark.parametrize(

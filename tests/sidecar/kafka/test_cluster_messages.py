@@ -1,17 +1,20 @@
-"""Our messages against kio's, an independent codec made from Kafka's own definitions."""
+"""The answers against kio's, an independent codec made from Kafka's own definitions."""
 
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from aiokafka.protocol.api import Response
 from aiokafka.protocol.struct import Struct
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.index import load_payload_module
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
 from sidecar.kafka.cluster_messages import (
-    DESCRIBE_CLUSTER_KEY,
     DESCRIBE_LOG_DIRS_KEY,
     DescribeCluster,
     DescribeClusterResponseV0,
@@ -29,13 +32,18 @@ from sidecar.kafka.quota_messages import (
     AlterClientQuotasResponseV1,
     DescribeClientQuotasResponseV1,
 )
-from sidecar.kafka.topic_messages import CreatePartitionsResponseV3, DeleteTopicsResponseV6
+from sidecar.kafka.topic_messages import (
+    CREATE_TOPICS_KEY,
+    CreatePartitionsResponseV3,
+    CreateTopicsResponseV7,
+    DeleteTopicsResponseV6,
+)
 from sidecar.kafka.user_messages import (
     DescribeAclsResponseV2,
     DescribeAclsResponseV3,
     DescribeUserScramCredentialsResponseV0,
 )
-from tests.sidecar.kafka.kio_codec import kio_request, kio_values, our_request
+from tests.sidecar.kafka.kio_codec import kio_values
 from tests.support.examples import DEAR
 from tests.support.fake_broker import encode, kio_type
 
@@ -64,30 +72,6 @@ def our_values(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [our_values(each) for each in value if not isinstance(each, dict)]
     return None if value == bytes(16) else value  # a UUID that is none
-
-
-@pytest.mark.parametrize(
-    ("version", "fields"),
-    [
-        (0, {"include_cluster_authorized_operations": False}),
-        (1, {"include_cluster_authorized_operations": False}),
-        (2, {"include_cluster_authorized_operations": False, "include_fenced_brokers": True}),
-    ],
-)
-def test_describe_cluster_requests_are_kafkas_bytes(
-    version: int, fields: dict[str, object]
-) -> None:
-    """Each version asks for brokers, from v2 on for the fenced ones too, in kio's very bytes."""
-    expected = kio_request(DESCRIBE_CLUSTER_KEY, version, **fields)
-    assert expected == our_request(DescribeCluster(), version)
-
-
-@pytest.mark.parametrize("version", [4, 5])
-def test_describe_log_dirs_requests_are_kafkas_bytes(version: int) -> None:
-    """Each version asks for volumes only: an empty array of topics, which is not a null one."""
-    expected = kio_request(DESCRIBE_LOG_DIRS_KEY, version, topics=())
-    assert expected == our_request(DescribeLogDirs(), version)
-    assert kio_request(DESCRIBE_LOG_DIRS_KEY, version, topics=None) != expected
 
 
 @pytest.mark.parametrize("response", RESPONSES)
@@ -137,3 +121,40 @@ def test_a_broker_without_sizes_is_refused() -> None:
     """Before v4 DescribeLogDirs has no sizes, and no such version is ever sent."""
     with pytest.raises(NotImplementedError):
         DescribeLogDirs().prepare({DESCRIBE_LOG_DIRS_KEY: (1, 3)})
+
+
+def test_created_topics_are_read_as_kafka_writes_them() -> None:
+    """Each field is read, nulls too; the tag, number 0, says why there is no configuration: 29."""
+    kio = load_payload_module(CREATE_TOPICS_KEY, 7, EntityType.response)
+    config = kio.CreatableTopicConfigs(
+        name="retention.ms", value=None, read_only=True, config_source=5, is_sensitive=False
+    )
+    done = kio.CreatableTopicResult(
+        name="a",
+        topic_id=UUID(int=7),
+        error_code=ErrorCode.none,
+        error_message=None,
+        topic_config_error_code=ErrorCode.none,
+        num_partitions=4,
+        replication_factor=3,
+        configs=(config,),
+    )
+    refused = kio.CreatableTopicResult(
+        name="b",
+        topic_id=None,
+        error_code=ErrorCode.throttling_quota_exceeded,
+        error_message="slowly",
+        topic_config_error_code=ErrorCode.topic_authorization_failed,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=None,
+    )
+    answer = kio.CreateTopicsResponse(throttle_time=timedelta(seconds=3), topics=(done, refused))
+    decoded = CreateTopicsResponseV7.decode(encode(answer))
+    configs: list[object] = [("retention.ms", None, True, 5, False, {})]
+    expected: list[object] = [
+        ("a", UUID(int=7).bytes, 0, None, 4, 3, configs, {}),
+        ("b", bytes(16), 89, "slowly", -1, -1, None, {0: b"\x00\x1d"}),
+    ]
+    assert expected == getattr(decoded, CreateTopicsResponseV7.SCHEMA.names[1])
+    assert 3000 == decoded.throttle_time_ms

@@ -1,27 +1,20 @@
 """What lies in a broker's log dirs: all topics are asked for, the largest come first."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from io import BytesIO
-from typing import Any
 
 import pytest
 from aiokafka.protocol.types import Int32, UnsignedVarInt32
-from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.static.constants import EntityType
-from kio.static.primitive import i32, i64
 
 from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.largest_topics import LARGEST, LogDirTopics, TopicSize, largest_topics
 from sidecar.kafka.log_dir_messages import _PartitionSizes
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.kafka.servers import admin, bootstrap, failed, succeeded
-from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
+from tests.sidecar.kafka.kio_codec import kio_answer
+from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap, succeeded
+from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
 from tests.support.virtual_time import VIRTUAL_TIME
-
-PATIENCE_S = 60.0
-"""The first answers of kio take their time on a busy machine."""
 
 Sizes = dict[str, dict[int, int]]
 """Topic -> partition -> bytes."""
@@ -29,29 +22,24 @@ Sizes = dict[str, dict[int, int]]
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 
-def _log_dir(kio: Any, path: str, sizes: Sizes, error_code: ErrorCode) -> Any:
-    topics = tuple(
-        kio.DescribeLogDirsTopic(
-            name=topic,
-            partitions=tuple(
-                kio.DescribeLogDirsPartition(
-                    partition_index=i32(index),
-                    partition_size=i64(size),
-                    offset_lag=i64(0),
-                    is_future_key=index == 9,
-                )
+def _log_dir(path: str, sizes: Sizes, error_code: ErrorCode) -> dict[str, object]:
+    topics = [
+        {
+            "name": topic,
+            "partitions": [
+                {
+                    "partition_index": index,
+                    "partition_size": size,
+                    "offset_lag": 0,
+                    "is_future_key": index == 9,
+                }
                 for index, size in partitions.items()
-            ),
-        )
+            ],
+        }
         for topic, partitions in sizes.items()
-    )
-    return kio.DescribeLogDirsResult(
-        error_code=error_code,
-        log_dir=path,
-        topics=topics,
-        total_bytes=i64(100),
-        usable_bytes=i64(9),
-    )
+    ]
+    sized = {"topics": topics, "total_bytes": 100, "usable_bytes": 9}
+    return {"error_code": error_code, "log_dir": path, **sized}
 
 
 def lying(
@@ -62,14 +50,8 @@ def lying(
 
     def answer(broker: FakeBroker, request: FakeRequest) -> bytes:
         asked.append((broker.broker_id, request.body))
-        kio = load_payload_module(DESCRIBE_LOG_DIRS_KEY, request.api_version, EntityType.response)
-        return encode(
-            kio.DescribeLogDirsResponse(
-                throttle_time=timedelta(0),
-                error_code=error,
-                results=tuple(_log_dir(kio, *each) for each in log_dirs),
-            )
-        )
+        fields = {"error_code": error, "results": [_log_dir(*each) for each in log_dirs]}
+        return kio_answer(DESCRIBE_LOG_DIRS_KEY, request.api_version, **fields)
 
     cluster = FakeCluster().add(3)
     cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = answer
@@ -128,25 +110,6 @@ async def test_an_offline_log_dir_is_left_out() -> None:
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
     assert ["/b"] == list(succeeded(found))
-
-
-async def test_a_refusal() -> None:
-    """It says which ACL is missing."""
-    cluster, _ = lying(error=ErrorCode.cluster_authorization_failed)
-    async with cluster:
-        found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
-    message = failed(found, FailureKind.AUTHORIZATION)
-    assert message.startswith("broker 0: DescribeLogDirs returned error 31")
-    assert "it needs Describe on the Kafka cluster resource" in message
-
-
-async def test_a_broker_that_is_not_there() -> None:
-    """It is a failure, and nobody else is asked for it."""
-    cluster, asked = lying(("/a", DATA, OK))
-    async with cluster:
-        found = await largest_topics(admin(bootstrap(cluster)), 7, PATIENCE_S)
-    assert Failure(FailureKind.CONNECT, "broker 7 is not a known active broker") == found
-    assert [] == asked
 
 
 def cut(answer: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Metadata and DescribeProducers against kio's, made from Kafka's own definitions."""
+"""The answers to Metadata and DescribeProducers against kio's, from Kafka's own definitions."""
 
 import dataclasses
 from datetime import timedelta
@@ -14,42 +14,15 @@ from sidecar.kafka.producer_messages import (
     DESCRIBE_PRODUCERS_KEY,
     METADATA_KEY,
     STATE_BYTES,
-    AllTopics,
-    DescribeProducers,
     DescribeProducersResponseV0,
     MetadataResponseV12,
     ProducerStates,
 )
-from tests.sidecar.kafka.kio_codec import kio_request, our_request
 from tests.support.examples import DEAR
 from tests.support.fake_broker import encode
 
 METADATA: Any = load_payload_module(METADATA_KEY, 12, EntityType.response)
 PRODUCERS: Any = load_payload_module(DESCRIBE_PRODUCERS_KEY, 0, EntityType.response)
-
-
-def test_metadata_requests_are_kafkas_bytes() -> None:
-    """They ask for all topics, which is null, without making any."""
-    expected = kio_request(
-        METADATA_KEY,
-        12,
-        topics=None,
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-    )
-    assert expected == our_request(AllTopics(), 12)
-
-
-def test_describe_producers_requests_are_kafkas_bytes() -> None:
-    """They ask for two partitions of one topic and one of another."""
-    kio = load_payload_module(DESCRIBE_PRODUCERS_KEY, 0, EntityType.request)
-    topics = (
-        kio.TopicRequest(name="orders", partition_indexes=(i32(0), i32(7))),
-        kio.TopicRequest(name="clicks", partition_indexes=(i32(1),)),
-    )
-    expected = kio_request(DESCRIBE_PRODUCERS_KEY, 0, topics=topics)
-    asked = DescribeProducers({"orders": [0, 7], "clicks": [1]})
-    assert expected == our_request(asked, 0)
 
 
 @DEAR

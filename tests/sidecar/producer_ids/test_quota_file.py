@@ -86,6 +86,15 @@ def test_a_file_that_is_not_there_stops_the_start(path: Path) -> None:
         IdQuotaFile(path).load()
 
 
+@pytest.fixture
+def file(path: Path) -> IdQuotaFile:
+    """The example, which was loaded."""
+    path.write_text(EXAMPLE)
+    file = IdQuotaFile(path)
+    file.load()
+    return file
+
+
 def later(file: IdQuotaFile) -> ProducerIdQuotas | None:
     """The change that a file reports when it is read twice."""
     assert file.read_change() is None, "a file that may be being written is not read"
@@ -93,13 +102,10 @@ def later(file: IdQuotaFile) -> ProducerIdQuotas | None:
 
 
 def test_a_change_is_reported_and_a_wrong_one_changes_nothing(
-    path: Path, caplog: pytest.LogCaptureFixture
+    path: Path, file: IdQuotaFile, caplog: pytest.LogCaptureFixture
 ) -> None:
     """There is one warning, not one for each read; so it is for a file that is gone."""
     caplog.set_level(logging.INFO)
-    path.write_text(EXAMPLE)
-    file = IdQuotaFile(path)
-    file.load()
     assert later(file) is None
     path.write_text("[default]\nproducer_ids_rate = 7")
     assert {DEFAULT: ProducerIdQuota(7)} == later(file)
@@ -128,12 +134,9 @@ def test_a_file_that_is_being_written_is_not_read(path: Path) -> None:
 
 
 def test_what_can_not_be_read_is_tried_again(
-    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    path: Path, file: IdQuotaFile, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With no descriptor free, say, the change counts one read later, and is reported once."""
-    path.write_text(EXAMPLE)
-    file = IdQuotaFile(path)
-    file.load()
     path.write_text("[default]\nproducer_ids_rate = 7")
 
     def full(*_: object) -> int:
@@ -147,11 +150,10 @@ def test_what_can_not_be_read_is_tried_again(
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
-def test_what_is_no_file_neither_hangs_nor_counts(path: Path, make: Callable[[Path], None]) -> None:
+def test_what_is_no_file_neither_hangs_nor_counts(
+    path: Path, file: IdQuotaFile, make: Callable[[Path], None]
+) -> None:
     """It is a folder, as a failed mount leaves it, or a named pipe nobody writes to."""
-    path.write_text(EXAMPLE)
-    file = IdQuotaFile(path)
-    file.load()
     path.unlink()
     make(path)
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
@@ -173,11 +175,8 @@ def write(path: Path, text: str) -> None:
 
 
 @pytest.mark.looptime
-async def test_it_is_followed_until_it_is_cancelled(path: Path) -> None:
+async def test_it_is_followed_until_it_is_cancelled(path: Path, file: IdQuotaFile) -> None:
     """An invalid file ends nothing; a valid one after it is reported."""
-    write(path, EXAMPLE)
-    file = IdQuotaFile(path)
-    file.load()
     message: list[ProducerIdQuotas] = []
     task = asyncio.create_task(file.run(message.append))
     write(path, "a = " + "[" * 100_000)

@@ -170,7 +170,6 @@ def test_what_is_no_entity(parts: dict[str, str | None], message: str) -> None:
 
 
 def test_default_is_reported_as_itself() -> None:
-    """The default reads as the default in a representation."""
     assert "DEFAULT" == repr(DEFAULT)
     assert "Entity(user=DEFAULT, client_id=None, ip=None)" == repr(Entity(DEFAULT))
 

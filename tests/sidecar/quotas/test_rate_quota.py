@@ -26,14 +26,6 @@ def test_a_burst_is_refused_until_its_sample_is_dropped() -> None:
     assert quota.admit(1, 100_999, strict=True).accepted
 
 
-def test_permissive_accepts_all_and_reports_the_wait() -> None:
-    """What strict would refuse is counted, and waited for afterwards."""
-    quota = RateQuota(10, WINDOW)
-    waits = [quota.admit(150, 0, strict=False).throttle_ms for _ in range(2)]
-    assert [5000, 20_000] == waits
-    assert 30.0 == quota.rate(0)
-
-
 def test_a_limit_can_change_meanwhile() -> None:
     """What was recorded stays and is compared with the new limit."""
     quota = RateQuota(10, WINDOW)

@@ -182,7 +182,6 @@ def test_the_reason_has_none_of_the_line() -> None:
 
 @given(st.binary())
 def test_garbage_is_never_an_exception(text: bytes) -> None:
-    """Any bytes return a value."""
     assert isinstance(parse(text), Rejected)
 
 

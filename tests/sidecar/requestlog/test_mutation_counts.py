@@ -29,16 +29,6 @@ def test_each_topic_of_a_request_in_its_order() -> None:
     assert (Mutations(None, refused=False),) == TopicSizes().mutations(unknown)
 
 
-def test_the_first_recorded_makes_room() -> None:
-    """Of two topics with room for one the newer is known, and long names are one."""
-    sizes = TopicSizes(most_topics=1, longest_name=3)
-    sizes.learn({"old": 5, "newer": 7})
-    deletions = [
-        sizes.mutations(topics_line(DELETE_TOPICS, {"name": name})) for name in ("old", "newest")
-    ]
-    assert [(Mutations(None, refused=False),), (Mutations(7, refused=False),)] == deletions
-
-
 def test_a_request_that_cant_be_read() -> None:
     """Its mutations are None, unlike those of a request without any."""
     assert TopicSizes().mutations(parsed_line(CREATE_TOPICS, request={"topics": 1})) is None

@@ -67,6 +67,7 @@ def test_the_line_by_hand() -> None:
     """25,532 bytes in two partitions of orders, from orders-writer-3 by version 11, are 59 more."""
     produce = detail(read(BY_HAND[0]))
     assert isinstance(produce, Produce)
+    assert 25_532 == produce.records_bytes
     assert 16_412 + 9_120 + 59 == produce_bytes(produce, 11, "orders-writer-3")
 
 

@@ -68,13 +68,6 @@ def test_a_real_brokers_lines(number: int, expected: Detail | None) -> None:
     assert expected == detail(read(REAL[number]))
 
 
-def test_bytes_of_a_produce() -> None:
-    """The bytes are those of all batches of all topics."""
-    produce = detail(read(BY_HAND[0]))
-    assert isinstance(produce, Produce)
-    assert 25532 == produce.records_bytes
-
-
 def test_topics_by_id() -> None:
     """From version 13 on a PRODUCE has topic ids instead of names."""
     topics = [{"topicId": "R0Q", "partitionData": [{"index": 0, "recordsSizeInBytes": 5}]}]

@@ -61,7 +61,7 @@ def counts(out: Path, table: Table) -> dict[str, int]:
 
 
 def test_brokers_of_one_id_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
-    """Each table has both clusters' rows, and a run of one leaves the other's as they are."""
+    """Each table has both clusters' rows, and a run of one does not change the other's."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
     second = (metadata(f"2026-11-20 10:00:0{second},100") for second in range(3))
     log(logs / "cluster_id=eu", 1, metadata("2026-11-20 10:00:00,100"), "torn\n")
@@ -88,7 +88,7 @@ def test_brokers_of_one_id_are_told_apart(spark: SparkSession, tmp_path: Path) -
 
 
 def test_a_cluster_may_lack_what_others_have(spark: SparkSession, tmp_path: Path) -> None:
-    """No volumes, no logs, or none of the requested time: the others are made."""
+    """A cluster without volumes, logs or requests of the requested time stops no other."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs / "cluster_id=eu", 1, metadata("2026-11-20 10:00:00,100"))
     log(logs / "cluster_id=old", 1, metadata("2026-11-02 10:00:00,100"), "torn\n")
@@ -109,7 +109,7 @@ def test_a_cluster_may_lack_what_others_have(spark: SparkSession, tmp_path: Path
 
 
 def test_what_nothing_names_is_of_the_historys_cluster(spark: SparkSession, tmp_path: Path) -> None:
-    """Where that has one; lines from before a sidecar's update are of the one that others name."""
+    """Lines of a sidecar before its update belong to the cluster that other lines name."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs, 1, metadata("2026-11-20 10:00:00,100"))
     volumes = history(tmp_path / "history", "MkU3", 4)
@@ -124,7 +124,7 @@ def test_what_nothing_names_is_of_the_historys_cluster(spark: SparkSession, tmp_
     assert {"MkU3": 1} == counts(out, SILVER_REQUEST)
     assert {"MkU3": 2} == counts(out, SILVER_VOLUME)
     # Without the history nobody would know.
-    with pytest.raises(ClusterError, match="of MkU3, and of a cluster that nothing names"):
+    with pytest.raises(ClusterError, match="to MkU3 and to a cluster without a name"):
         made(spark, out, Inputs(RequestLogs(str(logs))), Stage.SILVER)
     assert {"MkU3": 1} == counts(out, SILVER_REQUEST)
     named = tmp_path / "named"
@@ -133,14 +133,14 @@ def test_what_nothing_names_is_of_the_historys_cluster(spark: SparkSession, tmp_
 
 
 def test_what_is_of_one_cluster_is_refused_for_two(spark: SparkSession, tmp_path: Path) -> None:
-    """Quotas that are set, and a plan; nothing is written."""
+    """A snapshot of quotas and a plan are refused, and nothing is written."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
     for cluster in ("eu", "us"):
         log(logs / f"cluster_id={cluster}", 1, metadata("2026-11-20 10:00:00,100"))
     asked = RequestLogs(str(logs))
-    with pytest.raises(InputsError, match=r"--quotas has those of one cluster, .* eu, us"):
+    with pytest.raises(InputsError, match=r"--quotas applies to one cluster, .* eu, us"):
         made(spark, out, Inputs(asked, None, Snapshot({}, NOW)), Stage.SILVER)
-    with pytest.raises(InputsError, match="--plan has quotas of one cluster"):
+    with pytest.raises(InputsError, match="--plan applies to one cluster"):
         made(spark, out, Inputs(asked), Stage.SILVER, has_plan=True)
     assert not (out / "silver_request").exists()
 

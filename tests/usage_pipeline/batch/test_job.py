@@ -105,14 +105,14 @@ def test_a_line_of_a_log_that_is_packed_is_in_the_quarantine_once(
 
 
 def most_of_a_folder(files: Iterable[Written]) -> int:
-    """Returns how many there are of a day, and of a broker where folders name it, at most."""
+    """Returns the largest number of files for a day, or for a day and a broker."""
     return max(Counter(file.values for file in files).values(), default=0)
 
 
 def test_a_day_that_many_tasks_write_is_in_few_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A year of them would else be tens of thousands, each of which costs whoever reads it."""
+    """Otherwise a year would be tens of thousands of files, and each costs time to read."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
     lines = [
         text
@@ -216,7 +216,7 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
 
 
 def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    """The time decides; volumes' history has its own days. The outcome says who was replayed."""
+    """The time decides; the volume history has its own days. The outcome names replayed tenants."""
     logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
     log(logs, 1, *(metadata(f"2026-11-{day} 10:00:00,000") for day in (19, 20, 21)))
     volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
@@ -245,7 +245,7 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
 def test_of_a_year_of_tables_the_days_that_count_are_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A recommendation stands on four half-lives, a forecast on its history, or as asked."""
+    """A recommendation uses four half-lives, and a forecast its history, or the requested days."""
     logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
     log(logs, 1, *(metadata(f"2026-{day} 10:00:00,000") for day in ("10-22", "10-23", "11-20")))
     volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
@@ -283,6 +283,6 @@ def test_logs_of_another_time_are_refused_with_theirs(spark: SparkSession, tmp_p
     with pytest.raises(InputsError, match="2026-11-19T10:00:00Z to 2026-11-20T10:00:00Z, and none"):
         made(spark, out, logs, since=datetime(2026, 11, 21, tzinfo=UTC))
     log(logs, 1, "INFO started\n")
-    with pytest.raises(InputsError, match=r"no line of a request in it \(.*request.log: .+\)"):
+    with pytest.raises(InputsError, match=r"no line of a request \(.*request.log: .+\)"):
         made(spark, out, logs)
     assert [] == [path for path in out.rglob("*") if path.is_file()]

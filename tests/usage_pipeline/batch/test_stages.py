@@ -14,7 +14,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 @pytest.mark.spark
 def test_what_ended_before_the_days_is_not_read(spark: SparkSession) -> None:
-    """What ended on the first of them was so for a while; without days there is no bound."""
+    """A row that ended on the first day was valid for a part of it. Without days, all are read."""
     rows = frame_of(
         spark,
         DIM_TOPIC,

@@ -12,5 +12,5 @@ def test_credentials_in_a_path_are_refused(option: str) -> None:
     words = {"--out": "tables", option: "s3a://key:hidden@logs/x"}
     options = [word for pair in words.items() for word in pair]
     done = CliRunner().invoke(group, ["pipeline", "silver", *options])
-    assert (2, True) == (done.exit_code, "s3://logs/x: a path must not hold" in done.output)
+    assert (2, True) == (done.exit_code, "s3://logs/x: a path must not contain" in done.output)
     assert "hidden" not in done.output

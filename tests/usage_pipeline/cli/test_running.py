@@ -75,7 +75,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
             ("recommend", "--plan", "nowhere/plan.json"),
             "the folder nowhere does not exist; create it",
         ),
-        (("recommend", "--floor", "prodce=1"), "prodce=1 "),
+        (("recommend", "--floor", "prodce=1"), "prodce=1: "),
         (
             ("run", "--request-logs", ".", "--plan", "nowhere/plan.json"),
             "the folder nowhere does not exist; create it",

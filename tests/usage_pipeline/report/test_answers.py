@@ -33,7 +33,7 @@ def recommended(
 
 
 def cards(**tables: list[Row]) -> list[list[str]]:
-    """The texts of each card, and of the table."""
+    """Returns the texts of each card, and of the table."""
     page = answers(tables)
     pieces = [*page.split('<section class="card">')[1:]]
     last, _, table = pieces[-1].partition('<div class="wide"')
@@ -62,7 +62,7 @@ def test_who_uses_most_is_said_of_each_of_three_types() -> None:
 
 
 def test_many_together_are_in_no_list() -> None:
-    """They count in what shares are of; none of them is one of the first."""
+    """They count in totals, but none of them is among the first."""
     many = {"user": None, "client_id": None, "others": 7_000}
     rows: list[Row] = [
         *(usage(0, "bob", 1e6, kind) for kind in ("produce", "request")),
@@ -78,7 +78,7 @@ def test_many_together_are_in_no_list() -> None:
 
 
 def test_who_was_throttled_and_would_be() -> None:
-    """Who waited longest comes first; what is refused would throttle nobody."""
+    """The tenant with the longest wait comes first; a refused recommendation throttles nobody."""
     rows = [
         usage(0, "bob", 1.0, "request"),
         {**usage(1, "amy", 1.0, "request"), "throttled": 4, "throttle_ms": 90_000},
@@ -94,8 +94,8 @@ def test_who_was_throttled_and_would_be() -> None:
     asked, *said = cards(gold_usage_1s=rows, gold_recommendation=made)[1]
     assert "Who was throttled, and who would be?" == asked
     assert [
-        *("Was", "amy", "100 % of its requests, 1 min 30 s in sum"),
-        *("bob", "25 % of its requests, 1.5 s in sum"),
+        *("Was", "amy", "100 % of its requests, 1 min 30 s in total"),
+        *("bob", "25 % of its requests, 1.5 s in total"),
         *("Would be, with the recommended quotas", "user=bob, fetch"),
         *("at most 1 % of its charges", "user=amy, produce", "at most 0.2 % of its charges"),
     ] == said
@@ -104,7 +104,7 @@ def test_who_was_throttled_and_would_be() -> None:
 
 
 def test_disks_are_in_the_order_of_their_hours() -> None:
-    """Each with its range; what is not expected there is counted."""
+    """Each has its range; volumes that are not expected to reach the limit are counted."""
     rows = [
         forecast(1, 30.0, 40.0, None),
         forecast(2, 9.0, 10.0, 12.0),
@@ -121,7 +121,7 @@ def test_disks_are_in_the_order_of_their_hours() -> None:
         *(
             "broker 1 /data",
             "in 40 h (30 h or never)",
-            "1 volume more: later, or not expected.",
+            "1 volume more: later, or not expected to reach the limit.",
         ),
     ] == said
     page = answers({"gold_disk_forecast": rows})
@@ -132,7 +132,7 @@ def test_disks_are_in_the_order_of_their_hours() -> None:
 
 
 def test_what_to_set_first() -> None:
-    """Who has no quota, then the larger share of the peaks; nothing that is as it should be."""
+    """Tenants without a quota come first, then larger shares of the peaks."""
     made = [
         recommended("user=has-another", 3e6, in_force=1e6, peak=6e6),
         recommended("user=large", 2e6, peak=2e6),
@@ -152,7 +152,7 @@ def test_what_to_set_first() -> None:
 
 
 def test_the_smallest_come_after_all_others_without_a_quota() -> None:
-    """However much they peak at together."""
+    """This holds whatever the sum of their peaks is."""
     made = [
         *(recommended(f"user=u{number}", 1e5, peak=5e6) for number in range(3)),
         recommended("user=large", 9e6, peak=1e6),
@@ -166,7 +166,7 @@ def test_the_smallest_come_after_all_others_without_a_quota() -> None:
 
 @pytest.mark.parametrize("count", [10, 13])
 def test_ten_rows_are_shown(count: int) -> None:
-    """How many others there are is said."""
+    """The caption states the number of others."""
     made = [recommended(f"user=u{number}", 2e6 + number) for number in range(count)]
     *_, table = cards(gold_recommendation=made)
     assert 10 == sum(text.startswith("user=") for text in table)
@@ -174,7 +174,7 @@ def test_ten_rows_are_shown(count: int) -> None:
 
 
 def test_tenants_of_the_smallest_quota_are_one() -> None:
-    """With what they peak at together, and the most that one of them would be throttled."""
+    """The row has the sum of their peaks, and the largest throttled share of one of them."""
     made = [
         recommended("user=large", 9e6, peak=2e6),
         *(recommended(f"user=u{number}", 1e5, share=number / 100) for number in range(4)),
@@ -188,7 +188,7 @@ def test_tenants_of_the_smallest_quota_are_one() -> None:
 
 
 def test_names_are_text() -> None:
-    """Whatever a log has in them."""
+    """This holds for any text from a log."""
     evil = "<script>alert(1)</script>"
     rows = [usage(0, evil, 1.0), usage(0, evil, 1.0, "request")]
     made = [recommended(f"user={evil}")]

@@ -8,7 +8,7 @@ READINGS = [reading(24, 400 * GB), reading(0, 300 * GB)]
 
 
 def height(used: float) -> float:
-    """Returns where so many GB are drawn: 510 GB are the plot's whole height."""
+    """Returns the y of some GB; 510 GB are the plot's whole height."""
     return round(214 - used / 510 * 202, 1)
 
 

@@ -131,7 +131,7 @@ def test_it_stands_alone() -> None:
 def test_every_number_is_there() -> None:
     """Usage, replay, recommendation, disks and what couldn't be read have their units.
 
-    2 MB/s are recommended and 1 MB/s stays in force: half of a capacity of 6.
+    2 MB/s are recommended and 1 MB/s stays configured: half of a capacity of 6.
     """
     texts = Page(report(FULL, NOW)).texts
     expected = [
@@ -142,7 +142,7 @@ def test_every_number_is_there() -> None:
         "capacity of the smallest broker: 6 MB/s",
         *("400 MB/h", "30 h", "9 h", "12 h", "it shrinks"),
         *("3 lines, by file and reason", "2026-01-05 08:00:00 UTC", "4 others"),
-        *("in force", "recommended", "full", "limit"),
+        *("configured", "recommended", "full", "limit"),
     ]
     assert [] == [each for each in expected if each not in texts]
 
@@ -185,7 +185,7 @@ def test_what_is_no_time_is_refused() -> None:
 
 
 def test_tables_are_sorted_by_value() -> None:
-    """A cell has the number that it is sorted by; what isn't known has none."""
+    """A cell has the number that sorts it; an unknown value has none."""
     cells = [values for tag, values in Page(report(FULL, NOW)).elements if tag == "td"]
     numbers = [values["data-n"] for values in cells if "data-n" in values]
     assert "1500000.0" in numbers
@@ -193,7 +193,7 @@ def test_tables_are_sorted_by_value() -> None:
 
 
 def test_what_is_left_out_is_said_beside_the_search() -> None:
-    """500 rows of each quota type are shown: no type takes another's, and the smallest are in."""
+    """500 rows of each quota type are shown, including the group with the smallest quota."""
     made = [
         *(recommended(f"user=u{at}", 1e6 + at, None) for at in range(700)),
         *(recommended(f"user=small-{at}", 1e5, None) for at in range(40)),
@@ -203,8 +203,8 @@ def test_what_is_left_out_is_said_beside_the_search() -> None:
     page = report({"gold_recommendation": made, "quarantine": unread}, NOW)
     form = page[page.index("<form") : page.index("</form>")]
     assert [
-        "Recommended quotas: 540 of 741 tenants, the largest quotas first, and those who share the"
-        " smallest; all are in gold_recommendation.",
+        "Recommended quotas: 540 of 741 tenants, the largest quotas first, and tenants that share"
+        " the smallest; all are in gold_recommendation.",
         "Lines that can't be read: 100 of 101 rows, those with the most lines; all are in"
         " quarantine.",
     ] == [unescape(item) for item in re.findall("<li>(.*?)</li>", form)]
@@ -221,7 +221,7 @@ def test_where_all_is_in_the_page_nothing_is_said() -> None:
 
 
 def test_tenants_at_the_smallest_quota_are_one_row() -> None:
-    """Three or more of them; each is found by its name, and those with another have their own."""
+    """Three or more tenants share a row, and the search finds each; others have their own rows."""
     small = [recommended(f"user=u{number}", 1e5, None) for number in range(6)]
     small[5] = {**small[5], "in_force": None, "hours": 1.0, "coverage": 0.5, "peak_rate": 4e6}
     for count, rows in ((6, 1 + 2), (2, 2 + 2)):

@@ -15,7 +15,7 @@ from usage_pipeline.report import figures
     ],
 )
 def test_sizes(expected: str, count: float | None) -> None:
-    """They have three digits, in units of 1,000."""
+    """Sizes have three digits, in units of 1,000."""
     assert expected == figures.size(count)
 
 
@@ -24,7 +24,7 @@ def test_sizes(expected: str, count: float | None) -> None:
     [("12 ms", 12), ("1.5 s", 1500), ("1 min 34 s", 93_784), ("2.5 h", 9e6), ("3.01 days", 2.6e8)],
 )
 def test_durations(expected: str, ms: float) -> None:
-    """They have two units at most."""
+    """Durations have at most two units."""
     assert expected == figures.duration(ms)
 
 

@@ -72,7 +72,7 @@ def test_usage_is_summed_up(tmp_path: Path) -> None:
 
 
 def test_a_table_has_its_days(tmp_path: Path) -> None:
-    """They are in the folders' names, not in the files; those before the last week are left out."""
+    """Days are in the folders' names, not in the files; days before the last week are left out."""
     day = date(2026, 1, 15)
     rows = [{"dt": day - timedelta(days=ago), "entity": str(ago)} for ago in (0, 6, 7)]
     committed(tmp_path, GOLD_RECOMMENDATION, *rows)
@@ -84,7 +84,7 @@ def test_a_table_has_its_days(tmp_path: Path) -> None:
 
 
 def test_what_was_replaced_is_not_read(tmp_path: Path) -> None:
-    """Its files are still there, for who has pinned them; another cluster's are not read either."""
+    """Replaced files stay for pinned readers, and are not read. Nor are another cluster's files."""
     day = date(2026, 1, 5)
     for run in ("first", "second"):
         committed(tmp_path, GOLD_RECOMMENDATION, {"dt": day, "entity": run}, run=run)
@@ -97,7 +97,7 @@ def test_what_was_replaced_is_not_read(tmp_path: Path) -> None:
 def test_of_very_many_tenants_the_rest_are_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those who use or wait most have their names, and sums are those of all."""
+    """Tenants that use or wait most have names, and the sums include all tenants."""
     monkeypatch.setattr(reading, "MOST_TENANTS", 2)
     monkeypatch.setattr(reading, "_WAITING", 1)
     monkeypatch.setattr(reading, "_BATCH", 3)
@@ -139,7 +139,7 @@ def test_of_very_many_tenants_the_rest_are_one(
 
 
 def test_the_page_says_how_many_tenants_have_no_name(tmp_path: Path) -> None:
-    """Of 700 the 500 that use most and the 100 that wait most have one, and a row each."""
+    """600 of 700 tenants have a name and a row: 500 that use most, and 100 that wait most."""
     tenants = [("produce", f"p{at}", at) for at in range(700)] + [("fetch", "f", 1)]
     rows = [
         {
@@ -221,11 +221,11 @@ def test_of_a_replay_the_busiest_and_the_longest_waits(
     ] == sorted((str(row["shared_by"]), str(row["scenario"])) for row in found if row["shared_by"])
     page = report({"gold_replay": found}, START)
     assert "<li>Plots of what quotas would do: 1 of 2 tenants, the busiest;" in page
-    assert "<li>Quotas in force, replayed: 2 of 4 rows, those with the longest waits;" in page
+    assert "<li>Configured quotas, replayed: 2 of 4 rows, those with the longest waits;" in page
 
 
 def test_of_a_volume_the_ends_of_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Teeth stay, of each volume; what was read when it was offline has nothing to draw."""
+    """The teeth of each volume remain; readings of offline volumes are left out."""
     monkeypatch.setattr(reading, "_BATCH", 4)
     rows = [
         {
@@ -249,7 +249,7 @@ def test_of_a_volume_the_ends_of_each_time(tmp_path: Path, monkeypatch: pytest.M
 def test_lines_that_cant_be_read_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There may be millions of a kind, of which a few are read at once."""
+    """There may be millions of lines of a kind, which are read in batches."""
     monkeypatch.setattr(reading, "_BATCH", 2)
     line = {"src_file": "broker-1.log", "kind": "torn", "reason": "it is torn off"}
     committed(tmp_path, QUARANTINE, *[line] * 5, {**line, "kind": "long"})
@@ -259,7 +259,7 @@ def test_lines_that_cant_be_read_are_counted(
 
 
 def test_no_tables_are_refused(tmp_path: Path) -> None:
-    """The message has the command that makes them; an empty table counts as none."""
+    """The message has the command that makes tables; an empty table is accepted."""
     with pytest.raises(ReportError, match="pipeline run"):
         read_tables(tables_in(tmp_path))
     committed(tmp_path, QUARANTINE)

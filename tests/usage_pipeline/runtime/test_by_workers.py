@@ -14,7 +14,7 @@ def doubled(number: int, task: list[int]) -> Batches:
 
 
 def sent_bytes(frame: DataFrame) -> int:
-    """Returns how large the function is that goes to a worker with each of its tasks."""
+    """Returns the size of the function that a worker receives with each task."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     return int(plan.functionExpr().func().command().length())
 

@@ -42,7 +42,7 @@ def test_the_first_whole_run_writes_and_later_ones_read(tmp_path: Path) -> None:
 
 
 def test_another_jdk_or_spark_has_a_file_of_its_own(tmp_path: Path) -> None:
-    """A JVM takes none that another wrote."""
+    """A JVM uses no archive that another JVM wrote."""
     files = {archive_of(tmp_path).file}
     (tmp_path / "java").write_bytes(b"21 of a longer name")
     files.add(archive_of(tmp_path).file)
@@ -57,7 +57,7 @@ def test_what_a_jvm_that_fails_has_written_is_removed(tmp_path: Path) -> None:
     archive = archive_of(tmp_path)
     assert archive.partial is not None
     archive.partial.write_bytes(b"half")
-    with ended(1) as jvm, pytest.raises(NotKeptError, match="Java ended with 1"):
+    with ended(1) as jvm, pytest.raises(NotKeptError, match="Java ended with exit code 1"):
         archive.keep(jvm)
     assert [] == list((tmp_path / "cache").iterdir())
 

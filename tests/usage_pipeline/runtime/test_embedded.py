@@ -51,6 +51,6 @@ def test_what_is_set_stays() -> None:
 
 
 def test_a_cluster_is_not_embedded() -> None:
-    """Its JVMs are others'."""
+    """Another process starts the JVMs of a cluster."""
     found = [embedded.is_embedded(name) for name in ("local", "local[*]", "spark://a:1", "yarn")]
     assert [True, True, False, False] == found

@@ -23,16 +23,16 @@ from usage_pipeline.runtime.object_storage import ObjectStorageError, storage_fa
         (
             "AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 60, SSL peer"
             " certificate or SSH remote key was not OK",
-            "object storage: its certificate isn't trusted",
+            "object storage: the store's certificate isn't trusted",
         ),
         (
             'UnsupportedFileSystemException: No FileSystem for scheme "gs"',
-            "object storage: Spark has no file system of this kind",
+            "object storage: Spark has no file system for this scheme",
         ),
     ],
 )
 def test_a_store_that_is_to_blame(raised: str, expected: str) -> None:
-    """The message says which one, what it did and what to do; it names a place that is known."""
+    """The message names the store or path, the cause and what to do."""
     with pytest.raises(ObjectStorageError) as refused, storage_failures():
         raise OSError(raised)
     assert expected == str(refused.value)[: len(expected)]
@@ -46,7 +46,7 @@ def test_a_store_that_is_to_blame(raised: str, expected: str) -> None:
 
 @pytest.mark.parametrize("error", [OSError("No space left"), SidecarError("AccessDenied by us")])
 def test_what_is_no_stores_doing_is_as_it_was(error: Exception) -> None:
-    """Other failures, and refusals of our own, pass whatever their words are."""
+    """Other failures, and the pipeline's own errors, pass whatever their text is."""
     with pytest.raises(type(error)) as raised, storage_failures():
         raise error
     assert error is raised.value

@@ -27,7 +27,7 @@ def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
 def test_a_master_that_is_not_there_is_reported(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no traceback; Spark itself has said by then what is wrong."""
+    """There is no traceback, because Spark has already printed the cause."""
 
     def refused(_: object) -> None:
         raise error

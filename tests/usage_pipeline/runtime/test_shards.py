@@ -12,7 +12,7 @@ from usage_pipeline.runtime.shards import by_shard
 def test_many_shards_are_as_many_partitions(
     spark: SparkSession, shards: int, partitions: int
 ) -> None:
-    """Few small ones are brought together; each is whole in either case, also in groups of it."""
+    """A few small shards are merged. Each shard is whole in either case, also when grouped."""
     rows = spark.range(200).withColumn("shard", (sf.col("id") % shards).cast("int"))
     found = by_shard(rows, shards)
     assert partitions == found.rdd.getNumPartitions()

@@ -21,7 +21,7 @@ def unsettled() -> Iterator[None]:
 
 
 def test_what_is_there_is_left_out_once() -> None:
-    """What comes later is garbage collected as ever."""
+    """Later objects are garbage collected as usual."""
     freeze_retained()
     assert 10_000 < gc.get_freeze_count()
     later = [[number] for number in range(1_000)]

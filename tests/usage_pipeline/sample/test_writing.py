@@ -24,14 +24,14 @@ def test_every_line_is_read(tmp_path: Path) -> None:
 
 
 def test_the_size_is_met(tmp_path: Path) -> None:
-    """It is within 2 %, whatever the lines' length."""
+    """The size is within 2 %, whatever the lines' length."""
     written = write_sample(tmp_path, Sample(3_000_000, seed=3, brokers=4, hours=0.5))
     assert written.bytes == sum(map(len, logs_of(tmp_path).values()))
     assert abs(written.bytes - 3_000_000) <= 60_000
 
 
 def test_many_clients_send_lines_of_their_own(tmp_path: Path) -> None:
-    """There are as many as asked for, 60 of each user, and the others send what they sent."""
+    """There are as many as requested, 60 for each user, and other clients send the same lines."""
     write_sample(tmp_path, Sample(3_000_000, clients=120))
     lines = [line for text in logs_of(tmp_path).values() for line in text.splitlines()]
     read = [one for one in map(parse, lines) if isinstance(one, Line)]

@@ -29,7 +29,7 @@ def about(api: str, hour: int, *changes: tuple[Any, ...], **fields: Any) -> dict
 
 
 def test_a_topics_life_is_three_rows(spark: SparkSession) -> None:
-    """They are the docstring's; failed and tried changes, and the broker's line, add none."""
+    """The rows are the example's. Failed and validated changes and brokers' lines add none."""
     rows = [
         about("CREATE_TOPICS", 10, ("t", "id1", 12, 0), ("failed", "", 3, 36)),
         about("CREATE_TOPICS", 10, ("t", "id1", 12, 0), is_forwarded=False),

@@ -68,12 +68,12 @@ def test_changes_and_snapshot_are_one_history(spark: SparkSession) -> None:
 
 
 def aware(time: datetime | None) -> datetime | None:
-    """Spark gives local times without saying so."""
+    """Converts a time of Spark, which is local and has no zone."""
     return None if time is None else time.astimezone(UTC)
 
 
 def test_a_snapshot_has_a_time() -> None:
-    """The time needs a zone, else nobody knows what it is older than."""
+    """The time needs a zone, so that it can be compared."""
     rows = [SnapshotRow("alice", None, RATE, 1.0)]
     not_read = cast("DataFrame", None)
     for as_of in (None, datetime(2026, 11, 20)):  # noqa: DTZ001  what is refused

@@ -52,7 +52,7 @@ def test_rows_of_some_days_are_read(tmp_path: Path) -> None:
 
 
 def test_groups_of_other_days_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the file's end says of them is enough."""
+    """The statistics in the file's footer are enough."""
     files = written(tmp_path, *({"quota_ts": NOON + timedelta(hours=6 * at)} for at in range(7)))
     read: list[int] = []
     iter_batches = parquet.ParquetFile.iter_batches

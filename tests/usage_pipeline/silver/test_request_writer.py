@@ -137,7 +137,7 @@ def test_days_may_come_in_any_order(log: Path, out: Path) -> None:
 
 
 def test_lines_that_cant_be_read_are_in_a_table_of_their_own(log: Path, out: Path) -> None:
-    """They are there whatever time is asked for, and the first one is told."""
+    """They are there for any requested time, and the first one is reported."""
     bad = [line("09:00:00,000")[:90] + b"\n", line("10:00:00,000")[:-30]]
     part = part_of(log, bad[0] + line("09:00:00,000") + bad[1])
     report = made([part], out, Span(since=datetime(2026, 11, 16, tzinfo=UTC)))
@@ -150,7 +150,7 @@ def test_lines_that_cant_be_read_are_in_a_table_of_their_own(log: Path, out: Pat
 
 
 def test_only_the_asked_times_are_written(log: Path, out: Path) -> None:
-    """They are from since on, and before until."""
+    """``since`` is inclusive, and ``until`` is exclusive."""
     text = b"".join(line(f"10:00:0{second},000") for second in range(6))
     span = Span(
         datetime(2026, 11, 15, 10, 0, 2, tzinfo=UTC), datetime(2026, 11, 15, 10, 0, 5, tzinfo=UTC)

@@ -66,13 +66,13 @@ def store(
 
 @pytest.fixture
 def requests(spark: SparkSession, store: Store) -> Requests:
-    """Those that were charged on the first day; some of the files' are of the second."""
+    """Requests that were charged on the first day; the files also have requests of the second."""
     return Requests(spark, store.files(SILVER_REQUEST), frozenset({FIRST}))
 
 
 @pytest.fixture
 def mutations(store: Store) -> MutationRequests:
-    """Those of the first day that are about topics."""
+    """Requests about topics on the first day."""
     rows = store.read(SILVER_REQUEST)
     return MutationRequests.of(rows.where(f"to_date(quota_ts) = '{FIRST}'"), dim_topic(rows))
 
@@ -81,7 +81,7 @@ def mutations(store: Store) -> MutationRequests:
 def test_usage_of_a_day_is_what_its_lines_are_charged_with(
     logs: RequestLogs, store: Store, requests: Requests, mutations: MutationRequests
 ) -> None:
-    """Of both days' lines those of the one count, mutations by the sizes that topics had."""
+    """Only one day's lines count, and mutations depend on the sizes of topics at that time."""
     usage = charged_lines.usage_of(logs, TopicSizes())
     expected = [row for row in usage if row["dt"] == FIRST]
     assert 0 < len(expected) < len(usage)
@@ -95,7 +95,7 @@ def test_usage_of_a_day_is_what_its_lines_are_charged_with(
 def test_a_replay_of_a_day_is_what_the_daemon_predicts_of_its_lines(
     logs: RequestLogs, store: Store, requests: Requests, mutations: MutationRequests
 ) -> None:
-    """Each broker's charges wait as long as the daemon says; it predicts no fetches."""
+    """Each broker's charges wait as long as the daemon predicts; it predicts no fetches."""
     none = store.read(SILVER_REQUEST).where("false")
     config = silver_quota_config(none, snapshot_rows(QUOTAS), datetime(2026, 1, 1, tzinfo=UTC))
     replayed = replay_events(requests, mutations, config).where("quota_type <> 'fetch'").collect()
@@ -131,7 +131,7 @@ def predicted(logs: RequestLogs) -> list[tuple[str, int, str, int, int, int]]:
 
 @pytest.mark.spark
 def test_the_days_on_which_requests_were_charged(spark: SparkSession, store: Store) -> None:
-    """Those of a day's files may be of another day."""
+    """Requests in a day's files may be charged on another day."""
     second = FIRST + timedelta(days=1)
     late = store.files(SILVER_REQUEST, [second])
     assert {second} == Requests(spark, late).charged_days()
@@ -157,7 +157,7 @@ def test_what_is_known_of_them_without_reading(spark: SparkSession, store: Store
 
 @pytest.mark.spark
 def test_brokers_are_known_by_what_they_ask(spark: SparkSession, tmp_path: Path) -> None:
-    """Followers' fetches and heartbeats are theirs; a tenant's are not."""
+    """Fetches of replicas and heartbeats come from brokers; a tenant's fetches do not."""
     asked = [
         ("alice", False, "PRODUCE"),
         ("kafka", True, "FETCH"),

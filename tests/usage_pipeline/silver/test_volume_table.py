@@ -77,7 +77,7 @@ def test_what_sidecars_write_is_a_row_for_each_volume_and_time(
 
 
 def test_torn_strange_and_repeated_lines(spark: SparkSession, tmp_path: Path) -> None:
-    """A torn line costs itself; unknown fields cost nothing; a line read twice is one row."""
+    """A cut-off line is skipped, unknown fields are ignored, and a line read twice is one row."""
     whole = line(0)
     strange = [
         line(60, later="a field of a later sidecar", offline=None),
@@ -114,18 +114,18 @@ def test_torn_strange_and_repeated_lines(spark: SparkSession, tmp_path: Path) ->
 def test_whose_lines_are(
     ids: set[str | None], cluster: str | None, expected: dict[str | None, str]
 ) -> None:
-    """The only one that is named is nobody's too; a caller's name is of one cluster's lines."""
+    """Lines without a cluster belong to the only named one; a caller's name renames one cluster."""
     assert expected == clusters_of(ids, cluster)
 
 
 def test_lines_of_several_are_not_renamed() -> None:
-    """Their brokers' volumes would be one another's."""
-    with pytest.raises(ClusterError, match="the history is of a, b, and not of eu"):
+    """Volumes of different clusters' brokers would be mixed."""
+    with pytest.raises(ClusterError, match="the history is of the clusters a, b, not of eu"):
         clusters_of({"a", "b"}, "eu")
 
 
 def test_a_history_of_several_clusters(spark: SparkSession, tmp_path: Path) -> None:
-    """A path's name goes before Kafka's id; of one cluster another's files are left out."""
+    """A path's name overrides Kafka's id. With a name, other clusters' files are left out."""
     files = {
         "cluster_id=eu/volumes-a-1.jsonl": line(1.0, cluster_id="MkU3"),
         "cluster_id=us/volumes-a-1.jsonl": line(86_401.0),

@@ -22,14 +22,14 @@ PUT_BACK = datetime(2026, 10, 25, 1, tzinfo=UTC)
 
 @pytest.mark.parametrize("end", [".1", ".12.gz"])
 def test_a_name_that_is_used_again_is_refused(end: str) -> None:
-    """Spark reads a name once, and would leave out every later file."""
+    """Spark reads a name only once, so it would leave out every later file with that name."""
     with pytest.raises(RequestLogsError, match="name files by their date"):
         is_of_stream(f"/logs/broker-3/kafka-request.log{end}", DEFAULT_PATTERNS, None)
 
 
 @pytest.mark.parametrize("end", [".2026-11-20-10", ".2026-11-20-10.gz", ".20261120", ""])
 def test_a_name_with_a_date_is_not(end: str) -> None:
-    """Kafka's log4j configurations have the hour behind the name."""
+    """Kafka's log4j configurations append the hour to the name."""
     assert is_of_stream(f"/logs/broker-3/kafka-request.log{end}", DEFAULT_PATTERNS, None)
 
 
@@ -38,7 +38,7 @@ def test_a_name_with_a_date_is_not(end: str) -> None:
 def test_a_file_within_the_doubled_hour_is_of_the_pass_that_its_change_says(
     tmp_path: Path, is_second: bool, is_packed: bool
 ) -> None:
-    """Its lines alone say 02:10 and 02:50; a stream reads them as a batch run does."""
+    """The lines only say 02:10 and 02:50. A stream reads them like a batch run."""
     text = metadata("2026-10-25 02:10:00,000") + metadata("2026-10-25 02:50:00,000")
     file = write(tmp_path, 1, "2026-10-25-02", text.encode())
     file = pack(file) if is_packed else file

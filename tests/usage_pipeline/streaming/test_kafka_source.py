@@ -102,7 +102,7 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
 
 
 def test_the_connectors_options() -> None:
-    """They are Kafka's settings by their own names, and where to begin."""
+    """The options are Kafka's settings by their own names, and the start offsets."""
     options = TopicOptions(
         "b1:9092", "a,b", from_start=False, client={"security.protocol": "SSL"}, max_messages=5
     )
@@ -119,20 +119,20 @@ def test_the_connectors_options() -> None:
 
 
 def test_a_timeout_that_the_user_sets_is_left_alone() -> None:
-    """Our value of the other timeout might not fit it."""
+    """The default of the other timeout might not fit the user's value."""
     options = TopicOptions("b1:9092", "a", client={"request.timeout.ms": "60000"}).spark_options()
     assert "60000" == options["kafka.request.timeout.ms"]
     assert "kafka.default.api.timeout.ms" not in options
 
 
 def test_settings_of_the_client_are_in_no_repr() -> None:
-    """They may be secrets."""
+    """The settings may be secrets."""
     assert "hidden" not in repr(TopicOptions("b1:9092", "a", client={"x": "hidden"}))
 
 
 @pytest.mark.spark
 def test_lines_that_are_sent_again_are_left_out(spark: SparkSession) -> None:
-    """Messages say where their lines are; in the tables lines have their messages' places."""
+    """Messages state their lines' positions; tables have the messages' own positions."""
     logged = [line(0), line(100), b"torn: 1:\n", line(200, send_ms=1.5), line(300)]
     begins = [sum(map(len, logged[:number])) for number in range(len(logged))]
 

@@ -40,7 +40,7 @@ def file_of(file: int, lines: Iterable[tuple[int, float]]) -> list[Line]:
 
 
 def sent(state: State, lines: Sequence[Line], log: str = LOG) -> tuple[list[Line], State]:
-    """Returns those that a task takes, and the state after its batch."""
+    """Returns the lines that a task takes, and the state after its batch."""
     positions = Positions(msgspec.json.decode(msgspec.json.encode(state), type=State))
     offsets = np.array([line.offset for line in lines], np.int64)
     lengths = np.array([line.length for line in lines], np.int64)
@@ -55,7 +55,7 @@ def sent(state: State, lines: Sequence[Line], log: str = LOG) -> tuple[list[Line
 
 
 def taken(*batches: Sequence[Line]) -> list[list[Line]]:
-    """Returns what is taken of each batch."""
+    """Returns the lines that are taken from each batch."""
     state = State()
     found = []
     for batch in filter(None, batches):
@@ -69,13 +69,13 @@ NEW = file_of(1, ((1000, 100 + number / 10) for number in range(1000)))
 
 
 def test_lines_since_the_last_checkpoint_are_sent_again() -> None:
-    """A shipper begins again where it was some time ago, in the middle of a batch or not."""
+    """A shipper begins again at an earlier position, in the middle of a batch or not."""
     assert [OLD[:600], OLD[600:], []] == taken(OLD[:600], OLD[300:], OLD)
     assert [[*OLD[:600], *OLD[600:]]] == taken([*OLD[:600], *OLD[300:700], *OLD])
 
 
 def test_a_file_of_the_same_name_is_another_one() -> None:
-    """Its lines have old offsets and later times; what is sent again over a rotation is none."""
+    """Its lines have old offsets and later times. Lines sent again after it are not new."""
     assert [OLD, NEW[:500], NEW[500:]] == taken(OLD, NEW[:500], [*OLD[900:], *NEW])
     assert [OLD[:900], [*OLD[900:], *NEW], []] == taken(
         OLD[:900], [*OLD[800:], *NEW], [*OLD[500:], *NEW]
@@ -83,13 +83,13 @@ def test_a_file_of_the_same_name_is_another_one() -> None:
 
 
 def test_a_file_whose_start_was_never_seen() -> None:
-    """A stream that began late knows lines all the same, and the next file's."""
+    """A stream that began late still recognizes lines, including those of the next file."""
     assert [OLD[500:], [], NEW[300:], [*NEW[:300]]] == taken(OLD[500:], OLD[700:], NEW[300:], NEW)
     assert [OLD[500:], OLD[:500]] == taken(OLD[500:], OLD)
 
 
 def test_the_end_of_the_old_file_between_lines_of_the_new() -> None:
-    """Some shippers read both at once; each is known when it is sent again."""
+    """Some shippers read both files at once. Each line is recognized when it is sent again."""
     between = [each for pair in zip(NEW[:100], OLD[900:], strict=True) for each in pair]
     assert [OLD[:900], between, NEW[100:], []] == taken(
         OLD[:900], between, [*between, *NEW[100:]], [*OLD, *NEW]
@@ -97,7 +97,7 @@ def test_the_end_of_the_old_file_between_lines_of_the_new() -> None:
 
 
 def test_both_files_within_a_second() -> None:
-    """Which file a line is of is told by offsets where times are as good as the same."""
+    """If the times are nearly the same, offsets decide which file a line belongs to."""
     old = file_of(0, ((1000, 5 + number / 1000) for number in range(1000)))
     new = file_of(1, ((1000, 6 + number / 1000) for number in range(1000)))
     between = [each for pair in zip(new[:100], old[900:], strict=True) for each in pair]
@@ -105,12 +105,12 @@ def test_both_files_within_a_second() -> None:
 
 
 def test_a_file_that_is_older_than_what_was_taken() -> None:
-    """A shipper that sends a rotated file only then loses no line."""
+    """A shipper that sends a rotated file late loses no line."""
     assert [NEW, OLD, []] == taken(NEW, OLD, [*OLD, *NEW])
 
 
 def test_lines_that_are_logged_out_of_order() -> None:
-    """Threads stamp lines and write them a moment later: they are of one stretch."""
+    """Threads write lines a moment after they stamp them, so such lines belong to one stretch."""
     lines = [
         line._replace(at_s=line.at_s + 0.9 * (number % 3 == 0)) for number, line in enumerate(OLD)
     ]
@@ -121,14 +121,14 @@ def test_lines_that_are_logged_out_of_order() -> None:
 
 
 def test_a_line_that_was_passed_over_is_new() -> None:
-    """One that comes late was not sent again: it was never there."""
+    """A late line was not sent again, because it had never arrived."""
     assert [[*OLD[:500], *OLD[520:]], OLD[500:520], []] == taken(
         [*OLD[:500], *OLD[520:]], OLD[400:600], OLD
     )
 
 
 def test_a_length_that_is_wrong_drops_no_line() -> None:
-    """A shipper may replace what is no UTF-8 with more bytes."""
+    """A shipper may replace invalid UTF-8 with more bytes."""
     longer = [line._replace(length=1200) for line in OLD]
     assert [longer, []] == taken(longer, longer)
     one_by_one = [[line] for line in longer[:40]]
@@ -136,7 +136,7 @@ def test_a_length_that_is_wrong_drops_no_line() -> None:
 
 
 def test_lines_that_cannot_be_read_have_their_neighbours_time() -> None:
-    """Each of them is in the quarantine once, also where there are no others."""
+    """Each such line is in the quarantine once, even if there are no other lines."""
     lines = [line._replace(at_s=-1.0) if line.offset % 3000 == 0 else line for line in OLD]
     torn = [line for line in lines if line.at_s < 0]
     assert [lines, []] == taken(lines, lines)
@@ -160,7 +160,7 @@ def test_a_line_that_cannot_be_read_before_a_shipper_begins_again() -> None:
 
 
 def test_other_logs_and_partitions_have_positions_of_their_own() -> None:
-    """What a rotated file is called is no other log."""
+    """A rotated file's name does not stand for another log."""
     assert LOG == log_of(f"{LOG}.2026-11-20-10") == log_of(f"{LOG}.1.gz") == log_of(LOG)
     assert "/logs/a.log/b" == log_of("/logs/a.log/b")
     _, state = sent(State(), OLD)
@@ -172,7 +172,7 @@ def test_other_logs_and_partitions_have_positions_of_their_own() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Of many rotations, gaps and bytes, some kilobytes are stored."""
+    """After many rotations, gaps and bytes, the state takes a few kilobytes."""
     state = State()
     hour: list[Line] = []
     for file in range(100):
@@ -220,7 +220,7 @@ def shippings(draw: st.DrawFn) -> tuple[list[Line], list[list[Line]]]:
 
 @given(shippings())
 def test_each_line_is_taken_once(shipping: tuple[list[Line], list[list[Line]]]) -> None:
-    """Whatever is sent again, over rotations and from wherever the stream has begun."""
+    """This holds for any resent lines, across rotations and for any start of a stream."""
     lines, batches = shipping
     assert Counter(lines) == Counter(line for batch in taken(*batches) for line in batch)
 

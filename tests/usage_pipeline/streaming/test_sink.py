@@ -37,7 +37,7 @@ STREAM = "3f2a9c01-0000-0000-0000-000000000000"
 
 
 def torn(batches: Batches, _positions: Positions) -> Iterator[Parsed]:
-    """A line that can't be read of each row that the source gives."""
+    """Returns an unreadable line for each row of the source."""
     for batch in batches:
         lines = [
             {"src_file": "a", "src_offset": at, "kind": "torn"} for at in batch["id"].to_pylist()
@@ -55,7 +55,7 @@ def sink(root: Path, *tables: Table, stream: str = STREAM) -> BatchSink:
 def test_a_batch_that_is_written_again_is_there_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a killed attempt has committed stays, and other batches do; one without rows is none."""
+    """Commits of a killed attempt and other batches stay; a batch without rows commits nothing."""
 
     def offsets() -> list[int]:
         return sorted(each["src_offset"] for each in rows_in(tmp_path, QUARANTINE))
@@ -81,7 +81,7 @@ def test_a_batch_that_is_written_again_is_there_once(
 def test_files_that_were_brought_together_are_retained_for_a_while(
     spark: SparkSession, tmp_path: Path, retained: timedelta, files: int
 ) -> None:
-    """Whoever reads an earlier version has them until then."""
+    """Readers of an earlier version can use the files until then."""
     stream = dataclasses.replace(sink(tmp_path), retained=retained)
     stream.check()
     for number in range(2):
@@ -92,7 +92,7 @@ def test_files_that_were_brought_together_are_retained_for_a_while(
 
 
 def test_a_stream_with_another_checkpoint_is_refused(tmp_path: Path) -> None:
-    """It would write again what is there; another table is another stream's to begin."""
+    """It would write existing rows again. It may write to a table without a stream."""
     sink(tmp_path).check()
     sink(tmp_path).check()
     with pytest.raises(OtherStreamError, match="another checkpoint"):
@@ -100,7 +100,7 @@ def test_a_stream_with_another_checkpoint_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_tables_than_it_has_begun_with_are_refused(tmp_path: Path) -> None:
-    """They would lack what was read before, or what is read without them."""
+    """A new table would lack earlier lines, and an omitted table would lack later ones."""
     sink(tmp_path, QUARANTINE, SILVER_VOLUME).check()
     for tables in ((GOLD_REPLAY,), (QUARANTINE, SILVER_VOLUME, GOLD_REPLAY), (QUARANTINE,)):
         with pytest.raises(OtherStreamError, match="this stream writes quarantine, silver_volume"):
@@ -132,7 +132,7 @@ def numbered(number: int) -> bytes:
 def test_a_line_that_is_sent_again_is_in_no_table_twice(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is any missing after a kill between positions and commits, or between two tables'."""
+    """No line is missing after a kill between positions and commits, or between two commits."""
     append, tables = commits.append, (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
     parse = partial(parsed_messages, zones=Zones())
     resent = []

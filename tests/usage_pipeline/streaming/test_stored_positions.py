@@ -12,7 +12,7 @@ STREAM = "3f2a9c01-0000-0000-0000-000000000000"
 
 
 def at(offset: int) -> list[Stretch]:
-    """What was taken of a log up to an offset."""
+    """Returns the state after a log was read up to an offset."""
     return [Stretch("/a.log", [(0, 1)], (offset, 2), offset + 10)]
 
 
@@ -21,7 +21,7 @@ def before(root: Path, batch: int, stream: str = STREAM) -> StoredPositions:
 
 
 def test_a_batch_begins_where_the_one_before_it_has_ended(tmp_path: Path) -> None:
-    """Also when it is done again; what has not changed in it stays, and older files go."""
+    """A repeated batch does so too. Unchanged positions stay, and older files are removed."""
     one = State({"log/0 3": at(10), "log/1 4": at(20)}, ["3 a", "4 b"])
     assert State() == before(tmp_path, 0).state
     tasks = [State({"log/0 3": at(10)}, ["3 a"]), State({"log/1 4": at(20)}, ["4 b"])]
@@ -43,7 +43,7 @@ def test_a_batch_begins_where_the_one_before_it_has_ended(tmp_path: Path) -> Non
 
 
 def test_the_last_files_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a batch reads and writes of them is bounded."""
+    """The remembered files that a batch reads and writes are bounded."""
     monkeypatch.setattr("usage_pipeline.streaming.positions._FILES", 3)
     before(tmp_path, 0).store([State({}, ["a", "b"])])
     before(tmp_path, 1).store([State({}, ["c"]), State({}, ["d"])])

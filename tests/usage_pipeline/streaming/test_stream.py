@@ -82,7 +82,7 @@ def summed(usage: DataFrame) -> Counter[tuple[Any, ...]]:
 
 
 def test_a_folder_is_all_that_is_below_it(spark: SparkSession, tmp_path: Path) -> None:
-    """As it is to a batch."""
+    """A batch run treats a folder the same way."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     write(logs, 1, "a", lines(20))
     write(logs, 2, "day/b", lines(30))
@@ -92,7 +92,7 @@ def test_a_folder_is_all_that_is_below_it(spark: SparkSession, tmp_path: Path) -
 
 
 def test_a_file_is_taken_once_whatever_its_name_is(spark: SparkSession, tmp_path: Path) -> None:
-    """It may be beside its own gzip, or come again, packed or not; one may be old."""
+    """A file may be beside its own gzip, appear again, compressed or not, or be old."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
     packed = pack(write(logs, 1, "a", lines(20)))
@@ -113,7 +113,7 @@ def test_a_file_is_taken_once_whatever_its_name_is(spark: SparkSession, tmp_path
 
 
 def test_a_file_of_the_second_pass_of_the_doubled_hour(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark's list of files says when each was changed, and so of which pass its lines are."""
+    """Spark's list of files states when each was changed, which decides the pass of its lines."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     put_back = datetime(2026, 10, 25, 1, tzinfo=UTC)
     for broker, before in ((1, timedelta()), (2, timedelta(hours=1))):
@@ -133,7 +133,7 @@ def test_a_file_of_the_second_pass_of_the_doubled_hour(spark: SparkSession, tmp_
 
 
 def test_a_file_that_had_not_been_closed_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
-    """The path should not name it; once it is whole, packed or not, its lines are there."""
+    """The path should not match it. When it is complete, compressed or not, its lines are read."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
     for broker in (1, 2):
@@ -149,7 +149,7 @@ def test_a_file_that_had_not_been_closed_is_not_lost(spark: SparkSession, tmp_pa
 def test_a_stream_that_is_killed_equals_the_batch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is killed after a table of its second batch, and goes on with what has come since."""
+    """It is killed after it has committed one table of its second batch, and then resumes."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
     write(logs, 1, "a", lines(200))
@@ -192,7 +192,7 @@ def test_a_stream_that_is_killed_equals_the_batch(
 def test_only_the_tables_that_are_asked_for_are_written(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Small files are brought together at the next start."""
+    """The next start compacts small files."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
     for name in "abc":
@@ -226,7 +226,7 @@ def test_a_file_whose_broker_is_unknown_ends_the_stream(
 
 
 def test_a_stream_is_of_one_cluster(spark: SparkSession, tmp_path: Path) -> None:
-    """Files of others are left out; where it has no name, a path that names one ends it."""
+    """Other clusters' files are left out. A stream without a name ends at a path with one."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     for cluster, count in (("cluster_id=eu", 3), ("cluster_id=us", 5), ("broker-1", 7)):
         (logs / cluster).mkdir(parents=True)
@@ -234,7 +234,7 @@ def test_a_stream_is_of_one_cluster(spark: SparkSession, tmp_path: Path) -> None
     settings = StreamSettings(str(out), f"{out}/_checkpoint", until_read=True)
     with pytest.raises(StreamError) as ended:
         streamed(spark, logs, settings)
-    assert "a stream is of one: name it with" in trouble(str(ended.value.__cause__)).cause
+    assert "a stream reads one cluster: name it with" in trouble(str(ended.value.__cause__)).cause
     shutil.rmtree(out)
     of_eu = replace(settings, cluster="eu")
     streamed(spark, logs, of_eu)

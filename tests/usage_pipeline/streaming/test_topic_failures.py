@@ -1,4 +1,4 @@
-"""Why a stream of topics has ended; the integration tests have a real cluster's words."""
+"""Why a stream of topics has ended; integration tests use the messages of a real cluster."""
 
 import pytest
 
@@ -23,9 +23,12 @@ OPTIONS = TopicOptions("b1:9093", "logs", client={"security.protocol": "SASL_SSL
         (f"{ERRORS}UnknownTopicOrPartitionException: x", "b1:9093: there is no topic logs"),
         (
             "Failed to create new KafkaAdminClient\nCaused by: Failed to load SSL keystore /x of",
-            "a file of certificates can't be read",
+            "a certificate file can't be read",
         ),
-        ("Failed to create new KafkaAdminClient\nCaused by: x", "like org.apache.kafka.common.s"),
+        (
+            "Failed to create new KafkaAdminClient\nCaused by: x",
+            "the form org.apache.kafka.common.s",
+        ),
     ],
 )
 def test_what_the_cluster_is_to_blame_for(raised: str, message: str) -> None:

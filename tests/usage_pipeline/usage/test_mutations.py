@@ -76,7 +76,7 @@ def test_mutations_are_what_the_daemon_charges(spark: SparkSession) -> None:
 
 @pytest.mark.spark
 def test_few_lines_are_charged_by_one_task(spark: SparkSession) -> None:
-    """However many tasks read them: reading is another stage."""
+    """This holds for any number of reading tasks, because reading is another stage."""
     silver = spark.createDataFrame(pa.Table.from_batches([batch_of(LIVES)])).repartition(3)
     rows = MutationRequests.of(silver, dim_topic(silver)).rows
     assert 1 == rows.rdd.getNumPartitions()

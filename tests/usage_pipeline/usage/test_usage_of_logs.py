@@ -32,7 +32,7 @@ def made(spark: SparkSession, out: Path, logs: Path, **options: object) -> Outco
 
 
 def test_it_is_what_lines_are_charged_with(spark: SparkSession, tmp_path: Path) -> None:
-    """Logs cross midnight, in parts, gzip and lines of every API, with what can't be read."""
+    """Logs cross midnight, with parts, gzip, lines of every API and unreadable lines."""
     logs = tmp_path / "request-logs"
     begin = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
     write_sample(tmp_path, Sample(size_bytes=2_000_000, brokers=2, hours=1, start=begin))
@@ -56,7 +56,7 @@ def test_it_is_what_lines_are_charged_with(spark: SparkSession, tmp_path: Path) 
 
 
 def test_a_day_is_replaced_by_logs_of_that_day_alone(spark: SparkSession, tmp_path: Path) -> None:
-    """The next day's first lines don't replace it, nor do fewer rows without being asked for."""
+    """The next day's first lines don't replace it, and fewer rows do so only on request."""
     out, before, after = tmp_path / "tables", tmp_path / "20", tmp_path / "21"
     day, sliver = date(2026, 11, 20), date(2026, 11, 21)
     late = metadata("2026-11-21 00:00:00,020", send_ms=30.0)

@@ -22,7 +22,7 @@ def by_client(quota_type: str, user: str, client_id: str) -> list[tuple[int, str
 
 @pytest.mark.spark
 def test_workers_read_the_time_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
-    """It is from its first second up to the last, without it."""
+    """The first second is included, and the last one is not."""
     rows: list[dict[str, object]] = [
         {
             "dt": TEN.date(),
@@ -68,7 +68,7 @@ def test_workers_read_the_time_that_is_asked_for(spark: SparkSession, tmp_path: 
 def test_what_a_worker_holds_is_bounded(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tenant's brokers may be with several workers; of many rows there are more shards."""
+    """A tenant's brokers may be in several workers. More rows have more shards."""
     monkeypatch.setattr("usage_pipeline.usage.usage_reader._IN_SHARD", 2)
     monkeypatch.setattr("usage_pipeline.usage.usage_reader._SHARDS", 4)
     rows: list[dict[str, object]] = [

@@ -14,13 +14,6 @@ from tests.support.fake_quotas import FakeQuotas
 KEY = "request_percentage"
 
 
-def test_a_plan_in_force_is_exit_code_0(run: Run, quotas: FakeQuotas) -> None:
-    """The output says so."""
-    quotas.quotas = {Entity(DEFAULT): {KEY: 9.2}}
-    result = run("diff", "--tenants", "120")
-    assert (0, "Nothing changes.\n") == (result.exit_code, result.stdout)
-
-
 def test_a_plan_that_is_not_is_exit_code_1(run: Run, quotas: FakeQuotas) -> None:
     """Each quota that would change is listed, and nothing is changed."""
     quotas.quotas = {Entity(DEFAULT): {KEY: 10.0}}

@@ -18,8 +18,7 @@ COMMAND = "kafka-configs.sh --bootstrap-server HOST:PORT --alter --add-config 'r
 
 def offline(*words: str) -> Result:
     """Runs the command without any brokers."""
-    environ = {"COLUMNS": "100", "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": None}
-    return CliRunner().invoke(group, ["quotas", "plan", *words], env=environ)
+    return CliRunner().invoke(group, ["quotas", "plan", *words], env={"COLUMNS": "100"})
 
 
 def shares(result: Result) -> dict[str, float]:

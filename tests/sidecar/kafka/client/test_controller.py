@@ -2,21 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.static.constants import EntityType
 
 from sidecar.kafka.client.controller import Controller, Unanswered
 from sidecar.kafka.topic_changes import delete_topics
 from sidecar.kafka.topic_messages import DELETE_TOPICS_KEY, DeleteTopics
 from sidecar.kafka.topic_results import Outcome
 from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
-from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
+from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = VIRTUAL_TIME
@@ -28,14 +26,9 @@ def deletes(code_of: Callable[[FakeBroker], ErrorCode] = lambda _: ErrorCode.non
     """Two brokers that answer DeleteTopics; broker 0 is the controller."""
 
     def answer(broker: FakeBroker, request: FakeRequest) -> bytes:
-        kio = load_payload_module(DELETE_TOPICS_KEY, 6, EntityType.response)
-        results = tuple(
-            kio.DeletableTopicResult(
-                name=topic.name, topic_id=None, error_code=code_of(broker), error_message=None
-            )
-            for topic in request.decoded.topics
-        )
-        return encode(kio.DeleteTopicsResponse(throttle_time=timedelta(0), responses=results))
+        result = {"topic_id": None, "error_code": code_of(broker), "error_message": None}
+        results = [{"name": topic.name, **result} for topic in request.decoded.topics]
+        return kio_answer(DELETE_TOPICS_KEY, 6, responses=results)
 
     return FakeCluster().add(2).answer(DELETE_TOPICS_KEY, 6, answer)
 

@@ -87,12 +87,7 @@ HERE = Names()
         (
             UnsupportedSaslMechanismError("<AIOKafkaConnection host=b1>"),
             FailureKind.AUTHENTICATION,
-            "does not have this SASL mechanism (SIDECAR_KAFKA_ADMIN_SASL_MECHANISM)",
-        ),
-        (
-            ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
-            FailureKind.CONNECT,
-            "dropped while connecting; does this listener speak TLS? (SIDECAR_KAFKA",
+            "does not have this SASL mechanism",
         ),
         (TokenError("no token"), FailureKind.AUTHENTICATION, "no token"),
         (CorrelationIdError("mixed up"), FailureKind.PROTOCOL, "mixed up"),
@@ -146,29 +141,43 @@ def _alert(reason: str) -> ssl.SSLError:
 
 
 NAMED = [
-    (ConnectionResetError(), {"security_protocol"}),
-    (IllegalSaslStateError(), {"security_protocol"}),
-    (UnsupportedSaslMechanismError(), {"sasl_mechanism"}),
-    (_distrust(19, "self-signed certificate in certificate chain"), {"ssl_truststore_location"}),
-    (_distrust(20, "unable to get local issuer certificate"), {"ssl_truststore_location"}),
-    (_distrust(10, "certificate has expired"), set()),
-    (_distrust(62, "Hostname mismatch"), {"ssl_endpoint_identification_algorithm"}),
-    (_distrust(64, "IP address mismatch"), {"ssl_endpoint_identification_algorithm"}),
-    (_alert("TLSV13_ALERT_CERTIFICATE_REQUIRED"), {"ssl_keystore_location"}),
-    (_alert("TLSV1_ALERT_UNKNOWN_CA"), {"ssl_keystore_location"}),
-    (_alert("SSLV3_ALERT_HANDSHAKE_FAILURE"), set()),
+    (ConnectionResetError(), "was dropped", {"security_protocol"}),
+    (IllegalSaslStateError(), "has no login", {"security_protocol"}),
+    (UnsupportedSaslMechanismError(), "SASL mechanism", {"sasl_mechanism"}),
+    (_distrust(19, "self-signed"), "is not trusted: self-signed;", {"ssl_truststore_location"}),
+    (_distrust(20, "no issuer"), "is not trusted: no issuer;", {"ssl_truststore_location"}),
+    (_distrust(10, "certificate has expired"), "is not trusted: certificate has expired", set()),
+    *(
+        (
+            _distrust(code, "mismatch"),
+            "its certificate is for another name: mismatch; ",
+            {"ssl_endpoint_identification_algorithm"},
+        )
+        for code in (62, 64)
+    ),
+    *(
+        (
+            _alert(reason),
+            f"{reason}; the broker requires a client certificate that it trusts",
+            {"ssl_keystore_location"},
+        )
+        for reason in ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_UNKNOWN_CA")
+    ),
+    (_alert("SSLV3_ALERT_HANDSHAKE_FAILURE"), "TLS failed: ", set()),
     (
         SaslAuthenticationFailed("Authentication failed: Invalid username or password"),
+        "Invalid username or password (check ",
         {"sasl_username", "sasl_password", "sasl_password_file"},
     ),
-    (SaslAuthenticationFailed("too many connections"), set()),
+    (SaslAuthenticationFailed("too many connections"), "too many connections", set()),
 ]
 
 
-@pytest.mark.parametrize(("error", "settings"), NAMED)
-def test_the_settings_to_check_are_named(error: Exception, settings: set[str]) -> None:
-    """They are environment variables, each a setting's; where no setting helps, none is named."""
+@pytest.mark.parametrize(("error", "says", "settings"), NAMED)
+def test_the_settings_to_check_are_named(error: Exception, says: str, settings: set[str]) -> None:
+    """The message names the environment variable of each setting that could help, and no other."""
     failure = to_failure(error, "b1:9092", "connecting", HERE)
+    assert says in failure.message
     fields = {f"kafka_admin_{setting}" for setting in settings}
     assert fields <= set(FIELDS)
     reported = set(re.findall("SIDECAR_[A-Z_]+", failure.message))
@@ -200,20 +209,19 @@ def test_settings_have_the_names_that_the_reader_uses(place: Place, expected: st
     assert message.endswith(" a PEM file with the certificate of the CA that signed it")
 
 
-def test_a_wrong_password_in_a_command_config() -> None:
-    """Its key is Java's, since such a file is Java's."""
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (Names("command config"), "sasl.jaas.config in --command-config"),
+        (Names("command config", ("USER", "FILE (x:3)")), "USER and FILE (x:3)"),
+        (Names("environment", ("USER", "FILE (x:3)")), "USER and FILE (x:3)"),
+    ],
+)
+def test_a_wrong_password(names: Names, expected: str) -> None:
+    """The message names the settings that the login comes from, else the key of Java's file."""
     error = SaslAuthenticationFailed("invalid credentials with SASL mechanism SCRAM-SHA-512")
-    message = to_failure(error, "b1:9092", "connecting", Names("command config")).message
-    assert message.endswith(" (check sasl.jaas.config in --command-config)")
-
-
-def test_a_wrong_password_names_the_setting_it_comes_from() -> None:
-    """The message names no setting beside it."""
-    error = SaslAuthenticationFailed("Authentication failed: Invalid username or password")
-    for place in ("environment", "command config"):
-        names = Names(place, ("USER", "PASSWORD_FILE (properties x:3)"))
-        message = to_failure(error, "b1:9092", "connecting", names).message
-        assert message.endswith(" (check USER and PASSWORD_FILE (properties x:3))")
+    message = to_failure(error, "b1:9092", "connecting", names).message
+    assert message.endswith(f" (check {expected})")
 
 
 async def test_another_protocol_in_the_tls_handshake() -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import struct
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
@@ -23,7 +23,6 @@ from tests.sidecar.kafka.servers import (
     admin,
     bootstrap,
     failed,
-    free_port,
     hang,
     pem,
     raw_server,
@@ -77,22 +76,13 @@ def one(cluster: FakeCluster) -> FakeBroker:
     return next(iter(cluster.brokers.values()))
 
 
-async def test_a_connection_serves_several_calls(clock: Clock) -> None:
-    """Two calls are one connection, and it is closed with the link."""
+@asynccontextmanager
+async def linked(clock: Clock) -> AsyncIterator[tuple[FakeBroker, Link]]:
+    """One broker and a link to it, which is closed at the end."""
     async with FakeCluster().add(1) as cluster:
         link = link_to(bootstrap(cluster), clock)
-        for _ in range(2):
-            succeeded(await call(link))
-        assert one(cluster).connected == 1
+        yield one(cluster), link
         link.close()
-
-
-async def test_nothing_listens(clock: Clock) -> None:
-    """A refused connection is reported as such, at once."""
-    address = free_port()
-    message = await failing_call(link_to(address, clock), FailureKind.CONNECT)
-    assert message.startswith(f"{address}: ")
-    assert "connection refused: nothing listens there" in message
 
 
 async def test_a_name_without_an_address(clock: Clock) -> None:
@@ -254,42 +244,38 @@ async def test_an_answer_that_makes_no_sense(
     says: str,
 ) -> None:
     """A wrong correlation id, garbage or a cut frame ends it with one line and no traceback."""
-    async with FakeCluster().add(1) as cluster:
-        one(cluster).twist = on_log_dirs(reply)
-        assert says in await failing_call(link_to(bootstrap(cluster), clock), FailureKind.PROTOCOL)
+    async with linked(clock) as (broker, link):
+        broker.twist = on_log_dirs(reply)
+        assert says in await failing_call(link, FailureKind.PROTOCOL)
         await asyncio.sleep(0.05)
-        assert not one(cluster).connections
-        assert one(cluster).connected == 1
+        assert not broker.connections
+        assert broker.connected == 1
     assert not [record for record in caplog.records if record.levelname != "DEBUG"]
 
 
 async def test_an_answer_that_nothing_asked_for(clock: Clock) -> None:
     """A second answer to one request ends the connection; the next call makes a new one."""
-    async with FakeCluster().add(1) as cluster:
-        one(cluster).twist = on_log_dirs(lambda _, frame: frame + frame)
-        link = link_to(bootstrap(cluster), clock)
+    async with linked(clock) as (broker, link):
+        broker.twist = on_log_dirs(lambda _, frame: frame + frame)
         await call(link)
         await asyncio.sleep(0.05)
         assert not link.usable
-        one(cluster).twist = None
+        broker.twist = None
         succeeded(await call(link))
-        link.close()
 
 
 async def test_a_dropped_connection_is_dialled_anew_once(clock: Clock) -> None:
     """A connection that drops during a call costs the caller nothing: the read is repeated."""
-    async with FakeCluster().add(1) as cluster:
-        link = link_to(bootstrap(cluster), clock)
+    async with linked(clock) as (broker, link):
         await call(link)
 
         def drop_once(connection: FakeConnection, _frame: bytes) -> None:
-            one(cluster).twist = None
+            broker.twist = None
             connection.transport.abort()
 
-        one(cluster).twist = on_log_dirs(drop_once)
+        broker.twist = on_log_dirs(drop_once)
         succeeded(await call(link))
-        assert one(cluster).connected == 2
-        link.close()
+        assert broker.connected == 2
 
 
 @pytest.mark.parametrize("reply", [drop, say_half])
@@ -297,10 +283,10 @@ async def test_a_broker_that_always_drops_is_asked_twice(
     clock: Clock, reply: Callable[[FakeConnection, bytes], bytes | None]
 ) -> None:
     """There is one retry, not more, also when half of an answer came."""
-    async with FakeCluster().add(1) as cluster:
-        one(cluster).twist = on_log_dirs(reply)
-        message = await failing_call(link_to(bootstrap(cluster), clock), FailureKind.CONNECT)
-        assert one(cluster).connected == 2
+    async with linked(clock) as (broker, link):
+        broker.twist = on_log_dirs(reply)
+        message = await failing_call(link, FailureKind.CONNECT)
+        assert broker.connected == 2
     assert "waiting for DescribeLogDirs" in message
 
 
@@ -339,23 +325,20 @@ async def test_a_listener_that_had_answered_wants_no_login(clock: Clock) -> None
 
 async def test_a_connection_that_missed_a_deadline_is_closed(clock: Clock) -> None:
     """A late answer can't be taken for the next call's: that one has a connection of its own."""
-    async with FakeCluster().add(1) as cluster:
-        one(cluster).twist = on_log_dirs(lambda *_: None)
-        link = link_to(bootstrap(cluster), clock)
+    async with linked(clock) as (broker, link):
+        broker.twist = on_log_dirs(lambda *_: None)
         message = await failing_call(link, FailureKind.TIMEOUT, 0.1)
         assert "no answer in time while waiting for DescribeLogDirs" in message
-        one(cluster).twist = None
+        broker.twist = None
         clock.now += 1
         succeeded(await call(link))
-        assert one(cluster).connected == 2
-        link.close()
+        assert broker.connected == 2
 
 
 async def test_a_cancelled_call_leaves_its_connection(clock: Clock) -> None:
     """Its late answer is dropped, and the next call's, behind it, is right; none is dialled."""
-    async with FakeCluster().add(1) as cluster:
-        one(cluster).takes_s = {DESCRIBE_LOG_DIRS: 1.0}
-        link = link_to(bootstrap(cluster), clock)
+    async with linked(clock) as (broker, link):
+        broker.takes_s = {DESCRIBE_LOG_DIRS: 1.0}
         task = asyncio.ensure_future(call(link))
         await asyncio.sleep(0.5)
         task.cancel()
@@ -363,26 +346,23 @@ async def test_a_cancelled_call_leaves_its_connection(clock: Clock) -> None:
             await task
         assert link.awaits_answer
         succeeded(await call(link))
-        assert one(cluster).connected == 1
-        link.close()
+        assert broker.connected == 1
 
 
 async def test_a_hung_broker_is_found_by_the_call_after_a_cancelled_one(clock: Clock) -> None:
     """Its deadline closes the connection, and the next call has another one."""
-    async with FakeCluster().add(1) as cluster:
+    async with linked(clock) as (broker, link):
         asked = asyncio.Event()
-        one(cluster).twist = on_log_dirs(lambda *_: asked.set())
-        link = link_to(bootstrap(cluster), clock)
+        broker.twist = on_log_dirs(lambda *_: asked.set())
         task = asyncio.ensure_future(call(link))
         await asked.wait()
         task.cancel()
         await failing_call(link, FailureKind.TIMEOUT, 0.1)
         await asyncio.sleep(0.05)
-        assert not one(cluster).connections
-        one(cluster).twist = None
+        assert not broker.connections
+        broker.twist = None
         clock.now += 1
         succeeded(await call(link))
-        link.close()
 
 
 @pytest.mark.parametrize("deadline_s", [1.0, 5.0])
@@ -390,9 +370,8 @@ async def test_a_cancelled_call_leaves_the_connection_to_another(
     clock: Clock, deadline_s: float
 ) -> None:
     """Its late answer is dropped, and the other call's is right; without one all is closed."""
-    async with FakeCluster().add(1) as cluster:
-        one(cluster).takes_s = {DESCRIBE_LOG_DIRS: 2.0}
-        link = link_to(bootstrap(cluster), clock)
+    async with linked(clock) as (broker, link):
+        broker.takes_s = {DESCRIBE_LOG_DIRS: 2.0}
         tasks = [asyncio.ensure_future(call(link, deadline_s)) for _ in range(2)]
         await asyncio.sleep(0.5)
         tasks.pop(0).cancel()
@@ -402,60 +381,51 @@ async def test_a_cancelled_call_leaves_the_connection_to_another(
         else:
             succeeded(await tasks.pop())
             assert link.usable
-        assert one(cluster).connected == 1
-        link.close()
+        assert broker.connected == 1
 
 
 async def test_a_broker_that_closed_an_idle_connection_is_dialled_quietly(clock: Clock) -> None:
     """connections.max.idle.ms on the broker is nothing that a poll notices."""
-    async with FakeCluster().add(1) as cluster:
-        link = link_to(bootstrap(cluster), clock)
+    async with linked(clock) as (broker, link):
         await call(link)
-        one(cluster).drop()
+        broker.drop()
         await asyncio.sleep(0.05)
         succeeded(await call(link))
-        link.close()
 
 
 async def test_a_broker_that_failed_is_left_alone(clock: Clock) -> None:
     """In the pause calls fail at once with the failure that began it; after it one is made."""
-    async with FakeCluster().add(1) as cluster:
-        one(cluster).twist = lambda *_: b"nonsense"
-        link = link_to(bootstrap(cluster), clock)
+    async with linked(clock) as (broker, link):
+        broker.twist = lambda *_: b"nonsense"
         first = await call(link)
         assert isinstance(first, Failure)
         assert first is await call(link)
-        assert one(cluster).connected == 1
+        assert broker.connected == 1
         clock.now += 0.11
         await failing_call(link, first.kind)
-        assert one(cluster).connected == 2
+        assert broker.connected == 2
         clock.now += 0.11
         await failing_call(link, first.kind)
-        assert one(cluster).connected == 2
-        one(cluster).twist = None
+        assert broker.connected == 2
+        broker.twist = None
         clock.now += 0.1
         succeeded(await call(link))
-        link.close()
 
 
 async def test_a_broker_without_sizes_keeps_its_connection(clock: Clock) -> None:
     """A broker before Kafka 3.3 is unsupported, which each call reports, over one connection."""
-    async with FakeCluster().add(1) as cluster:
-        cluster.versions[DESCRIBE_LOG_DIRS] = (1, 3)
-        link = link_to(bootstrap(cluster), clock)
+    async with linked(clock) as (broker, link):
+        broker.cluster.versions[DESCRIBE_LOG_DIRS] = (1, 3)
         for _ in range(2):
             message = await failing_call(link, FailureKind.UNSUPPORTED)
             assert "supports DescribeLogDirs v1 to v3; v4 (Kafka 3.3)" in message
-        assert one(cluster).connected == 1
-        assert {API_VERSIONS} == {request.api_key for request in one(cluster).requests}
-        link.close()
+        assert broker.connected == 1
+        assert {API_VERSIONS} == {request.api_key for request in broker.requests}
 
 
 async def test_two_callers_share_one_dial(clock: Clock) -> None:
     """Calls at the same time wait for one connection and then share it."""
-    async with FakeCluster().add(1) as cluster:
-        link = link_to(bootstrap(cluster), clock)
+    async with linked(clock) as (broker, link):
         answers = await asyncio.gather(*(call(link) for _ in range(5)))
         assert not any(isinstance(answer, Failure) for answer in answers)
-        assert one(cluster).connected == 1
-        link.close()
+        assert broker.connected == 1

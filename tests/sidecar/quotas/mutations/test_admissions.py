@@ -96,9 +96,9 @@ class TestThrottleTime:
         assert [True, False] == accepted(mutations.admit(asked(56, 1), 0))
 
     def test_who_has_no_quota_is_never_throttled(self) -> None:
-        """There is no quota, one of another kind, or an infinite one."""
-        mutations = admissions({ALICE: 5.0, Entity("carol"): math.inf})
-        for user in ("bob", "carol"):
+        """There is no quota, an infinite one, or one of 0, which no broker takes."""
+        mutations = admissions({ALICE: 5.0, Entity("carol"): math.inf, Entity("dave"): 0.0})
+        for user in ("bob", "carol", "dave"):
             for _ in range(2):
                 answer = mutations.admit(asked(10**9, user=user), 0)
                 assert Judged(0, (Admission(True, 0),)) == answer

@@ -49,13 +49,6 @@ def test_what_is_gone_by_then_makes_no_wait_shorter() -> None:
     assert [1.0, 0.875] == [quota.rate(now_ms) for now_ms in (11_999, 12_000)]
 
 
-def test_permissive_accepts_all_and_reports_the_wait() -> None:
-    """An older client's burst counts, and is waited for."""
-    quota = BurstRate(5, KIP_599)
-    assert Admission(accepted=True, throttle_ms=12_000) == quota.admit(560, 0, strict=False)
-    assert Admission(accepted=True, throttle_ms=124_000) == quota.admit(560, 0, strict=False)
-
-
 def test_time_that_goes_back_stands_still() -> None:
     """At an earlier time the decision is that of the latest time seen."""
     quota = BurstRate(5, KIP_599)

@@ -115,7 +115,6 @@ def test_the_first_scan_of_a_partition_counts_nobody() -> None:
 
 
 def test_of_a_new_partition_all_producers_wrote() -> None:
-    """A new partition had no producers before."""
     since = WrittenSince()
     assert [1, 2] == since.scan(ORDERS, states((1, 0), (2, 0)), is_new=True)
 

@@ -46,14 +46,6 @@ def test_docstring_example() -> None:
     assert 72_000 == ids.throttle_ms("ann", 0)
 
 
-def test_seen_ids_take_no_token() -> None:
-    """A user whose one producer sends all day is not throttled."""
-    ids = producer_ids(0.1)
-    assert Seen(is_new=True, throttle_ms=0) == ids.record("ann", 7, 0)
-    for now_ms in range(0, HOUR_MS, 60_000):
-        assert Seen(is_new=False, throttle_ms=0) == ids.record("ann", 7, now_ms)
-
-
 def test_a_seen_id_reports_the_wait_too() -> None:
     """While a user is throttled, each of the user's ids reports the wait."""
     ids = producer_ids(50)

@@ -70,7 +70,6 @@ def test_debt_can_be_bounded() -> None:
 
 
 def test_longest_wait_itself_is_charged_no_more() -> None:
-    """A user who has exactly 72 s to wait has the longest wait of 72 s."""
     user = limited(50, charged=551)
     user.charge(0, 72.0)
     assert 72_000 == user.throttle_ms(0)
@@ -83,29 +82,11 @@ def test_ids_are_in_the_rate_though_they_are_not_charged() -> None:
     assert 55.2 == pytest.approx(user.status("ann", 3600, 0).rate)
 
 
-def test_raised_limit_shortens_the_wait() -> None:
-    """The debt stays and is paid off faster; the same limit again changes nothing."""
-    user = limited(50, charged=551)
-    user.limit_to(100, 0)
-    assert (-1.0, 36_000) == (tokens(user, 0), user.throttle_ms(0))
-    user.limit_to(100, 0)
-    assert 36_000 == user.throttle_ms(0)
-
-
 def test_lowered_limit_lowers_the_burst() -> None:
     """Tokens beyond the new burst are gone at once."""
     user = limited(50)
     user.limit_to(10, 0)
     assert 110.0 == tokens(user, 0)
-
-
-def test_limit_that_is_lifted_forgives() -> None:
-    """Without a limit there is no wait, and a later limit starts with all tokens."""
-    user = limited(50, charged=600)
-    user.limit_to(None, 0)
-    assert (None, 0) == (tokens(user, 0), user.throttle_ms(0))
-    user.limit_to(50, 0)
-    assert (550.0, 50) == (tokens(user, 0), user.status("ann", 3600, 0).limit)
 
 
 def test_full() -> None:

@@ -48,7 +48,6 @@ def test_nobody_is_left_without_a_quota() -> None:
 
 
 def test_weights() -> None:
-    """Shares are proportional to the weights."""
     assert [100.0, 300.0] == percent(400, Tenant("a"), Tenant("b", 3))
     assert [1.0, 2.0, 7.0] == percent(10, Tenant("a", 0.1), Tenant("b", 0.2), Tenant("c", 0.7))
 
@@ -149,7 +148,6 @@ def test_one_percent_is_not_small() -> None:
 
 
 def test_nobody_shares() -> None:
-    """Without tenants there are no shares."""
     assert Shares({}, ()) == fair_shares(1100, [])
 
 

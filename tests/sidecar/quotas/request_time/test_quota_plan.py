@@ -112,7 +112,6 @@ def test_kinds_are_called_as_by_kafka_configs() -> None:
 
 
 def test_only_what_differs_changes() -> None:
-    """What is in force, or what nobody asked for, is no change."""
     quotas = {
         Entity("ann"): {KEY: 64.0, "producer_byte_rate": 1e6},
         Entity("bob"): {KEY: 55.7},
