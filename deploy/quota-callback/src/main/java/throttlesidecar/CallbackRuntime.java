@@ -239,7 +239,8 @@ final class CallbackRuntime {
             journal.warn(settings.warning());
         }
         SSLSocketFactory trusted = trusted(settings);
-        // Switched off, no sidecar is asked: the reader does not use the own client, and there are no others.
+        // Switched off, no sidecar is asked: the reader does not use the own client, and there are no
+        // others.
         List<URI> asked = settings.enabled ? settings.urls : List.of(settings.url());
         return asked.stream()
                 .map(url ->
@@ -302,8 +303,8 @@ final class CallbackRuntime {
     }
 
     /**
-     * Applies factors. Users with a factor of their own get their own tags before that. They keep these tags
-     * until the ramp after their release is over.
+     * Applies factors. Users with a factor of their own get their own tags before that. They keep these
+     * tags until the ramp after their release is over.
      */
     void enforce(Factors factors) {
         Set<String> users = new HashSet<>(enforcement.throttledUsers());

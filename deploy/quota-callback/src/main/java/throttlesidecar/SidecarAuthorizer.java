@@ -20,16 +20,16 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.DeniedRequest;
 
 /**
- * Kafka's own authorizer, which in addition refuses produce requests that a pause can't stop. This is the
- * class for {@code authorizer.class.name}; it needs {@link SidecarQuotaCallback} beside it.
+ * Kafka's own authorizer, which in addition refuses produce requests that a pause can't stop. This is
+ * the class for {@code authorizer.class.name}; it needs {@link SidecarQuotaCallback} beside it.
  *
- * <p>Kafka charges a quota after the append, so a client that opens a new connection for each request lands
- * all of them. The authorizer is the only plugin that Kafka asks before the append. Every answer is that of
- * StandardAuthorizer. If an allowed request is refused, the client gets an exception that it retries, see
- * {@link Refusals}. Without the callback, this class behaves like StandardAuthorizer.
+ * <p>Kafka charges a quota after the append, so a client that opens a new connection for each request
+ * lands all of them. The authorizer is the only plugin that Kafka asks before the append. Every answer
+ * is that of StandardAuthorizer. If an allowed request is refused, the client gets an exception that it
+ * retries, see {@link Refusals}. Without the callback, this class behaves like StandardAuthorizer.
  *
- * <p>A dedicated controller needs this class as well, since all nodes must agree on ACLs. It receives no
- * produce requests.
+ * <p>A dedicated controller needs this class as well, since all nodes must agree on ACLs. It receives
+ * no produce requests.
  */
 public final class SidecarAuthorizer extends StandardAuthorizer {
     private static final Logger LOG = LoggerFactory.getLogger(SidecarAuthorizer.class);

@@ -7,8 +7,9 @@ import org.apache.kafka.common.metrics.MetricsReporter;
 import throttlesidecar.throttling.TagSets;
 
 /**
- * Passes the rates that Kafka measures to the callback, and sends them nowhere else. The broker's {@code
- * metric.reporters} must name this class beside {@code org.apache.kafka.common.metrics.JmxReporter}.
+ * Passes the rates that Kafka measures to the callback, and sends them nowhere else. The broker's
+ * {@code metric.reporters} must name this class beside {@code
+ * org.apache.kafka.common.metrics.JmxReporter}.
  */
 public final class SidecarMetricsReporter implements MetricsReporter {
     private final TagSets tagSets;

@@ -3,11 +3,11 @@ package throttlesidecar.decision;
 import throttlesidecar.settings.Settings;
 
 /**
- * How much of its leak budget a broker may let through while the factor is 0, and how long its pauses may
- * be. The sidecar decides this, so that no volume fills although producers are throttled.
+ * How much of its leak budget a broker may let through while the factor is 0, and how long its pauses
+ * may be. The sidecar decides this, so that no volume fills although producers are throttled.
  *
- * <p>Example: a share of 0.1 and pauses of 40 s. Of a budget of 60 kB/s, 6 kB/s may pass, and pauses may be
- * ten times as long as the default.
+ * <p>Example: a share of 0.1 and pauses of 40 s. Of a budget of 60 kB/s, 6 kB/s may pass, and pauses
+ * may be ten times as long as the default.
  */
 public final class Leak {
     /** The smallest share. */

@@ -16,8 +16,8 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.Enforcement;
 
 /**
- * The figures of the quota callback. JMX has them as throttlesidecar:type=QuotaCallback, and the sidecar
- * gets them in the headers of requests.
+ * The figures of the quota callback. JMX has them as throttlesidecar:type=QuotaCallback, and the
+ * sidecar gets them in the headers of requests.
  */
 public final class CallbackFigures implements DynamicMBean {
     private final Integer nodeId;

@@ -10,8 +10,8 @@ import java.util.function.BiConsumer;
  * The faults that may keep the callback from throttling clients of this broker.
  *
  * <p>The callback depends on the order in which Kafka calls it and on the names of Kafka's metrics. A
- * version of Kafka that changed them would silently throttle no client. Request threads only note a fault;
- * {@link #report} logs each kind once.
+ * version of Kafka that changed them would silently throttle no client. Request threads only note a
+ * fault; {@link #report} logs each kind once.
  */
 public final class Faults {
 

@@ -11,13 +11,13 @@ import throttlesidecar.support.Sanitized;
  * The clients with the largest counts of refused requests or bytes, in bounded memory.
  *
  * <p>The algorithm is Space-Saving (Metwally, Agrawal, El Abbadi: Efficient computation of frequent and
- * top-k elements in data streams, 2005). When the table is full, a new client replaces the client with the
- * smallest count and continues from that count, but only the new client's own part is reported. So a table
- * of n clients contains every client with more than 1/n of the total, and no report is too high. Clients
- * with random client-ids only replace each other.
+ * top-k elements in data streams, 2005). When the table is full, a new client replaces the client with
+ * the smallest count and continues from that count, but only the new client's own part is reported. So
+ * a table of n clients contains every client with more than 1/n of the total, and no report is too
+ * high. Clients with random client-ids only replace each other.
  *
- * <p>Example: a table of two has alice with 9 refusals and bob with 1. Carol is refused: she replaces bob
- * with the count 2, of which 1 is reported.
+ * <p>Example: a table of two has alice with 9 refusals and bob with 1. Carol is refused: she replaces
+ * bob with the count 2, of which 1 is reported.
  */
 public final class LargestClients {
     /** The most characters of a name in the report. */

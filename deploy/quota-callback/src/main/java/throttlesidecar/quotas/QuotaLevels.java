@@ -12,17 +12,17 @@ import throttlesidecar.throttling.TagSet;
  * The quotas of one type that operators have set. Finds the quota that applies to a client.
  *
  * <p>With a callback, Kafka resolves no quota itself, so this class has Kafka's eight levels, the most
- * specific first: (user, client-id), (user, default client-id), user, (default user,
- * client-id), (default user, default client-id), default user, client-id, default client-id. Clients
- * that share a quota share their metric tags, as in Kafka: levels 1, 2, 4 and 5 have (user, client-id), 3
- * and 6 have (user, ""), and 7, 8 and no match have ("", client-id). While only quotas of one kind are
- * set, every client has that kind's tags, whether or not it has a quota.
+ * specific first: (user, client-id), (user, default client-id), user, (default user, client-id),
+ * (default user, default client-id), default user, client-id, default client-id. Clients that share a
+ * quota share their metric tags, as in Kafka: levels 1, 2, 4 and 5 have (user, client-id), 3 and 6 have
+ * (user, ""), and 7, 8 and no match have ("", client-id). While only quotas of one kind are set, every
+ * client has that kind's tags, whether or not it has a quota.
  *
  * <p>Example: with a quota for user ann and one for client-id etl, the tags of ann are (ann, ""), and
  * those of bob with client-id etl are ("", etl).
  *
- * <p>Request threads read without a lock. Changes come from one thread at a time per callback, and combined
- * mode has two callbacks.
+ * <p>Request threads read without a lock. Changes come from one thread at a time per callback, and
+ * combined mode has two callbacks.
  */
 final class QuotaLevels {
     private static final int CLIENTS = 1;

@@ -17,13 +17,15 @@ import throttlesidecar.throttling.TagSets;
 /**
  * The tags of each client and the quota of those tags, whatever the factor.
  *
- * <p>There are two differences from Kafka's own levels ({@link QuotaLevels}). First, all clients without a
- * quota of an operator share the broker's static quota, if one is set, under the tags ("", "").
+ * <p>There are two differences from Kafka's own levels ({@link QuotaLevels}). First, all clients
+ * without a quota of an operator share the broker's static quota, if one is set, under the tags ("",
+ * "").
  *
- * <p>Second, for PRODUCE, users that are excluded or have a factor of their own must not share tags with
- * others. So they have (user, client-id) instead of the levels' ("", client-id). Clients that are excluded
- * by their client-id have these tags instead of (user, "") too. A static quota of any type does not apply to
- * excluded users; users with a factor of their own have one static quota for each client-id.
+ * <p>Second, for PRODUCE, users that are excluded or have a factor of their own must not share tags
+ * with others. So they have (user, client-id) instead of the levels' ("", client-id). Clients that are
+ * excluded by their client-id have these tags instead of (user, "") too. A static quota of any type
+ * does not apply to excluded users; users with a factor of their own have one static quota for each
+ * client-id.
  */
 public final class Quotas implements OwnLimit {
     /** The most clients that are cached, at 0.6 kB each, since client-ids may be random. */

@@ -5,8 +5,8 @@ import throttlesidecar.decision.Scope;
 import throttlesidecar.volumes.VolumeLine;
 
 /**
- * The body of {@code GET /v1/quota-factors}. {@link DocumentReader} fills in its fields; nothing changes
- * them afterwards.
+ * The body of {@code GET /v1/quota-factors}. {@link DocumentReader} fills in its fields; nothing
+ * changes them afterwards.
  */
 public final class Document {
     /** Where the factor for all comes from. */

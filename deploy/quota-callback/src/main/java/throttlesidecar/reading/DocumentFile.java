@@ -13,8 +13,8 @@ import throttlesidecar.support.Clocks;
  * Keeps the sidecar's last document on disk. A broker that starts during a throttle then throttles from
  * the first request on. A broker without its sidecar still knows the limits of its own volumes.
  *
- * <p>The file contains the document as it was received. Its modification time is when the document was last
- * renewed.
+ * <p>The file contains the document as it was received. Its modification time is when the document was
+ * last renewed.
  */
 public final class DocumentFile {
     public static final String NAME = "throttle-sidecar-quota-factors.json";

@@ -25,8 +25,8 @@ import throttlesidecar.volumes.VolumeLine;
  * <p>The document is read as a stream. A tree of 4 MiB of brackets would take some hundred MiB of a
  * broker's heap, and a number of 4 million digits would take a minute.
  *
- * <p>Example: {@code {"factor":0.0,"users":{"etl":0.5},"valid_for_ms":299000}} stops all producers, those
- * of etl too: of a user's factor and the factor for all, the stricter one applies.
+ * <p>Example: {@code {"factor":0.0,"users":{"etl":0.5},"valid_for_ms":299000}} stops all producers,
+ * those of etl too: of a user's factor and the factor for all, the stricter one applies.
  */
 final class DocumentReader {
     /** Each user with a factor of its own costs a set of metrics; a larger number is a mistake. */
@@ -186,8 +186,8 @@ final class DocumentReader {
     }
 
     /**
-     * Reads a limit. An unknown type makes the whole document invalid: otherwise this broker would silently
-     * not watch its own volumes.
+     * Reads a limit. An unknown type makes the whole document invalid: otherwise this broker would
+     * silently not watch its own volumes.
      */
     private VolumeLine line(String member, JsonToken first) throws IOException, WrongAnswer {
         if (first == JsonToken.VALUE_NULL) {

@@ -11,11 +11,11 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * One answer of HTTP/1.1 (RFC 9112) to a GET with {@code Connection: close}. {@link SidecarClient} explains
- * why the JDK's client is not used.
+ * One answer of HTTP/1.1 (RFC 9112) to a GET with {@code Connection: close}. {@link SidecarClient}
+ * explains why the JDK's client is not used.
  *
- * <p>At most {@link #MOST_HEAD} bytes of a head and {@link #MOST_BODY} bytes of a body are read. The body is
- * read only if the status is 200. Anything that does not parse is an error.
+ * <p>At most {@link #MOST_HEAD} bytes of a head and {@link #MOST_BODY} bytes of a body are read. The
+ * body is read only if the status is 200. Anything that does not parse is an error.
  *
  * <p>Example: {@code HTTP/1.1 200 OK}, {@code Content-Length: 2}, an empty line and {@code {}} are the
  * status 200, one header and a body of 2 bytes. A third byte is left unread.

@@ -101,10 +101,10 @@ final class LastAnswer {
     }
 
     /**
-     * The answers that count: those of sidecars that answer and have an observation, or those of all sidecars
-     * with a valid document if there are none. An operator's override at the broker's own sidecar counts
-     * alone. An answer without an observation (a fallback or another sidecar's override) is the last resort:
-     * it does not replace the last observation of a dead sidecar.
+     * The answers that count: those of sidecars that answer and have an observation, or those of all
+     * sidecars with a valid document if there are none. An operator's override at the broker's own
+     * sidecar counts alone. An answer without an observation (a fallback or another sidecar's override)
+     * is the last resort: it does not replace the last observation of a dead sidecar.
      */
     static List<LastAnswer> counting(LastAnswer own, List<LastAnswer> others, long nowNanos) {
         if (own.isValid(nowNanos) && own.document.source == Document.Source.OPERATOR) {
@@ -120,11 +120,12 @@ final class LastAnswer {
     }
 
     /**
-     * The strictest answer with a violation, or else the answer with the youngest observation; null for none.
+     * The strictest answer with a violation, or else the answer with the youngest observation; null for
+     * none.
      *
-     * <p>Example: the broker's own sidecar was killed a second ago, and observed no violation 3 s ago. Another
-     * sidecar observes a violation now, so the other's answer counts. If both are alive, and the other's
-     * observation is 60 s old and without a violation, the own sidecar's answer counts.
+     * <p>Example: the broker's own sidecar was killed a second ago, and observed no violation 3 s ago.
+     * Another sidecar observes a violation now, so the other's answer counts. If both are alive, and
+     * the other's observation is 60 s old and without a violation, the own sidecar's answer counts.
      */
     static LastAnswer strictest(List<LastAnswer> counting) {
         return counting.stream()
@@ -133,8 +134,8 @@ final class LastAnswer {
     }
 
     /**
-     * The leak of this broker: the own sidecar's if that has a violation, since only that sidecar knows which
-     * volumes the broker fills. Otherwise the smallest leak of all answers.
+     * The leak of this broker: the own sidecar's if that has a violation, since only that sidecar knows
+     * which volumes the broker fills. Otherwise the smallest leak of all answers.
      */
     static Leak leak(LastAnswer own, List<LastAnswer> counting) {
         if (counting.contains(own) && own.answers && own.rank() == VIOLATION) {
@@ -157,9 +158,9 @@ final class LastAnswer {
     }
 
     /**
-     * Whether no sidecar answers any more, and the sidecar that observed last expected a volume to be at its
-     * limit by now. A broker reads only its own volumes: without this rule it would continue to fill the
-     * replicas of its partitions on other brokers.
+     * Whether no sidecar answers any more, and the sidecar that observed last expected a volume to be
+     * at its limit by now. A broker reads only its own volumes: without this rule it would continue to
+     * fill the replicas of its partitions on other brokers.
      */
     static boolean forecasts(LastAnswer own, List<LastAnswer> others, long nowNanos) {
         LastAnswer youngest = null;

@@ -6,8 +6,8 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Requests the decisions of other sidecars than the broker's own, one after another, a second after the
- * last answer. So a recent decision is known when the own sidecar dies. A sidecar that fails has to wait,
- * so that those that answer are asked more often.
+ * last answer. So a recent decision is known when the own sidecar dies. A sidecar that fails has to
+ * wait, so that those that answer are asked more often.
  */
 final class OtherSidecars implements AutoCloseable {
     /** Receives each answer, the sidecar's number, and the object that asked, on that object's thread. */

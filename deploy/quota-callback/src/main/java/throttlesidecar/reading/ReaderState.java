@@ -17,15 +17,16 @@ import throttlesidecar.volumes.VolumeReadings;
  * Decides which factors apply and which request is due: the half of a {@link SidecarReader} without a
  * thread, a clock or a socket. One thread at a time calls it. All times are on the monotonic clock.
  *
- * <p>A document is valid while now &lt;= answer + validity, and each answer renews it, even a 304. After
- * that, and before the first answer, the fallback applies. A failed request changes nothing.
+ * <p>A document is valid while now &lt;= answer + validity, and each answer renews it, even a 304.
+ * After that, and before the first answer, the fallback applies. A failed request changes nothing.
  *
- * <p>The sidecar may wait {@link #WAIT_S} for a change before it answers, or {@link #WAIT_THROTTLED_S} while
- * a factor is below 1, since each answer tells the time until a volume is full. After a failure it is asked
- * not to wait, so that a restarted sidecar counts at once.
+ * <p>The sidecar may wait {@link #WAIT_S} for a change before it answers, or {@link #WAIT_THROTTLED_S}
+ * while a factor is below 1, since each answer tells the time until a volume is full. After a failure
+ * it is asked not to wait, so that a restarted sidecar counts at once.
  *
  * <p>Example: an answer at second 0 is valid for 5 min, and no answer follows. A request is sent every
- * 500 ms. After 300 s the fallback applies. The sidecar starts at 400 s, and its factor applies by 400.5 s.
+ * 500 ms. After 300 s the fallback applies. The sidecar starts at 400 s, and its factor applies by
+ * 400.5 s.
  */
 final class ReaderState {
     static final int WAIT_S = 10;
@@ -125,8 +126,8 @@ final class ReaderState {
     }
 
     /**
-     * Takes the document that was kept on disk, before the first answer. Its validity continues, and its
-     * limits are used until there are newer ones.
+     * Takes the document that was kept on disk, before the first answer. Its validity continues, and
+     * its limits are used until there are newer ones.
      */
     void remember(Document kept, long ageMs, long nowNanos) {
         own.remember(kept, ageMs, nowNanos);

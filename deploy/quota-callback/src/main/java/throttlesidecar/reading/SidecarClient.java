@@ -27,14 +27,14 @@ import throttlesidecar.support.Clocks;
 /**
  * Requests the document of factors from one sidecar, with a new connection for each request.
  *
- * <p>A request ends with an {@link Answer} by its deadline, whatever the other end does, and leaves nothing
- * open. The JDK's HttpClient can't guarantee that. Before the updates of October 2024 it does not limit the
- * head of an answer. After them (tested on 17.0.15) it never closes a connection whose head was too large.
- * So this class uses a socket. It follows no redirects and uses no proxies, because the answer must come
- * from the configured address and the token must go nowhere else.
+ * <p>A request ends with an {@link Answer} by its deadline, whatever the other end does, and leaves
+ * nothing open. The JDK's HttpClient can't guarantee that. Before the updates of October 2024 it does
+ * not limit the head of an answer. After them (tested on 17.0.15) it never closes a connection whose
+ * head was too large. So this class uses a socket. It follows no redirects and uses no proxies, because
+ * the answer must come from the configured address and the token must go nowhere else.
  *
- * <p>Example: the entity tag {@code "a-7"} is sent with a wait of 10 s. A sidecar that has {@code "a-8"}
- * answers at once; otherwise it answers with 304 after 10 s. After 12 s the request fails.
+ * <p>Example: the entity tag {@code "a-7"} is sent with a wait of 10 s. A sidecar that has {@code
+ * "a-8"} answers at once; otherwise it answers with 304 after 10 s. After 12 s the request fails.
  */
 public final class SidecarClient {
     /** Finds the addresses of a host, as {@link InetAddress#getAllByName} does. */

@@ -4,14 +4,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 import throttlesidecar.support.Recent;
 
 /**
- * The connections that produce to the broker in this JVM, as its authorizer sees them. It also links the
- * authorizer with the callback: Kafka makes the two separately, in either order, and makes two of each in
- * combined mode.
+ * The connections that produce to the broker in this JVM, as its authorizer sees them. It also links
+ * the authorizer with the callback: Kafka makes the two separately, in either order, and makes two of
+ * each in combined mode.
  *
- * <p>Kafka tells no plugin that a connection opens or closes. So a connection is noted by its id when it
- * produces while nothing stops its user. The most recent connections are kept. A connection that was idle
- * while tens of thousands of others produced may be forgotten; it then counts as new in the next throttle.
- * So does every connection to a broker that starts during a throttle.
+ * <p>Kafka tells no plugin that a connection opens or closes. So a connection is noted by its id when
+ * it produces while nothing stops its user. The most recent connections are kept. A connection that was
+ * idle while tens of thousands of others produced may be forgotten; it then counts as new in the next
+ * throttle. So does every connection to a broker that starts during a throttle.
  */
 public final class Connections {
     /** The JVM's. */

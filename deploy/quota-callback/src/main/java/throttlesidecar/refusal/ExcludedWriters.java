@@ -6,9 +6,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import throttlesidecar.support.Sanitized;
 
 /**
- * Clients that write only to excluded topics, as the authorizer sees them. A pause applies to a client and
- * not to a topic, so these clients get none. After one request to another topic the client is no longer
- * excluded, until the settings change.
+ * Clients that write only to excluded topics, as the authorizer sees them. A pause applies to a client
+ * and not to a topic, so these clients get none. After one request to another topic the client is no
+ * longer excluded, until the settings change.
  *
  * <p>There are few such clients; one is tiered storage's own producer. Beyond {@link #MOST}, further
  * clients pause like all others.

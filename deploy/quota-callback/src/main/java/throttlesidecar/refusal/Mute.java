@@ -4,13 +4,13 @@ import java.util.Map;
 import throttlesidecar.throttling.TagSet;
 
 /**
- * Mutes the connection whose request was just refused, and no other. Without a mute, a client would send
- * its 1 MB again at once.
+ * Mutes the connection whose request was just refused, and no other. Without a mute, a client would
+ * send its 1 MB again at once.
  *
- * <p>After a refusal Kafka charges the request's time to the request quota, on the same thread, and asks
- * the callback for the tags. The callback answers with {@link #TAGS}, whose limit any request exceeds.
- * Kafka then mutes the connection for the longest time that a request quota allows: one sample of
- * quota.window.size.seconds, 1 s.
+ * <p>After a refusal Kafka charges the request's time to the request quota, on the same thread, and
+ * asks the callback for the tags. The callback answers with {@link #TAGS}, whose limit any request
+ * exceeds. Kafka then mutes the connection for the longest time that a request quota allows: one sample
+ * of quota.window.size.seconds, 1 s.
  *
  * <p>A mute belongs to one thread and one request: the next request for tags on the thread ends it.
  */

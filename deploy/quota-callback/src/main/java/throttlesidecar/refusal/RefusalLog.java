@@ -3,11 +3,11 @@ package throttlesidecar.refusal;
 import java.util.List;
 
 /**
- * Keeps refusals out of the broker's log, where Kafka would write an error of 1.3 kB for each. It filters
- * events by their exception, whatever the logger's level, and nothing else.
+ * Keeps refusals out of the broker's log, where Kafka would write an error of 1.3 kB for each. It
+ * filters events by their exception, whatever the logger's level, and nothing else.
  *
- * <p>Kafka 4 logs with log4j2, Kafka 3 with reload4j, and a broker may have neither. Refusals that can't
- * be filtered are logged.
+ * <p>Kafka 4 logs with log4j2, Kafka 3 with reload4j, and a broker may have neither. Refusals that
+ * can't be filtered are logged.
  */
 public abstract class RefusalLog {
     /** The logger that writes refusals. */

@@ -25,24 +25,24 @@ import throttlesidecar.throttling.TagSets;
 /**
  * Refuses produce requests before the broker appends anything of them.
  *
- * <p>While a factor is 0, a connection that is older than the throttle is never refused: it pauses, which
- * limits the bytes that it lands. A new connection lands a request before any pause can begin. It is
- * therefore refused once its tag set has used up its share of the leak budget ({@link LeakShares}), and
- * from then on until the release. Below the stop line every connection is refused.
+ * <p>While a factor is 0, a connection that is older than the throttle is never refused: it pauses,
+ * which limits the bytes that it lands. A new connection lands a request before any pause can begin. It
+ * is therefore refused once its tag set has used up its share of the leak budget ({@link LeakShares}),
+ * and from then on until the release. Below the stop line every connection is refused.
  *
  * <p>Refusals continue after the release, because a broker accepts any first sequence of an idempotent
- * producer that is new to a partition. If the broker admitted a request behind a refused one of the same
- * client, the refused request would later arrive out of order: librdkafka then takes its records for
- * acknowledged, and the Java client stands still until its records expire. So a refused connection is
- * refused, without a mute, until a request comes after a break. By then the client has received all
+ * producer that is new to a partition. If the broker admitted a request behind a refused one of the
+ * same client, the refused request would later arrive out of order: librdkafka then takes its records
+ * for acknowledged, and the Java client stands still until its records expire. So a refused connection
+ * is refused, without a mute, until a request comes after a break. By then the client has received all
  * answers, and it sends its oldest request first.
  *
- * <p>The break has to last {@link #LONGEST_BREAK_MS} for the first {@link #LONGEST_MS}, since requests in
- * flight may be uploaded slowly. For clients that retry more often it then shrinks, to
- * {@link #SHORTEST_BREAK_MS} after {@link #SHRINKS_MS}. A client with many partitions may never make a
- * break. Its connection is muted from time to time, so that its partitions wait together and its requests
- * come at once. Requests that waited in the socket during a mute do not count as coming after a break.
- * After {@link #MOST_BREAK_MS} the connection is admitted in any case.
+ * <p>The break has to last {@link #LONGEST_BREAK_MS} for the first {@link #LONGEST_MS}, since requests
+ * in flight may be uploaded slowly. For clients that retry more often it then shrinks, to {@link
+ * #SHORTEST_BREAK_MS} after {@link #SHRINKS_MS}. A client with many partitions may never make a break.
+ * Its connection is muted from time to time, so that its partitions wait together and its requests come
+ * at once. Requests that waited in the socket during a mute do not count as coming after a break. After
+ * {@link #MOST_BREAK_MS} the connection is admitted in any case.
  *
  * <p>All times are {@link RunningTime}, so that a pause of the broker itself does not count as a break.
  *
@@ -69,9 +69,9 @@ public final class Refusals {
     public static final long MOST_BREAK_MS = 20_000;
 
     /**
-     * How long after the release all verdicts are dropped, ms: the rest are of clients that no longer send
-     * anything. A client that sends keeps its verdict for at most {@link #MOST_BREAK_MS} from its next
-     * request on.
+     * How long after the release all verdicts are dropped, ms: the rest are of clients that no longer
+     * send anything. A client that sends keeps its verdict for at most {@link #MOST_BREAK_MS} from its
+     * next request on.
      */
     public static final long FORGET_MS = 2 * MOST_BREAK_MS;
 
@@ -315,7 +315,8 @@ public final class Refusals {
 
     /** Drops all verdicts some time after the last release. */
     private void forget(long nanos) {
-        // When a throttle begins, the first of the two changes first; when it ends, the second changes last.
+        // When a throttle begins, the first of the two changes first; when it ends, the second changes
+        // last.
         boolean isFree = !enforcement.stopsAnybody() && !wasStopping;
         if (isFree && nanos - releasedNanos >= FORGET_MS * NANOS_PER_MS) {
             verdicts.clear();

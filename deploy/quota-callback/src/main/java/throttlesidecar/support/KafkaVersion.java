@@ -5,8 +5,8 @@ import java.io.InputStream;
 import java.util.Properties;
 
 /**
- * The version of Kafka in this JVM, which decides some rules of quotas. It is read from a file of Kafka's
- * clients, because the class with the version moved to another package in 4.4.0.
+ * The version of Kafka in this JVM, which decides some rules of quotas. It is read from a file of
+ * Kafka's clients, because the class with the version moved to another package in 4.4.0.
  */
 public final class KafkaVersion {
     private static final String FILE = "/kafka/kafka-version.properties";
@@ -28,8 +28,8 @@ public final class KafkaVersion {
     }
 
     /**
-     * Whether a kind of quota no longer counts once its last quota is removed, as in Kafka 4.2.0 and later.
-     * In earlier versions the kind counts until the broker restarts (KAFKA-19282).
+     * Whether a kind of quota no longer counts once its last quota is removed, as in Kafka 4.2.0 and
+     * later. In earlier versions the kind counts until the broker restarts (KAFKA-19282).
      *
      * @param version Kafka's version, or Confluent's, whose major number is 4 higher: 8.1.0-ccs is 4.1.
      */

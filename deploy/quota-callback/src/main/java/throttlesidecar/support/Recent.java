@@ -6,13 +6,13 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * A bounded table of the most recently used values. Look-ups take no lock.
  *
- * <p>The table has a young and an old generation. A value that is found in the old generation moves to the
- * young one. When the young generation has {@code most / 2} entries, it becomes the old one, and the former
- * old one is dropped. So the last {@code most / 2} different keys are always there. There are never more
- * than {@code most} entries, except for those that threads put at the same moment.
+ * <p>The table has a young and an old generation. A value that is found in the old generation moves to
+ * the young one. When the young generation has {@code most / 2} entries, it becomes the old one, and
+ * the former old one is dropped. So the last {@code most / 2} different keys are always there. There
+ * are never more than {@code most} entries, except for those that threads put at the same moment.
  *
- * <p>Example: at most 4 entries, and a, b and c are put: {a b} is old, {c} is young. Then a is looked up:
- * {c a} becomes the old generation, and b is gone.
+ * <p>Example: at most 4 entries, and a, b and c are put: {a b} is old, {c} is young. Then a is looked
+ * up: {c a} becomes the old generation, and b is gone.
  *
  * @param <K> the keys.
  * @param <V> the values.

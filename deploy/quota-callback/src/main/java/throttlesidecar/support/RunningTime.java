@@ -3,14 +3,15 @@ package throttlesidecar.support;
 import java.util.function.BooleanSupplier;
 
 /**
- * How long this broker has run, without the time in which it was paused, such as by a garbage collection
- * or a migration of the virtual machine.
+ * How long this broker has run, without the time in which it was paused, such as by a garbage
+ * collection or a migration of the virtual machine.
  *
- * <p>A rule that waits for a client's silence must not mistake the broker's own pause for it. So a thread
- * reads the clock every {@link #EVERY_MS} while that matters. Of the time between two readings, at most
- * {@link #MOST_NANOS} counts.
+ * <p>A rule that waits for a client's silence must not mistake the broker's own pause for it. So a
+ * thread reads the clock every {@link #EVERY_MS} while that matters. Of the time between two readings,
+ * at most {@link #MOST_NANOS} counts.
  *
- * <p>Example: readings at 0, 10, 20 and, after a garbage collection, 620 ms. The broker has run for 45 ms.
+ * <p>Example: readings at 0, 10, 20 and, after a garbage collection, 620 ms. The broker has run for 45
+ * ms.
  */
 public final class RunningTime implements AutoCloseable {
     public static final long EVERY_MS = 10;

@@ -71,8 +71,8 @@ final class ActiveThrottles {
     }
 
     /**
-     * Whether a new connection's request may land. It may if the share of its tag set in the leak budget
-     * allows it; the share is then reserved.
+     * Whether a new connection's request may land. It may if the share of its tag set in the leak
+     * budget allows it; the share is then reserved.
      */
     boolean admits(TagSet tagSet, String user, boolean isInScope, long nanos) {
         boolean byAll = isInScope && stops(all);
@@ -97,8 +97,8 @@ final class ActiveThrottles {
     }
 
     /**
-     * The rate of a tag set before a throttle that begins now: the measured rate, unless another throttle
-     * influenced it.
+     * The rate of a tag set before a throttle that begins now: the measured rate, unless another
+     * throttle influenced it.
      */
     double before(TagSet tagSet, double measured, long nanos) {
         Throttle user = users.get(tagSet.user);

@@ -1,11 +1,11 @@
 package throttlesidecar.throttling;
 
 /**
- * Whether the produce request that a thread handles is denied as a whole, because its client may write to
- * none of its topics.
+ * Whether the produce request that a thread handles is denied as a whole, because its client may write
+ * to none of its topics.
  *
- * <p>No bytes of such a request land, but Kafka still charges it to the produce quota, on the same thread.
- * It must not use up the leak budget of other clients, and its client pauses as long as others.
+ * <p>No bytes of such a request land, but Kafka still charges it to the produce quota, on the same
+ * thread. It must not use up the leak budget of other clients, and its client pauses as long as others.
  */
 public final class DeniedRequest {
     private static final ThreadLocal<Boolean> DUE = new ThreadLocal<>();

@@ -23,16 +23,17 @@ import throttlesidecar.throttling.Throttle.Mode;
 /**
  * Turns factors into the quotas that Kafka throttles by.
  *
- * <p>Kafka pauses a client for S / T - W, where S is the bytes in the rate's window of W seconds, and T is
- * the quota. So a quota of T = S / (W + P), computed when S has landed (see {@link TagSetConfig}), results in
- * a pause of P. This holds for any rate, quota, window and request size, and no value overflows an integer. A
- * {@link Pacer} computes P, and the {@link TagSet} counts the bytes that landed since the last request.
+ * <p>Kafka pauses a client for S / T - W, where S is the bytes in the rate's window of W seconds, and T
+ * is the quota. So a quota of T = S / (W + P), computed when S has landed (see {@link TagSetConfig}),
+ * results in a pause of P. This holds for any rate, quota, window and request size, and no value
+ * overflows an integer. A {@link Pacer} computes P, and the {@link TagSet} counts the bytes that landed
+ * since the last request.
  *
  * <p>Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
  * 11,000,000 / 758,620 - 10.5 = 4.0 s.
  *
- * <p>Request threads call {@link #beforeRecord} and {@link #quota}; while nothing is throttled, this costs
- * some volatile reads. One other thread calls {@link #apply}.
+ * <p>Request threads call {@link #beforeRecord} and {@link #quota}; while nothing is throttled, this
+ * costs some volatile reads. One other thread calls {@link #apply}.
  */
 public final class Enforcement {
     /** A smaller number of bytes is a rounding error, since S is computed as rate x window. */
@@ -80,8 +81,8 @@ public final class Enforcement {
             return;
         }
         ActiveThrottles old = state;
-        // While the wall clock is behind its furthest time, Kafka's windows do not end, and its rates only
-        // grow.
+        // While the wall clock is behind its furthest time, Kafka's windows do not end, and its rates
+        // only grow.
         boolean isKnown = clocks.nowMs() >= furthestMs - (long) MS_PER_S;
         RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, isKnown, this::failed);
         Throttle all = next(old.all, null, factors.global, now, nanos, rates);
@@ -231,15 +232,16 @@ public final class Enforcement {
         long nowMs = request.recordedMs;
         KafkaMetric metric = tagSet.metric;
         TagSet.Account account = tagSet.account(now.epoch(tagSet.user));
-        // After an operator changed a quota, Kafka asks without a request. It compares the answer with the
-        // callback's limit. If they differ, it sets a plain limit, which would be wrong for later requests.
+        // After an operator changed a quota, Kafka asks without a request. It compares the answer with
+        // the callback's limit. If they differ, it sets a plain limit, which would be wrong for later
+        // requests.
         if (nowMs == NEVER || metric == null || account == null) {
             return own;
         }
         canary.quota();
         request.recordedMs = NEVER;
-        // Uses the request's own time: by the current time, a window that ended while this thread waited
-        // for the sensor would shorten the pause by a second.
+        // Uses the request's own time: by the current time, a window that ended while this thread
+        // waited for the sensor would shorten the pause by a second.
         Rate rate = (Rate) metric.measurable();
         double observed = rate.measure(config, nowMs);
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
@@ -302,8 +304,8 @@ public final class Enforcement {
     }
 
     /**
-     * Whether a new connection's request may land. It may if the share of its tag set in the leak budget
-     * allows it; the share is then reserved.
+     * Whether a new connection's request may land. It may if the share of its tag set in the leak
+     * budget allows it; the share is then reserved.
      *
      * @param tagSet null for a client that never had one.
      * @param user the user's tag; the user's factor is 0.

@@ -6,8 +6,8 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.Throttle.Mode;
 
 /**
- * A request that has landed. Computes the quota that makes Kafka pause its client: the client's own quota,
- * or a smaller one.
+ * A request that has landed. Computes the quota that makes Kafka pause its client: the client's own
+ * quota, or a smaller one.
  *
  * <p>A client is in two groups at most, all clients of the broker and those of its user. The stricter
  * group counts.
@@ -47,8 +47,8 @@ final class LandedRequest {
     }
 
     /**
-     * The quota that makes Kafka pause the client as the throttles need it. Call it once for each request,
-     * since pacers count.
+     * The quota that makes Kafka pause the client as the throttles need it. Call it once for each
+     * request, since pacers count.
      *
      * @param all null if the request is out of scope.
      * @param user null if the user has no throttle of its own. Such a throttle does not protect a disk, so

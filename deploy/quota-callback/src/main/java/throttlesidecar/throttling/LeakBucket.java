@@ -3,10 +3,11 @@ package throttlesidecar.throttling;
 /**
  * The bytes that a group of clients may still leak, as a token bucket.
  *
- * <p>The bucket is full at first. A request of any size passes while the bucket is full. Once the request
- * has landed, its bytes are taken from the bucket, which leaves a debt that is repaid at the bucket's rate.
- * So in the long run no more than the rate passes, whatever the sizes. Between the admission of a request
- * and its landing, the bucket is reserved; otherwise a hundred connections would pass at once.
+ * <p>The bucket is full at first. A request of any size passes while the bucket is full. Once the
+ * request has landed, its bytes are taken from the bucket, which leaves a debt that is repaid at the
+ * bucket's rate. So in the long run no more than the rate passes, whatever the sizes. Between the
+ * admission of a request and its landing, the bucket is reserved; otherwise a hundred connections would
+ * pass at once.
  *
  * <p>Example: at 20 kB/s a request of 1 MB passes, and the next one 50 s after it has landed.
  */

@@ -4,11 +4,11 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Divides a throttle's leak budget. Each tag set has a share by its rate before the throttle. All tag sets
- * without such a rate, such as clients with random client-ids, have one fair share together.
+ * Divides a throttle's leak budget. Each tag set has a share by its rate before the throttle. All tag
+ * sets without such a rate, such as clients with random client-ids, have one fair share together.
  *
- * <p>Example: a budget of 90 kB/s, and rates of 6 and 3 MB/s before the throttle. The fair share counts as
- * another 4.5 MB/s, so the two tag sets have 40 and 20 kB/s, and all others together have 30 kB/s.
+ * <p>Example: a budget of 90 kB/s, and rates of 6 and 3 MB/s before the throttle. The fair share counts
+ * as another 4.5 MB/s, so the two tag sets have 40 and 20 kB/s, and all others together have 30 kB/s.
  */
 final class LeakShares {
     private final Map<TagSet, LeakBucket> buckets = new ConcurrentHashMap<>();

@@ -5,16 +5,16 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * Computes how long each of several clients has to pause, so that all of them together keep to a rate.
  *
- * <p>The algorithm is virtual scheduling (the generic cell rate algorithm). It keeps the moment at which
- * all landed bytes would have passed at the rate. Each request moves this moment by its bytes / rate, and
- * its client pauses until then. So N clients that send requests of r bytes each pause for N r / rate. That
- * is the shortest pause that keeps to the rate, and N and r need not be known.
+ * <p>The algorithm is virtual scheduling (the generic cell rate algorithm). It keeps the moment at
+ * which all landed bytes would have passed at the rate. Each request moves this moment by its bytes /
+ * rate, and its client pauses until then. So N clients that send requests of r bytes each pause for N r
+ * / rate. That is the shortest pause that keeps to the rate, and N and r need not be known.
  *
  * <p>No pause is longer than a cap, and the moment is never further away than the cap. So the rate that
  * passes is the larger of the given rate and N r / cap.
  *
- * <p>Example: at 60,000 B/s, three clients with requests of 20,000 B each pause for 1 s. A hundred clients
- * would pause for 33 s, but with a cap of 4 s they pause for 4 s, and 500,000 B/s pass.
+ * <p>Example: at 60,000 B/s, three clients with requests of 20,000 B each pause for 1 s. A hundred
+ * clients would pause for 33 s, but with a cap of 4 s they pause for 4 s, and 500,000 B/s pass.
  *
  * <p>Many request threads share a pacer; it uses no locks.
  */

@@ -1,19 +1,20 @@
 package throttlesidecar.throttling;
 
 /**
- * The pace of a client after a release, at one moment. The pace grows linearly from the client's previous
- * rate.
+ * The pace of a client after a release, at one moment. The pace grows linearly from the client's
+ * previous rate.
  *
- * <p>pace(t) = previous rate x (1 + t / ramp), at most the client's quota, until four ramps have passed.
- * After a throttle, Kafka's rate window is empty and clients have a backlog. Without a pace, a client with
- * a quota could send ten times its rate, and a client without a quota could send as fast as the network.
- * Clients send a backlog oldest first. At the rate at which the backlog arose, or more, no record waits
- * longer than the record before it, so the ramp lets no record expire. A steeper line would help clients
- * that produce more than before, but it would put many times their rate on a volume that has just left its
- * limit.
+ * <p>pace(t) = previous rate x (1 + t / ramp), at most the client's quota, until four ramps have
+ * passed. After a throttle, Kafka's rate window is empty and clients have a backlog. Without a pace, a
+ * client with a quota could send ten times its rate, and a client without a quota could send as fast as
+ * the network. Clients send a backlog oldest first. At the rate at which the backlog arose, or more, no
+ * record waits longer than the record before it, so the ramp lets no record expire. A steeper line
+ * would help clients that produce more than before, but it would put many times their rate on a volume
+ * that has just left its limit.
  *
  * <p>A client without an earlier rate begins at the average of the clients with one, which may be far
- * from what it needs. Its pace therefore doubles {@value #DOUBLINGS} times a ramp once a sixth of it is over.
+ * from what it needs. Its pace therefore doubles {@value #DOUBLINGS} times a ramp once a sixth of it is
+ * over.
  *
  * <p>Example: 2 MB/s before, a ramp of 60 s and a backlog of 80 MB: 2.4 MB/s after 12 s, 4 MB/s after
  * 60 s, no backlog after 69 s, and any rate after 240 s. Beside clients of 10 kB/s, a client without an

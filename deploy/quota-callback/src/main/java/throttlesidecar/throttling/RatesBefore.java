@@ -6,8 +6,8 @@ import org.apache.kafka.common.metrics.KafkaMetric;
 import throttlesidecar.settings.Settings;
 
 /**
- * The rates of tag sets before a throttle that begins now: as Kafka measured them, except for rates that
- * another throttle influenced.
+ * The rates of tag sets before a throttle that begins now: as Kafka measured them, except for rates
+ * that another throttle influenced.
  */
 final class RatesBefore {
     private static final double MS_PER_S = 1000.0;
@@ -86,7 +86,8 @@ final class RatesBefore {
             if (since == null) {
                 return rate;
             }
-            // Kafka divides by at least the window of all samples but one, which is too long for a new tag set.
+            // Kafka divides by at least the window of all samples but one, which is too long for a new
+            // tag set.
             double ageMs = Math.max(MS_PER_S, (nanos - since) / NANOS_PER_MS);
             long leastMs = (metric.config().samples() - 1) * metric.config().timeWindowMs();
             return rate * Math.max(1.0, leastMs / ageMs);

@@ -5,17 +5,17 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import throttlesidecar.support.Recent;
 
 /**
- * Knows which requests write to a topic in scope. Requests are noted when they are authorized, and looked up
- * when they are charged. With acks=all, Kafka charges a request later and on another thread.
+ * Knows which requests write to a topic in scope. Requests are noted when they are authorized, and
+ * looked up when they are charged. With acks=all, Kafka charges a request later and on another thread.
  *
- * <p>The link between the two is the request's own principal object: with SASL and mTLS, Kafka builds one
- * for each request. On listeners without logins all requests share the object ANONYMOUS, and a custom
- * principal builder may keep one object for each user. There, the last noted request of the same object and
- * client-id counts.
+ * <p>The link between the two is the request's own principal object: with SASL and mTLS, Kafka builds
+ * one for each request. On listeners without logins all requests share the object ANONYMOUS, and a
+ * custom principal builder may keep one object for each user. There, the last noted request of the same
+ * object and client-id counts.
  *
- * <p>A request that was authorized before the scope applied, and is charged afterwards, is out of scope: it
- * has landed, and a pause would be useless if its client writes elsewhere. After {@link #UNDER_WAY_MS}
- * there are no such requests, and a request that was not noted is in scope.
+ * <p>A request that was authorized before the scope applied, and is charged afterwards, is out of
+ * scope: it has landed, and a pause would be useless if its client writes elsewhere. After {@link
+ * #UNDER_WAY_MS} there are no such requests, and a request that was not noted is in scope.
  */
 final class ScopedRequests {
     /** How long a request waits for its replicas by default. */

@@ -18,8 +18,8 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 
 /**
- * Tests whether this broker's own classes result in a pause. The test uses a private sensor with a rate and
- * a quota, as Kafka's quota manager makes them, a throttle, and one request of 1 MB.
+ * Tests whether this broker's own classes result in a pause. The test uses a private sensor with a rate
+ * and a quota, as Kafka's quota manager makes them, a throttle, and one request of 1 MB.
  */
 public final class SelfTest {
     private static final double MS_PER_S = 1000.0;

@@ -12,8 +12,8 @@ import throttlesidecar.settings.Settings;
 /**
  * The clients that share one produce quota because they have the same metric tags (user, client-id).
  *
- * <p>Many request threads read and write a tag set at the same time, without a lock. {@link Enforcement}
- * defines which thread may write what, and when.
+ * <p>Many request threads read and write a tag set at the same time, without a lock. {@link
+ * Enforcement} defines which thread may write what, and when.
  */
 public final class TagSet {
     public static final String USER_TAG = "user";
@@ -134,8 +134,8 @@ public final class TagSet {
         /**
          * Counts all landed bytes, under the sensor's monitor, and returns the bytes that are new.
          *
-         * <p>After the wall clock was set back, Kafka's rate overwrites samples that still count when it opens
-         * new ones. That can hide a request, which then counts like the last one.
+         * <p>After the wall clock was set back, Kafka's rate overwrites samples that still count when
+         * it opens new ones. That can hide a request, which then counts like the last one.
          */
         double count(double landed) {
             long seen = counted.getAndSet(Double.doubleToRawLongBits(landed));

@@ -7,10 +7,10 @@ import org.apache.kafka.common.metrics.Quota;
 /**
  * The configuration of a tag set's rate. It computes the quota when Kafka asks for it.
  *
- * <p>Kafka's sensor records a request, asks the configuration for the quota and compares the rate with it,
- * all under one monitor. So the landed bytes are known when the quota is computed, and Kafka's pause is
- * exact, whatever else lands at the same time. A quota that is set before the record could only be based on
- * an estimate.
+ * <p>Kafka's sensor records a request, asks the configuration for the quota and compares the rate with
+ * it, all under one monitor. So the landed bytes are known when the quota is computed, and Kafka's
+ * pause is exact, whatever else lands at the same time. A quota that is set before the record could
+ * only be based on an estimate.
  */
 final class TagSetConfig extends MetricConfig {
     private final TagSet tagSet;

@@ -4,15 +4,16 @@ import throttlesidecar.decision.Leak;
 import throttlesidecar.settings.Settings;
 
 /**
- * How one group of clients is throttled: all clients of the broker, or those of one user. Immutable, except
- * for its pacer and its shares.
+ * How one group of clients is throttled: all clients of the broker, or those of one user. Immutable,
+ * except for its pacer and its shares.
  *
- * <p>The mode follows from factor and time: first FREE; THROTTLED while the factor is 0; SCALED while it is
- * between 0 and 1; then RAMP for a while, and FREE again. If a throttle begins within Kafka's rate window
- * (11 s) of the last one, that throttle has influenced the measured rates, so the larger rates count.
+ * <p>The mode follows from factor and time: first FREE; THROTTLED while the factor is 0; SCALED while
+ * it is between 0 and 1; then RAMP for a while, and FREE again. If a throttle begins within Kafka's
+ * rate window (11 s) of the last one, that throttle has influenced the measured rates, so the larger
+ * rates count.
  *
- * <p>Example: a factor of 0 on a broker that took 6 MB/s, with a leak ratio of 0.01. 54 kB/s leak by pauses
- * of at most {@code pause.max.ms}, which is nine tenths of the bytes that may leak.
+ * <p>Example: a factor of 0 on a broker that took 6 MB/s, with a leak ratio of 0.01. 54 kB/s leak by
+ * pauses of at most {@code pause.max.ms}, which is nine tenths of the bytes that may leak.
  */
 public final class Throttle {
 

@@ -14,8 +14,8 @@ import java.util.regex.Pattern;
 import throttlesidecar.decision.Scope;
 
 /**
- * Reads the volumes of this broker's log dirs four times a second, so that the broker throttles even while
- * its sidecar is dead. It has its own thread, since a read of a hanging disk does not return.
+ * Reads the volumes of this broker's log dirs four times a second, so that the broker throttles even
+ * while its sidecar is dead. It has its own thread, since a read of a hanging disk does not return.
  */
 public final class OwnVolumePoller implements AutoCloseable {
     static final long EVERY_MS = 250;

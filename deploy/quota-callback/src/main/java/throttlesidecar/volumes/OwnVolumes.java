@@ -38,8 +38,8 @@ public final class OwnVolumes {
     }
 
     /**
-     * Whether a volume that {@link #violate} found is at or below the stop line, or was and is not yet above
-     * it by the margin. A volume above the limit does not count, wherever the stop line is.
+     * Whether a volume that {@link #violate} found is at or below the stop line, or was and is not yet
+     * above it by the margin. A volume above the limit does not count, wherever the stop line is.
      */
     public boolean stop(VolumeLine line) {
         VolumeLine wide = line == null ? null : line.withMarginOf(STOP_MARGIN);

@@ -3,8 +3,8 @@ package throttlesidecar.volumes;
 /**
  * A line below which a volume is too full: a number of available bytes, or a share of all bytes.
  *
- * <p>Example: a volume of 500 bytes reaches a ratio of 0.1 with 50 bytes available, but not with 51. With a
- * margin of 0.02, it leaves the line with 61 bytes available, but not with 60.
+ * <p>Example: a volume of 500 bytes reaches a ratio of 0.1 with 50 bytes available, but not with 51.
+ * With a margin of 0.02, it leaves the line with 61 bytes available, but not with 60.
  */
 public final class VolumeLine {
     private final boolean isRatio;
