@@ -4,7 +4,7 @@ Each volume has a replica of every partition, so that it fills with what all cli
 A broker looks at its own volume four times a second, whatever sidecars say, and throttles by that.
 From the crossing on the volume gets
 
-- the rate x the time of the broker's own eyes: until its next look, and until that is in force;
+- the rate x the time until the broker reads its own volumes again and applies the result;
 - one request of each connection, which lands before its pause can begin; the same of one broker's
   connections each time that leaders move, since they are new elsewhere;
 - by how much the volumes of the other brokers may lag: these throttle when their own volumes are
@@ -75,7 +75,7 @@ class Rules:
 
     @property
     def eyes_s(self) -> float:
-        """From a crossing to the first pause by the broker's own eyes, at most."""
+        """From a crossing to the first pause by the broker's own volumes, at most."""
         return self.look_s + self.apply_s
 
 

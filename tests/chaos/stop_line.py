@@ -1,9 +1,9 @@
 """The scenario at the stop line: its runs as data, the claims about them, and the table.
 
 A volume that reaches the stop line gets, until nothing is admitted any more, what all producers
-write at their whole rate in the time of the broker's own eyes: a quarter of a second until its next
-look, and until that is in force. It also gets the requests that were authorized just before: each
-of the broker's request threads has one at most.
+write at their whole rate until the broker reads its own volumes again, within a quarter of a
+second, and applies the result. It also gets the requests that were authorized just before: each of
+the broker's request threads has one at most.
 
 Example: 6 MB/s, a fifth more after a release and 5 % more on disk, for 0.75 s are 5.7 MB; four
 threads with 1 MB each 4.2 MB: the volume may be 9.9 MB below the line.

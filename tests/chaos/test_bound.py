@@ -35,7 +35,7 @@ def test_what_a_broker_missed_and_leaders_that_moved_count_by_themselves() -> No
 
 
 def test_sidecars_that_are_away_are_in_no_term() -> None:
-    """However long a sidecar takes: a broker goes by its own eyes."""
+    """However long a sidecar takes: a broker reads its own volumes."""
     deaf = Rules(600.0, 600.0, 600.0, 1.0, 0.5, 4.0, 0.01)
     assert (3.5, 1800.0, 1.5) == (RULES.heard_s, deaf.heard_s, deaf.eyes_s)
     clients = (Clients(3, 1_000_000, 10e6),)

@@ -181,7 +181,7 @@ def test_why_each_does_not_see() -> None:
     unready = sample(9.0, sidecars=[replace(SEES, is_ready=False), SEES, SEES])
     assert {"sidecar 0": "not ready"} == blind_in(unready, {}, 3.0)
     own = sample(9.0, (5, -9, -9), callbacks=[LOCAL, THROTTLED, THROTTLED])
-    assert {} == blind_in(own, {0: 9.0}, 3.0), "a broker's own eyes see"
+    assert {} == blind_in(own, {0: 9.0}, 3.0), "the broker's own volumes count"
 
 
 def test_who_says_all_is_well_is_blind_to_a_violation() -> None:

@@ -2,7 +2,7 @@
 
 A course is a broker's clients and its sidecars as a seed makes them, and what an earlier run of the
 broker kept. The model plays it first, so that clients wait for their pauses; what happened is then
-played on the jar's own classes and Kafka's quota manager (``Courses.java``).
+played on the jar's own classes and Kafka's quota manager (``ScenarioPlayer.java``).
 """
 
 import heapq
@@ -21,7 +21,7 @@ from sidecar.quotas.entities import DEFAULT, ClientQuotas, Default, Entity, Name
 from tests.simulation.callback import Callback, Request
 from tests.simulation.following import KeptDocument, read_answer
 from tests.simulation.turns import EVERY_S
-from tests.support.java import compiled_courses
+from tests.support.java import compiled_scenario_player
 from tests.support.quota_traces import KafkaQuotas
 
 SHORT_COURSES: Final = (*range(1, 17), 30, 36, 178)
@@ -37,7 +37,7 @@ USERS: Final = ("u0", "u1", "u2", "ops", "CN=a b*,O=\u00fc~")
 PREFIX: Final = "client.quota.callback.sidecar."
 
 Line = list[Any]
-"""One line of a course or of its outcome, as ``Courses.java`` has them."""
+"""One line of a course or of its outcome, as ``ScenarioPlayer.java`` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,8 +427,9 @@ def _is_same(theirs: Line, ours: Line) -> bool:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def jar() -> AsyncIterator[KafkaQuotas]:
     libraries = await jars(DEFAULT_VERSION, cache_folder(os.environ))
-    classes = await compiled_courses(libraries)
-    with KafkaQuotas.running("throttlesidecar.reading.Courses", classes, libraries) as running:
+    classes = await compiled_scenario_player(libraries)
+    player = "throttlesidecar.reading.ScenarioPlayer"
+    with KafkaQuotas.running(player, classes, libraries) as running:
         yield running
 
 

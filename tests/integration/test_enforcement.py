@@ -342,7 +342,7 @@ async def test_a_broker_throttles_by_its_own_eyes(obeying: Cluster, start: Start
 async def test_a_sidecar_that_only_observes_throttles_nobody(
     obeying: Cluster, start: Start
 ) -> None:
-    """Neither by its word nor by the broker's own eyes; it says what it would have done."""
+    """Neither its document nor the broker's own volumes throttle; it reports its decision."""
     (name,) = await topics(obeying, 1)
     daemons = [await beside(obeying, start, each, MODE="observe") for each in obeying.brokers]
     async with producers(obeying, [name]) as traffics:

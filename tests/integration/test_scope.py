@@ -187,7 +187,7 @@ async def test_own_eyes_have_the_same_scope(cluster: Cluster, daemons: list[Daem
             await daemon.end()
         await cluster.occupy(1, volume, FULL_BYTES)
         source = partial(bean, cluster, 1, BEAN)
-        await seen("its own eyes", source, lambda now: now["Source"] == "LOCAL")
+        await seen("its own volumes", source, lambda now: now["Source"] == "LOCAL")
         await trickle(full)
         await flows(free)
 

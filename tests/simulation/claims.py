@@ -23,8 +23,8 @@
    once a sidecar has made what it makes once, its journal of decisions apart, which is bounded.
 
 Example: sidecar 1 is killed, and a second later broker 1's volume violates: within a second broker
-1 throttles by its own eyes. Broker 2, whose clients write to that volume too, does so when its own
-sidecar has seen it.
+1 throttles by its own volumes. Broker 2, whose clients write to that volume too, does so when its
+own sidecar has seen it.
 """
 
 import asyncio

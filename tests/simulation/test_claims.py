@@ -96,7 +96,7 @@ def test_a_callback_that_does_not_hear(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_sidecars_nothing_is_broken(alone: None) -> None:
-    """Broker 1 throttles by its own eyes, in each violation."""
+    """Broker 1 throttles by its own volumes, in each violation."""
     report = run(BLIND)
     assert () == tuple(report.violations)
     assert report.figures["most by eyes of patient"] > 0

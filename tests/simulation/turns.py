@@ -1,4 +1,4 @@
-"""Whose turn it is of several sidecars that a callback asks one by one, as ``Turns`` of the jar.
+"""Which of several sidecars a callback asks next, as ``PollingOrder`` of the jar decides it.
 
 Of those that have waited for long enough it is that of the one that waits for longest. One that
 answered waits for a second, and one that failed for twice as long after each failure, up to 4 s.

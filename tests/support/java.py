@@ -46,14 +46,14 @@ async def compiled(program: str, libraries: Path) -> Path:
     return await _compiled(source, [source.parent], source.read_text() + shared, libraries, options)
 
 
-async def compiled_courses(libraries: Path) -> Path:
-    """The folder with the classes of ``Courses``, beside the quota callback's own tests.
+async def compiled_scenario_player(libraries: Path) -> Path:
+    """The folder with the classes of ``ScenarioPlayer``, beside the quota callback's own tests.
 
     Raises:
         ClusterError: as ``compiled``.
     """
     folders = [_CALLBACK / "main" / "java", _CALLBACK / "test" / "java"]
-    source = folders[-1] / "throttlesidecar" / "reading" / "Courses.java"
+    source = folders[-1] / "throttlesidecar" / "reading" / "ScenarioPlayer.java"
     texts = [each.read_text() for folder in folders for each in sorted(folder.rglob("*.java"))]
     # Its warnings are Maven's to give, by the versions that the callback is built against.
     return await _compiled(source, folders, "".join(texts), libraries, ["-nowarn", "-Xlint:none"])

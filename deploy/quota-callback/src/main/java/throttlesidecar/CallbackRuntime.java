@@ -44,32 +44,32 @@ import throttlesidecar.throttling.TagSets;
 import throttlesidecar.volumes.OwnVolumePoller;
 
 /**
- * The state of the quota callback in this JVM, and what acts on it.
+ * The parts of the quota callback in this JVM: its state, its threads and its JMX bean.
  *
  * <p>In combined mode Kafka makes two callbacks, the broker's and the controller's, which share one
- * registry of metrics: with a runtime each, they would poll the sidecar twice and overwrite each
- * other's limits. So the first that joins makes the runtime, and the last that leaves ends it.
+ * registry of metrics. With two runtimes they would poll the sidecar twice and overwrite each other's
+ * limits. So the first callback that joins makes the runtime, and the last one that leaves ends it.
  *
- * <p>A dedicated controller has one that is {@link #idle}.
+ * <p>A dedicated controller has an {@link #idle} runtime.
  */
 final class CallbackRuntime {
     private static final Logger LOG = LoggerFactory.getLogger(SidecarQuotaCallback.class);
     private static final String NAME = "throttlesidecar:type=QuotaCallback";
 
-    // Both guarded by the class.
+    // Guarded by the class.
     private static CallbackRuntime shared;
     private static int members;
 
-    private final TagSets tagSets;
+    final TagSets tagSets;
+    final RunningTime running;
+    final Quotas quotas;
+    final Enforcement enforcement;
+    final Refusals refusals;
     private final Connections connections;
     private final Supplier<String> selfTest;
     private final Clocks clocks;
-    private final RunningTime running;
     private final Journal journal;
-    private final Quotas quotas;
-    private final Enforcement enforcement;
     private final ExcludedWriters writers;
-    private final Refusals refusals;
     private final SidecarReader reader;
     private final CallbackFigures figures;
     private final OwnVolumePoller poller;
@@ -78,32 +78,20 @@ final class CallbackRuntime {
     private boolean wasBlind;
     private boolean wasEmergency;
 
-    /** The authorities in use, and the file that they were read from; null at first. */
+    // The authorities in use and the file that they were read from; null at first.
     private SSLSocketFactory authorities;
-
     private Path authoritiesFile;
 
     /**
-     * It acts once it is opened.
+     * A runtime that does nothing until it is opened.
      *
-     * @param settings which were checked.
      * @param nodeId the broker's; null when it has none yet.
-     * @param tagSets whose quotas are computed.
-     * @param connections that are refused.
-     * @param log which refusals are kept out of.
-     * @param selfTest says what is wrong with Kafka's classes; null for nothing.
-     * @param clocks the clocks.
-     * @param journal for lines of its own.
+     * @param selfTest describes a fault of Kafka's classes; null for none.
+     * @param journal receives the callback's log lines.
      */
     CallbackRuntime(
-            Settings settings,
-            Integer nodeId,
-            TagSets tagSets,
-            Connections connections,
-            RefusalLog log,
-            Supplier<String> selfTest,
-            Clocks clocks,
-            Journal journal) {
+            Settings settings, Integer nodeId, TagSets tagSets, Connections connections,
+            RefusalLog log, Supplier<String> selfTest, Clocks clocks, Journal journal) {
         this.settings = settings;
         this.tagSets = tagSets;
         this.connections = connections;
@@ -134,24 +122,20 @@ final class CallbackRuntime {
     /**
      * The JVM's runtime, made if there is none.
      *
-     * @param settings of the first that joins; those of one broker are all the same.
+     * @param settings used by the first callback that joins; all callbacks of a broker have the same.
      * @param nodeId the broker's; null when it has none yet.
      */
     static CallbackRuntime join(Settings settings, Integer nodeId) {
-        return join(
-                () ->
-                        new CallbackRuntime(
-                                settings,
-                                nodeId,
-                                TagSets.SHARED,
-                                Connections.SHARED,
-                                RefusalLog.ofBroker(),
-                                () -> SelfTest.failure(SidecarMetricsReporter::new),
-                                Clocks.SYSTEM,
-                                Journal.of(LOG)));
+        return join(() -> of(settings, nodeId, TagSets.SHARED));
     }
 
-    /** The JVM's runtime, which a supplier makes if there is none. */
+    private static CallbackRuntime of(Settings settings, Integer nodeId, TagSets tagSets) {
+        return new CallbackRuntime(
+                settings, nodeId, tagSets, Connections.SHARED, RefusalLog.ofBroker(),
+                () -> SelfTest.failure(SidecarMetricsReporter::new), Clocks.SYSTEM, Journal.of(LOG));
+    }
+
+    /** The JVM's runtime; the supplier makes it if there is none. */
     static synchronized CallbackRuntime join(Supplier<CallbackRuntime> maker) {
         if (shared == null) {
             CallbackRuntime runtime = maker.get();
@@ -163,20 +147,17 @@ final class CallbackRuntime {
     }
 
     /**
-     * One for a dedicated controller, which nobody else shares: it has the quotas that operators set,
-     * since Kafka leaves them to a callback, and reads no sidecar.
+     * The runtime of a dedicated controller, which is not shared. It has the quotas that operators set,
+     * since Kafka leaves them to the callback, and reads no sidecar.
      */
     static CallbackRuntime idle() {
-        Journal journal = Journal.of(LOG);
-        journal.info(
-                "The quota callback is off: this is a dedicated controller"
-                        + " (process.roles=controller), whose quotas are Kafka's own");
-        return new CallbackRuntime(
-                Settings.off(), null, new TagSets(), Connections.SHARED, RefusalLog.ofBroker(),
-                () -> SelfTest.failure(SidecarMetricsReporter::new), Clocks.SYSTEM, journal);
+        LOG.info(
+                "The quota callback is off, and Kafka's own quotas apply: this node is a dedicated"
+                        + " controller (process.roles=controller)");
+        return of(Settings.off(), null, new TagSets());
     }
 
-    /** Ends the JVM's runtime when nobody else needs it. */
+    /** Ends the JVM's runtime when the last callback leaves. */
     static synchronized void leave() {
         members--;
         if (members == 0) {
@@ -224,18 +205,18 @@ final class CallbackRuntime {
     }
 
     /**
-     * Checks other settings.
+     * Checks new settings.
      *
-     * @throws ConfigException by {@link Authorities#of}.
+     * @throws ConfigException the file of authorities can't be used, see {@link Authorities#of}.
      */
     synchronized void check(Settings newSettings) {
-        // A file that is in use and has gone since must not keep anything else from being changed.
+        // If the file in use has been deleted, other settings can still be changed.
         if (newSettings.caFile != null && !newSettings.caFile.equals(authoritiesFile)) {
             read(newSettings);
         }
     }
 
-    /** Adopts other settings, which were checked. */
+    /** Adopts new settings, which were checked. */
     synchronized void adopt(Settings newSettings) {
         URI before = settings.url();
         List<SidecarClient> clients = clients(newSettings);
@@ -246,39 +227,20 @@ final class CallbackRuntime {
         reader.adopt(newSettings, clients, before.equals(newSettings.url()));
     }
 
-    /** Changes with the settings. */
+    /** A number that changes with the settings. */
     long changes() {
         return changes.get();
     }
 
-    Quotas quotas() {
-        return quotas;
-    }
-
-    Enforcement enforcement() {
-        return enforcement;
-    }
-
-    TagSets tagSets() {
-        return tagSets;
-    }
-
-    Refusals refusals() {
-        return refusals;
-    }
-
-    RunningTime running() {
-        return running;
-    }
-
-    /** One for each sidecar, the own one first. */
+    /** One client for each sidecar, the broker's own first. */
     private List<SidecarClient> clients(Settings settings) {
         settings.contradictions().forEach(each -> journal.warn("The quota callback: " + each));
         if (settings.warning() != null) {
             journal.warn(settings.warning());
         }
         SSLSocketFactory trusted = trusted(settings);
-        // Switched off, nobody is asked: not the own one by its reader, and others not at all.
+        // Switched off, no sidecar is asked: the reader does not use the own client, and there are no
+        // others.
         List<URI> asked = settings.enabled ? settings.urls : List.of(settings.url());
         return asked.stream()
                 .map(url ->
@@ -291,11 +253,11 @@ final class CallbackRuntime {
                 .collect(Collectors.toUnmodifiableList());
     }
 
-    /** Sockets that trust the configured authorities, by the file's content of now if there is one. */
+    /** Makes sockets that trust the configured authorities, by the current content of the file. */
     private SSLSocketFactory trusted(Settings settings) {
         Path file = settings.caFile;
         if (file == null || !settings.enabled) {
-            // Switched off nothing is sent, and no file need be there.
+            // Switched off, nothing is sent, and the file need not exist.
             return (SSLSocketFactory) SSLSocketFactory.getDefault();
         }
         try {
@@ -305,7 +267,7 @@ final class CallbackRuntime {
             if (!file.equals(authoritiesFile)) {
                 throw error;
             }
-            journal.warn("The authorities read before stay in use: " + error.getMessage());
+            journal.warn("The authorities that were read before stay in use: " + error.getMessage());
         }
         return authorities;
     }
@@ -316,7 +278,7 @@ final class CallbackRuntime {
 
     /** Applies factors; only the reader's thread calls it. */
     void apply(Factors factors) {
-        // Below the stop line pauses are as long as for a full volume where nothing is refused.
+        // Below the stop line, if nothing can be refused, pauses are as long as for a full volume.
         boolean pausesOnly = factors.admitsNobody && settings.refuses && !refusals.hasAuthorizer();
         Factors inForce = scoped(factors);
         enforce(pausesOnly ? inForce.urgent() : inForce);
@@ -327,11 +289,11 @@ final class CallbackRuntime {
             journal.warn(
                     String.format(
                             Locale.ROOT,
-                            "A volume fills although producers are throttled: %s of the leak"
-                                    + " budget may pass, and pauses may last up to %d ms",
+                            "A volume fills although producers are throttled: the share %s of"
+                                    + " the leak budget may pass, and pauses may last up to %d ms",
                             leak.share(), leak.pauseMaxMs(settings)));
         } else if (!emergency && wasEmergency) {
-            journal.info("Pauses last " + settings.pauseMaxMs + " ms at most again");
+            journal.info("Pauses last at most " + settings.pauseMaxMs + " ms again");
         }
         wasEmergency = emergency;
         enforcement.faults().report((fault, detail) ->
@@ -341,8 +303,8 @@ final class CallbackRuntime {
     }
 
     /**
-     * Applies factors. Users that they throttle have tags of their own before that, and those that they
-     * release until their ramp is over.
+     * Applies factors. Users with a factor of their own get their own tags before that. They keep these
+     * tags until the ramp after their release is over.
      */
     void enforce(Factors factors) {
         Set<String> users = new HashSet<>(enforcement.throttledUsers());
@@ -352,13 +314,14 @@ final class CallbackRuntime {
         quotas.throttledUsers(enforcement.throttledUsers());
     }
 
-    /** Topics are what the authorizer sees alone: without it a factor is for all. */
+    /** Only the authorizer sees topics: without it, a factor is for all requests. */
     private Factors scoped(Factors factors) {
         boolean isBlind = !factors.scope.isAll() && !refusals.hasAuthorizer();
         if (isBlind && !wasBlind) {
             journal.warn(
-                    "All producers are throttled, also those that do not write to the full volume:"
-                            + " authorizer.class.name is not " + SidecarAuthorizer.class.getName());
+                    "All producers are throttled, even those that do not write to a full volume. To throttle"
+                            + " only those that do, set authorizer.class.name="
+                            + SidecarAuthorizer.class.getName());
         }
         wasBlind = isBlind;
         return isBlind ? factors.of(Scope.ALL) : factors;

@@ -6,13 +6,13 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.RequestContext;
-import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import throttlesidecar.decision.Scope;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.Refusals;
 import throttlesidecar.refusal.RefusedException;
@@ -20,16 +20,16 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.DeniedRequest;
 
 /**
- * Kafka's own authorizer, which refuses produce requests that a pause can't stop: the class for
- * {@code authorizer.class.name}, beside {@link SidecarQuotaCallback}.
+ * Kafka's own authorizer, which in addition refuses produce requests that a pause can't stop. This is
+ * the class for {@code authorizer.class.name}; it needs {@link SidecarQuotaCallback} beside it.
  *
- * <p>A quota is charged after the append, so a client that dials anew for each request lands all of
- * them. An authorizer is the one plugin that Kafka asks before. Every answer is that of
- * StandardAuthorizer; a request that may be sent, and is refused all the same, gets an exception that
- * clients retry, see {@link Refusals}. Who has no callback of ours has StandardAuthorizer.
+ * <p>Kafka charges a quota after the append, so a client that opens a new connection for each request
+ * lands all of them. The authorizer is the only plugin that Kafka asks before the append. Every answer
+ * is that of StandardAuthorizer. If an allowed request is refused, the client gets an exception that it
+ * retries, see {@link Refusals}. Without the callback, this class behaves like StandardAuthorizer.
  *
- * <p>A dedicated controller needs this class as well, since all nodes must agree on ACLs, and gets no
- * produce requests.
+ * <p>A dedicated controller needs this class as well, since all nodes must agree on ACLs. It receives
+ * no produce requests.
  */
 public final class SidecarAuthorizer extends StandardAuthorizer {
     private static final Logger LOG = LoggerFactory.getLogger(SidecarAuthorizer.class);
@@ -71,18 +71,14 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
         if (refusals == null) {
             if (!complained.getAndSet(true)) {
                 LOG.warn(
-                        "Nothing is refused: the quota callback is not {}",
+                        "No request is refused. To refuse requests, set client.quota.callback.class={}",
                         SidecarQuotaCallback.class.getName());
             }
             return;
         }
         try {
-            // In a transaction it is asked for the transactional id first, in a call of its own.
-            boolean allowed = false;
-            for (int each = 0; each < actions.size() && !allowed; each++) {
-                allowed = actions.get(each).resourcePattern().resourceType() == ResourceType.TOPIC
-                        && results.get(each) == AuthorizationResult.ALLOWED;
-            }
+            // In a transaction, Kafka first asks for the transactional id in a separate call.
+            boolean allowed = Scope.writesToAny(actions, results, topic -> true);
             DeniedRequest.next(!allowed);
             if (allowed) {
                 refusals.check(
@@ -92,7 +88,7 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
         } catch (RefusedException refused) {
             throw refused;
         } catch (RuntimeException | LinkageError broken) {
-            // A broker that can't refuse still works.
+            // An error must not keep the broker from serving the request.
             refusals.failed(broken);
         }
     }

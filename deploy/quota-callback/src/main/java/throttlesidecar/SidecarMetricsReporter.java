@@ -7,8 +7,9 @@ import org.apache.kafka.common.metrics.MetricsReporter;
 import throttlesidecar.throttling.TagSets;
 
 /**
- * Passes the rates that Kafka measures to the callback: the broker's {@code metric.reporters} must
- * name it beside {@code org.apache.kafka.common.metrics.JmxReporter}. It sends them nowhere else.
+ * Passes the rates that Kafka measures to the callback, and sends them nowhere else. The broker's
+ * {@code metric.reporters} must name this class beside {@code
+ * org.apache.kafka.common.metrics.JmxReporter}.
  */
 public final class SidecarMetricsReporter implements MetricsReporter {
     private final TagSets tagSets;
@@ -24,7 +25,7 @@ public final class SidecarMetricsReporter implements MetricsReporter {
 
     @Override
     public void configure(Map<String, ?> configs) {
-        // Its settings are the callback's.
+        // It has no settings.
     }
 
     @Override
@@ -44,6 +45,6 @@ public final class SidecarMetricsReporter implements MetricsReporter {
 
     @Override
     public void close() {
-        // The rates stay valid without it.
+        // The rates stay valid without this reporter.
     }
 }

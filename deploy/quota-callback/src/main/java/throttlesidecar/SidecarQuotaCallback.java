@@ -18,21 +18,22 @@ import throttlesidecar.throttling.Enforcement;
 import throttlesidecar.throttling.TagSet;
 
 /**
- * Makes a broker obey the sidecar's throttle factor: the class for {@code
- * client.quota.callback.class}. With the factor 1.0, or switched off, quotas are as Kafka's own.
+ * Applies the sidecar's throttle factor in a broker. This is the class for {@code
+ * client.quota.callback.class}. While the factor is 1.0, or the callback is switched off, Kafka's own
+ * quotas apply.
  *
- * <p>Kafka calls most of this for each request, on its request threads: there is no lock and no I/O
- * in it. A thread of its own reads the sidecar, see {@link CallbackRuntime}.
+ * <p>Kafka calls most methods for each request, on its request threads, so they use no lock and no I/O.
+ * Another thread reads the sidecar, see {@link CallbackRuntime}.
  *
- * <p>On a dedicated controller it is off, whatever the settings: platforms where all nodes of a
- * cluster have the same properties, as with Strimzi, set them on controllers too. There are no
- * produce requests there; controller mutations are charged as by Kafka's own callback.
+ * <p>On a dedicated controller the callback is off, whatever the settings. Some platforms, such as
+ * Strimzi, set the same properties on all nodes of a cluster, so controllers get them too. Controllers
+ * receive no produce requests, and mutations are charged as by Kafka's own callback.
  *
- * <p>It is AutoCloseable since newer versions of Kafka (4.3.1 does) close only plugins that are.
+ * <p>The class is AutoCloseable because newer versions of Kafka (such as 4.3.1) close no other plugins.
  */
 public final class SidecarQuotaCallback
         implements ClientQuotaCallback, Reconfigurable, AutoCloseable {
-    /** Which settings the limits of each type, by its ordinal, were last renewed for. */
+    /** The number of the settings that each quota type's limits were last renewed for, by ordinal. */
     private final AtomicLongArray renewed = new AtomicLongArray(ClientQuotaType.values().length);
 
     private final AtomicBoolean joined = new AtomicBoolean();
@@ -42,15 +43,15 @@ public final class SidecarQuotaCallback
     /** For Kafka. */
     public SidecarQuotaCallback() {}
 
-    /** With a runtime that nobody joined, so that no sidecar is read: for tests. */
+    /** For tests: uses a runtime that reads no sidecar. */
     SidecarQuotaCallback(CallbackRuntime runtime) {
         this.runtime = runtime;
     }
 
     /**
-     * Starts reading the sidecar; on a dedicated controller nothing is started.
+     * Starts to read the sidecar, except on a dedicated controller.
      *
-     * @throws ConfigException the settings can't be used; the broker does not start.
+     * @throws ConfigException the settings are invalid, and the broker does not start.
      */
     @Override
     public void configure(Map<String, ?> configs) {
@@ -82,11 +83,11 @@ public final class SidecarQuotaCallback
         if (type == ClientQuotaType.REQUEST && Mute.isDue(principal.getName(), clientId)) {
             return Mute.TAGS;
         }
-        Quotas.Client client = runtime.quotas().client(principal.getName(), clientId);
+        Quotas.Client client = runtime.quotas.client(principal.getName(), clientId);
         if (type == ClientQuotaType.PRODUCE) {
-            Enforcement enforcement = runtime.enforcement();
+            Enforcement enforcement = runtime.enforcement;
             try {
-                enforcement.beforeRecord(client.tagSet(runtime.tagSets()), principal, clientId);
+                enforcement.beforeRecord(client.tagSet(runtime.tagSets), principal, clientId);
             } catch (RuntimeException | LinkageError error) {
                 enforcement.failed(error);
             }
@@ -102,23 +103,23 @@ public final class SidecarQuotaCallback
         String user = tags.get(TagSet.USER_TAG);
         String clientId = tags.get(TagSet.CLIENT_ID_TAG);
         return type == ClientQuotaType.PRODUCE
-                ? runtime.enforcement().limit(user, clientId)
-                : runtime.quotas().limit(type, user, clientId);
+                ? runtime.enforcement.limit(user, clientId)
+                : runtime.quotas.limit(type, user, clientId);
     }
 
     @Override
     public void updateQuota(ClientQuotaType type, ClientQuotaEntity entity, double value) {
-        runtime.quotas().update(type, entity, value);
+        runtime.quotas.update(type, entity, value);
     }
 
     @Override
     public void removeQuota(ClientQuotaType type, ClientQuotaEntity entity) {
-        runtime.quotas().remove(type, entity);
+        runtime.quotas.remove(type, entity);
     }
 
     /**
-     * Whether Kafka's limits are out of date: after a change of the settings, which include
-     * static quotas. Those of PRODUCE never are, see {@link TagSetConfig}.
+     * Whether Kafka's limits are out of date, because the settings, which include static quotas, have
+     * changed. Limits of PRODUCE are never out of date, since {@code TagSetConfig} computes them.
      */
     @Override
     public boolean quotaResetRequired(ClientQuotaType type) {
@@ -140,7 +141,7 @@ public final class SidecarQuotaCallback
 
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
-        // Where the callback is off, files that the settings name need not exist.
+        // If the callback is off, the files that the settings name need not exist.
         if (!off) {
             Settings settings = Settings.of(configs);
             CallbackRuntime known = runtime;
@@ -159,7 +160,7 @@ public final class SidecarQuotaCallback
 
     @Override
     public void close() {
-        // Requests that are under way still use the runtime.
+        // Requests in progress still use the runtime.
         if (joined.getAndSet(false)) {
             CallbackRuntime.leave();
         }

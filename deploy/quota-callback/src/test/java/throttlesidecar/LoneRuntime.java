@@ -1,5 +1,8 @@
 package throttlesidecar;
 
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.utils.Time;
 import throttlesidecar.decision.Factors;
@@ -9,6 +12,7 @@ import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.RefusalLog;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
+import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.Enforcement;
 import throttlesidecar.throttling.TagSets;
 
@@ -22,11 +26,11 @@ public final class LoneRuntime {
     }
 
     public TagSets tagSets() {
-        return runtime.tagSets();
+        return runtime.tagSets;
     }
 
     public Enforcement enforcement() {
-        return runtime.enforcement();
+        return runtime.enforcement;
     }
 
     public void enforce(Factors factors) {
@@ -44,16 +48,27 @@ public final class LoneRuntime {
     }
 
     static CallbackRuntime of(
-            Settings settings,
-            Connections connections,
-            RefusalLog log,
-            Clocks clocks,
+            Settings settings, Connections connections, RefusalLog log, Clocks clocks,
             Journal journal) {
         TagSets tagSets = new TagSets();
         CallbackRuntime runtime =
                 new CallbackRuntime(settings, 1, tagSets, connections, log, () -> null, clocks, journal);
-        tagSets.enforcement(runtime.enforcement());
-        connections.refusals(runtime.refusals());
+        tagSets.enforcement(runtime.enforcement);
+        connections.refusals(runtime.refusals);
         return runtime;
+    }
+
+    /** Kafka's metrics with our reporter, which fills the tag sets. */
+    public static Metrics metrics(TagSets tagSets, Clocks clocks) {
+        return new Metrics(
+                new MetricConfig(), new ArrayList<>(List.of(new SidecarMetricsReporter(tagSets))),
+                MovedClocks.time(clocks));
+    }
+
+    /** Kafka's own quota manager of produce requests, with the callback of a runtime. */
+    static KafkaQuotas kafka(CallbackRuntime runtime, Clocks clocks) {
+        return new KafkaQuotas(
+                "Produce", metrics(runtime.tagSets, clocks), MovedClocks.time(clocks),
+                new SidecarQuotaCallback(runtime));
     }
 }

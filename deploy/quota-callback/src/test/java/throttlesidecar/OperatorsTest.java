@@ -16,7 +16,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricConfig;
-import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -44,13 +43,9 @@ class OperatorsTest {
 
     private void start(Clocks clocks) {
         CallbackRuntime runtime = LoneRuntime.of(settings, clocks);
-        tagSets = runtime.tagSets();
-        enforcement = runtime.enforcement();
-        Metrics metrics =
-                new Metrics(new MetricConfig(), new ArrayList<>(), MovedClocks.time(clocks));
-        metrics.addReporter(new SidecarMetricsReporter(tagSets));
-        manager = new KafkaQuotas(
-                "Produce", metrics, MovedClocks.time(clocks), new SidecarQuotaCallback(runtime));
+        tagSets = runtime.tagSets;
+        enforcement = runtime.enforcement;
+        manager = LoneRuntime.kafka(runtime, clocks);
     }
 
     @AfterEach

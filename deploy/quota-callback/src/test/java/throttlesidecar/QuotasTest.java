@@ -122,7 +122,7 @@ class QuotasTest {
             String type, String name, List<Object[]> steps) {
         Metrics bareMetrics = metrics(clocks);
         Metrics ourMetrics = metrics(clocks);
-        ourMetrics.addReporter(new SidecarMetricsReporter(runtime.tagSets()));
+        ourMetrics.addReporter(new SidecarMetricsReporter(runtime.tagSets));
         KafkaQuotas bare = manager(type, bareMetrics, null);
         KafkaQuotas ours = manager(type, ourMetrics, new SidecarQuotaCallback(runtime));
         Random random = new Random(7);

@@ -8,8 +8,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.metrics.MetricConfig;
-import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -47,22 +45,13 @@ class RefusalsTest {
     private final FilteredLog log = new FilteredLog();
     private final CallbackRuntime runtime =
             LoneRuntime.of(Settings.of(configs), connections, log, clocks, lines);
-    private final Refusals refusals = runtime.refusals();
+    private final Refusals refusals = runtime.refusals;
     private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
-    private final Metrics metrics =
-            new Metrics(
-                    new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
-                    MovedClocks.time(clocks));
-    private final KafkaQuotas kafka;
+    private final KafkaQuotas kafka = LoneRuntime.kafka(runtime, clocks);
     private int connection;
 
     RefusalsTest() {
         StandardRig.started(authorizer, StandardRig.OPEN);
-        kafka =
-                new KafkaQuotas(
-                        "Produce", metrics, MovedClocks.time(clocks),
-                        new SidecarQuotaCallback(runtime));
     }
 
     private void set(String key, String value) {
@@ -269,7 +258,7 @@ class RefusalsTest {
     /** Time in which the broker runs. */
     private void passes(long millis) {
         for (long each = 0; each < millis; each += RunningTime.EVERY_MS) {
-            runtime.running().look();
+            runtime.running.look();
             clocks.pass(RunningTime.EVERY_MS);
         }
     }

@@ -1,17 +1,10 @@
 package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.kafka.common.metrics.MetricConfig;
-import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -42,19 +35,10 @@ class ScopeTest {
                     Settings.of(Map.of(P + "url", "http://127.0.0.1:1")), connections,
                     RefusalLog.ofBroker(), clocks, lines);
     private final SidecarAuthorizer authorizer = new SidecarAuthorizer(connections);
-    private final Metrics metrics =
-            new Metrics(
-                    new MetricConfig(),
-                    new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
-                    MovedClocks.time(clocks));
-    private final KafkaQuotas kafka;
+    private final KafkaQuotas kafka = LoneRuntime.kafka(runtime, clocks);
 
     ScopeTest() {
         StandardRig.started(authorizer, StandardRig.OPEN);
-        kafka =
-                new KafkaQuotas(
-                        "Produce", metrics, MovedClocks.time(clocks),
-                        new SidecarQuotaCallback(runtime));
     }
 
     @AfterEach

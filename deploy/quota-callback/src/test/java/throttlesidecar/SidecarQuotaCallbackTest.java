@@ -150,7 +150,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
      * start on where the sidecar is gone: its limits are on the broker's disk.
      */
     @Test
-    void throttlesByItsOwnEyes(@TempDir Path folder) throws Exception {
+    void throttlesByItsOwnVolumes(@TempDir Path folder) throws Exception {
         factor = "1.0";
         more = ",\"limit\":{\"type\":\"min_available_ratio\",\"value\":1.0}";
         configs.put("log.dirs", folder.toString());

@@ -11,7 +11,7 @@ public final class Factors {
         SIDECAR,
         /** The broker itself: one of its own volumes is at or below the limit. */
         LOCAL,
-        /** The last forecast: no sidecar answers, and a volume was expected at its limit by now. */
+        /** The last forecast: no sidecar answers, and a volume was expected to be at its limit by now. */
         FORECAST,
         /** The broker's settings, since there is no valid document. */
         FALLBACK,
@@ -25,7 +25,7 @@ public final class Factors {
     /** The factor for all, by which every produce quota is multiplied, from 0 to 1. */
     public final double global;
 
-    /** The factors of single users, by the principal's name; the stricter of the two applies. */
+    /** The factors of single users, by the principal's name; the stricter factor applies. */
     public final Map<String, Double> users;
 
     public final Source source;
@@ -42,7 +42,7 @@ public final class Factors {
     /** Between soft limit and limit: the factor multiplies the smaller of a quota and the rate before. */
     public final boolean isSloped;
 
-    /** The requests that the factor for all is for. */
+    /** The requests that the factor for all applies to. */
     public final Scope scope;
 
     public Factors(double global, Map<String, Double> users, Source source, long generation) {
@@ -50,14 +50,8 @@ public final class Factors {
     }
 
     public Factors(
-            double global,
-            Map<String, Double> users,
-            Source source,
-            long generation,
-            Leak leak,
-            boolean admitsNobody,
-            boolean isSloped,
-            Scope scope) {
+            double global, Map<String, Double> users, Source source, long generation, Leak leak,
+            boolean admitsNobody, boolean isSloped, Scope scope) {
         this.global = global;
         this.users = Map.copyOf(users);
         this.source = source;
@@ -73,7 +67,7 @@ public final class Factors {
         return new Factors(factor, Map.of(), Source.FALLBACK, 0);
     }
 
-    /** The same with the smallest leak: what pauses can do instead of a refusal. */
+    /** The same with the smallest leak, for pauses that replace refusals. */
     public Factors urgent() {
         return new Factors(
                 global, users, source, generation, Leak.SMALLEST, admitsNobody, isSloped, scope);

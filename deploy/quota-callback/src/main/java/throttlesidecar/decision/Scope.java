@@ -2,17 +2,20 @@ package throttlesidecar.decision;
 
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
+import java.util.function.Predicate;
+import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
- * Whose requests the factor for all is for: everybody's, or those that write to one of some topics, which
- * lie on the volumes that are too full.
+ * The requests that the factor for all clients applies to: all requests, or those that write to certain
+ * topics, which are on the volumes that are too full.
  */
 public final class Scope {
-    /** Everybody's. */
+    /** All requests. */
     public static final Scope ALL = new Scope(null);
 
     private final Set<String> topics;
@@ -21,7 +24,7 @@ public final class Scope {
         this.topics = topics;
     }
 
-    /** Of requests that write to one of these. */
+    /** The requests that write to at least one of these topics. */
     public static Scope of(Set<String> topics) {
         return new Scope(Set.copyOf(topics));
     }
@@ -30,7 +33,7 @@ public final class Scope {
         return topics == null;
     }
 
-    /** Of this and another: what either is for. */
+    /** The requests that are in this scope or in the other. */
     public Scope and(Scope other) {
         if (isAll() || other.isAll()) {
             return ALL;
@@ -43,16 +46,19 @@ public final class Scope {
         return new Scope(both);
     }
 
-    /** Whether a produce request writes to one of the topics, as far as it may. */
+    /** Whether a produce request is in this scope; topics that it may not write to do not count. */
     public boolean has(List<Action> actions, List<AuthorizationResult> results) {
-        if (topics == null) {
-            return true;
-        }
+        return isAll() || writesToAny(actions, results, topics::contains);
+    }
+
+    /** Whether a request may write to a topic that fits; the results are those of the actions, in order. */
+    public static boolean writesToAny(
+            List<Action> actions, List<AuthorizationResult> results, Predicate<String> fits) {
         for (int each = 0; each < actions.size(); each++) {
-            Action action = actions.get(each);
-            if (action.resourcePattern().resourceType() == ResourceType.TOPIC
+            ResourcePattern resource = actions.get(each).resourcePattern();
+            if (resource.resourceType() == ResourceType.TOPIC
                     && results.get(each) == AuthorizationResult.ALLOWED
-                    && topics.contains(action.resourcePattern().name())) {
+                    && fits.test(resource.name())) {
                 return true;
             }
         }
@@ -61,15 +67,12 @@ public final class Scope {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof Scope
-                && (topics == null
-                        ? ((Scope) other).topics == null
-                        : topics.equals(((Scope) other).topics));
+        return other instanceof Scope && Objects.equals(topics, ((Scope) other).topics);
     }
 
     @Override
     public int hashCode() {
-        return topics == null ? 0 : topics.hashCode();
+        return Objects.hashCode(topics);
     }
 
     /** For a log line. */

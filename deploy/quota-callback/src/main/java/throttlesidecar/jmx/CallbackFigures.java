@@ -16,18 +16,18 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.Enforcement;
 
 /**
- * The figures of the quota callback: for JMX, as throttlesidecar:type=QuotaCallback, and for the sidecar,
- * in headers of the requests to it.
+ * The figures of the quota callback. JMX has them as throttlesidecar:type=QuotaCallback, and the
+ * sidecar gets them in the headers of requests.
  */
 public final class CallbackFigures implements DynamicMBean {
     private final Integer nodeId;
     private final Enforcement enforcement;
     private final Refusals refusals;
 
-    /** Name -> value of now. */
+    /** The current value by name. */
     private final Map<String, Supplier<Object>> attributes = new LinkedHashMap<>();
 
-    /** Name -> what it means. */
+    /** The description by name. */
     private final Map<String, String> descriptions = new HashMap<>();
 
     /**
@@ -36,10 +36,7 @@ public final class CallbackFigures implements DynamicMBean {
      * @param nodeId the broker's; null when it has none yet.
      */
     public CallbackFigures(
-            Integer nodeId,
-            Supplier<Settings> settings,
-            Enforcement enforcement,
-            Refusals refusals,
+            Integer nodeId, Supplier<Settings> settings, Enforcement enforcement, Refusals refusals,
             SidecarReader reader) {
         this.nodeId = nodeId;
         this.enforcement = enforcement;
@@ -71,9 +68,9 @@ public final class CallbackFigures implements DynamicMBean {
                 "Whether pauses may be longer, since a volume will be full soon despite the throttle.");
         add("Fault", () -> enforcement.faults().worst(),
                 "Why some clients may not be throttled: outdated (the sidecar has a limit that this jar"
-                        + " does not know), self-test (no pause came out of Kafka's classes at the"
-                        + " start), not-asked (Kafka records requests and asks for no quotas), error"
-                        + " (one was caught), or none. The log has the details.");
+                        + " does not know), self-test (at the start, Kafka's classes did not pause a"
+                        + " request), not-asked (Kafka records requests without asking for quotas), error"
+                        + " (an error was caught), or none. The log has the details.");
         add("LimitsAgeMs", reader::limitsAgeMs,
                 "The age of the limits for this broker's own volumes; -1: it has none.");
         add("Refusing",
@@ -106,7 +103,7 @@ public final class CallbackFigures implements DynamicMBean {
         Map<String, String> headers = new HashMap<>();
         if (nodeId != null) {
             Enforcement.Figures figures = enforcement.figures();
-            // Older sidecars take no report that has more than these three.
+            // Older sidecars refuse a report with more than these three members.
             String fault = enforcement.faults().worst();
             headers.put(
                     "Throttle-Reader",

@@ -1,31 +1,32 @@
 package throttlesidecar.observability;
 
 import java.util.EnumMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiConsumer;
 
 /**
- * What keeps the callback from throttling in this broker, as its guards found it.
+ * The faults that may keep the callback from throttling clients of this broker.
  *
- * <p>The callback depends on the order in which Kafka calls it and on the names of Kafka's metrics:
- * a version that changed them would throttle nobody, and no log line would say so. Request threads only note what
- * they found; {@link #report} logs each kind once.
+ * <p>The callback depends on the order in which Kafka calls it and on the names of Kafka's metrics. A
+ * version of Kafka that changed them would silently throttle no client. Request threads only note a
+ * fault; {@link #report} logs each kind once.
  */
 public final class Faults {
 
-    /** What can be wrong. */
+    /** The kinds of faults, the gravest first. */
     public enum Kind {
-        /** The sidecar sends a limit that this jar does not know: its answers can't be used. */
+        /** The sidecar sends a limit that this jar does not know, so its answers can't be used. */
         OUTDATED("Update the jar"),
-        /** At the start no pause came out of Kafka's own sensor. */
+        /** At the start, Kafka's own sensor did not result in a pause. */
         SELF_TEST("Report it, with Kafka's version"),
-        /** In a throttle, Kafka records requests without a request for their quota. */
+        /** In a throttle, Kafka records requests without asking for their quota. */
         NOT_ASKED("Report it, with Kafka's version"),
-        /** An error, which was kept from clients and Kafka: their own quotas apply. */
+        /** An error was caught, and the clients' own quotas apply. */
         ERROR("Report it, with Kafka's version");
 
-        /** What to do about it. */
+        /** What the operator should do. */
         public final String advice;
 
         Kind(String advice) {
@@ -36,7 +37,7 @@ public final class Faults {
     private final Map<Kind, String> found = new ConcurrentHashMap<>();
     private final Map<Kind, String> reported = new EnumMap<>(Kind.class);
 
-    /** Notes a fault; of a kind that is there already, the first counts. True if it is new. */
+    /** Notes a fault and returns whether its kind is new. Of one kind, the first detail is kept. */
     public boolean found(Kind kind, String detail) {
         return found.putIfAbsent(kind, detail) == null;
     }
@@ -46,17 +47,17 @@ public final class Faults {
         found.remove(kind);
     }
 
-    /** The gravest that is there, in lower case with hyphens, such as "not-asked"; or "none". */
+    /** The gravest fault, in lower case with hyphens, such as "not-asked"; or "none". */
     public String worst() {
         for (Kind kind : Kind.values()) {
             if (found.containsKey(kind)) {
-                return kind.name().toLowerCase(java.util.Locale.ROOT).replace('_', '-');
+                return kind.name().toLowerCase(Locale.ROOT).replace('_', '-');
             }
         }
         return "none";
     }
 
-    /** Passes on each fault that is new since the last call; one thread at a time. */
+    /** Passes on each fault that is new since the last call; one thread at a time calls it. */
     public void report(BiConsumer<Kind, String> reporter) {
         reported.keySet().retainAll(found.keySet());
         found.forEach((kind, detail) -> {

@@ -2,7 +2,7 @@ package throttlesidecar.observability;
 
 import org.slf4j.Logger;
 
-/** The log that the callback's lines are written to. */
+/** The log for the callback's lines, which tests replace. */
 public interface Journal {
     void info(String line);
 

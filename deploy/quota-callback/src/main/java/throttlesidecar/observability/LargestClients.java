@@ -1,5 +1,6 @@
 package throttlesidecar.observability;
 
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Map.Entry;
@@ -7,22 +8,22 @@ import java.util.Map;
 import throttlesidecar.support.Sanitized;
 
 /**
- * The clients with most of something, refused requests or bytes, in bounded room.
+ * The clients with the largest counts of refused requests or bytes, in bounded memory.
  *
- * <p>By Space-Saving (Metwally, Agrawal, El Abbadi: Efficient computation of frequent and top-k
- * elements in data streams, 2005): a client that is new when the table is full takes the place of the
- * one with the least, and its number, which is not counted as its own. So whoever has more than the
- * most clients' share of all is there, and what is reported of it is not more than it has: random
- * client-ids push out one another.
+ * <p>The algorithm is Space-Saving (Metwally, Agrawal, El Abbadi: Efficient computation of frequent and
+ * top-k elements in data streams, 2005). When the table is full, a new client replaces the client with
+ * the smallest count and continues from that count, but only the new client's own part is reported. So
+ * a table of n clients contains every client with more than 1/n of the total, and no report is too
+ * high. Clients with random client-ids only replace each other.
  *
- * <p>Example: of two at most, alice was refused 9 times and bob once. Then carol is: she takes bob's
- * place with 2, of which 1 is reported.
+ * <p>Example: a table of two has alice with 9 refusals and bob with 1. Carol is refused: she replaces
+ * bob with the count 2, of which 1 is reported.
  */
 public final class LargestClients {
-    /** Characters of a name that are reported. */
+    /** The most characters of a name in the report. */
     static final int LONGEST_NAME = 64;
 
-    /** Characters of all that is reported: it is sent in a header. */
+    /** The most characters of the report, which is sent in a header. */
     static final int LONGEST = 8_000;
 
     private final int most;
@@ -30,10 +31,10 @@ public final class LargestClients {
     private final Map<String, Count> counts = new HashMap<>();
 
     /**
-     * None at first.
+     * An empty table.
      *
-     * @param most clients counted; some 200 bytes each.
-     * @param reported clients reported.
+     * @param most how many clients are counted; each takes about 200 bytes.
+     * @param reported how many clients are reported.
      */
     public LargestClients(int most, int reported) {
         this.most = most;
@@ -55,7 +56,7 @@ public final class LargestClients {
     }
 
     /**
-     * A client has so much more.
+     * Adds to a client's count.
      *
      * @param clientId may be null or empty.
      */
@@ -70,22 +71,19 @@ public final class LargestClients {
     }
 
     private long removeLeast() {
-        Entry<String, Count> least = null;
-        for (Entry<String, Count> each : counts.entrySet()) {
-            if (least == null || each.getValue().now < least.getValue().now) {
-                least = each;
-            }
-        }
+        Entry<String, Count> least =
+                Collections.min(
+                        counts.entrySet(), Comparator.comparingLong(each -> each.getValue().now));
         counts.remove(least.getKey());
         return least.getValue().now;
     }
 
-    /** Counts anew. */
+    /** Empties the table. */
     public synchronized void clear() {
         counts.clear();
     }
 
-    /** The most first, as {@code alice/etl-1:9,bob/:1}: principal and client-id percent-encoded. */
+    /** The report, largest first, as in {@code alice/etl-1:9,bob/:1}; names are percent-encoded. */
     @Override
     public synchronized String toString() {
         StringBuilder text = new StringBuilder();

@@ -1,9 +1,6 @@
 package throttlesidecar.quotas;
 
-import java.util.HashSet;
 import java.util.Map;
-import java.util.Objects;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntity;
@@ -12,20 +9,20 @@ import throttlesidecar.support.Sanitized;
 import throttlesidecar.throttling.TagSet;
 
 /**
- * The quotas of one type that operators have set, and which of them a client has.
+ * The quotas of one type that operators have set. Finds the quota that applies to a client.
  *
- * <p>With a callback installed Kafka resolves no quota by itself, so its eight levels are here, the
- * most specific first: (user, client-id), (user, default client-id), user, (default user,
- * client-id), (default user, default client-id), default user, client-id, default client-id. Clients
- * that share a quota share their metric tags, which are Kafka's own: levels 1, 2, 4 and 5 have (user,
- * client-id), 3 and 6 (user, ""), 7, 8 and no match ("", client-id). While quotas of one kind only
- * are set, every client has that kind's tags, whether or not it has a quota.
+ * <p>With a callback, Kafka resolves no quota itself, so this class has Kafka's eight levels, the most
+ * specific first: (user, client-id), (user, default client-id), user, (default user, client-id),
+ * (default user, default client-id), default user, client-id, default client-id. Clients that share a
+ * quota share their metric tags, as in Kafka: levels 1, 2, 4 and 5 have (user, client-id), 3 and 6 have
+ * (user, ""), and 7, 8 and no match have ("", client-id). While only quotas of one kind are set, every
+ * client has that kind's tags, whether or not it has a quota.
  *
- * <p>Example: with a quota for user ann and one for client-id etl, ann's tags are (ann, "") and those
- * of bob with client-id etl ("", etl).
+ * <p>Example: with a quota for user ann and one for client-id etl, the tags of ann are (ann, ""), and
+ * those of bob with client-id etl are ("", etl).
  *
- * <p>Request threads read without a lock; changes come from one thread at a time per callback, of
- * which combined mode has two.
+ * <p>Request threads read without a lock. Changes come from one thread at a time per callback, and
+ * combined mode has two callbacks.
  */
 final class QuotaLevels {
     private static final int CLIENTS = 1;
@@ -34,14 +31,13 @@ final class QuotaLevels {
 
     private final boolean forgetsRemovedKinds;
 
-    /** User, or default, or none -> client-id, default or none -> quota. */
+    /** Quotas by user and client-id, each of which may be the default or none. */
     private final Map<Part, Map<Part, Double>> quotas = new ConcurrentHashMap<>();
 
-    private final Map<Integer, Set<Key>> entities = new ConcurrentHashMap<>();
     private volatile int kinds;
 
     /**
-     * Without a quota.
+     * At first, there are no quotas.
      *
      * @param forgetsRemovedKinds see {@link KafkaVersion#forgetsRemovedKinds}.
      */
@@ -49,10 +45,9 @@ final class QuotaLevels {
         this.forgetsRemovedKinds = forgetsRemovedKinds;
     }
 
-    /** Sets the quota of an entity; units are the quota type's. */
+    /** Sets the quota of an entity, in the unit of the quota type. */
     synchronized void update(ClientQuotaEntity entity, double value) {
         Key key = Key.of(entity);
-        entities.computeIfAbsent(key.kind(), kind -> new HashSet<>()).add(key);
         kinds |= key.kind();
         quotas.computeIfAbsent(key.user, user -> new ConcurrentHashMap<>()).put(key.client, value);
     }
@@ -60,24 +55,32 @@ final class QuotaLevels {
     /** Removes the quota of an entity, if it has one. */
     synchronized void remove(ClientQuotaEntity entity) {
         Key key = Key.of(entity);
-        Set<Key> ofKind = entities.computeIfAbsent(key.kind(), kind -> new HashSet<>());
-        ofKind.remove(key);
-        if (!forgetsRemovedKinds) {
-            kinds |= key.kind();
-        } else if (ofKind.isEmpty()) {
-            kinds &= ~key.kind();
-        }
         quotas.computeIfPresent(key.user, (user, ofUser) -> {
             ofUser.remove(key.client);
             return ofUser.isEmpty() ? null : ofUser;
         });
+        if (!forgetsRemovedKinds) {
+            kinds |= key.kind();
+        } else if (!hasAny(key.kind())) {
+            kinds &= ~key.kind();
+        }
+    }
+
+    private boolean hasAny(int kind) {
+        return quotas.entrySet().stream()
+                .anyMatch(ofUser -> ofUser.getValue().keySet().stream()
+                        .anyMatch(client -> kind(ofUser.getKey(), client) == kind));
+    }
+
+    private static int kind(Part user, Part client) {
+        return user == Part.NONE ? CLIENTS : client == Part.NONE ? USERS : USERS_CLIENTS;
     }
 
     /**
-     * The tags of a client, by which it shares its quota.
+     * The tags of a client; clients with the same tags share a quota.
      *
      * @param user sanitised.
-     * @param clientId as it is; may be empty.
+     * @param clientId not sanitised; may be empty.
      */
     Map<String, String> tags(String user, String clientId) {
         int only = kinds;
@@ -106,7 +109,7 @@ final class QuotaLevels {
         return clientId.isEmpty() ? null : first(user, clientId, 7, 8);
     }
 
-    /** The quota of a client by the tags of its level, not by others; null for none. */
+    /** The quota of a client by the tags of its level only; null for none. */
     Double limitOfClient(String user, String clientId) {
         Map<String, String> tags = tags(user, clientId);
         return limit(tags.get(TagSet.USER_TAG), tags.get(TagSet.CLIENT_ID_TAG));
@@ -147,7 +150,7 @@ final class QuotaLevels {
         return ofUser.get(isOfUser ? Part.NONE : isOfDefault ? Part.DEFAULT : new Part(clientId));
     }
 
-    /** The user's or the client-id's half of an entity: a name, the default, or none. */
+    /** The user or the client-id of an entity: a name, the default, or none. */
     private static final class Part {
         static final Part DEFAULT = new Part(null);
         static final Part NONE = new Part(null);
@@ -170,7 +173,7 @@ final class QuotaLevels {
         }
     }
 
-    /** An entity by its two halves, the user's name sanitised. */
+    /** The two parts of an entity; the user's name is sanitised. */
     private static final class Key {
         private Part user = Part.NONE;
         private Part client = Part.NONE;
@@ -199,22 +202,7 @@ final class QuotaLevels {
         }
 
         int kind() {
-            if (user == Part.NONE) {
-                return CLIENTS;
-            }
-            return client == Part.NONE ? USERS : USERS_CLIENTS;
-        }
-
-        @Override
-        public boolean equals(Object other) {
-            return other instanceof Key
-                    && user.equals(((Key) other).user)
-                    && client.equals(((Key) other).client);
-        }
-
-        @Override
-        public int hashCode() {
-            return Objects.hash(user, client);
+            return QuotaLevels.kind(user, client);
         }
     }
 }

@@ -15,17 +15,20 @@ import throttlesidecar.throttling.TagSet;
 import throttlesidecar.throttling.TagSets;
 
 /**
- * The tags of every client and the quota of those tags, whatever the factor.
+ * The tags of each client and the quota of those tags, whatever the factor.
  *
- * <p>Two things differ from Kafka's own levels ({@link QuotaLevels}). A client that no quota names shares
- * the broker's static quota, where one is set, with all others like it, under the tags ("", ""). And for
- * PRODUCE, users that are excluded or have a factor of their own must not share tags with others. So they
- * have (user, client-id) instead of the levels' ("", client-id); clients that are excluded by their
- * client-id have these tags in place of (user, "") too. Excluded users have no part in a static quota of
- * any type; users with a factor of their own have one for each client-id.
+ * <p>There are two differences from Kafka's own levels ({@link QuotaLevels}). First, all clients
+ * without a quota of an operator share the broker's static quota, if one is set, under the tags ("",
+ * "").
+ *
+ * <p>Second, for PRODUCE, users that are excluded or have a factor of their own must not share tags
+ * with others. So they have (user, client-id) instead of the levels' ("", client-id). Clients that are
+ * excluded by their client-id have these tags instead of (user, "") too. A static quota of any type
+ * does not apply to excluded users; users with a factor of their own have one static quota for each
+ * client-id.
  */
 public final class Quotas implements OwnLimit {
-    /** Client-ids may be random: of more clients, of 0.6 kB each, those not used lately are forgotten. */
+    /** The most clients that are cached, at 0.6 kB each, since client-ids may be random. */
     static final int MOST_CLIENTS = 16_384;
 
     private final Map<ClientQuotaType, QuotaLevels> levels = new EnumMap<>(ClientQuotaType.class);
@@ -104,7 +107,7 @@ public final class Quotas implements OwnLimit {
         version.incrementAndGet();
     }
 
-    /** Users, sanitised, that have a throttle of their own, or its ramp, from now on. */
+    /** Sets the users, sanitised, that have a throttle of their own or its ramp. */
     public void throttledUsers(Set<String> users) {
         if (!users.equals(throttledUsers)) {
             throttledUsers = Set.copyOf(users);
@@ -112,7 +115,7 @@ public final class Quotas implements OwnLimit {
         }
     }
 
-    /** Clients are resolved anew, since the settings have changed. */
+    /** Resolves clients again, since the settings have changed. */
     public void settingsChanged() {
         version.incrementAndGet();
     }
@@ -120,7 +123,7 @@ public final class Quotas implements OwnLimit {
     /**
      * A client with its tags.
      *
-     * @param principal the principal's name, as it is.
+     * @param principal the principal's name, not sanitised.
      * @param clientId may be null or empty.
      */
     public Client client(String principal, String clientId) {
@@ -145,7 +148,7 @@ public final class Quotas implements OwnLimit {
         Map<ClientQuotaType, Map<String, String>> tags = new EnumMap<>(ClientQuotaType.class);
         for (ClientQuotaType type : ClientQuotaType.values()) {
             Map<String, String> ofType = tags(type, user, clientId);
-            // Most often the same for all types, and there are many clients.
+            // Tags are usually the same for all types, and sharing them saves memory.
             tags.put(type, tags.values().stream().filter(ofType::equals).findFirst().orElse(ofType));
         }
         return new Client(now, tags);

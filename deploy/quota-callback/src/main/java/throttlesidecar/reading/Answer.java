@@ -7,31 +7,31 @@ public final class Answer {
     /** The reason of a failure, fit for a log line; null when there is none. */
     String failure;
 
-    /** Whether the jar has to be updated before it can use the sidecar's answers. */
+    /** Whether the jar must be updated before it can use the sidecar's answers. */
     boolean isOfLaterVersion;
 
-    /** The document; null when it is not modified, or after a failure. */
+    /** The document; null if it is not modified, or after a failure. */
     Document document;
 
     /** The document's entity tag, for the next request; null: it has none. */
     String etag;
 
-    /** For how long the document is valid, from {@link #atNanos} on. */
+    /** How long the document is valid, from {@link #atNanos} on. */
     long validForMs;
 
-    /** How much the broker that asked may let through. It changes without a new document. */
+    /** How much the asking broker may let through. It may change without a new document. */
     Leak leak = Leak.WHOLE;
 
     /** When the answer began, on the monotonic clock. */
     long atNanos;
 
-    /** How old the observation behind it was then, ms; 0: the sidecar does not say. */
+    /** How old the sidecar's observation was then, ms; 0 if unknown. */
     long observedMsAgo;
 
-    /** How soon the first volume is at its limit if all fill as they did, ms; -1: not soon. */
+    /** The time until the first volume reaches its limit at the current rates, ms; -1: not soon. */
     long limitInMs = -1;
 
-    /** The factor of now, where it moves without a new document; NaN: the document's. */
+    /** The current factor, if it changes without a new document; NaN: the document's factor applies. */
     double factor = Double.NaN;
 
     private Answer() {}
@@ -51,14 +51,14 @@ public final class Answer {
         return answer;
     }
 
-    /** No answer came. */
+    /** No answer arrived. */
     static Answer failed(String reason) {
         Answer answer = new Answer();
         answer.failure = reason;
         return answer;
     }
 
-    /** An answer came that can't be used. */
+    /** An answer arrived that can't be used. */
     static Answer failed(WrongAnswer wrong) {
         Answer answer = failed("the answer is wrong: " + wrong.getMessage());
         answer.isOfLaterVersion = wrong.isOfLaterVersion();

@@ -12,23 +12,24 @@ import java.util.Collection;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 import org.apache.kafka.common.config.ConfigException;
+import throttlesidecar.settings.Settings;
 
 /** The certificate authorities that are trusted for a sidecar reached by https. */
 public final class Authorities {
     private Authorities() {}
 
     /**
-     * A context that trusts the authorities of a file and nobody else.
+     * A context that trusts only the authorities of a file.
      *
-     * @param file certificates, PEM.
-     * @throws ConfigException when the file can't be read or contains no certificate.
+     * @param file PEM certificates.
+     * @throws ConfigException the file can't be read or contains no certificate.
      */
     public static SSLContext of(Path file) {
         try (InputStream pem = Files.newInputStream(file)) {
             Collection<? extends Certificate> certificates =
                     CertificateFactory.getInstance("X.509").generateCertificates(pem);
             if (certificates.isEmpty()) {
-                throw new ConfigException(problem(file, "contains no certificate"));
+                throw refused(file, "contains no certificate");
             }
             KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
             store.load(null, null);
@@ -42,15 +43,13 @@ public final class Authorities {
             context.init(null, trust.getTrustManagers(), null);
             return context;
         } catch (IOException | GeneralSecurityException error) {
-            throw new ConfigException(problem(file, "can't be read (" + error + ")"));
+            throw refused(file, "can't be read (" + error + ")");
         }
     }
 
-    private static String problem(Path file, String what) {
-        return "client.quota.callback.sidecar.ssl.ca.file: "
-                + file
-                + " "
-                + what
-                + "; name a file of PEM certificates that the broker's user may read";
+    private static ConfigException refused(Path file, String problem) {
+        return new ConfigException(
+                Settings.CA_FILE + ": " + file + " " + problem
+                        + "; name a file of PEM certificates that the broker's user may read");
     }
 }

@@ -10,15 +10,16 @@ import throttlesidecar.observability.Journal;
 import throttlesidecar.support.Clocks;
 
 /**
- * The sidecar's last document on disk: a broker that starts in a throttle is throttled from its first
- * request on, and one whose sidecar is gone knows the limits of its own volumes.
+ * Keeps the sidecar's last document on disk. A broker that starts during a throttle then throttles from
+ * the first request on. A broker without its sidecar still knows the limits of its own volumes.
  *
- * <p>The file is the document as it was sent, and its time of modification when it was last renewed.
+ * <p>The file contains the document as it was received. Its modification time is when the document was
+ * last renewed.
  */
 public final class DocumentFile {
     public static final String NAME = "throttle-sidecar-quota-factors.json";
 
-    /** So often the time is renewed at most. */
+    /** The shortest time between two renewals of the modification time. */
     private static final long RENEW_MS = 30_000;
 
     private final Path file;
@@ -48,7 +49,7 @@ public final class DocumentFile {
         }
     }
 
-    /** What is kept; null: nothing, or what can't be read. */
+    /** The document on disk; null if there is none or it can't be read. */
     public Found read() {
         try {
             if (!Files.exists(file)) {
@@ -63,18 +64,19 @@ public final class DocumentFile {
             written = body;
             return found;
         } catch (IOException | WrongAnswer error) {
-            journal.warn("The document kept in " + file + " can't be used: " + error.getMessage());
+            journal.warn(
+                    "The sidecar's document in " + file + " can't be used: " + error.getMessage());
             return null;
         }
     }
 
-    /** Keeps a document that was just received or renewed; one thread at a time. */
+    /** Keeps a document that was just received or renewed; one thread at a time calls it. */
     public void write(Document document) {
         long nowMs = clocks.nowMs();
         boolean same = Arrays.equals(document.body, written);
         boolean soon = Math.abs(nowMs - triedMs) < RENEW_MS;
-        // A disk that is full, which is the usual reason, is not tried at every answer.
-        if (document.body == null || soon && (same || failed)) {
+        // A write that failed, usually because the disk is full, is not repeated at every answer.
+        if (soon && (same || failed)) {
             return;
         }
         triedMs = nowMs;
@@ -82,7 +84,7 @@ public final class DocumentFile {
             if (same) {
                 Files.setLastModifiedTime(file, FileTime.fromMillis(nowMs));
             } else {
-                // Not forced to the disk, which may be slow now: a file that was cut is none.
+                // Not forced to the disk, which may be slow now: a truncated file is ignored.
                 Path next = file.resolveSibling(NAME + ".new");
                 Files.write(next, document.body);
                 Files.move(next, file, StandardCopyOption.ATOMIC_MOVE);

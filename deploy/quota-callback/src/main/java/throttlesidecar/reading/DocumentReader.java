@@ -12,30 +12,30 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import throttlesidecar.decision.Scope;
 import throttlesidecar.volumes.VolumeLine;
 
 /**
- * Reads the document of factors, and refuses every value that is not possible.
+ * Reads the document of factors and refuses every impossible value.
  *
- * <p>{@code factor} and {@code valid_for_ms} are required; {@code users},
- * {@code generation} and {@code reason} may be missing; other members are
- * ignored. One wrong member makes the whole document wrong.
+ * <p>{@code factor} and {@code valid_for_ms} are required, and the other members are optional. Unknown
+ * members are ignored. One invalid member makes the whole document invalid.
  *
- * <p>It is read as a stream, since a tree of 4 MiB of brackets takes some hundred MiB of a broker's
- * heap, and a number of 4 million digits a minute of its time.
+ * <p>The document is read as a stream. A tree of 4 MiB of brackets would take some hundred MiB of a
+ * broker's heap, and a number of 4 million digits would take a minute.
  *
- * <p>Example: {@code {"factor":0.0,"users":{"etl":0.5},"valid_for_ms":299000}} stops all
- * producers, etl's too: of its own factor and that of all the stricter applies.
+ * <p>Example: {@code {"factor":0.0,"users":{"etl":0.5},"valid_for_ms":299000}} stops all producers,
+ * those of etl too: of a user's factor and the factor for all, the stricter one applies.
  */
 final class DocumentReader {
-    /** A user with a factor of its own costs a set of metrics; more of them is a mistake. */
+    /** Each user with a factor of its own costs a set of metrics; a larger number is a mistake. */
     static final int MOST_USERS = 10_000;
 
-    /** A longer validity is cut to this one, a year in ms, so that sums stay within a long. */
+    /** A longer validity is cut to a year, in ms, so that sums stay within a long. */
     static final long LONGEST_VALIDITY_MS = 365L * 24 * 3600 * 1000;
 
-    /** A sidecar names far fewer, or all producers are throttled. */
+    /** A sidecar names far fewer topics, or throttles all producers. */
     static final int MOST_TOPICS = 100_000;
 
     private static final int LONGEST_NUMBER = 64;
@@ -43,7 +43,11 @@ final class DocumentReader {
     private static final int LONGEST_REASON = 500;
     private static final int DEEPEST = 16;
 
-    /** User names are data: interned or canonical names would stay in memory for ever. */
+    /** Controls, formats, ends of lines and paragraphs, lone surrogates, and unassigned code points. */
+    private static final Pattern INVISIBLE =
+            Pattern.compile("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}\\p{Cn}]");
+
+    /** User names are data: interned or canonical names would stay in memory forever. */
     private static final JsonFactory JSON =
             JsonFactory.builder()
                     .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
@@ -51,19 +55,9 @@ final class DocumentReader {
                     .build();
 
     private final JsonParser parser;
-    private final Map<String, Double> users = new HashMap<>();
-    private double factor = Double.NaN;
-    private long generation;
-    private long validForMs = -1;
-    private String reason = "";
-    private Document.Source source = Document.Source.OBSERVATION;
+    private final Document document = new Document();
     private boolean isSloped;
-    private boolean stops;
-    private VolumeLine limit;
-    private VolumeLine stopLine;
     private double releaseMargin;
-    private boolean isOfVolumes;
-    private Scope scope = Scope.ALL;
 
     private DocumentReader(JsonParser parser) {
         this.parser = parser;
@@ -72,7 +66,7 @@ final class DocumentReader {
     /**
      * Reads an answer's body.
      *
-     * @throws WrongAnswer its message is the reason.
+     * @throws WrongAnswer the document can't be used; the message is the reason.
      */
     static Document read(byte[] body) throws WrongAnswer {
         try (JsonParser parser = JSON.createParser(text(body))) {
@@ -88,7 +82,7 @@ final class DocumentReader {
         }
     }
 
-    /** Jackson would replace bytes that are no UTF-8, since names are not canonical. */
+    /** Decodes UTF-8 strictly; without canonical names, Jackson would replace invalid bytes. */
     private static String text(byte[] body) throws CharacterCodingException {
         return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString();
     }
@@ -103,63 +97,60 @@ final class DocumentReader {
         if (parser.nextToken() != null) {
             throw new WrongAnswer("there is something after the JSON object");
         }
-        if (Double.isNaN(factor)) {
+        if (Double.isNaN(document.factor)) {
             throw new WrongAnswer("factor is missing");
         }
-        if (validForMs < 0) {
+        if (document.validForMs < 0) {
             throw new WrongAnswer("valid_for_ms is missing");
         }
-        return new Document(
-                factor, users, generation, validForMs, reason,
-                isSloped && source == Document.Source.OBSERVATION ? Document.Source.SLOPE : source,
-                stops, limit == null ? null : limit.withMargin(releaseMargin), stopLine,
-                isOfVolumes, scope, body);
+        if (isSloped && document.source == Document.Source.OBSERVATION) {
+            document.source = Document.Source.SLOPE;
+        }
+        if (document.limit != null) {
+            document.limit = document.limit.withMargin(releaseMargin);
+        }
+        document.body = body;
+        return document;
     }
 
     private void member(String name) throws IOException, WrongAnswer {
         JsonToken value = parser.nextToken();
         switch (name) {
             case "factor":
-                factor = factor("factor", value);
+                document.factor = factor(name, value);
                 break;
             case "users":
-                readUsers(value);
+                document.users = users(value);
                 break;
             case "generation":
-                generation = whole(name, value, Long.MAX_VALUE);
+                document.generation = whole(name, value, Long.MAX_VALUE);
                 break;
             case "valid_for_ms":
-                validForMs = whole(name, value, LONGEST_VALIDITY_MS);
+                document.validForMs = whole(name, value, LONGEST_VALIDITY_MS);
                 break;
             case "reason":
-                reason = value == JsonToken.VALUE_STRING ? printable(parser.getText()) : "";
+                document.reason = printable(text(value));
                 break;
             case "source":
-                source = source(value == JsonToken.VALUE_STRING ? parser.getText() : "");
+                document.source = source(text(value));
                 break;
             case "stop":
-                if (!value.isBoolean()) {
-                    throw new WrongAnswer("stop is neither true nor false");
-                }
-                stops = value == JsonToken.VALUE_TRUE;
+                document.stops = flag(name, value);
                 break;
             case "slope":
-                if (!value.isBoolean()) {
-                    throw new WrongAnswer("slope is neither true nor false");
-                }
-                isSloped = value == JsonToken.VALUE_TRUE;
+                isSloped = flag(name, value);
                 break;
             case "limit":
-                limit = line(name, value);
+                document.limit = line(name, value);
                 break;
             case "stop_line":
-                stopLine = line(name, value);
+                document.stopLine = line(name, value);
                 break;
             case "scope":
-                isOfVolumes = value == JsonToken.VALUE_STRING && parser.getText().equals("volume");
+                document.isOfVolumes = text(value).equals("volume");
                 break;
             case "topics":
-                scope = scope(value);
+                document.scope = scope(value);
                 break;
             case "release_margin":
                 releaseMargin = positive(name, value);
@@ -167,6 +158,18 @@ final class DocumentReader {
             default:
                 skip(value);
         }
+    }
+
+    /** The text of a value; empty if the value is no text. */
+    private String text(JsonToken value) throws IOException {
+        return value == JsonToken.VALUE_STRING ? parser.getText() : "";
+    }
+
+    private static boolean flag(String name, JsonToken value) throws WrongAnswer {
+        if (!value.isBoolean()) {
+            throw new WrongAnswer(name + " is neither true nor false");
+        }
+        return value == JsonToken.VALUE_TRUE;
     }
 
     private static Document.Source source(String name) {
@@ -183,8 +186,8 @@ final class DocumentReader {
     }
 
     /**
-     * A limit of an unknown type makes the whole document wrong: without it this broker would not watch
-     * its own volumes, and nobody would know.
+     * Reads a limit. An unknown type makes the whole document invalid: otherwise this broker would
+     * silently not watch its own volumes.
      */
     private VolumeLine line(String member, JsonToken first) throws IOException, WrongAnswer {
         if (first == JsonToken.VALUE_NULL) {
@@ -199,7 +202,7 @@ final class DocumentReader {
             String name = parser.getCurrentName();
             JsonToken token = parser.nextToken();
             if (name.equals("type") && token == JsonToken.VALUE_STRING) {
-                type = parser.getText();
+                type = text(token);
             } else if (name.equals("value")) {
                 value = positive("the value of a limit", token);
             } else {
@@ -237,10 +240,11 @@ final class DocumentReader {
         return Scope.of(topics);
     }
 
-    private void readUsers(JsonToken value) throws IOException, WrongAnswer {
+    private Map<String, Double> users(JsonToken value) throws IOException, WrongAnswer {
         if (value != JsonToken.START_OBJECT) {
             throw new WrongAnswer("users is no object");
         }
+        Map<String, Double> users = new HashMap<>();
         while (parser.nextToken() != JsonToken.END_OBJECT) {
             String user = parser.getCurrentName();
             if (user.isEmpty() || user.length() > LONGEST_NAME) {
@@ -251,6 +255,7 @@ final class DocumentReader {
                 throw new WrongAnswer("users has more than " + MOST_USERS + " members");
             }
         }
+        return users;
     }
 
     private double factor(String name, JsonToken value) throws IOException, WrongAnswer {
@@ -271,7 +276,7 @@ final class DocumentReader {
         if (!(number >= 0.0) || Double.isInfinite(number)) {
             throw new WrongAnswer(name + " is " + number);
         }
-        // Makes -0.0 the 0.0 that it equals.
+        // Turns -0.0 into 0.0.
         return number + 0.0;
     }
 
@@ -279,7 +284,7 @@ final class DocumentReader {
         if (value != JsonToken.VALUE_NUMBER_INT) {
             throw new WrongAnswer(name + " is not a whole number");
         }
-        // The cast is saturating, beyond 2^53 inexact, and nothing that is compared lies there.
+        // The cast saturates, and is inexact beyond 2^53, where no values are compared.
         return Math.min((long) positive(name, value), most);
     }
 
@@ -301,27 +306,10 @@ final class DocumentReader {
         }
     }
 
-    /** One line for a log: a sidecar's text must not look like lines of the broker. */
+    /** The text as one log line, so that a sidecar's text can't imitate the broker's lines. */
     static String printable(String text) {
-        int end = Math.min(text.length(), LONGEST_REASON);
-        StringBuilder line = new StringBuilder(end);
-        text.codePoints()
-                .limit(end)
-                .map(c -> Character.isISOControl(c) || isInvisible(c) ? ' ' : c)
-                .forEach(line::appendCodePoint);
-        return line.toString();
-    }
-
-    private static boolean isInvisible(int codePoint) {
-        switch (Character.getType(codePoint)) {
-            case Character.FORMAT:
-            case Character.LINE_SEPARATOR:
-            case Character.PARAGRAPH_SEPARATOR:
-            case Character.SURROGATE:
-            case Character.UNASSIGNED:
-                return true;
-            default:
-                return false;
-        }
+        boolean fits = text.codePointCount(0, text.length()) <= LONGEST_REASON;
+        String cut = fits ? text : text.substring(0, text.offsetByCodePoints(0, LONGEST_REASON));
+        return INVISIBLE.matcher(cut).replaceAll(" ");
     }
 }

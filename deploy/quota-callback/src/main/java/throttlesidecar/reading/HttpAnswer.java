@@ -11,18 +11,19 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * One answer of HTTP/1.1 (RFC 9112) to a GET with {@code Connection: close}.
+ * One answer of HTTP/1.1 (RFC 9112) to a GET with {@code Connection: close}. {@link SidecarClient}
+ * explains why the JDK's client is not used.
  *
- * <p>Of a head at most {@link #MOST_HEAD} bytes are read, of a body at most {@link #MOST_BODY}, and
- * only the body of a 200; of all others the status. What does not parse is an error.
+ * <p>At most {@link #MOST_HEAD} bytes of a head and {@link #MOST_BODY} bytes of a body are read. The
+ * body is read only if the status is 200. Anything that does not parse is an error.
  *
- * <p>Example: {@code HTTP/1.1 200 OK}, {@code Content-Length: 2}, an empty line, {@code {}}: the
- * status 200, one header, a body of 2 bytes; a third byte is left unread.
+ * <p>Example: {@code HTTP/1.1 200 OK}, {@code Content-Length: 2}, an empty line and {@code {}} are the
+ * status 200, one header and a body of 2 bytes. A third byte is left unread.
  */
 final class HttpAnswer {
     static final int MOST_HEAD = 32 << 10;
 
-    /** 10,000 users with long names are 1 MiB. */
+    /** 10,000 users with long names take 1 MiB. */
     static final int MOST_BODY = 4 << 20;
 
     private static final Pattern STATUS = Pattern.compile("HTTP/1\\.[01] ([0-9]{3})(?: .*)?");
@@ -32,9 +33,12 @@ final class HttpAnswer {
 
     private final InputStream in;
     private int headLeft = MOST_HEAD;
-    private int status;
     private final Map<String, String> headers = new HashMap<>();
-    private byte[] body = new byte[0];
+
+    int status;
+
+    /** The body if the status is 200, else empty. */
+    byte[] body = new byte[0];
 
     private HttpAnswer(InputStream in) {
         this.in = in;
@@ -43,14 +47,14 @@ final class HttpAnswer {
     /**
      * Reads one answer.
      *
-     * @param in buffered, at the beginning of the answer; what follows the answer is left unread.
-     * @throws WrongAnswer its message is the reason.
-     * @throws IOException by the connection.
+     * @param in buffered, at the beginning of the answer; bytes after the answer are left unread.
+     * @throws WrongAnswer the answer can't be used; the message is the reason.
+     * @throws IOException the connection failed.
      */
     static HttpAnswer read(InputStream in) throws IOException, WrongAnswer {
         HttpAnswer answer = new HttpAnswer(in);
         do {
-            // 1xx precede the answer itself.
+            // Answers of status 1xx precede the final one.
             answer.readHead();
         } while (answer.status / 100 == 1);
         if (answer.status == 200) {
@@ -59,22 +63,9 @@ final class HttpAnswer {
         return answer;
     }
 
-    int status() {
-        return status;
-    }
-
-    /**
-     * A header's value.
-     *
-     * @return null when there is none.
-     */
+    /** A header's value; null for none. */
     String header(String name) {
         return headers.get(name.toLowerCase(Locale.ROOT));
-    }
-
-    /** The body of a 200, else empty. */
-    byte[] body() {
-        return body;
     }
 
     private void readHead() throws IOException, WrongAnswer {
@@ -85,7 +76,7 @@ final class HttpAnswer {
         }
         status = Integer.parseInt(first.group(1));
         for (String line = line(); !line.isEmpty(); line = line()) {
-            // No pattern for all of it: one would look at blanks within a value many times over.
+            // Not one pattern for the whole line, which would read blanks within a value many times.
             int colon = line.indexOf(':');
             if (colon < 0 || !NAME.matcher(line.substring(0, colon)).matches()) {
                 throw new WrongAnswer("it is not HTTP: a header can't be read");
@@ -99,7 +90,7 @@ final class HttpAnswer {
         }
     }
 
-    /** Two values of these contradict each other; of Set-Cookie, for one, they don't. */
+    /** Whether two values of a header contradict each other. Two of Set-Cookie, for example, do not. */
     private static boolean matters(String name) {
         return name.equals("content-length")
                 || name.equals("transfer-encoding")
@@ -152,13 +143,13 @@ final class HttpAnswer {
 
     private static int bounded(long size) throws WrongAnswer {
         if (size > MOST_BODY) {
-            throw new WrongAnswer("it is of more than " + MOST_BODY + " bytes");
+            throw new WrongAnswer("it has more than " + MOST_BODY + " bytes");
         }
         return (int) size;
     }
 
     private byte[] exactly(int size) throws IOException, WrongAnswer {
-        // Grows as bytes come: a length that is only claimed takes no memory.
+        // The buffer grows as bytes arrive: a claimed length alone takes no memory.
         byte[] bytes = in.readNBytes(size);
         if (bytes.length < size) {
             throw endsTooEarly();
@@ -166,7 +157,7 @@ final class HttpAnswer {
         return bytes;
     }
 
-    /** A line of the head, or between chunks, without its end. */
+    /** A line of the head or between chunks, without the line's end. */
     private String line() throws IOException, WrongAnswer {
         ByteArrayOutputStream line = new ByteArrayOutputStream(128);
         while (true) {
@@ -175,7 +166,7 @@ final class HttpAnswer {
                 throw endsTooEarly();
             }
             if (--headLeft < 0) {
-                throw new WrongAnswer("its head is of more than " + MOST_HEAD + " bytes");
+                throw new WrongAnswer("its head has more than " + MOST_HEAD + " bytes");
             }
             if (next == '\n') {
                 break;

@@ -7,35 +7,31 @@ import throttlesidecar.decision.Leak;
 import throttlesidecar.decision.Scope;
 
 /**
- * The last answer of one sidecar, and for how long it counts: a document is valid while now &lt;= answer
- * + validity, and each answer, a 304 too, renews it.
+ * The last answer of one sidecar, and how long it counts. A document is valid while now &lt;= answer +
+ * validity, and each answer renews it, even a 304.
  */
 final class LastAnswer {
     private static final int VIOLATION = 2;
 
-    /** A sidecar that has not answered for so long is silent, whether its last request failed or not. */
+    /** A sidecar that has not answered for this time is silent, even if its last request did not fail. */
     private static final long SILENT_NANOS = TimeUnit.SECONDS.toNanos(5);
 
-    private Document document;
+    /** The last document; null before the first answer. */
+    Document document;
+
+    /** Until when the document is valid, on the monotonic clock. */
+    long untilNanos;
+
+    /** Whether the sidecar's last request had a valid answer. */
+    boolean answers;
+
     private double factorNow = Double.NaN;
     private Leak leak = Leak.WHOLE;
-    private long untilNanos;
     private long observedNanos;
     private long answeredNanos;
     private Long limitAtNanos;
-    private boolean answers;
 
-    /** Whether the sidecar's last request had a valid answer. */
-    boolean answers() {
-        return answers;
-    }
-
-    /** The last document; null before the first. */
-    Document document() {
-        return document;
-    }
-
-    /** The document's factor; between soft limit and limit the newest one. */
+    /** The document's factor; between soft limit and limit, the newest factor. */
     double factor() {
         return isSloped() && !Double.isNaN(factorNow) ? factorNow : document.factor;
     }
@@ -44,14 +40,9 @@ final class LastAnswer {
         return document.source == Document.Source.SLOPE;
     }
 
-    /** Whether the factor is by volumes that the sidecar observed. */
+    /** Whether the factor comes from volumes that the sidecar observed. */
     boolean sees() {
         return document.source == Document.Source.OBSERVATION || isSloped();
-    }
-
-    /** Until when the document is valid, on the monotonic clock. */
-    long untilNanos() {
-        return untilNanos;
     }
 
     boolean isValid(long nowNanos) {
@@ -66,7 +57,7 @@ final class LastAnswer {
                 next = moment - nowNanos >= 0 && moment - next < 0 ? moment : next;
             }
         }
-        // Each applies to the end of that moment.
+        // Each applies until the end of its moment.
         return next + 1;
     }
 
@@ -75,7 +66,7 @@ final class LastAnswer {
         answers = false;
     }
 
-    /** Takes an answer that is no failure. */
+    /** Takes an answer that is not a failure. */
     void take(Answer answer) {
         answers = true;
         document = answer.document == null ? document : answer.document;
@@ -102,7 +93,7 @@ final class LastAnswer {
         return limitAtNanos != null && limitAtNanos - nanos < 0;
     }
 
-    /** The own sidecar's and those of the others. */
+    /** The answers of all sidecars, the broker's own first. */
     static List<LastAnswer> all(LastAnswer own, List<LastAnswer> others) {
         List<LastAnswer> all = new ArrayList<>(others);
         all.add(0, own);
@@ -110,10 +101,10 @@ final class LastAnswer {
     }
 
     /**
-     * The answers that count: of the sidecars that answer and have an observation, or of all with a valid
-     * document when none does. An operator's override at the broker's own sidecar counts alone. An answer
-     * without an observation (a fallback, another sidecar's override) is the last resort: it does not
-     * replace the last observation of a sidecar that is dead.
+     * The answers that count: those of sidecars that answer and have an observation, or those of all
+     * sidecars with a valid document if there are none. An operator's override at the broker's own
+     * sidecar counts alone. An answer without an observation (a fallback or another sidecar's override)
+     * is the last resort: it does not replace the last observation of a dead sidecar.
      */
     static List<LastAnswer> counting(LastAnswer own, List<LastAnswer> others, long nowNanos) {
         if (own.isValid(nowNanos) && own.document.source == Document.Source.OPERATOR) {
@@ -129,24 +120,22 @@ final class LastAnswer {
     }
 
     /**
-     * The strictest answer that has a violation, or else the one with the youngest observation; null when
-     * there is none.
+     * The strictest answer with a violation, or else the answer with the youngest observation; null for
+     * none.
      *
-     * <p>Example: the own sidecar was killed a second ago and observed no violation 3 s ago; another one
-     * observes one now: the other's answer. With both alive, and the other's observation 60 s old and
-     * without a violation: the own sidecar's.
+     * <p>Example: the broker's own sidecar was killed a second ago, and observed no violation 3 s ago.
+     * Another sidecar observes a violation now, so the other's answer counts. If both are alive, and
+     * the other's observation is 60 s old and without a violation, the own sidecar's answer counts.
      */
     static LastAnswer strictest(List<LastAnswer> counting) {
-        LastAnswer best = null;
-        for (LastAnswer last : counting) {
-            best = best == null || last.countsMoreThan(best) ? last : best;
-        }
-        return best;
+        return counting.stream()
+                .reduce((best, last) -> last.countsMoreThan(best) ? last : best)
+                .orElse(null);
     }
 
     /**
-     * What this broker may let through: as the own sidecar answered if it has a violation, since it alone
-     * knows which volumes the broker fills. Else the smallest of the others' leaks.
+     * The leak of this broker: the own sidecar's if that has a violation, since only that sidecar knows
+     * which volumes the broker fills. Otherwise the smallest leak of all answers.
      */
     static Leak leak(LastAnswer own, List<LastAnswer> counting) {
         if (counting.contains(own) && own.answers && own.rank() == VIOLATION) {
@@ -159,7 +148,7 @@ final class LastAnswer {
         return smallest;
     }
 
-    /** The requests that the strictest answer's factor is for, and those of all that have a violation. */
+    /** The scope of the strictest answer, together with the scopes of all answers with a violation. */
     static Scope scope(LastAnswer strictest, List<LastAnswer> counting) {
         Scope scope = strictest.document.scope;
         for (LastAnswer last : counting) {
@@ -169,9 +158,9 @@ final class LastAnswer {
     }
 
     /**
-     * Whether no sidecar answers any more, and the one that observed last expected a volume at its limit
-     * by now. A broker observes its own volumes only: without this rule it would go on filling the
-     * replicas that other brokers have of its partitions.
+     * Whether no sidecar answers any more, and the sidecar that observed last expected a volume to be
+     * at its limit by now. A broker reads only its own volumes: without this rule it would continue to
+     * fill the replicas of its partitions on other brokers.
      */
     static boolean forecasts(LastAnswer own, List<LastAnswer> others, long nowNanos) {
         LastAnswer youngest = null;

@@ -6,11 +6,11 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Requests the decisions of other sidecars than the broker's own, one after another, a second after the
- * last answer. So a recent decision is known when the own sidecar dies. A sidecar that fails has to wait,
- * so that those that answer are asked more often.
+ * last answer. So a recent decision is known when the own sidecar dies. A sidecar that fails has to
+ * wait, so that those that answer are asked more often.
  */
 final class OtherSidecars implements AutoCloseable {
-    /** Gets each answer, the sidecar's number, and who asked; on the thread that asks. */
+    /** Receives each answer, the sidecar's number, and the object that asked, on that object's thread. */
     interface Listener {
         void answered(Answer answer, int number, OtherSidecars by);
     }
@@ -21,7 +21,7 @@ final class OtherSidecars implements AutoCloseable {
     private final Thread thread = new Thread(this::run, "throttle-sidecar-others");
     private volatile boolean closed;
 
-    /** Asks from {@link #start} on; there may be no clients. */
+    /** Requests begin with {@link #start}. The list of clients may be empty. */
     OtherSidecars(List<SidecarClient> clients, Map<String, String> headers, Listener listener) {
         this.clients = List.copyOf(clients);
         this.headers = Map.copyOf(headers);
@@ -43,18 +43,18 @@ final class OtherSidecars implements AutoCloseable {
     }
 
     private void run() {
-        Turns turns = new Turns(clients.size(), System.nanoTime());
+        PollingOrder order = new PollingOrder(clients.size(), System.nanoTime());
         while (!closed) {
-            int turn = turns.next();
-            sleep(turns.dueNanos() - System.nanoTime());
+            int number = order.next();
+            sleep(order.dueNanos() - System.nanoTime());
             if (closed) {
                 return;
             }
-            Answer answer = clients.get(turn).requestOrFail(null, 0, headers);
+            Answer answer = clients.get(number).requestOrFail(null, 0, headers);
             if (!closed) {
-                listener.answered(answer, turn, this);
+                listener.answered(answer, number, this);
             }
-            turns.ended(turn, answer.isFailure(), System.nanoTime());
+            order.ended(number, answer.isFailure(), System.nanoTime());
         }
     }
 
@@ -62,7 +62,7 @@ final class OtherSidecars implements AutoCloseable {
         try {
             TimeUnit.NANOSECONDS.sleep(nanos);
         } catch (InterruptedException ended) {
-            // By close() alone.
+            // Only close() interrupts this thread.
         }
     }
 }

@@ -17,30 +17,31 @@ import throttlesidecar.volumes.VolumeReadings;
  * Decides which factors apply and which request is due: the half of a {@link SidecarReader} without a
  * thread, a clock or a socket. One thread at a time calls it. All times are on the monotonic clock.
  *
- * <p>A document is valid while now &lt;= answer + validity; each answer, a 304 too, renews it. After
- * that, and before the first answer, the fallback applies. A failed request changes nothing.
+ * <p>A document is valid while now &lt;= answer + validity, and each answer renews it, even a 304.
+ * After that, and before the first answer, the fallback applies. A failed request changes nothing.
  *
- * <p>The sidecar may wait {@link #WAIT_S} for a change before it answers, and {@link #WAIT_THROTTLED_S}
- * while something is throttled, since each answer has the time until a volume is full. After a failure
- * it does not wait, so that a sidecar that is back counts at once.
+ * <p>The sidecar may wait {@link #WAIT_S} for a change before it answers, or {@link #WAIT_THROTTLED_S}
+ * while a factor is below 1, since each answer tells the time until a volume is full. After a failure
+ * it is asked not to wait, so that a restarted sidecar counts at once.
  *
- * <p>Example: an answer at second 0, valid for 5 min, and none from then on: a request every 500 ms. After
- * 300 s the fallback applies. The sidecar starts at 400 s, and its factor applies by 400.5 s.
+ * <p>Example: an answer at second 0 is valid for 5 min, and no answer follows. A request is sent every
+ * 500 ms. After 300 s the fallback applies. The sidecar starts at 400 s, and its factor applies by
+ * 400.5 s.
  */
 final class ReaderState {
     static final int WAIT_S = 10;
     static final int WAIT_THROTTLED_S = 1;
 
-    /** A volume that is so close to its limit is asked for each second. */
+    /** If a volume is this close to its limit, the sidecar is asked every second. */
     private static final long CLOSE_MS = 30_000;
 
-    /** From one request to the next after a failure. */
+    /** The time from one request to the next after a failure. */
     static final long RETRY_MS = 500;
 
-    /** The same after an answer: a sidecar that does not wait is not polled without a break. */
+    /** The same after an answer, so that a sidecar that does not wait is not polled without a pause. */
     private static final long BACKOFF_MS = 100;
 
-    /** The same after a document without an entity tag: no sidecar waits for its change. */
+    /** The same after a document without an entity tag, for whose change no sidecar waits. */
     private static final long POLL_MS = 1_000;
 
     /** How often factors are applied during a release. */
@@ -71,7 +72,7 @@ final class ReaderState {
     private volatile boolean everAnswered;
     private volatile Limits limits;
 
-    /** At first the fallback applies and a request is due. */
+    /** At first, the fallback applies and a request is due. */
     ReaderState(Settings settings, Faults faults, Journal journal, long nowNanos) {
         this.settings = settings;
         this.faults = faults;
@@ -102,13 +103,13 @@ final class ReaderState {
     }
 
     /**
-     * Adopts other settings; the answer to a request under way is ignored.
+     * Adopts new settings; the answer to the current request is ignored.
      *
      * @param sameSidecar whether the sidecar knows the last document's entity tag.
      */
     void adopt(Settings newSettings, boolean sameSidecar, long nowNanos) {
         settings = newSettings;
-        // How factors are applied depends on the settings too.
+        // The settings also decide how factors are applied.
         isFresh = true;
         if (!sameSidecar) {
             etag = null;
@@ -119,14 +120,14 @@ final class ReaderState {
         dueNanos = nowNanos;
     }
 
-    /** Starts with this number of other sidecars, of which nothing is known. */
+    /** Starts with this number of other sidecars, none of which has answered. */
     void adoptOthers(int count) {
         others = Stream.generate(LastAnswer::new).limit(count).collect(Collectors.toUnmodifiableList());
     }
 
     /**
-     * Takes the document that was kept on disk, before the first answer. It is valid for as long as it
-     * would have been; its limits are used until there are others.
+     * Takes the document that was kept on disk, before the first answer. Its validity continues, and
+     * its limits are used until there are newer ones.
      */
     void remember(Document kept, long ageMs, long nowNanos) {
         own.remember(kept, ageMs, nowNanos);
@@ -143,9 +144,9 @@ final class ReaderState {
             other.failed();
         } else {
             other.take(answer);
-            // A sidecar that only observes, or is switched off, has no limit: the last one stays.
-            if (!own.answers() && other.document().limit != null) {
-                limits = new Limits(other.document(), answer.atNanos);
+            // A sidecar in observe mode, or switched off, has no limit, so the last limit stays.
+            if (!own.answers && other.document.limit != null) {
+                limits = new Limits(other.document, answer.atNanos);
             }
         }
         isFresh = true;
@@ -156,12 +157,12 @@ final class ReaderState {
         volumes.take(readings);
     }
 
-    /** The sidecar's document, to be kept on disk; null when it has not answered. */
+    /** The sidecar's document, to be kept on disk; null if its last request failed. */
     Document documentToKeep() {
-        return own.answers() ? own.document() : null;
+        return own.answers ? own.document : null;
     }
 
-    /** The request that is due now; null when none is. */
+    /** The request that is due now; null if none is due. */
     Request nextRequest(long nowNanos) {
         if (!settings.enabled || isRequesting || nowNanos - dueNanos < 0) {
             return null;
@@ -170,17 +171,17 @@ final class ReaderState {
         requestedNanos = nowNanos;
         boolean isClose = own.expectsLimitBefore(nowNanos + ms(CLOSE_MS));
         int waitS = isClose || isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
-        return new Request(etag, etag != null && own.answers() ? waitS : 0);
+        return new Request(etag, etag != null && own.answers ? waitS : 0);
     }
 
-    /** Processes the answer to the request under way. */
+    /** Processes the answer to the current request. */
     void onAnswer(Answer answer, long nowNanos) {
         isRequesting = false;
         if (answer.isFailure()) {
             own.failed();
             isFresh |= !others.isEmpty();
             if (answer.isOfLaterVersion) {
-                // To be reported at once, which happens when factors are applied.
+                // Faults are reported when factors are applied.
                 isFresh |= faults.found(Faults.Kind.OUTDATED, answer.failure);
             }
             dueNanos = Math.max(nowNanos + ms(BACKOFF_MS), requestedNanos + ms(RETRY_MS));
@@ -189,7 +190,7 @@ final class ReaderState {
         }
         own.take(answer);
         faults.gone(Faults.Kind.OUTDATED);
-        limits = new Limits(own.document(), answer.atNanos);
+        limits = new Limits(own.document, answer.atNanos);
         if (answer.document != null) {
             etag = answer.etag;
         }
@@ -222,14 +223,14 @@ final class ReaderState {
                     String.format(
                             Locale.ROOT,
                             "Its last factor, %s, is valid for another %d s, then the fallback %s applies",
-                            own.document().factor, seconds(own.untilNanos() - nowNanos),
+                            own.document.factor, seconds(own.untilNanos - nowNanos),
                             settings.fallback);
         }
         journal.warn("The request to the sidecar at " + settings.url() + " failed: " + problem + ". "
                 + applies);
     }
 
-    /** The factors to apply now; null when they are applied, no answer came, and no release is on. */
+    /** The factors to apply now; null if nothing has changed, no answer came, and no ramp is running. */
     Factors decide(long nowNanos) {
         Factors next = factors(nowNanos);
         boolean changed = applied == null || !sameAs(next, applied);
@@ -252,7 +253,7 @@ final class ReaderState {
         isFresh = true;
     }
 
-    /** When {@link #nextRequest} or {@link #decide} is to be called again, if no answer comes. */
+    /** When to call {@link #nextRequest} or {@link #decide} again, if no answer comes. */
     long nextNanos(long nowNanos) {
         long next = nowNanos + TimeUnit.HOURS.toNanos(1);
         if (settings.enabled && !isRequesting) {
@@ -296,11 +297,11 @@ final class ReaderState {
         }
         List<LastAnswer> counting = LastAnswer.counting(own, others, nowNanos);
         LastAnswer last = LastAnswer.strictest(counting);
-        reason = last == null ? "" : last.document().reason;
+        reason = last == null ? "" : last.document.reason;
         Factors factors =
                 last == null ? Factors.fallback(settings.fallback) : ofSidecars(last, counting);
-        // Another sidecar's override is for another broker.
-        if (last == own && own.document().source == Document.Source.OPERATOR) {
+        // Another sidecar's override applies to another broker.
+        if (last == own && own.document.source == Document.Source.OPERATOR) {
             return factors;
         }
         Factors observed = limits == null ? factors : ofOwnVolumes(factors, limits.document);
@@ -312,14 +313,14 @@ final class ReaderState {
     }
 
     private Factors ofSidecars(LastAnswer last, List<LastAnswer> counting) {
-        Document document = last.document();
+        Document document = last.document;
         return new Factors(
                 last.factor(), document.users, Factors.Source.SIDECAR, document.generation,
                 LastAnswer.leak(own, counting), document.stops && last.sees(), last.isSloped(),
                 last.sees() ? LastAnswer.scope(last, counting) : Scope.ALL);
     }
 
-    /** The same, unless one of the broker's own volumes is too full, whatever sidecars decided. */
+    /** The same factors, unless one of the broker's own volumes is too full. */
     private Factors ofOwnVolumes(Factors factors, Document lines) {
         boolean violates = volumes.violate(lines.limit);
         boolean stops = volumes.stop(lines.stopLine);
@@ -341,13 +342,13 @@ final class ReaderState {
                         || applied.users.values().stream().anyMatch(factor -> factor < 1.0));
     }
 
-    /** A release ends by time alone, but only when factors are applied. */
+    /** Whether factors must be applied again, since a ramp ends by time only when they are. */
     private boolean isSettling(long nowNanos) {
         return applied != null && nowNanos - changedNanos <= ms(settings.releaseMs() + 2 * TICK_MS);
     }
 
     private static boolean sameAs(Factors one, Factors other) {
-        // Between soft limit and limit the factor moves without a line in the log.
+        // Between soft limit and limit, the factor changes without a log line.
         return one.source == other.source
                 && one.isSloped == other.isSloped
                 && (one.isSloped || one.global == other.global)
@@ -363,7 +364,7 @@ final class ReaderState {
                 journal.warn("The quota callback is switched off: every client has its own quota");
                 break;
             case FALLBACK:
-                if (own.document() == null) {
+                if (own.document == null) {
                     journal.info("Until the sidecar at " + settings.url() + " answers, " + fallback);
                 } else {
                     journal.warn("The last answer of the sidecar at " + settings.url()

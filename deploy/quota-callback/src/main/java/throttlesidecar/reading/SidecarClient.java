@@ -28,16 +28,16 @@ import throttlesidecar.support.Clocks;
  * Requests the document of factors from one sidecar, with a new connection for each request.
  *
  * <p>A request ends with an {@link Answer} by its deadline, whatever the other end does, and leaves
- * nothing open. The JDK's HttpClient can't promise that: before its updates of October 2024 it does not
- * bound the head of an answer, and after them (tried on 17.0.15) it never closes the connection of a
- * head that was too large. So this class uses a socket. It follows no redirects and uses no proxies: the
- * answer must come from the configured address, and the token must go nowhere else.
+ * nothing open. The JDK's HttpClient can't guarantee that. Before the updates of October 2024 it does
+ * not limit the head of an answer. After them (tested on 17.0.15) it never closes a connection whose
+ * head was too large. So this class uses a socket. It follows no redirects and uses no proxies, because
+ * the answer must come from the configured address and the token must go nowhere else.
  *
- * <p>Example: the entity tag {@code "a-7"} is sent with a wait of 10 s. A sidecar that has {@code "a-8"}
- * answers at once, else with 304 after 10 s. After 12 s the request has failed.
+ * <p>Example: the entity tag {@code "a-7"} is sent with a wait of 10 s. A sidecar that has {@code
+ * "a-8"} answers at once; otherwise it answers with 304 after 10 s. After 12 s the request fails.
  */
 public final class SidecarClient {
-    /** What finds the addresses of a host, as {@link InetAddress#getAllByName}. */
+    /** Finds the addresses of a host, as {@link InetAddress#getAllByName} does. */
     interface Resolver {
         InetAddress[] of(String host) throws UnknownHostException;
     }
@@ -71,9 +71,9 @@ public final class SidecarClient {
      * A client of one sidecar.
      *
      * @param url the sidecar's, without {@link #PATH}; http or https.
-     * @param tls for https.
-     * @param tokenFile the bearer token, read anew for each request; null: none.
-     * @param timeoutMs as {@link #TIMEOUT_MS}.
+     * @param tls makes the sockets for https.
+     * @param tokenFile contains the bearer token, and is read for each request; null for none.
+     * @param timeoutMs see {@link #TIMEOUT_MS}.
      */
     public SidecarClient(
             URI url, SSLSocketFactory tls, Path tokenFile, Clocks clocks, long timeoutMs) {
@@ -81,11 +81,7 @@ public final class SidecarClient {
     }
 
     SidecarClient(
-            URI url,
-            SSLSocketFactory tls,
-            Path tokenFile,
-            Clocks clocks,
-            long timeoutMs,
+            URI url, SSLSocketFactory tls, Path tokenFile, Clocks clocks, long timeoutMs,
             Resolver resolver) {
         boolean https = url.getScheme().equalsIgnoreCase("https");
         this.host = url.getHost();
@@ -103,10 +99,10 @@ public final class SidecarClient {
     /**
      * Sends one request, on the caller's thread.
      *
-     * @param etag of the last document; null: there is none.
-     * @param waitS for how long the sidecar may wait for a change before it answers.
+     * @param etag of the last document; null for none.
+     * @param waitS how long the sidecar may wait for a change before it answers.
      * @param reportHeaders this broker's report.
-     * @return the answer; a failure when {@link #close()} was called meanwhile.
+     * @return the answer; a failure if {@link #close()} is called meanwhile.
      */
     Answer request(String etag, int waitS, Map<String, String> reportHeaders) {
         long deadlineMs = TimeUnit.SECONDS.toMillis(waitS) + timeoutMs;
@@ -130,7 +126,7 @@ public final class SidecarClient {
         }
     }
 
-    /** The same, which survives a bug: the caller's thread must not end. */
+    /** As {@link #request}; a bug becomes a failure, so that the caller's thread does not end. */
     Answer requestOrFail(String etag, int waitS, Map<String, String> reportHeaders) {
         try {
             return request(etag, waitS, reportHeaders);
@@ -139,7 +135,7 @@ public final class SidecarClient {
         }
     }
 
-    /** Ends the request under way, from another thread, and all later ones. */
+    /** Ends the current request, from another thread, and all later ones. */
     void close() {
         closed = true;
         closeOpen();
@@ -156,15 +152,15 @@ public final class SidecarClient {
         try {
             socket.close();
         } catch (IOException ignored) {
-            // It is closed all the same.
+            // The socket is closed in any case.
         }
     }
 
-    /** Connects to the first address that answers: "localhost" may be two, of which one is in use. */
+    /** Connects to the first address that answers: of the two of "localhost", one may be unused. */
     private Socket connected(CompletableFuture<Boolean> late) throws IOException {
         IOException failure = null;
         for (InetAddress address : addresses()) {
-            // The JVM may have a proxy for everything else, which must not see the token.
+            // The JVM may have a proxy, which must not see the token.
             Socket socket = new Socket(Proxy.NO_PROXY);
             open = socket;
             try {
@@ -181,7 +177,7 @@ public final class SidecarClient {
         throw failure == null ? new UnknownHostException(host) : failure;
     }
 
-    /** Waits for the look-up half of the timeout only: without a name server it takes half a minute. */
+    /** Waits at most half the timeout; without a name server, a look-up takes half a minute. */
     private InetAddress[] addresses() throws IOException {
         try {
             return lookUp().get(timeoutMs / 2, TimeUnit.MILLISECONDS);
@@ -196,7 +192,7 @@ public final class SidecarClient {
         }
     }
 
-    /** The look-up under way, or else a new one. */
+    /** The current look-up, or a new one. */
     private synchronized CompletableFuture<InetAddress[]> lookUp() {
         if (lookUp == null || lookUp.isDone()) {
             CompletableFuture<InetAddress[]> found = new CompletableFuture<>();
@@ -223,7 +219,7 @@ public final class SidecarClient {
         BufferedInputStream in = new BufferedInputStream(stream.getInputStream());
         in.mark(1);
         in.read();
-        // Taken here, since a body that arrives slowly does not become younger by that.
+        // The time of the first byte, because a body that arrives slowly is not younger.
         long atNanos = clocks.nanos();
         in.reset();
         return answer(HttpAnswer.read(in), etag, atNanos);
@@ -261,7 +257,7 @@ public final class SidecarClient {
         String text;
         try {
             if (Files.size(tokenFile) > LONGEST_TOKEN) {
-                throw new IOException("it is larger than a token is");
+                throw new IOException("it has more than " + LONGEST_TOKEN + " bytes");
             }
             text = new String(Files.readAllBytes(tokenFile), StandardCharsets.ISO_8859_1).strip();
         } catch (IOException error) {
@@ -275,20 +271,20 @@ public final class SidecarClient {
 
     static Answer answer(HttpAnswer http, String etag, long atNanos) throws WrongAnswer {
         Answer answer;
-        if (http.status() == 200) {
+        if (http.status == 200) {
             String tag = http.header("etag");
             answer = Answer.modified(
-                    DocumentReader.read(http.body()),
+                    DocumentReader.read(http.body),
                     tag != null && ETAG.matcher(tag).matches() ? tag : null,
                     atNanos);
-        } else if (http.status() == 304 && etag != null) {
+        } else if (http.status == 304 && etag != null) {
             long validForMs = millis(http, "Throttle-Valid-For-Ms", -1);
             if (validForMs < 0) {
-                throw new WrongAnswer("Throttle-Valid-For-Ms is missing or no number");
+                throw noNumber("Throttle-Valid-For-Ms");
             }
             answer = Answer.notModified(validForMs, Leak.WHOLE, atNanos);
         } else {
-            throw new WrongAnswer(status(http.status()));
+            throw new WrongAnswer(status(http.status));
         }
         answer.leak = leak(http);
         answer.observedMsAgo = millis(http, "Throttle-Observed-Ms-Ago", 0);
@@ -314,36 +310,33 @@ public final class SidecarClient {
 
     private static long millis(HttpAnswer http, String header, long otherwise) throws WrongAnswer {
         String text = http.header(header);
-        if (text == null) {
-            return otherwise;
+        if (text != null && !MS.matcher(text).matches()) {
+            throw noNumber(header);
         }
-        if (!MS.matcher(text).matches()) {
-            throw new WrongAnswer(header + " is missing or no number");
-        }
-        return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
+        return text == null
+                ? otherwise
+                : Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
     }
 
     private static double number(HttpAnswer http, String header) throws WrongAnswer {
         String text = http.header(header);
         if (text != null && !NUMBER.matcher(text).matches()) {
-            throw new WrongAnswer(header + " is missing or no number");
+            throw noNumber(header);
         }
         return text == null ? Double.NaN : Double.parseDouble(text);
     }
 
-    /** The whole budget may leak where neither header is there; one without the other is wrong. */
+    private static WrongAnswer noNumber(String header) {
+        return new WrongAnswer(header + " is missing or no number");
+    }
+
+    /** The broker's leak. Without both headers the whole budget may leak; one alone is an error. */
     private static Leak leak(HttpAnswer http) throws WrongAnswer {
         double share = number(http, "Throttle-Leak-Share");
         long pauseMaxMs = millis(http, "Throttle-Pause-Max-Ms", -1);
-        if (Double.isNaN(share) && pauseMaxMs < 0) {
-            return Leak.WHOLE;
+        if (Double.isNaN(share) != pauseMaxMs < 0) {
+            throw noNumber(pauseMaxMs < 0 ? "Throttle-Pause-Max-Ms" : "Throttle-Leak-Share");
         }
-        if (Double.isNaN(share)) {
-            throw new WrongAnswer("Throttle-Leak-Share is missing or no number");
-        }
-        if (pauseMaxMs < 0) {
-            throw new WrongAnswer("Throttle-Pause-Max-Ms is missing or no number");
-        }
-        return new Leak(share, pauseMaxMs);
+        return pauseMaxMs < 0 ? Leak.WHOLE : new Leak(share, pauseMaxMs);
     }
 }

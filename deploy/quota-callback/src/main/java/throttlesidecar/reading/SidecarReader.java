@@ -20,14 +20,14 @@ import throttlesidecar.volumes.VolumeReadings;
 
 /**
  * The thread that reads the sidecar's decisions and applies them. A second thread waits for answers, so
- * that documents expire and settings change while an answer is outstanding.
+ * that documents can expire and settings can change while an answer is outstanding.
  *
- * <p>The thread survives every error: if it died, the last factor would apply for ever.
+ * <p>The thread survives every error: if it died, the last factor would apply forever.
  */
 public final class SidecarReader implements AutoCloseable {
     private static final long END_MS = 1_000;
 
-    /** Further answers of others and readings of volumes are dropped while the thread is busy. */
+    /** Beyond this number, other sidecars' answers and readings of volumes are dropped. */
     private static final int MOST_WAITING = 100;
 
     private static final long BACKOFF_AFTER_BUG_MS = 500;
@@ -47,29 +47,24 @@ public final class SidecarReader implements AutoCloseable {
     private OtherSidecars others;
     private Consumer<Document> keep = document -> {};
 
-    /** Changes with each request and each change of the settings: an answer to an older one is ignored. */
+    /** Changes with each request and each change of settings; answers to older requests are ignored. */
     private long requests;
 
     private boolean hadBug;
     private volatile boolean closed;
 
     /**
-     * Reads from {@link #start()} on.
+     * A reader that begins with {@link #start()}.
      *
-     * @param clients one for each sidecar, the own one first.
+     * @param clients one for each sidecar, the broker's own first.
      * @param apply applies factors; only the reader's thread calls it.
      * @param reportHeaders this broker's report, see {@link SidecarClient#request}.
-     * @param brokerHeaders name this broker to the other sidecars.
+     * @param brokerHeaders identify this broker to the other sidecars.
      */
     public SidecarReader(
-            Settings settings,
-            List<SidecarClient> clients,
-            Consumer<Factors> apply,
-            Supplier<Map<String, String>> reportHeaders,
-            Map<String, String> brokerHeaders,
-            Faults faults,
-            Clocks clocks,
-            Journal journal) {
+            Settings settings, List<SidecarClient> clients, Consumer<Factors> apply,
+            Supplier<Map<String, String>> reportHeaders, Map<String, String> brokerHeaders,
+            Faults faults, Clocks clocks, Journal journal) {
         this.state = new ReaderState(settings, faults, journal, clocks.nanos());
         this.apply = apply;
         this.reportHeaders = reportHeaders;
@@ -80,10 +75,10 @@ public final class SidecarReader implements AutoCloseable {
     }
 
     /**
-     * Before the start: takes the document of the last run, and keeps later ones.
+     * Before the start, takes the document of the last run and the consumer that keeps later ones.
      *
-     * @param found null: nothing.
-     * @param keep keeps a document, on any thread; one at a time.
+     * @param found null for none.
+     * @param keep keeps a document; on any thread, but one at a time.
      */
     public void keep(DocumentFile.Found found, Consumer<Document> keep) {
         this.keep = keep;
@@ -114,7 +109,7 @@ public final class SidecarReader implements AutoCloseable {
         List<SidecarClient> further = clients.subList(1, clients.size());
         others = new OtherSidecars(further, brokerHeaders, (answer, number, by) ->
                 offer(() -> {
-                    // Not those of sidecars that the settings named before.
+                    // Answers of sidecars that the settings no longer name are ignored.
                     if (others == by) {
                         state.onOther(number, answer);
                     }
@@ -158,7 +153,7 @@ public final class SidecarReader implements AutoCloseable {
         return state.failures();
     }
 
-    /** Nothing is applied any more when this returns. */
+    /** After this returns, no factor is applied any more. */
     @Override
     public void close() {
         closed = true;
@@ -178,7 +173,7 @@ public final class SidecarReader implements AutoCloseable {
                 await(applied ? state.nextNanos(clocks.nanos()) : backoffNanos());
                 hadBug &= !applied;
             } catch (InterruptedException ended) {
-                // Nobody has a reason to interrupt it: close() alone ends it.
+                // Nothing should interrupt this thread; only close() ends it.
                 journal.warn("The quota callback's reader was interrupted and continues");
             } catch (RuntimeException | Error bug) {
                 note(bug);
@@ -188,7 +183,7 @@ public final class SidecarReader implements AutoCloseable {
         others.close();
     }
 
-    /** Does what is due; false after a bug, which must not keep settings from being adopted. */
+    /** Does the work that is due. Returns false after a bug, so that settings can still be adopted. */
     private boolean attempt() {
         try {
             step();
@@ -216,7 +211,7 @@ public final class SidecarReader implements AutoCloseable {
         }
     }
 
-    /** On another thread, since a disk may hang; not while the last document is still being kept. */
+    /** Keeps a document on another thread, since a disk may hang, unless the last one is still written. */
     private void keep(Document document) {
         if (document != null && !isKeeping.getAndSet(true)) {
             requester.execute(() -> {
@@ -229,7 +224,7 @@ public final class SidecarReader implements AutoCloseable {
         }
     }
 
-    /** Takes one message, if one comes until a moment. */
+    /** Takes one message, if one arrives before the deadline. */
     private void await(long untilNanos) throws InterruptedException {
         Runnable message = inbox.poll(untilNanos - clocks.nanos(), TimeUnit.NANOSECONDS);
         if (message != null) {

@@ -4,28 +4,25 @@ package throttlesidecar.reading;
 final class WrongAnswer extends Exception {
     private static final long serialVersionUID = 1L;
 
-    private final boolean isOfLaterVersion;
+    private boolean isOfLaterVersion;
 
     WrongAnswer(String message) {
-        this(message, null, false);
+        super(message);
     }
 
     WrongAnswer(String message, Throwable cause) {
-        this(message, cause, false);
-    }
-
-    private WrongAnswer(String message, Throwable cause, boolean isOfLaterVersion) {
         super(message, cause);
-        this.isOfLaterVersion = isOfLaterVersion;
     }
 
-    /** A later version of the sidecar sent something that this jar has to know. */
+    /** A newer sidecar sent something that this jar would have to know. */
     static WrongAnswer ofLaterVersion(String what) {
-        String line = ", which this jar does not know: this jar is older than the sidecar: update the jar";
-        return new WrongAnswer(what + line, null, true);
+        WrongAnswer wrong = new WrongAnswer(
+                what + ", which this jar does not know: update the jar, which is older than the sidecar");
+        wrong.isOfLaterVersion = true;
+        return wrong;
     }
 
-    /** Whether only an update of the jar helps. */
+    /** Whether the jar must be updated. */
     boolean isOfLaterVersion() {
         return isOfLaterVersion;
     }

@@ -4,14 +4,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 import throttlesidecar.support.Recent;
 
 /**
- * The connections that produce to the broker in this JVM, as its authorizer sees them, and where that
- * finds the callback: Kafka makes the two separately, in either order, and two of each in combined
- * mode.
+ * The connections that produce to the broker in this JVM, as its authorizer sees them. It also links
+ * the authorizer with the callback: Kafka makes the two separately, in either order, and makes two of
+ * each in combined mode.
  *
- * <p>Kafka tells no plugin that a connection opens or closes, so each is noted by its id when it produces while
- * nothing stops its user. The most recent ones are kept. One that is forgotten, as only one can be
- * that was idle while others in their tens of thousands produced, counts as new in the next throttle;
- * so does every connection to a broker that starts in the middle of one.
+ * <p>Kafka tells no plugin that a connection opens or closes. So a connection is noted by its id when
+ * it produces while nothing stops its user. The most recent connections are kept. A connection that was
+ * idle while tens of thousands of others produced may be forgotten; it then counts as new in the next
+ * throttle. So does every connection to a broker that starts during a throttle.
  */
 public final class Connections {
     /** The JVM's. */
@@ -32,17 +32,17 @@ public final class Connections {
         }
     }
 
-    /** Whether it was noted. */
+    /** Whether a connection was noted. */
     boolean knows(String id) {
         return known.get(id) != null;
     }
 
-    /** About how many are known. */
+    /** About how many connections are known. */
     public int size() {
         return known.size();
     }
 
-    /** What decides; null while no callback is configured. */
+    /** Decides about requests; null while no callback is configured. */
     public Refusals refusals() {
         return refusals;
     }
@@ -51,7 +51,7 @@ public final class Connections {
         refusals = newRefusals;
     }
 
-    /** An authorizer of a broker begins, or ends. */
+    /** Adds to the number of a broker's authorizers: 1 or -1. */
     public void authorizers(int more) {
         authorizers.addAndGet(more);
     }

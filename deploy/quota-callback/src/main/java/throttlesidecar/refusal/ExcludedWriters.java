@@ -6,39 +6,36 @@ import java.util.concurrent.ConcurrentHashMap;
 import throttlesidecar.support.Sanitized;
 
 /**
- * Clients that write to excluded topics alone, as the authorizer sees them. A pause is for a client
- * and knows no topic, so these get none; one request to another topic ends that for good.
+ * Clients that write only to excluded topics, as the authorizer sees them. A pause applies to a client
+ * and not to a topic, so these clients get none. After one request to another topic the client is no
+ * longer excluded, until the settings change.
  *
- * <p>There are few, such as tiered storage's own producer. Beyond {@link #MOST} further ones pause as
- * all others do.
+ * <p>There are few such clients; one is tiered storage's own producer. Beyond {@link #MOST}, further
+ * clients pause like all others.
  */
 public final class ExcludedWriters {
     public static final int MOST = 1000;
 
-    /** Principal and client-id to whether all was to excluded topics; guarded by this to write. */
+    /** By principal and client-id, whether all requests were to excluded topics; this guards writes. */
     private final Map<String, Map<String, Boolean>> seen = new ConcurrentHashMap<>();
 
-    /** User, by the tag, and client-ids. */
+    /** The excluded client-ids of each user, by the user's tag. */
     private final Map<String, Set<String>> excluded = new ConcurrentHashMap<>();
 
     private final Runnable changed;
     private int count;
 
-    /**
-     * None at first.
-     *
-     * @param changed is run when a client begins or ceases to be excluded.
-     */
+    /** At first no client is excluded. Each change runs {@code changed}. */
     public ExcludedWriters(Runnable changed) {
         this.changed = changed;
     }
 
-    /** Whether there are none, so that what writes to other topics needs no look-up. */
+    /** Whether no client was noted yet, so that requests to other topics need no look-up. */
     boolean isEmpty() {
         return seen.isEmpty();
     }
 
-    /** A request was seen. */
+    /** Notes a request. */
     public void saw(String principal, String clientId, boolean onlyExcluded) {
         String id = clientId == null ? "" : clientId;
         Map<String, Boolean> ofPrincipal = seen.get(principal);
@@ -76,7 +73,7 @@ public final class ExcludedWriters {
         return ofUser != null && ofUser.contains(clientId);
     }
 
-    /** Forgets all, since other topics are excluded now. */
+    /** Forgets all clients, since other topics are excluded now. */
     public synchronized void clear() {
         seen.clear();
         excluded.clear();

@@ -8,11 +8,11 @@ import org.apache.logging.log4j.core.config.LoggerConfig;
 import org.apache.logging.log4j.core.filter.AbstractFilter;
 import org.apache.logging.log4j.core.filter.CompositeFilter;
 
-/** Kafka 4's logging. The filter is on the configuration that KafkaApis' logger has. */
+/** The logging of Kafka 4. The filter is added to the configuration of KafkaApis' logger. */
 final class Log4j2 extends RefusalLog {
     private static final Filter FILTER = new NoRefusals();
 
-    /** Denies what has our exception, and has no opinion on anything else. */
+    /** Denies events with our exception, and is neutral to all others. */
     private static final class NoRefusals extends AbstractFilter {
         @Override
         public Result filter(LogEvent event) {

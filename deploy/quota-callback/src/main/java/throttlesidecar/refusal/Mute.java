@@ -4,20 +4,21 @@ import java.util.Map;
 import throttlesidecar.throttling.TagSet;
 
 /**
- * Mutes the connection whose request was just refused, and no other.
+ * Mutes the connection whose request was just refused, and no other. Without a mute, a client would
+ * send its 1 MB again at once.
  *
  * <p>After a refusal Kafka charges the request's time to the request quota, on the same thread, and
- * requests the tags for it from the callback. With {@link #TAGS}, whose limit is exceeded by any
- * request, it mutes that connection for the longest time that a request quota can: one sample of
- * quota.window.size.seconds, 1 s. Else a client would send its 1 MB again at once.
+ * asks the callback for the tags. The callback answers with {@link #TAGS}, whose limit any request
+ * exceeds. Kafka then mutes the connection for the longest time that a request quota allows: one sample
+ * of quota.window.size.seconds, 1 s.
  *
- * <p>What is due is of the thread and for one request: whatever tags it requests next end it.
+ * <p>A mute belongs to one thread and one request: the next request for tags on the thread ends it.
  */
 public final class Mute {
-    /** No client has them: parentheses are encoded in the name of a user. */
+    /** No client has these tags: parentheses are encoded in a user's name. */
     public static final Map<String, String> TAGS = TagSet.tagsOf("(refused)", "");
 
-    /** Percent of a thread: what the shortest request takes in the longest window is more. */
+    /** Percent of a thread: even the shortest request in the longest window takes more. */
     public static final double LIMIT = 1e-6;
 
     private static final ThreadLocal<Mute> DUE = new ThreadLocal<>();
@@ -30,12 +31,12 @@ public final class Mute {
         this.clientId = clientId;
     }
 
-    /** A request of a client is about to be refused on this thread. */
+    /** A client's request is about to be refused on this thread. */
     static void next(String principal, String clientId) {
         DUE.set(new Mute(principal, clientId));
     }
 
-    /** Nothing was refused on this thread after all. */
+    /** The request on this thread is not refused, or not yet. */
     public static void none() {
         if (DUE.get() != null) {
             DUE.remove();

@@ -3,22 +3,22 @@ package throttlesidecar.refusal;
 import java.util.List;
 
 /**
- * Keeps refusals out of the broker's log, where Kafka writes an error of 1.3 kB for each: exactly those,
- * by their exception, whatever the logger's level.
+ * Keeps refusals out of the broker's log, where Kafka would write an error of 1.3 kB for each. It
+ * filters events by their exception, whatever the logger's level, and nothing else.
  *
- * <p>Kafka 4 logs with log4j2, Kafka 3 with reload4j, and a broker may have neither. Refusals that can't
- * be filtered are logged.
+ * <p>Kafka 4 logs with log4j2, Kafka 3 with reload4j, and a broker may have neither. Refusals that
+ * can't be filtered are logged.
  */
 public abstract class RefusalLog {
-    /** The logger that writes them. */
+    /** The logger that writes refusals. */
     static final String LOGGER = "kafka.server.KafkaApis";
 
     private volatile boolean isFiltered;
 
-    /** Puts the filter in place, unless it is there; returns whether it is there. */
+    /** Adds the filter unless it is there already; returns whether it is there. */
     protected abstract boolean addFilter();
 
-    /** Called before each refusal, since a broker's logging may be configured anew at any time. */
+    /** Adds the filter before each refusal, since a broker's logging may be reconfigured at any time. */
     public final void filter() {
         try {
             isFiltered = addFilter();
@@ -44,7 +44,7 @@ public abstract class RefusalLog {
                     return log;
                 }
             } catch (ReflectiveOperationException | RuntimeException | LinkageError absent) {
-                // The broker has another logging.
+                // The broker uses another logging library.
             }
         }
         return new RefusalLog() {

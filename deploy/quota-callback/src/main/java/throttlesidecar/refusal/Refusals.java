@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Supplier;
-import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -24,57 +23,59 @@ import throttlesidecar.throttling.TagSet;
 import throttlesidecar.throttling.TagSets;
 
 /**
- * Which produce requests are refused before anything of them is appended.
+ * Refuses produce requests before the broker appends anything of them.
  *
- * <p>While a factor is 0, a connection from before the throttle is never refused: it pauses, and that
- * bounds what it lands. One that is new lands a request before any pause can begin, so it is refused
- * when its tag set has used up its share of the leak budget ({@link LeakShares}), and from then on
- * until the release. Below the stop line all are refused.
+ * <p>While a factor is 0, a connection that is older than the throttle is never refused: it pauses,
+ * which limits the bytes that it lands. A new connection lands a request before any pause can begin. It
+ * is therefore refused once its tag set has used up its share of the leak budget ({@link LeakShares}),
+ * and from then on until the release. Below the stop line every connection is refused.
  *
- * <p>A broker accepts any first sequence of an idempotent producer that is new to a partition. So of
- * the requests that a client has in flight none may be admitted behind a refused one, or the refused
- * one comes out of order later: librdkafka then takes its records for acknowledged, and Java stands
- * still until they expire. That is why a verdict lasts, and why after the release requests of
- * such a connection are refused, without a mute, until one comes after a break: then the client has had
- * all answers, and sends the oldest first. The break has to be {@link #LONGEST_BREAK_MS} for
- * {@link #LONGEST_MS}, since what is in flight may be uploaded slowly, and less and less then for
- * clients that try again more often, down to {@link #SHORTEST_BREAK_MS} after {@link #SHRINKS_MS}. One
- * that makes none, with many partitions, is muted now and again: what it has to send comes at once
- * after that, and its partitions wait together. What lay in the socket during a mute did not come
- * after a break. After {@link #MOST_BREAK_MS} it is admitted in any case.
- * All of this counts in the broker's {@link RunningTime}: what lay in its socket while it stood still
- * did not come after a break.
+ * <p>Refusals continue after the release, because a broker accepts any first sequence of an idempotent
+ * producer that is new to a partition. If the broker admitted a request behind a refused one of the
+ * same client, the refused request would later arrive out of order: librdkafka then takes its records
+ * for acknowledged, and the Java client stands still until its records expire. So a refused connection
+ * is refused, without a mute, until a request comes after a break. By then the client has received all
+ * answers, and it sends its oldest request first.
  *
- * <p>Request threads call {@link #check}; while nothing is throttled that costs two look-ups.
+ * <p>The break has to last {@link #LONGEST_BREAK_MS} for the first {@link #LONGEST_MS}, since requests
+ * in flight may be uploaded slowly. For clients that retry more often it then shrinks, to {@link
+ * #SHORTEST_BREAK_MS} after {@link #SHRINKS_MS}. A client with many partitions may never make a break.
+ * Its connection is muted from time to time, so that its partitions wait together and its requests come
+ * at once. Requests that waited in the socket during a mute do not count as coming after a break. After
+ * {@link #MOST_BREAK_MS} the connection is admitted in any case.
+ *
+ * <p>All times are {@link RunningTime}, so that a pause of the broker itself does not count as a break.
+ *
+ * <p>Request threads call {@link #check}; while nothing is throttled, it costs two look-ups.
  */
 public final class Refusals {
-    /** Since the last refusal, ms, at the release: as an upload of 1 MB at 2 MB/s takes. */
+    /** The break that is needed at the release, ms: an upload of 1 MB at 2 MB/s takes as long. */
     public static final long LONGEST_BREAK_MS = 500;
 
-    /** Less than clients wait at least before they try again: 100 ms, give or take a fifth. */
+    /** The break that is needed later, ms: less than a client's shortest retry delay, 80 to 120 ms. */
     static final long SHORTEST_BREAK_MS = 50;
 
-    /** How long after the release the break is the longest, ms: clients are back by then that wait
-     * longer from try to try, as all newer ones do. */
+    /** How long after the release the longest break is needed, ms: newer clients, whose retry delay grows,
+     * have retried by then. */
     public static final long LONGEST_MS = 4000;
 
-    /** How long after the release it is the shortest, ms. */
+    /** How long after the release the shortest break is enough, ms. */
     public static final long SHRINKS_MS = 8000;
 
-    /** From the release to the first mute, and from one to the next, ms: it lasts a second. */
+    /** From the release to the first mute, and from one mute to the next, ms. A mute lasts 1 s. */
     static final long MUTES_MS = 3000;
 
     /** How long after the release a client without a break is refused, ms. */
     public static final long MOST_BREAK_MS = 20_000;
 
     /**
-     * How long after the release the last verdicts are forgotten, ms: of clients that send nothing any
-     * more. Those that do, and make no break, have theirs for {@link #MOST_BREAK_MS} from their next
-     * request on.
+     * How long after the release all verdicts are dropped, ms: the rest are of clients that no longer
+     * send anything. A client that sends keeps its verdict for at most {@link #MOST_BREAK_MS} from its
+     * next request on.
      */
     public static final long FORGET_MS = 2 * MOST_BREAK_MS;
 
-    /** Connections that were refused; of more than these the oldest are judged anew. */
+    /** The most refused connections that are remembered; beyond it the oldest are forgotten. */
     static final int MOST_REFUSED = 65_536;
 
     private static final long LINE_NANOS = 60_000_000_000L;
@@ -86,7 +87,7 @@ public final class Refusals {
         NEW_CONNECTION("new connections are refused until the release"),
         /** A volume is below the stop line. */
         STOP_LINE("all producers are refused, since a volume is nearly full"),
-        /** After a refusal, the client may still have requests in flight. */
+        /** The client may still have requests in flight from before the release. */
         RELEASE("this connection is refused until it has waited for its answers after the release");
 
         /** For the client and the broker's log. */
@@ -116,16 +117,9 @@ public final class Refusals {
     private volatile long releasedNanos;
 
     public Refusals(
-            Connections connections,
-            Quotas quotas,
-            TagSets tagSets,
-            Enforcement enforcement,
-            Supplier<Settings> terms,
-            ExcludedWriters writers,
-            RefusalLog log,
-            Clocks clocks,
-            RunningTime running,
-            Journal journal) {
+            Connections connections, Quotas quotas, TagSets tagSets, Enforcement enforcement,
+            Supplier<Settings> terms, ExcludedWriters writers, RefusalLog log, Clocks clocks,
+            RunningTime running, Journal journal) {
         this.connections = connections;
         this.quotas = quotas;
         this.tagSets = tagSets;
@@ -151,13 +145,13 @@ public final class Refusals {
         private volatile boolean isReleased;
         private volatile boolean isMuted;
 
-        /** Whose requests were refused when this one's last was. */
+        /** The scope at this connection's last refusal. */
         private volatile Scope scope = Scope.ALL;
 
-        /** Whether the release has come for it too: the client has nothing in flight. */
+        /** Whether the client has nothing in flight any more, so that the verdict ends. */
         boolean ends(long nanos) {
             if (!isReleased) {
-                // Until now it was muted after each refusal, which makes breaks.
+                // Until now each refusal muted the connection, which looks like a break.
                 releasedNanos = nanos;
                 isReleased = true;
                 return false;
@@ -174,7 +168,7 @@ public final class Refusals {
             return Math.max(SHORTEST_BREAK_MS, LONGEST_BREAK_MS - shrunkMs);
         }
 
-        /** A request is refused; returns whether the connection is to be muted. */
+        /** Notes a refusal and returns whether to mute the connection. */
         boolean refused(Reason reason, Scope newScope, long nanos) {
             lastNanos = nanos;
             scope = newScope;
@@ -193,21 +187,18 @@ public final class Refusals {
      *
      * @param id the connection's.
      * @param clientId may be null or empty.
-     * @param actions what it is to do, of which some may be denied.
-     * @param results for each action.
-     * @throws RefusedException it is refused.
+     * @param actions the request's actions, of which some may be denied.
+     * @param results the result for each action.
+     * @throws RefusedException the request is refused.
      */
     public void check(
-            String id,
-            KafkaPrincipal principal,
-            String clientId,
-            List<Action> actions,
+            String id, KafkaPrincipal principal, String clientId, List<Action> actions,
             List<AuthorizationResult> results) {
         Mute.none();
         boolean isKnown = connections.knows(id);
         boolean isFree = !enforcement.stopsAnybody() && verdicts.isEmpty();
         Scope scope = enforcement.scope();
-        // One that is known has written to a topic that is not excluded.
+        // A known connection has written to a topic that is not excluded.
         if (isFree && isKnown && writers.isEmpty() && scope.isAll()) {
             return;
         }
@@ -217,7 +208,8 @@ public final class Refusals {
             enforcement.noteScope(principal, clientId, isInScope);
         }
         String name = principal.getName();
-        boolean onlyExcluded = writesToExcludedOnly(now, actions, results);
+        boolean onlyExcluded =
+                !Scope.writesToAny(actions, results, topic -> !now.excludesTopic(topic));
         writers.saw(name, clientId, onlyExcluded);
         if (onlyExcluded) {
             return;
@@ -230,11 +222,7 @@ public final class Refusals {
     }
 
     private void check(
-            Settings now,
-            String id,
-            boolean isKnown,
-            String principal,
-            String clientId,
+            Settings now, String id, boolean isKnown, String principal, String clientId,
             boolean isInScope) {
         long nanos = running.nanos();
         Quotas.Client client = quotas.client(principal, clientId);
@@ -254,7 +242,7 @@ public final class Refusals {
             return;
         }
         if (verdict != null && !isInScope && verdict.scope.equals(enforcement.scope())) {
-            // To what it writes now it has nothing in flight that was refused.
+            // The client has no refused request in flight to the topics that it writes to now.
             return;
         }
         if (verdict != null) {
@@ -263,67 +251,44 @@ public final class Refusals {
             }
             verdicts.remove(id);
         }
-        // What is free in a throttle makes no connection one from before it.
+        // A request out of scope does not make a connection older than the throttle.
         if (isInScope || isKnown) {
             connections.note(id);
         }
         forget(nanos);
     }
 
-    private static boolean writesToExcludedOnly(
-            Settings now, List<Action> actions, List<AuthorizationResult> results) {
-        for (int each = 0; each < actions.size(); each++) {
-            Action action = actions.get(each);
-            if (action.resourcePattern().resourceType() == ResourceType.TOPIC
-                    && results.get(each) == AuthorizationResult.ALLOWED
-                    && !now.excludesTopic(action.resourcePattern().name())) {
-                return false;
-            }
-        }
-        return true;
-    }
-
     private void refuse(
-            String id,
-            Verdict last,
-            Reason reason,
-            long nanos,
-            String principal,
-            String clientId) {
+            String id, Verdict last, Reason reason, long nanos, String principal, String clientId) {
         Verdict verdict = last == null ? verdicts.put(id, new Verdict()) : last;
         boolean mutes = verdict.refused(reason, enforcement.scope(), nanos);
         counts.get(reason).increment();
         mostRefused.add(principal, clientId, 1);
         sinceLine.increment();
-        writeLine(reason, principal, clientId);
+        if (isLineDue()) {
+            journal.warn(
+                    String.format(
+                            "Refused %d produce requests; the last was from %s with client-id %s: %s",
+                            sinceLine.sumThenReset(), principal, clientId, reason.words));
+        }
         log.filter();
         if (mutes) {
             Mute.next(principal, clientId);
         }
         throw new RefusedException(
                 "Producers to this broker are throttled by throttle-sidecar: " + reason.words
-                        + ". This request was not appended, and can be sent again. Why it is so, the"
-                        + " operators of the cluster know.");
+                        + ". This request was not appended and can be sent again. The operators of the"
+                        + " cluster know the reason.");
     }
 
-    /** Whether a minute has passed since the last line; if so, this is one. */
+    /** Whether a minute has passed since the last log line. If so, the caller writes one now. */
     private boolean isLineDue() {
         long nanos = clocks.nanos();
         long last = lineAtNanos.get();
         return nanos - last >= LINE_NANOS && lineAtNanos.compareAndSet(last, nanos);
     }
 
-    /** One line a minute at most. */
-    private void writeLine(Reason reason, String principal, String clientId) {
-        if (isLineDue()) {
-            journal.warn(
-                    String.format(
-                            "Refused %d produce requests; the last was of %s with client-id %s: %s",
-                            sinceLine.sumThenReset(), principal, clientId, reason.words));
-        }
-    }
-
-    /** Factors were applied. One thread at a time calls this. */
+    /** Reacts to factors that were just applied. One thread at a time calls it. */
     public void applied() {
         long nanos = running.nanos();
         boolean stops = enforcement.stopsAnybody();
@@ -331,31 +296,34 @@ public final class Refusals {
             mostRefused.clear();
             if (!connections.hasAuthorizer()) {
                 journal.info(
-                        "Producers are throttled by pauses alone, which can't stop clients that dial"
-                                + " anew: authorizer.class.name is not "
+                        "Producers are throttled by pauses only, which can't stop clients that open new"
+                                + " connections. To refuse their requests, set authorizer.class.name="
                                 + Settings.AUTHORIZER_CLASS);
             }
         }
         if (!stops && wasStopping) {
             releasedNanos = nanos;
             if (sinceLine.sum() > 0 && isLineDue()) {
-                journal.warn("Refused " + sinceLine.sumThenReset() + " more until the release");
+                journal.warn(
+                        "Refused " + sinceLine.sumThenReset()
+                                + " more produce requests until the release");
             }
         }
         wasStopping = stops;
         forget(nanos);
     }
 
-    /** Some time after the last release nobody's verdict counts any more. */
+    /** Drops all verdicts some time after the last release. */
     private void forget(long nanos) {
-        // Of the two, the first changes first when a throttle begins, the second last when it ends.
+        // When a throttle begins, the first of the two changes first; when it ends, the second changes
+        // last.
         boolean isFree = !enforcement.stopsAnybody() && !wasStopping;
         if (isFree && nanos - releasedNanos >= FORGET_MS * NANOS_PER_MS) {
             verdicts.clear();
         }
     }
 
-    /** Whether any verdict lasts, so that breaks matter. */
+    /** Whether a connection is refused, so that breaks matter. */
     public boolean waits() {
         return !verdicts.isEmpty();
     }
@@ -365,12 +333,12 @@ public final class Refusals {
         return counts.values().stream().mapToLong(LongAdder::sum).sum();
     }
 
-    /** How many for one reason. */
+    /** How many requests were refused for one reason. */
     public long count(Reason reason) {
         return counts.get(reason).sum();
     }
 
-    /** The clients of which most were refused since the last throttle began. */
+    /** The clients with the most refused requests since the last throttle began. */
     public String mostRefused() {
         return mostRefused.toString();
     }
@@ -385,12 +353,12 @@ public final class Refusals {
         return log.isFiltered();
     }
 
-    /** An error that no client is to see: nothing is refused. */
+    /** Notes an error that clients must not see: their requests are not refused. */
     public void failed(Throwable error) {
         enforcement.failed(error);
     }
 
-    /** Whether an authorizer of ours asks. */
+    /** Whether this broker has a {@code SidecarAuthorizer}. */
     public boolean hasAuthorizer() {
         return connections.hasAuthorizer();
     }

@@ -6,8 +6,8 @@ import org.apache.kafka.common.errors.NotEnoughReplicasException;
  * A produce request was refused before anything of it was appended.
  *
  * <p>Kafka answers with the error code of the nearest superclass that has one: NOT_ENOUGH_REPLICAS,
- * which every client retries, and newer ones get the message too. It has no stack trace, as all of
- * Kafka's.
+ * which every client retries. Newer clients get the message too. Like all of Kafka's API exceptions it
+ * has no stack trace.
  */
 public final class RefusedException extends NotEnoughReplicasException {
     private static final long serialVersionUID = 1L;

@@ -8,9 +8,9 @@ import org.apache.log4j.spi.Filter;
 import org.apache.log4j.spi.LoggingEvent;
 import org.apache.log4j.spi.ThrowableInformation;
 
-/** Kafka 3's logging. Its loggers have no filters, so every appender that KafkaApis' logger has gets one. */
+/** The logging of Kafka 3. Loggers have no filters, so every appender of KafkaApis' logger gets one. */
 final class Reload4j extends RefusalLog {
-    /** Denies what has our exception, and has no opinion on anything else. */
+    /** Denies events with our exception, and is neutral to all others. */
     private static final class NoRefusals extends Filter {
         @Override
         public int decide(LoggingEvent event) {

@@ -136,8 +136,8 @@ public final class Settings {
     }
 
     /**
-     * Reads the properties of a running broker. An unknown property of ours is ignored: Kafka accepts it
-     * at a running broker, and refusing it would refuse every later change too, even switching off.
+     * Reads the properties of a running broker. An unknown property of ours is ignored: Kafka accepts
+     * it at a running broker, and refusing it would refuse every later change too, even switching off.
      *
      * @throws ConfigException a value is invalid; the message describes valid ones.
      */

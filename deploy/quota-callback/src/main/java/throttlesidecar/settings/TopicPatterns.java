@@ -9,12 +9,12 @@ import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 
 /**
- * Names of topics, in which a star stands for any characters.
+ * Patterns of topic names, in which a star matches any characters.
  *
- * <p>Example: {@code __remote_log_metadata,connect-*} are that topic and all of Connect's.
+ * <p>Example: {@code __remote_log_metadata,connect-*} matches that topic and all of Connect's topics.
  */
 final class TopicPatterns {
-    /** The metadata of tiered storage, whose writers free the disk. */
+    /** The metadata topic of tiered storage, whose writers free the disk. */
     static final TopicPatterns DEFAULT = new TopicPatterns(List.of("__remote_log_metadata"));
 
     /** The most names whose result is cached. */
@@ -33,7 +33,7 @@ final class TopicPatterns {
                                 .collect(Collectors.joining("|")));
     }
 
-    /** What matches a text in which a star stands for any characters. */
+    /** The regular expression of a pattern in which a star matches any characters. */
     static String regex(String glob) {
         return Arrays.stream(glob.split("\\*", -1))
                 .map(Pattern::quote)
@@ -41,10 +41,10 @@ final class TopicPatterns {
     }
 
     /**
-     * Patterns that were checked.
+     * Checks patterns.
      *
-     * @param key the property that has them.
-     * @throws ConfigException one can't match any topic.
+     * @param key the property with the patterns.
+     * @throws ConfigException a pattern can't match any topic.
      */
     static TopicPatterns of(String key, List<String> patterns) {
         for (String each : patterns) {
@@ -52,14 +52,14 @@ final class TopicPatterns {
                 throw new ConfigException(
                         key,
                         each,
-                        "must be names of topics, in which * stands for any characters, such as"
+                        "must be names of topics, in which * matches any characters, such as"
                                 + " __remote_log_metadata,connect-*");
             }
         }
         return new TopicPatterns(patterns);
     }
 
-    /** Whether a topic is one of them. */
+    /** Whether a topic matches one of the patterns. */
     boolean match(String topic) {
         Boolean matches = known.get(topic);
         if (matches == null) {

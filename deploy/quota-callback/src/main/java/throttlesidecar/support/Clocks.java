@@ -1,6 +1,6 @@
 package throttlesidecar.support;
 
-/** The two clocks, injected so that tests move them. */
+/** The two clocks, injected so that tests can move them. */
 public interface Clocks {
 
     /** The machine's clock as Kafka's sensors see it, milliseconds since the epoch. */
@@ -9,7 +9,7 @@ public interface Clocks {
     /** A monotonic clock, nanoseconds from an unknown start. */
     long nanos();
 
-    /** The machine's own. */
+    /** The machine's own clocks. */
     Clocks SYSTEM = new Clocks() {
         @Override
         public long nowMs() {

@@ -5,15 +5,15 @@ import java.io.InputStream;
 import java.util.Properties;
 
 /**
- * The version of Kafka in this JVM, since quotas differ by it. It is read from a file of
- * Kafka's clients: the class that has it moved to another package in 4.4.0.
+ * The version of Kafka in this JVM, which decides some rules of quotas. It is read from a file of
+ * Kafka's clients, because the class with the version moved to another package in 4.4.0.
  */
 public final class KafkaVersion {
     private static final String FILE = "/kafka/kafka-version.properties";
 
     private KafkaVersion() {}
 
-    /** As in {@code 4.3.1}; empty when it is unknown. */
+    /** The version, such as {@code 4.3.1}; empty if it is unknown. */
     public static String read() {
         try (InputStream file = KafkaVersion.class.getResourceAsStream(FILE)) {
             if (file == null) {
@@ -28,10 +28,10 @@ public final class KafkaVersion {
     }
 
     /**
-     * Whether a kind of quota no longer counts once the last of it is removed: from 4.2.0 on. Before,
-     * it counts until the broker's restart (KAFKA-19282).
+     * Whether a kind of quota no longer counts once its last quota is removed, as in Kafka 4.2.0 and
+     * later. In earlier versions the kind counts until the broker restarts (KAFKA-19282).
      *
-     * @param version Kafka's, or Confluent's, which is by 4 ahead: 8.1.0-ccs is 4.1.
+     * @param version Kafka's version, or Confluent's, whose major number is 4 higher: 8.1.0-ccs is 4.1.
      */
     public static boolean forgetsRemovedKinds(String version) {
         String[] parts = version.split("[.-]");
@@ -41,7 +41,7 @@ public final class KafkaVersion {
             int minor = Integer.parseInt(parts[1]);
             return major > 4 || major == 4 && minor >= 2;
         } catch (NumberFormatException | ArrayIndexOutOfBoundsException unknown) {
-            // A version that can't be read is a newer one.
+            // A version that can't be parsed is assumed to be newer.
             return true;
         }
     }

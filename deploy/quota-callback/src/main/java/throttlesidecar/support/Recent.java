@@ -4,16 +4,15 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Values by key, of which the most recently used are kept: a bounded table without locks on its
- * look-ups.
+ * A bounded table of the most recently used values. Look-ups take no lock.
  *
- * <p>There are two generations. A value is found in the young one, or in the old one, and then is
- * young again. When the young one has half of the most entries it becomes the old one, and the old
- * one is dropped. So what was used among the last {@code most / 2} different keys is always there,
- * and never are there more than {@code most}, but for what threads put at the same moment.
+ * <p>The table has a young and an old generation. A value that is found in the old generation moves to
+ * the young one. When the young generation has {@code most / 2} entries, it becomes the old one, and
+ * the former old one is dropped. So the last {@code most / 2} different keys are always there. There
+ * are never more than {@code most} entries, except for those that threads put at the same moment.
  *
- * <p>Example: of 4 at most, a b c are put: {a b} is old, {c} is young. With a, which is found, {c a}
- * becomes the old one, and b is gone.
+ * <p>Example: at most 4 entries, and a, b and c are put: {a b} is old, {c} is young. Then a is looked
+ * up: {c a} becomes the old generation, and b is gone.
  *
  * @param <K> the keys.
  * @param <V> the values.
@@ -49,7 +48,7 @@ public final class Recent<K, V> {
         return value;
     }
 
-    /** The value of a key, which has this one from now on unless it had another. */
+    /** Sets the value of a key, unless the key has one already, and returns the key's value. */
     public V put(K key, V value) {
         Generations<K, V> read = now;
         V other = read.young.putIfAbsent(key, value);
@@ -79,13 +78,13 @@ public final class Recent<K, V> {
         now = new Generations<>(new ConcurrentHashMap<>(), Map.of());
     }
 
-    /** Whether there are none. */
+    /** Whether the table is empty. */
     public boolean isEmpty() {
         Generations<K, V> read = now;
         return read.young.isEmpty() && read.old.isEmpty();
     }
 
-    /** How many there are; one that is young again counts twice until its old generation goes. */
+    /** How many entries there are. An entry in both generations counts twice. */
     public int size() {
         Generations<K, V> read = now;
         return read.young.size() + read.old.size();

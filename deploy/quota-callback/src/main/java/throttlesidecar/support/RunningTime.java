@@ -3,19 +3,20 @@ package throttlesidecar.support;
 import java.util.function.BooleanSupplier;
 
 /**
- * How long this broker has run for, without the time in which it stood still: a collection of garbage,
- * a machine that starves or is moved.
+ * How long this broker has run, without the time in which it was paused, such as by a garbage
+ * collection or a migration of the virtual machine.
  *
- * <p>Who waits for a client's silence must not take the broker's own for it. So a thread looks at the
- * clock every {@link #EVERY_MS}, while that matters, and of the time between two looks no more than
- * {@link #MOST_NANOS} counts.
+ * <p>A rule that waits for a client's silence must not mistake the broker's own pause for it. So a
+ * thread reads the clock every {@link #EVERY_MS} while that matters. Of the time between two readings,
+ * at most {@link #MOST_NANOS} counts.
  *
- * <p>Example: looks at 0, 10, 20 and, after a collection of garbage, 620 ms. It has run for 45 ms.
+ * <p>Example: readings at 0, 10, 20 and, after a garbage collection, 620 ms. The broker has run for 45
+ * ms.
  */
 public final class RunningTime implements AutoCloseable {
     public static final long EVERY_MS = 10;
 
-    /** Of the time between two looks: less than the shortest silence that anybody waits for. */
+    /** The most time that counts between two readings: less than the shortest silence that matters. */
     static final long MOST_NANOS = 25_000_000L;
 
     private static final long RARELY_MS = 250;
@@ -25,12 +26,12 @@ public final class RunningTime implements AutoCloseable {
     private volatile boolean closed;
     private Thread thread;
 
-    /** Until the first look it is the clock's time. */
+    /** Until the first reading, this is the clock's time. */
     public RunningTime(Clocks clocks) {
         this.clocks = clocks;
     }
 
-    /** The clock, and what it had run for, at a look. */
+    /** A reading of the clock, and how long the broker had run by then. */
     private static final class Look {
         private final long nanos;
         private final long ranNanos;
@@ -51,16 +52,16 @@ public final class RunningTime implements AutoCloseable {
         return look == null ? now : look.ranNanos + Math.min(now - look.nanos, MOST_NANOS);
     }
 
-    /** One look at the clock, by one thread at a time. */
+    /** Reads the clock; one thread at a time calls it. */
     public void look() {
         long now = clocks.nanos();
         last = new Look(now, ran(now));
     }
 
     /**
-     * Looks from now on.
+     * Starts the thread that reads the clock.
      *
-     * @param matters whether anybody waits for a silence; it looks rarely while nobody does.
+     * @param matters whether a rule waits for a silence; otherwise the clock is read rarely.
      */
     public void start(BooleanSupplier matters) {
         thread = new Thread(() -> run(matters), "throttle-sidecar-running");
@@ -74,7 +75,7 @@ public final class RunningTime implements AutoCloseable {
             try {
                 Thread.sleep(matters.getAsBoolean() ? EVERY_MS : RARELY_MS);
             } catch (InterruptedException ended) {
-                // By close() alone.
+                // Only close() interrupts this thread.
             }
         }
     }

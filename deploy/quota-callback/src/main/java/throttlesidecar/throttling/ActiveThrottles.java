@@ -7,27 +7,24 @@ import throttlesidecar.decision.Scope;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.Throttle.Mode;
 
-/** The throttles that apply, and all else that a request reads of them, so that one volatile has it all. */
+/** The throttles that apply, with everything that a request reads, so that one volatile field has it all. */
 final class ActiveThrottles {
     final Factors factors;
     final Throttle all;
     final Map<String, Throttle> users;
     final Settings settings;
 
-    /** The requests that the throttle of all is for, or its ramp. */
+    /** The requests that the throttle for all clients, or its ramp, applies to. */
     final Scope scope;
 
-    /** Whether nobody is throttled. */
+    /** Whether no client is throttled. */
     final boolean isFree;
 
-    /** Whether the factor of anybody is 0. */
+    /** Whether any client's factor is 0. */
     final boolean isStopping;
 
     ActiveThrottles(
-            Factors factors,
-            Throttle all,
-            Map<String, Throttle> users,
-            Settings settings,
+            Factors factors, Throttle all, Map<String, Throttle> users, Settings settings,
             Scope scope) {
         this.factors = factors;
         this.all = all;
@@ -44,22 +41,22 @@ final class ActiveThrottles {
     }
 
     private static boolean isFree(Throttle throttle) {
-        return throttle == null || throttle.mode() == Mode.FREE;
+        return throttle == null || throttle.mode == Mode.FREE;
     }
 
-    /** Whether the factor of a throttle, which may be null, is 0. */
+    /** Whether the factor of a throttle is 0; false for null. */
     static boolean stops(Throttle throttle) {
-        return throttle != null && throttle.mode() == Mode.THROTTLED;
+        return throttle != null && throttle.mode == Mode.THROTTLED;
     }
 
-    /** Whether the factor of a client, by its tags, is 0 for a request that is in scope or not. */
+    /** Whether a client's factor is 0, by its tags and by whether its request is in scope. */
     boolean stops(String user, String clientId, boolean isInScope) {
         return isStopping
                 && !settings.excludes(user, clientId)
                 && (isInScope && stops(all) || stops(users.get(user)));
     }
 
-    /** Takes what has landed from the leak budgets of the throttles that stop a tag set. */
+    /** Takes landed bytes from the leak budgets of the throttles that stop a tag set. */
     void take(TagSet tagSet, double bytes, boolean isInScope, long nanos) {
         if (!isStopping || bytes < Enforcement.ONE_BYTE) {
             return;
@@ -67,15 +64,15 @@ final class ActiveThrottles {
         if (isInScope && stops(all)) {
             all.take(tagSet, bytes, settings, factors.leak, nanos);
         }
-        Throttle own = users.get(tagSet.user());
+        Throttle own = users.get(tagSet.user);
         if (stops(own)) {
             own.take(tagSet, bytes, settings, Leak.WHOLE, nanos);
         }
     }
 
     /**
-     * Whether a new connection's request may land, by the share of its tag set in the leak budget, which
-     * it reserves then.
+     * Whether a new connection's request may land. It may if the share of its tag set in the leak
+     * budget allows it; the share is then reserved.
      */
     boolean admits(TagSet tagSet, String user, boolean isInScope, long nanos) {
         boolean byAll = isInScope && stops(all);
@@ -96,16 +93,16 @@ final class ActiveThrottles {
     boolean isFree(TagSet tagSet) {
         return isFree
                 || tagSet.isExcluded(settings)
-                || isFree(all) && isFree(users.get(tagSet.user()));
+                || isFree(all) && isFree(users.get(tagSet.user));
     }
 
     /**
-     * The rate of a tag set before a throttle that begins now: the measured one, unless another throttle
-     * shaped it.
+     * The rate of a tag set before a throttle that begins now: the measured rate, unless another
+     * throttle influenced it.
      */
     double before(TagSet tagSet, double measured, long nanos) {
-        Throttle user = users.get(tagSet.user());
-        double last = tagSet.before();
+        Throttle user = users.get(tagSet.user);
+        double last = tagSet.before;
         if ((!isFree(all) || !isFree(user)) && last > 0.0) {
             return last;
         }
@@ -115,6 +112,6 @@ final class ActiveThrottles {
 
     long epoch(String user) {
         Throttle own = users.isEmpty() ? null : users.get(user);
-        return own == null ? all.epoch() : Math.max(all.epoch(), own.epoch());
+        return own == null ? all.epoch : Math.max(all.epoch, own.epoch);
     }
 }

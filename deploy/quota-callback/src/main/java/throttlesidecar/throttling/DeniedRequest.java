@@ -1,18 +1,18 @@
 package throttlesidecar.throttling;
 
 /**
- * Whether nothing lands of the produce request that a thread handles, since its client may write to
- * none of its topics.
+ * Whether the produce request that a thread handles is denied as a whole, because its client may write
+ * to none of its topics.
  *
- * <p>Kafka charges such a request to the produce quota all the same, on the same thread. It is not to
- * use up what others may let through, and its client pauses for as long as any.
+ * <p>No bytes of such a request land, but Kafka still charges it to the produce quota, on the same
+ * thread. It must not use up the leak budget of other clients, and its client pauses as long as others.
  */
 public final class DeniedRequest {
     private static final ThreadLocal<Boolean> DUE = new ThreadLocal<>();
 
     private DeniedRequest() {}
 
-    /** A request was authorized on this thread, which is charged next. */
+    /** A request was authorized on this thread, and is charged next. */
     public static void next(boolean denied) {
         if (denied) {
             DUE.set(true);
@@ -21,7 +21,7 @@ public final class DeniedRequest {
         }
     }
 
-    /** Whether nothing of the request that is charged on this thread lands; true once. */
+    /** Whether the request that is charged on this thread was denied; true only once. */
     public static boolean isDue() {
         if (DUE.get() == null) {
             return false;

@@ -23,22 +23,23 @@ import throttlesidecar.throttling.Throttle.Mode;
 /**
  * Turns factors into the quotas that Kafka throttles by.
  *
- * <p>Kafka pauses a client by S / T - W: S bytes in the rate's window of W seconds, quota T. So the
- * quota T = S / (W + P), computed when S has landed (see {@link TagSetConfig}), makes a pause of P.
- * That is the same at any rate, quota, window and request size, and small enough for any integer. A
- * {@link Pacer} computes P, and the {@link TagSet} counts what has landed since the last request.
+ * <p>Kafka pauses a client for S / T - W, where S is the bytes in the rate's window of W seconds, and T
+ * is the quota. So a quota of T = S / (W + P), computed when S has landed (see {@link TagSetConfig}),
+ * results in a pause of P. This holds for any rate, quota, window and request size, and no value
+ * overflows an integer. A {@link Pacer} computes P, and the {@link TagSet} counts the bytes that landed
+ * since the last request.
  *
  * <p>Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
  * 11,000,000 / 758,620 - 10.5 = 4.0 s.
  *
- * <p>Request threads call {@link #beforeRecord} and {@link #quota}; while nothing is throttled that
+ * <p>Request threads call {@link #beforeRecord} and {@link #quota}; while nothing is throttled, this
  * costs some volatile reads. One other thread calls {@link #apply}.
  */
 public final class Enforcement {
-    /** Less is rounding, since S is computed as rate x window. */
+    /** A smaller number of bytes is a rounding error, since S is computed as rate x window. */
     static final double ONE_BYTE = 0.5;
 
-    /** How often the clock may tick while a rate is read; it does so once in thousands. */
+    /** How often a rate is read if the clock ticks meanwhile, which happens once in thousands of reads. */
     private static final int ATTEMPTS = 3;
 
     private static final long NEVER = Long.MIN_VALUE;
@@ -59,7 +60,7 @@ public final class Enforcement {
     private long epochs;
     private long furthestMs = Long.MIN_VALUE;
 
-    /** Nothing is throttled at first. */
+    /** At first, nothing is throttled. */
     public Enforcement(
             TagSets tagSets, OwnLimit quotas, Supplier<Settings> settings, Clocks clocks) {
         this.tagSets = tagSets;
@@ -80,8 +81,8 @@ public final class Enforcement {
             return;
         }
         ActiveThrottles old = state;
-        // While the wall clock is behind its furthest time, Kafka's windows don't end, and its rates are
-        // sums that only grow.
+        // While the wall clock is behind its furthest time, Kafka's windows do not end, and its rates
+        // only grow.
         boolean isKnown = clocks.nowMs() >= furthestMs - (long) MS_PER_S;
         RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, isKnown, this::failed);
         Throttle all = next(old.all, null, factors.global, now, nanos, rates);
@@ -97,7 +98,7 @@ public final class Enforcement {
             Throttle before = old.users.getOrDefault(user, Throttle.free(nanos));
             users.put(user, next(before, user, factor, now, nanos, rates));
         });
-        // Clients that were not throttled have no ramp after it.
+        // Clients that were not throttled have no ramp after the throttle.
         Scope scope = factors.global < 1.0 ? factors.scope : old.scope;
         ActiveThrottles next = new ActiveThrottles(factors, all, users, now, scope);
         if (old.scope.isAll() && !next.scope.isAll()) {
@@ -117,39 +118,39 @@ public final class Enforcement {
             return old.begin(factor, rates.measure(user), ++epochs, nanos);
         }
         if (factor < 1.0) {
-            return factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
+            return factor == old.factor ? old : old.change(factor, ++epochs, nanos);
         }
         Throttle next = old.release(epochs + 1, nanos, now.releaseMs());
         epochs += next == old ? 0 : 1;
         return next;
     }
 
-    /** The request that a thread charges: it will ask for the quota next. */
+    /** The request that a thread charges, for which Kafka asks for the quota next. */
     private static final class Charged {
-        /** When the request came, by the wall clock, as Kafka records it or later; NEVER: none did. */
+        /** When the request came, by the wall clock, at or after Kafka's own time; NEVER if none came. */
         private long recordedMs = NEVER;
 
-        /** Whether nothing of it lands. */
+        /** Whether the request was denied as a whole. */
         private boolean isDenied;
 
         private boolean isInScope = true;
 
-        /** Who sent it, while a scope applies; else null. */
+        /** The request's principal while a scope applies, else null. */
         private KafkaPrincipal principal;
 
         private String clientId;
     }
 
-    /** A tag set has its first request, whose bytes are the first that count. */
+    /** A tag set has its first request, from which on bytes count. */
     void appeared(TagSet tagSet) {
-        tagSet.sinceNanos(clocks.nanos());
+        tagSet.sinceNanos = clocks.nanos();
         ActiveThrottles now = state;
         if (!now.isFree) {
-            tagSet.begin(now.epoch(tagSet.user()), 0.0);
+            tagSet.begin(now.epoch(tagSet.user), 0.0);
         }
     }
 
-    /** The same as the other, for a request that is in scope. */
+    /** As the other method, for a request that is in scope. */
     public void beforeRecord(TagSet tagSet) {
         beforeRecord(tagSet, null, null);
     }
@@ -158,7 +159,7 @@ public final class Enforcement {
      * Prepares the quota of a request, before Kafka records the request.
      *
      * @param tagSet null before its first request.
-     * @param principal the request's own object; null: it is in scope.
+     * @param principal the request's own object; null if the request is in scope.
      * @param clientId may be null or empty.
      */
     public void beforeRecord(TagSet tagSet, KafkaPrincipal principal, String clientId) {
@@ -177,23 +178,23 @@ public final class Enforcement {
         request.isInScope =
                 request.principal == null
                         || scopedRequests.isInScope(principal, clientId, clocks.nanos());
-        if (tagSet == null ? now.all.mode() == Mode.FREE : now.isFree(tagSet)) {
+        if (tagSet == null ? now.all.mode == Mode.FREE : now.isFree(tagSet)) {
             return;
         }
         canary.request();
-        KafkaMetric metric = tagSet == null ? null : tagSet.metric();
+        KafkaMetric metric = tagSet == null ? null : tagSet.metric;
         if (metric == null) {
             return;
         }
-        long epoch = now.epoch(tagSet.user());
+        long epoch = now.epoch(tagSet.user);
         TagSet.Account account = tagSet.account(epoch);
-        // Read before what has landed: bytes that are counted meanwhile are not in that.
+        // Read before the landed bytes, which do not include bytes that are counted meanwhile.
         long counted = account == null ? 0 : account.counted();
         double landed;
         try {
             landed = landedUnlocked(metric);
         } catch (ConcurrentModificationException raced) {
-            // The rate's first samples are being made: nothing can have left its window yet.
+            // Kafka is making the rate's first samples, so no bytes can have left its window yet.
             return;
         }
         if (account == null) {
@@ -203,16 +204,16 @@ public final class Enforcement {
         }
     }
 
-    /** S without the sensor's monitor, while others may record; infinite if it could not be read. */
+    /** S, read without the sensor's monitor while other threads may record; infinite if that fails. */
     private double landedUnlocked(KafkaMetric metric) {
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-            // Taken before the rate: what has left the window by then was purged under Kafka's
-            // lock, so that windowSize(), which takes none, finds nothing to purge.
+            // Taken before the rate: Kafka purges samples that have left the window under its lock, so
+            // that windowSize(), which takes no lock, finds nothing to purge.
             long nowMs = clocks.nowMs();
             double rate = (Double) metric.metricValue();
             Rate measurable = (Rate) metric.measurable();
             double window = measurable.windowSize(metric.config(), nowMs) / MS_PER_S;
-            // Both in one millisecond: a window may be a second shorter at the next.
+            // Valid only within one millisecond: in the next, the window may be a second shorter.
             if (clocks.nowMs() == nowMs) {
                 return rate * window;
             }
@@ -220,7 +221,7 @@ public final class Enforcement {
         return Double.POSITIVE_INFINITY;
     }
 
-    /** The quota of a tag set. Kafka requests it under the monitor of the tag set's sensor. */
+    /** The quota of a tag set. Kafka asks for it under the monitor of the tag set's sensor. */
     Quota quota(TagSet tagSet, TagSetConfig config) {
         Quota own = tagSet.own(quotas);
         ActiveThrottles now = state;
@@ -229,17 +230,18 @@ public final class Enforcement {
         }
         Charged request = charged.get();
         long nowMs = request.recordedMs;
-        KafkaMetric metric = tagSet.metric();
-        TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
-        // No request is charged when an operator has changed a quota: Kafka then compares this with the
-        // callback's limit, and where they differ sets a plain limit, which would fit no later sum.
+        KafkaMetric metric = tagSet.metric;
+        TagSet.Account account = tagSet.account(now.epoch(tagSet.user));
+        // After an operator changed a quota, Kafka asks without a request. It compares the answer with
+        // the callback's limit. If they differ, it sets a plain limit, which would be wrong for later
+        // requests.
         if (nowMs == NEVER || metric == null || account == null) {
             return own;
         }
         canary.quota();
         request.recordedMs = NEVER;
-        // By the request's own time: with that of now, a window that ended while this thread waited for
-        // the sensor would cost the pause a second.
+        // Uses the request's own time: by the current time, a window that ended while this thread
+        // waited for the sensor would shorten the pause by a second.
         Rate rate = (Rate) metric.measurable();
         double observed = rate.measure(config, nowMs);
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
@@ -258,12 +260,12 @@ public final class Enforcement {
                 new LandedRequest(
                         now.settings, tagSet, own.bound(), bytes, landed, window, clocks.nanos());
         Throttle all = request.isInScope ? now.all : null;
-        Throttle user = now.users.get(tagSet.user());
+        Throttle user = now.users.get(tagSet.user);
         double bound =
                 request.isDenied
                         ? made.quotaIfDenied(all, user)
                         : made.quota(all, now.factors, user);
-        account.throttles(bound < own.bound());
+        account.throttles = bound < own.bound();
         if (bound >= own.bound()) {
             return own;
         }
@@ -271,27 +273,27 @@ public final class Enforcement {
         return Quota.upperBound(bound);
     }
 
-    /** Whether the factor of anybody is 0. */
+    /** Whether any client's factor is 0. */
     public boolean stopsAnybody() {
         return state.isStopping;
     }
 
-    /** Whether the factor of a client, by its tags, is 0 for a request that is in scope or not. */
+    /** Whether a client's factor is 0, by its tags and by whether its request is in scope. */
     public boolean stops(String user, String clientId, boolean isInScope) {
         return state.stops(user, clientId, isInScope);
     }
 
-    /** The requests that the throttle of all is for, or its ramp. */
+    /** The requests that the throttle for all clients, or its ramp, applies to. */
     public Scope scope() {
         return state.scope;
     }
 
-    /** The clients in scope, and the bytes that each has landed since the scope applies. */
+    /** The clients in scope, with the bytes that each has landed since the scope began to apply. */
     public String clientsInScope() {
         return state.scope.isAll() ? "" : clientsInScope.toString();
     }
 
-    /** A request was authorized; called while {@link #scope} is not all. */
+    /** Notes a request that was authorized while {@link #scope} is not all. */
     public void noteScope(KafkaPrincipal principal, String clientId, boolean isInScope) {
         scopedRequests.note(principal, clientId, isInScope);
     }
@@ -302,22 +304,22 @@ public final class Enforcement {
     }
 
     /**
-     * Whether a new connection's request may land, by the share of its tag set in the leak budget, which
-     * is reserved for it then.
+     * Whether a new connection's request may land. It may if the share of its tag set in the leak
+     * budget allows it; the share is then reserved.
      *
      * @param tagSet null for a client that never had one.
-     * @param user by the tag, whose factor is 0.
+     * @param user the user's tag; the user's factor is 0.
      */
     public boolean admits(TagSet tagSet, String user, boolean isInScope) {
         return state.admits(tagSet, user, isInScope, clocks.nanos());
     }
 
-    /** An error that neither Kafka nor a client is to see: their own quotas apply. */
+    /** Notes an error that Kafka and clients must not see; the clients' own quotas apply. */
     public void failed(Throwable error) {
         faults.found(Faults.Kind.ERROR, error.toString());
     }
 
-    /** The faults that were found, by the canary too. */
+    /** The faults that were found, with the canary's. */
     public Faults faults() {
         Boolean asked = canary.isAsked();
         if (asked != null && asked) {
@@ -328,7 +330,7 @@ public final class Enforcement {
         return faults;
     }
 
-    /** The limit of a tag set outside a request: its own, in bytes per second; null for none. */
+    /** A tag set's limit outside a request: its own quota, in bytes per second; null for none. */
     public Double limit(String user, String clientId) {
         return quotas.of(user, clientId);
     }
@@ -336,7 +338,7 @@ public final class Enforcement {
     /** The users, sanitised, that have a throttle of their own, or its ramp. */
     public Set<String> throttledUsers() {
         return state.users.entrySet().stream()
-                .filter(user -> user.getValue().mode() != Mode.FREE)
+                .filter(user -> user.getValue().mode != Mode.FREE)
                 .map(Map.Entry::getKey)
                 .collect(Collectors.toUnmodifiableSet());
     }
@@ -359,16 +361,16 @@ public final class Enforcement {
             int[] throttled = {0};
             if (!now.isFree) {
                 tagSets.forEach(null, tagSet -> {
-                    TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
-                    throttled[0] += account != null && account.throttles() ? 1 : 0;
+                    TagSet.Account account = tagSet.account(now.epoch(tagSet.user));
+                    throttled[0] += account != null && account.throttles ? 1 : 0;
                 });
             }
             boolean stops = ActiveThrottles.stops(now.all);
             this.factors = now.factors;
-            this.mode = now.all.mode();
+            this.mode = now.all.mode;
             this.tagSetsThrottled = throttled[0];
             this.longestPauseMs = longestPauseMs;
-            this.pauseInForceMs = stops ? (long) now.all.pacer().aheadMs(nanos) : 0;
+            this.pauseInForceMs = stops ? (long) now.all.pacer.aheadMs(nanos) : 0;
             this.emergency = stops && now.factors.leak.isEmergency();
         }
     }

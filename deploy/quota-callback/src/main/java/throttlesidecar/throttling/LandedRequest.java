@@ -6,14 +6,14 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.Throttle.Mode;
 
 /**
- * A request that has landed, and the quota that makes Kafka pause its client: the client's own, or a
- * smaller one.
+ * A request that has landed. Computes the quota that makes Kafka pause its client: the client's own
+ * quota, or a smaller one.
  *
- * <p>A client is in two groups at most, all of the broker's and those of its user; the stricter one
- * counts.
+ * <p>A client is in two groups at most, all clients of the broker and those of its user. The stricter
+ * group counts.
  */
 final class LandedRequest {
-    /** How far a client may be ahead of its ramp, ms: requests come in lumps. */
+    /** How far a client may be ahead of its ramp, ms, since requests come in bursts. */
     private static final double RAMP_TOLERANCE_MS = 20.0;
 
     private static final double MS_PER_S = 1000.0;
@@ -30,18 +30,13 @@ final class LandedRequest {
      * A request that has landed.
      *
      * @param own the tag set's quota, bytes per second.
-     * @param bytes the request's size, with all that landed at the same time.
-     * @param landed in the rate's window, the request included, bytes.
+     * @param bytes the request's size, with all bytes that landed at the same time.
+     * @param landed the bytes in the rate's window, with the request's.
      * @param windowS the rate's window.
      */
     LandedRequest(
-            Settings settings,
-            TagSet tagSet,
-            double own,
-            double bytes,
-            double landed,
-            double windowS,
-            long nanos) {
+            Settings settings, TagSet tagSet, double own, double bytes, double landed,
+            double windowS, long nanos) {
         this.settings = settings;
         this.tagSet = tagSet;
         this.own = own;
@@ -52,13 +47,13 @@ final class LandedRequest {
     }
 
     /**
-     * The quota that makes Kafka pause as the throttles need it. Called once a request, since pacers
-     * count.
+     * The quota that makes Kafka pause the client as the throttles need it. Call it once for each
+     * request, since pacers count.
      *
-     * @param all null when the request is out of scope.
-     * @param user null when the user has no throttle of its own. Such a throttle is not for a disk, so no
-     *     disk makes its leak smaller.
-     * @return bytes per second; where it is more than the tag set's own quota, that one counts.
+     * @param all null if the request is out of scope.
+     * @param user null if the user has no throttle of its own. Such a throttle does not protect a disk, so
+     *     no disk makes its leak smaller.
+     * @return bytes per second; the tag set's own quota applies if it is smaller.
      */
     double quota(Throttle all, Factors factors, Throttle user) {
         double bound = all == null ? own : under(all, factors.leak, factors.isSloped);
@@ -68,37 +63,37 @@ final class LandedRequest {
         return ramps(all) || ramps(user) ? Math.min(bound, pausing(rampPauseMs(all, user))) : bound;
     }
 
-    /** The same if nothing of the request lands: its client pauses, and uses up no budget. */
+    /** The quota if no bytes of the request land: its client pauses and uses up no budget. */
     double quotaIfDenied(Throttle all, Throttle user) {
         boolean stops = ActiveThrottles.stops(all) || ActiveThrottles.stops(user);
         return stops ? Math.min(own, pausing(settings.pauseMaxMs)) : own;
     }
 
     private static boolean ramps(Throttle throttle) {
-        return throttle != null && throttle.mode() == Mode.RAMP;
+        return throttle != null && throttle.mode == Mode.RAMP;
     }
 
     private double under(Throttle throttle, Leak leak, boolean isSloped) {
-        switch (throttle.mode()) {
+        switch (throttle.mode) {
             case THROTTLED:
                 double budget = throttle.budget(settings, leak);
                 long cap = leak.pauseMaxMs(settings);
-                return pausing(throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos));
+                return pausing(throttle.pacer.pauseMs(bytes, budget, cap, 0.0, nanos));
             case SCALED:
-                double limit = throttle.factor() * unthrottled(throttle, isSloped);
+                double limit = throttle.factor * unthrottled(throttle, isSloped);
                 return Math.max(limit, pausing(settings.pauseMaxMs));
             default:
                 return own;
         }
     }
 
-    /** The rate that a factor multiplies. */
+    /** The rate that a factor multiplies, in bytes per second. */
     private double unthrottled(Throttle throttle, boolean isSloped) {
         boolean hasQuota = own < Long.MAX_VALUE;
         if (hasQuota && !isSloped) {
             return own;
         }
-        double before = tagSet.before() > 0.0 ? tagSet.before() : throttle.fairShare();
+        double before = tagSet.before > 0.0 ? tagSet.before : throttle.fairShare();
         return Math.min(own, before > 0.0 ? before : Ramp.FLOOR);
     }
 
@@ -107,17 +102,17 @@ final class LandedRequest {
         return pauseMs == 0.0 ? own : landed / (windowS + pauseMs / MS_PER_S);
     }
 
-    /** Both groups may ramp at the same time, but a client has one pace: that of the later release. */
+    /** Both groups may ramp at the same time, but the client has one pace: that of the later release. */
     private double rampPauseMs(Throttle all, Throttle user) {
-        boolean isOfAll = !ramps(user) || ramps(all) && all.epoch() > user.epoch();
+        boolean isOfAll = !ramps(user) || ramps(all) && all.epoch > user.epoch;
         Throttle last = isOfAll ? all : user;
         Ramp ramp = last.ramp(nanos, settings.rampMs);
-        double pace = Math.min(own, ramp.pace(tagSet.before(), last.fairShare()));
-        // Under the monitor of the tag set's sensor, so that there is one pacer.
-        if (tagSet.pacer() == null) {
-            tagSet.pacer(new Pacer(nanos));
+        double pace = Math.min(own, ramp.pace(tagSet.before, last.fairShare()));
+        // This runs under the monitor of the tag set's sensor, so there is only one pacer.
+        if (tagSet.pacer == null) {
+            tagSet.pacer = new Pacer(nanos);
         }
-        return tagSet.pacer().pauseMs(bytes, pace, settings.pauseMaxMs, RAMP_TOLERANCE_MS, nanos);
+        return tagSet.pacer.pauseMs(bytes, pace, settings.pauseMaxMs, RAMP_TOLERANCE_MS, nanos);
     }
 
     /** The pause that a quota makes. */

@@ -1,17 +1,18 @@
 package throttlesidecar.throttling;
 
 /**
- * What some clients may still leak: a token bucket of bytes.
+ * The bytes that a group of clients may still leak, as a token bucket.
  *
- * <p>It is full at first. A request passes while it is full, however large it is, and what has landed
- * is taken from it then: that leaves a debt, which is repaid at the bucket's rate. So in the long run
- * no more passes than the rate, whatever the sizes. Between the admission of a request and its
- * landing the bucket is reserved, or else a hundred connections would pass at once.
+ * <p>The bucket is full at first. A request of any size passes while the bucket is full. Once the
+ * request has landed, its bytes are taken from the bucket, which leaves a debt that is repaid at the
+ * bucket's rate. So in the long run no more than the rate passes, whatever the sizes. Between the
+ * admission of a request and its landing, the bucket is reserved; otherwise a hundred connections would
+ * pass at once.
  *
  * <p>Example: at 20 kB/s a request of 1 MB passes, and the next one 50 s after it has landed.
  */
 final class LeakBucket {
-    /** For a request that never lands, as one that fails: a request that lands takes less. */
+    /** When a reservation ends, for a request that fails; a request that lands takes less time. */
     static final long RESERVED_NANOS = 5_000_000_000L;
 
     private static final double NANOS_PER_S = 1e9;
@@ -27,9 +28,9 @@ final class LeakBucket {
     }
 
     /**
-     * Admits a request, if the bucket is full and nobody has reserved it.
+     * Admits a request if the bucket is full and not reserved.
      *
-     * @param bytesPerSecond the rate at which a debt is repaid, more than 0.
+     * @param bytesPerSecond the rate at which the debt is repaid, more than 0.
      */
     synchronized boolean reserve(double bytesPerSecond, long nowNanos) {
         repay(bytesPerSecond, nowNanos);
@@ -42,12 +43,12 @@ final class LeakBucket {
         return true;
     }
 
-    /** The request that was admitted is not sent on. */
+    /** Ends the reservation of a request that is not sent on. */
     synchronized void cancel() {
         isReserved = false;
     }
 
-    /** Takes what has landed, whoever sent it. */
+    /** Takes bytes that have landed, from any client of the group. */
     synchronized void take(double bytes, double bytesPerSecond, long nowNanos) {
         repay(bytesPerSecond, nowNanos);
         debt += bytes;

@@ -4,11 +4,11 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * How a throttle's leak budget is divided: each tag set has a share by its rate before, and all that
- * had none then, such as clients with random client-ids, have one fair share together.
+ * Divides a throttle's leak budget. Each tag set has a share by its rate before the throttle. All tag
+ * sets without such a rate, such as clients with random client-ids, have one fair share together.
  *
- * <p>Example: a budget of 90 kB/s, and rates before of 6 and 3 MB/s: the fair share counts as
- * 4.5 MB/s more, so that the two have 40 and 20 kB/s, and all others together 30.
+ * <p>Example: a budget of 90 kB/s, and rates of 6 and 3 MB/s before the throttle. The fair share counts
+ * as another 4.5 MB/s, so the two tag sets have 40 and 20 kB/s, and all others together have 30 kB/s.
  */
 final class LeakShares {
     private final Map<TagSet, LeakBucket> buckets = new ConcurrentHashMap<>();
@@ -20,7 +20,7 @@ final class LeakShares {
         sinceNanos = nowNanos;
     }
 
-    /** The bucket of a tag set; null: of a client that never had one. */
+    /** The bucket of a tag set; null stands for a client that never had a tag set. */
     LeakBucket bucket(TagSet tagSet) {
         return hadRate(tagSet)
                 ? buckets.computeIfAbsent(tagSet, any -> new LeakBucket(sinceNanos))
@@ -32,11 +32,11 @@ final class LeakShares {
         if (rateBefore <= 0.0) {
             return 1.0;
         }
-        double rate = hadRate(tagSet) ? tagSet.before() : fairShare;
+        double rate = hadRate(tagSet) ? tagSet.before : fairShare;
         return rate / (rateBefore + fairShare);
     }
 
     private static boolean hadRate(TagSet tagSet) {
-        return tagSet != null && tagSet.before() > 0.0;
+        return tagSet != null && tagSet.before > 0.0;
     }
 }

@@ -12,6 +12,6 @@ public interface OwnLimit {
      */
     Double of(String user, String clientId);
 
-    /** Changes whenever an answer of {@link #of} may have changed. */
+    /** A number that changes whenever a result of {@link #of} may have changed. */
     long version();
 }

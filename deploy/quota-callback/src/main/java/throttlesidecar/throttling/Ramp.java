@@ -1,33 +1,35 @@
 package throttlesidecar.throttling;
 
 /**
- * The pace of a client after a release, at one moment: one line, from its rate before.
+ * The pace of a client after a release, at one moment. The pace grows linearly from the client's
+ * previous rate.
  *
- * <p>pace(t) = rate before x (1 + t / ramp), at most the client's quota, until the ramp has passed
- * four times. After a throttle Kafka's rate window is empty and clients have a backlog:
- * without a pace even a client with a quota could send ten times its rate, and one without as fast as
- * the network. A backlog is sent oldest first, so at the rate at which it was made or more no record
- * waits for longer than the one before it did, and none expires by the ramp. A steeper line would
- * help clients that make more than before, and puts many times their rate on a volume that has just
- * come over its limit.
+ * <p>pace(t) = previous rate x (1 + t / ramp), at most the client's quota, until four ramps have
+ * passed. After a throttle, Kafka's rate window is empty and clients have a backlog. Without a pace, a
+ * client with a quota could send ten times its rate, and a client without a quota could send as fast as
+ * the network. Clients send a backlog oldest first. At the rate at which the backlog arose, or more, no
+ * record waits longer than the record before it, so the ramp lets no record expire. A steeper line
+ * would help clients that produce more than before, but it would put many times their rate on a volume
+ * that has just left its limit.
  *
  * <p>A client without an earlier rate begins at the average of the clients with one, which may be far
- * from what it needs. Its pace therefore doubles {@value #DOUBLINGS} times a ramp once a sixth of it is over.
+ * from what it needs. Its pace therefore doubles {@value #DOUBLINGS} times a ramp once a sixth of it is
+ * over.
  *
  * <p>Example: 2 MB/s before, a ramp of 60 s and a backlog of 80 MB: 2.4 MB/s after 12 s, 4 MB/s after
- * 60 s, no backlog after 69 s, and any rate after 240 s. Beside clients of 10 kB/s one that had none
- * has 12 kB/s after 10 s, 45 kB/s after 20 s and 2 MB/s after 45 s.
+ * 60 s, no backlog after 69 s, and any rate after 240 s. Beside clients of 10 kB/s, a client without an
+ * earlier rate has 12 kB/s after 10 s, 45 kB/s after 20 s and 2 MB/s after 45 s.
  */
 final class Ramp {
-    /** Where a client begins of whose rate nothing is known, nor of others', bytes per second. */
+    /** The first pace of a client if no client's earlier rate is known, bytes per second. */
     static final double FLOOR = 1_000_000.0;
 
-    /** A sixth of a ramp is as long as the line is within a fifth of the rate before. */
+    /** In the first sixth of a ramp, the pace stays within a fifth of the previous rate. */
     private static final double BEGINS = 1.0 / 6.0;
 
     private static final int DOUBLINGS = 12;
 
-    /** In which the pace of a client doubles of which nothing is known. */
+    /** The time in which the pace doubles if no client's earlier rate is known. */
     private static final double DOUBLES_MS = 1000.0;
 
     private final double sinceMs;
@@ -36,8 +38,8 @@ final class Ramp {
     /**
      * A moment of a ramp.
      *
-     * @param sinceMs since the release.
-     * @param rampMs in which the pace grows by the rate before; more than 0.
+     * @param sinceMs the time since the release.
+     * @param rampMs the time in which the pace grows by the previous rate; more than 0.
      */
     Ramp(double sinceMs, long rampMs) {
         this.sinceMs = sinceMs;
@@ -47,9 +49,9 @@ final class Ramp {
     /**
      * The pace of a client.
      *
-     * @param before its rate before, bytes per second; 0: none.
+     * @param before its previous rate, bytes per second; 0 for none.
      * @param mean the average rate of the clients with an earlier rate; 0 if no rate is known, as on a
-     *     broker that started in the throttle.
+     *     broker that started during the throttle.
      */
     double pace(double before, double mean) {
         if (before == 0.0 && mean == 0.0) {

@@ -6,8 +6,8 @@ import org.apache.kafka.common.metrics.KafkaMetric;
 import throttlesidecar.settings.Settings;
 
 /**
- * The rates of tag sets before a throttle that begins now: as Kafka measured them, except for those that
- * another throttle shaped.
+ * The rates of tag sets before a throttle that begins now: as Kafka measured them, except for rates
+ * that another throttle influenced.
  */
 final class RatesBefore {
     private static final double MS_PER_S = 1000.0;
@@ -24,18 +24,14 @@ final class RatesBefore {
     private Throttle.Before mean;
 
     /**
-     * Nothing is measured yet.
+     * At first, no rate is measured.
      *
-     * @param old what applied until now.
-     * @param isKnown whether Kafka's windows can be read now; else no tag set had traffic.
-     * @param failed gets the error when a rate can't be read.
+     * @param old the throttles that applied until now.
+     * @param isKnown whether Kafka's windows can be read now; otherwise all rates are 0.
+     * @param failed receives the error if a rate can't be read.
      */
     RatesBefore(
-            TagSets tagSets,
-            ActiveThrottles old,
-            Settings settings,
-            long nanos,
-            boolean isKnown,
+            TagSets tagSets, ActiveThrottles old, Settings settings, long nanos, boolean isKnown,
             Consumer<Throwable> failed) {
         this.tagSets = tagSets;
         this.old = old;
@@ -49,10 +45,10 @@ final class RatesBefore {
     Throttle.Before measure(String user) {
         double[] sum = sum(user, tagSet -> {
             double before = old.before(tagSet, rate(tagSet), nanos);
-            tagSet.before(before);
+            tagSet.before = before;
             return before;
         });
-        // A user that had no traffic, or none in its own tag sets, counts with the mean of all.
+        // A user without traffic, or with none in its own tag sets, counts with the average of all.
         return sum[1] > 0 || user == null ? new Throttle.Before(sum[0], (int) sum[1]) : mean();
     }
 
@@ -65,11 +61,11 @@ final class RatesBefore {
         return mean;
     }
 
-    /** The sum of rates, bytes per second, and how many are not 0. */
+    /** The sum of the rates, bytes per second, and how many of them are not 0. */
     private double[] sum(String user, ToDoubleFunction<TagSet> rateOf) {
         double[] sum = {0.0, 0.0};
         tagSets.forEach(user, tagSet -> {
-            if (tagSet.metric() != null && !tagSet.isExcluded(settings)) {
+            if (tagSet.metric != null && !tagSet.isExcluded(settings)) {
                 double rate = rateOf.applyAsDouble(tagSet);
                 sum[0] += rate;
                 sum[1] += rate > 0.0 ? 1 : 0;
@@ -78,19 +74,20 @@ final class RatesBefore {
         return sum;
     }
 
-    /** Bytes per second; 0, as of a tag set without traffic, where it can't be known. */
+    /** Bytes per second; 0, as for a tag set without traffic, if the rate can't be known. */
     private double rate(TagSet tagSet) {
-        KafkaMetric metric = tagSet.metric();
+        KafkaMetric metric = tagSet.metric;
         if (!isKnown || metric == null) {
             return 0.0;
         }
         try {
             double rate = (Double) metric.metricValue();
-            Long since = tagSet.sinceNanos();
+            Long since = tagSet.sinceNanos;
             if (since == null) {
                 return rate;
             }
-            // Kafka divides by a window of all samples but one at least: too much for a young tag set.
+            // Kafka divides by at least the window of all samples but one, which is too long for a new
+            // tag set.
             double ageMs = Math.max(MS_PER_S, (nanos - since) / NANOS_PER_MS);
             long leastMs = (metric.config().samples() - 1) * metric.config().timeWindowMs();
             return rate * Math.max(1.0, leastMs / ageMs);

@@ -5,23 +5,23 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import throttlesidecar.support.Recent;
 
 /**
- * Which requests write to a topic in scope: noted when they are authorized, and asked for when they are
- * charged, which with acks=all is later and on another thread.
+ * Knows which requests write to a topic in scope. Requests are noted when they are authorized, and
+ * looked up when they are charged. With acks=all, Kafka charges a request later and on another thread.
  *
- * <p>What the two have in common is the request's own principal object: for SASL and mTLS Kafka builds
- * one for each request. On listeners without logins one object, ANONYMOUS, is everybody's, and a principal
- * builder may keep one for each user: there a client, by that object and its client-id, counts as what
- * it last wrote to.
+ * <p>The link between the two is the request's own principal object: with SASL and mTLS, Kafka builds
+ * one for each request. On listeners without logins all requests share the object ANONYMOUS, and a
+ * custom principal builder may keep one object for each user. There, the last noted request of the same
+ * object and client-id counts.
  *
- * <p>A request that was authorized before anything was noted, and is charged now, is out of scope: it has
- * landed, and a pause would be for nothing if its client writes elsewhere. After
- * {@link #UNDER_WAY_MS} there is none, and what is not noted is in scope.
+ * <p>A request that was authorized before the scope applied, and is charged afterwards, is out of
+ * scope: it has landed, and a pause would be useless if its client writes elsewhere. After {@link
+ * #UNDER_WAY_MS} there are no such requests, and a request that was not noted is in scope.
  */
 final class ScopedRequests {
-    /** As long as a request waits for its replicas, by default. */
+    /** How long a request waits for its replicas by default. */
     static final long UNDER_WAY_MS = 30_000;
 
-    /** Of more requests under way the oldest are taken as in scope. */
+    /** The most requests in progress that are noted; beyond it, the oldest count as in scope. */
     static final int MOST = 65_536;
 
     private final Recent<Key, Boolean> noted = new Recent<>(MOST);
@@ -50,18 +50,18 @@ final class ScopedRequests {
         }
     }
 
-    /** From now on requests are noted. */
+    /** A scope begins to apply, and requests are noted from now on. */
     void begin(long nanos) {
         noted.clear();
         sinceNanos = nanos;
     }
 
-    /** No request is noted any more. */
+    /** No scope applies any more. */
     void end() {
         noted.clear();
     }
 
-    /** A request was authorized. */
+    /** Notes a request that was authorized. */
     void note(KafkaPrincipal principal, String clientId, boolean isInScope) {
         Key key = new Key(principal, clientId);
         Boolean last = noted.get(key);
@@ -71,7 +71,7 @@ final class ScopedRequests {
         }
     }
 
-    /** Whether the request that is charged writes to a topic in scope. */
+    /** Whether a request that is charged writes to a topic in scope. */
     boolean isInScope(KafkaPrincipal principal, String clientId, long nanos) {
         Boolean known = noted.get(new Key(principal, clientId));
         return known == null

@@ -18,14 +18,14 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 
 /**
- * Whether a pause comes out of this broker's own classes: a private sensor with a rate and a quota,
- * as Kafka's quota manager makes them, a throttle, and one request of 1 MB.
+ * Tests whether this broker's own classes result in a pause. The test uses a private sensor with a rate
+ * and a quota, as Kafka's quota manager makes them, a throttle, and one request of 1 MB.
  */
 public final class SelfTest {
     private static final double MS_PER_S = 1000.0;
     private static final double BYTES = 1e6;
 
-    /** Nothing may leak, so that the pause is the longest. */
+    /** No bytes may leak, so that the pause is the longest. */
     private static final Settings SETTINGS = Settings.of(Map.of(Settings.LEAK_BYTES, "0"));
 
     /** No client has a quota of its own. */
@@ -45,9 +45,9 @@ public final class SelfTest {
     private SelfTest() {}
 
     /**
-     * What is wrong, for the log; null: the pause is as long as it must be.
+     * The fault, for the log; null if the pause is as long as it must be.
      *
-     * @param reporter of Kafka's rates, which tells these tag sets of them.
+     * @param reporter makes a reporter that adds Kafka's rates to the tag sets.
      */
     public static String failure(Function<TagSets, MetricsReporter> reporter) {
         try {
@@ -86,9 +86,11 @@ public final class SelfTest {
             Rate rate = (Rate) violated.metric().measurable();
             double windowMs = rate.windowSize(violated.metric().config(), nowMs);
             double pauseMs = (violated.value() / violated.bound() - 1.0) * windowMs;
-            // The clock may tick between the two.
+            // The clock may tick between the record and this line.
             boolean fits = Math.abs(pauseMs - SETTINGS.pauseMaxMs) < MS_PER_S;
-            return fits ? null : "a pause of " + pauseMs + " ms in place of " + SETTINGS.pauseMaxMs;
+            return fits
+                    ? null
+                    : "a pause of " + pauseMs + " ms instead of " + SETTINGS.pauseMaxMs + " ms";
         }
         return "Kafka's sensor records a request without a pause";
     }

@@ -10,10 +10,10 @@ import org.apache.kafka.common.metrics.Quota;
 import throttlesidecar.settings.Settings;
 
 /**
- * The clients that share one produce quota: those with the same metric tags (user, client-id).
+ * The clients that share one produce quota because they have the same metric tags (user, client-id).
  *
- * <p>Many request threads may read and write all of this at once, without a lock: {@link Enforcement}
- * defines who may write what, and when.
+ * <p>Many request threads read and write a tag set at the same time, without a lock. {@link
+ * Enforcement} defines which thread may write what, and when.
  */
 public final class TagSet {
     public static final String USER_TAG = "user";
@@ -21,26 +21,28 @@ public final class TagSet {
 
     private static final long NEVER = -1;
 
-    private final String user;
+    /** The tag "user": sanitised, or empty. */
+    final String user;
+
     private final String clientId;
 
-    /** Kafka's rate of what has landed; null before the first request, and once it is removed. */
-    private volatile KafkaMetric metric;
+    /** Kafka's rate of landed bytes; null before the first request, and after Kafka removes it. */
+    volatile KafkaMetric metric;
 
-    /** When its first request came, on the monotonic clock; null: before the reporter began. */
-    private volatile Long sinceNanos;
+    /** When the first request came, on the monotonic clock; null if before the reporter began. */
+    volatile Long sinceNanos;
 
     private volatile Own own = new Own(NEVER, null);
 
-    /** What was counted in the last throttle; replaced as a whole, so that no two ever mix. */
+    /** The account of the last throttle, replaced as a whole so that two accounts never mix. */
     private final AtomicReference<Account> account =
             new AtomicReference<>(new Account(NEVER, 0.0));
 
-    /** Bytes per second when the throttle began; 0 when there was no traffic. */
-    private volatile double before;
+    /** Bytes per second when the throttle began; 0 if there was no traffic. */
+    volatile double before;
 
     /** Paces this tag set after a release; null before the first one. */
-    private volatile Pacer pacer;
+    volatile Pacer pacer;
 
     TagSet(String user, String clientId) {
         this.user = user;
@@ -55,11 +57,6 @@ public final class TagSet {
         return Collections.unmodifiableMap(tags);
     }
 
-    /** The tag "user": sanitised, or empty. */
-    String user() {
-        return user;
-    }
-
     boolean isExcluded(Settings settings) {
         return settings.excludes(user, clientId);
     }
@@ -68,35 +65,7 @@ public final class TagSet {
         return metric;
     }
 
-    void metric(KafkaMetric newMetric) {
-        metric = newMetric;
-    }
-
-    Long sinceNanos() {
-        return sinceNanos;
-    }
-
-    void sinceNanos(long nanos) {
-        sinceNanos = nanos;
-    }
-
-    double before() {
-        return before;
-    }
-
-    void before(double bytesPerSecond) {
-        before = bytesPerSecond;
-    }
-
-    Pacer pacer() {
-        return pacer;
-    }
-
-    void pacer(Pacer newPacer) {
-        pacer = newPacer;
-    }
-
-    /** The quota that operators set; Kafka's "none" is the largest long. */
+    /** The quota that operators set; Kafka's value for none is the largest long. */
     Quota own(OwnLimit quotas) {
         Own known = own;
         long version = quotas.version();
@@ -109,10 +78,10 @@ public final class TagSet {
     }
 
     /**
-     * Opens an account for a throttle, unless there is one.
+     * Opens an account for a throttle, unless there is one already.
      *
      * @param epoch the throttle's.
-     * @param landed bytes in the window so far; they don't count.
+     * @param landed the bytes in the window so far, which do not count.
      */
     void begin(long epoch, double landed) {
         Account old = account.get();
@@ -121,7 +90,7 @@ public final class TagSet {
         }
     }
 
-    /** The account for a throttle; null when there is none. */
+    /** The account for a throttle; null if there is none. */
     Account account(long epoch) {
         Account last = account.get();
         return last.epoch == epoch ? last : null;
@@ -131,30 +100,30 @@ public final class TagSet {
     static final class Account {
         private final long epoch;
 
-        /** The bytes in the rate's window that were counted, as a double's bits. */
+        /** The counted bytes in the rate's window, as a double's bits. */
         private final AtomicLong counted;
 
-        /** The bytes of the last request that was seen. */
+        /** The bytes of the last request. */
         private double last;
 
         /** Whether the last quota was smaller than the client's own. */
-        private volatile boolean throttles;
+        volatile boolean throttles;
 
         private Account(long epoch, double landed) {
             this.epoch = epoch;
             this.counted = new AtomicLong(Double.doubleToRawLongBits(landed));
         }
 
-        /** What is counted, for {@link #expire}. */
+        /** The counted bytes, for {@link #expire}. */
         long counted() {
             return counted.get();
         }
 
         /**
-         * Subtracts what has left the window, unless more was counted meanwhile: the next request
-         * does it then.
+         * Subtracts the bytes that have left the window. If more bytes were counted meanwhile, the next
+         * request does it.
          *
-         * @param seen what was counted before landed was read.
+         * @param seen the counted bytes, read before {@code landed}.
          */
         void expire(long seen, double landed) {
             if (landed < Double.longBitsToDouble(seen)) {
@@ -163,10 +132,10 @@ public final class TagSet {
         }
 
         /**
-         * Counts all that has landed, under the sensor's monitor, and returns the bytes that are new.
+         * Counts all landed bytes, under the sensor's monitor, and returns the bytes that are new.
          *
-         * <p>After the wall clock was set back Kafka's rate overwrites samples that still count
-         * when it opens others, which hides as much of a request: that counts as the last one.
+         * <p>After the wall clock was set back, Kafka's rate overwrites samples that still count when
+         * it opens new ones. That can hide a request, which then counts like the last one.
          */
         double count(double landed) {
             long seen = counted.getAndSet(Double.doubleToRawLongBits(landed));
@@ -175,14 +144,6 @@ public final class TagSet {
                 last = bytes;
             }
             return last;
-        }
-
-        boolean throttles() {
-            return throttles;
-        }
-
-        void throttles(boolean now) {
-            throttles = now;
         }
     }
 

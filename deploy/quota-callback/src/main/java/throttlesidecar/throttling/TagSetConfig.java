@@ -5,18 +5,18 @@ import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Quota;
 
 /**
- * The configuration of a tag set's rate, whose quota is computed when Kafka requests it.
+ * The configuration of a tag set's rate. It computes the quota when Kafka asks for it.
  *
- * <p>Kafka's sensor records a request, then requests the quota from the configuration, then
- * compares the rate with it, all under one monitor. So what has landed is known when the quota is
- * computed, and Kafka's pause is exact, whatever else lands at the same time. A quota set before the
- * record could only estimate it.
+ * <p>Kafka's sensor records a request, asks the configuration for the quota and compares the rate with
+ * it, all under one monitor. So the landed bytes are known when the quota is computed, and Kafka's
+ * pause is exact, whatever else lands at the same time. A quota that is set before the record could
+ * only be based on an estimate.
  */
 final class TagSetConfig extends MetricConfig {
     private final TagSet tagSet;
     private final TagSets tagSets;
 
-    /** Copies Kafka's own, except for the quota. */
+    /** Copies Kafka's own configuration, except for the quota. */
     TagSetConfig(MetricConfig plain, TagSet tagSet, TagSets tagSets) {
         this.tagSet = tagSet;
         this.tagSets = tagSets;
@@ -38,7 +38,7 @@ final class TagSetConfig extends MetricConfig {
         try {
             return enforcement.quota(tagSet, this);
         } catch (RuntimeException | LinkageError error) {
-            // Out of here it would end in the callback that sends the answer: none would be sent.
+            // Thrown from here, the error would keep Kafka from sending the answer.
             enforcement.failed(error);
             return super.quota();
         }

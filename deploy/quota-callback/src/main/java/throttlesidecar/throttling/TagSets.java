@@ -9,9 +9,9 @@ import org.apache.kafka.common.metrics.KafkaMetric;
 /**
  * The tag sets of the broker in this JVM, by their tags.
  *
- * <p>Kafka makes the metrics reporter that fills this and the callback that reads it separately, the
- * reporter first, and two of each in combined mode; so there is one for all of them. A tag set
- * lives as long as Kafka's rate of it: an hour after its last request.
+ * <p>Kafka makes the metrics reporter, which fills this table, and the callback, which reads it,
+ * separately: the reporter first, and two of each in combined mode. So they share one table. A tag set
+ * exists as long as Kafka's rate of it, until an hour after its last request.
  */
 public final class TagSets {
     /** The JVM's. */
@@ -32,16 +32,16 @@ public final class TagSets {
         enforcement = newEnforcement;
     }
 
-    /** The tag set with these tags; null when it has had no traffic. */
+    /** The tag set with these tags; null if it has had no traffic. */
     public TagSet find(String user, String clientId) {
         Map<String, TagSet> ofUser = byUser.get(user);
         return ofUser == null ? null : ofUser.get(clientId);
     }
 
     /**
-     * Calls for each tag set; one that comes or goes meanwhile may be missed.
+     * Visits each tag set; a tag set that is added or removed meanwhile may be missed.
      *
-     * @param user whose alone; null: all.
+     * @param user visits only this user's tag sets; null for all.
      */
     public void forEach(String user, Consumer<TagSet> visitor) {
         if (user != null) {
@@ -53,15 +53,15 @@ public final class TagSets {
         }
     }
 
-    /** How many there are. */
+    /** How many tag sets there are. */
     int size() {
         return byUser.values().stream().map(Map::values).mapToInt(Collection::size).sum();
     }
 
     /**
-     * Adds a metric that Kafka has made, if it is the rate of a tag set.
+     * Adds a metric of Kafka's, if it is the rate of a tag set.
      *
-     * @param isNew whether nothing was recorded with it yet.
+     * @param isNew whether nothing was recorded with the metric yet.
      */
     public void add(KafkaMetric metric, boolean isNew) {
         if (isRate(metric)) {
@@ -70,9 +70,9 @@ public final class TagSets {
                 Map<String, TagSet> sets = ofUser == null ? new ConcurrentHashMap<>() : ofUser;
                 TagSet tagSet = sets.computeIfAbsent(
                         tags.get(TagSet.CLIENT_ID_TAG), clientId -> new TagSet(user, clientId));
-                // Two reporters report each.
-                if (tagSet.metric() != metric) {
-                    tagSet.metric(metric);
+                // Two reporters report each metric.
+                if (tagSet.metric != metric) {
+                    tagSet.metric = metric;
                     install(tagSet);
                     if (isNew && enforcement != null) {
                         enforcement.appeared(tagSet);
@@ -89,12 +89,12 @@ public final class TagSets {
             Map<String, String> tags = metric.metricName().tags();
             byUser.computeIfPresent(tags.get(TagSet.USER_TAG), (user, ofUser) -> {
                 ofUser.computeIfPresent(tags.get(TagSet.CLIENT_ID_TAG), (clientId, tagSet) -> {
-                    // Two reporters report each, and a new metric may have come between.
-                    if (tagSet.metric() != metric) {
+                    // Two reporters report each metric, and a new metric may have come between.
+                    if (tagSet.metric != metric) {
                         return tagSet;
                     }
-                    // Clients that were resolved look for another one then.
-                    tagSet.metric(null);
+                    // Cached clients then look up their tag set again.
+                    tagSet.metric = null;
                     return null;
                 });
                 return ofUser.isEmpty() ? null : ofUser;
@@ -102,9 +102,9 @@ public final class TagSets {
         }
     }
 
-    /** Puts our configuration in the place of Kafka's, which comes back when a quota is changed. */
+    /** Replaces Kafka's configuration, which returns when a quota is changed, by ours. */
     public void install(TagSet tagSet) {
-        KafkaMetric metric = tagSet.metric();
+        KafkaMetric metric = tagSet.metric;
         if (metric != null && !(metric.config() instanceof TagSetConfig)) {
             metric.config(new TagSetConfig(metric.config(), tagSet, this));
         }

@@ -4,15 +4,16 @@ import throttlesidecar.decision.Leak;
 import throttlesidecar.settings.Settings;
 
 /**
- * How one group of clients is throttled: all of the broker's, or those of one user. Immutable, except for
- * its pacer and its shares.
+ * How one group of clients is throttled: all clients of the broker, or those of one user. Immutable,
+ * except for its pacer and its shares.
  *
- * <p>The modes, by factor and time: FREE; THROTTLED while the factor is 0; SCALED while it is between 0
- * and 1; after either, RAMP for a while, and FREE again. A throttle that begins within Kafka's rate
- * window (11 s) of the last one finds rates which that one shaped, so the larger ones count.
+ * <p>The mode follows from factor and time: first FREE; THROTTLED while the factor is 0; SCALED while
+ * it is between 0 and 1; then RAMP for a while, and FREE again. If a throttle begins within Kafka's
+ * rate window (11 s) of the last one, that throttle has influenced the measured rates, so the larger
+ * rates count.
  *
- * <p>Example: factor 0 on a broker that took 6 MB/s, with a leak ratio of 0.01: 54 kB/s leak by pauses
- * of at most {@code pause.max}, which is nine tenths of what may leak.
+ * <p>Example: a factor of 0 on a broker that took 6 MB/s, with a leak ratio of 0.01. 54 kB/s leak by
+ * pauses of at most {@code pause.max.ms}, which is nine tenths of the bytes that may leak.
  */
 public final class Throttle {
 
@@ -34,14 +35,17 @@ public final class Throttle {
     private static final double NANOS_PER_MS = 1e6;
     private static final long WINDOW_NANOS = WINDOW_MS * 1_000_000;
 
-    /** Real brokers measure rates up to a tenth too high: the leak has to be under them. */
+    /** Brokers measure rates up to a tenth too high, so the leak is reduced by a tenth. */
     private static final double SAFETY_FACTOR = 0.9;
 
-    private final Mode mode;
-    private final double factor;
-    private final long epoch;
+    final Mode mode;
+    final double factor;
+
+    /** A number that each beginning, change and release has for itself. */
+    final long epoch;
+
+    final Pacer pacer;
     private final long sinceNanos;
-    private final Pacer pacer;
     private final LeakShares shares;
     private final Before before;
 
@@ -56,18 +60,18 @@ public final class Throttle {
         this.before = before;
     }
 
-    /** Nothing is throttled, and never was. */
+    /** A throttle that never throttled any client. */
     static Throttle free(long nowNanos) {
         return new Throttle(Mode.FREE, 1.0, 0, nowNanos - WINDOW_NANOS, new Before(0.0, 0));
     }
 
-    /** The rates when a throttle began. */
+    /** The rates before a throttle began. */
     static final class Before {
         private final double bytesPerSecond;
         private final int tagSets;
 
         /**
-         * Rates that were measured.
+         * Measured rates.
          *
          * @param bytesPerSecond of the whole group.
          * @param tagSets how many of the group's tag sets had traffic.
@@ -78,17 +82,17 @@ public final class Throttle {
         }
     }
 
-    /** Whether a factor would begin a throttle, so that the rates of now are those before it. */
+    /** Whether a factor would begin a throttle, so that the current rates are those before it. */
     boolean begins(double newFactor) {
         return newFactor < 1.0 && (mode == Mode.FREE || mode == Mode.RAMP);
     }
 
-    /** Whether the rates that are measured now were made by a throttle, in part at least. */
+    /** Whether a throttle has influenced the rates that are measured now. */
     boolean isRecent(long nowNanos) {
         return mode != Mode.FREE || nowNanos - sinceNanos < WINDOW_NANOS;
     }
 
-    /** A throttle that begins, with the rates before it. */
+    /** A throttle that begins now, with the rates before it. */
     Throttle begin(double newFactor, Before rates, long newEpoch, long nowNanos) {
         Mode next = newFactor == 0.0 ? Mode.THROTTLED : Mode.SCALED;
         return new Throttle(next, newFactor, newEpoch, nowNanos, rates);
@@ -100,9 +104,9 @@ public final class Throttle {
     }
 
     /**
-     * The factor is 1 again.
+     * The throttle after the factor is 1 again.
      *
-     * @param lastsMs how long the ramp takes; 0: none.
+     * @param lastsMs how long the ramp lasts; 0 for no ramp.
      */
     Throttle release(long newEpoch, long nowNanos, long lastsMs) {
         boolean ends = mode == Mode.RAMP && nowNanos - sinceNanos >= lastsMs * NANOS_PER_MS;
@@ -113,29 +117,12 @@ public final class Throttle {
         return new Throttle(next, 1.0, newEpoch, nowNanos, before);
     }
 
-    /** Where the ramp is now; only while there is one. */
+    /** The current moment of the ramp; call it only in the mode RAMP. */
     Ramp ramp(long nowNanos, long rampMs) {
         return new Ramp((nowNanos - sinceNanos) / NANOS_PER_MS, Math.max(1, rampMs));
     }
 
-    Mode mode() {
-        return mode;
-    }
-
-    double factor() {
-        return factor;
-    }
-
-    /** Each beginning, change and release has its own. */
-    long epoch() {
-        return epoch;
-    }
-
-    Pacer pacer() {
-        return pacer;
-    }
-
-    /** What all clients together may leak while the factor is 0, bytes per second, at least 1. */
+    /** The rate that all clients together may leak while the factor is 0, bytes per second, at least 1. */
     double budget(Settings settings, Leak leak) {
         double budget =
                 Double.isNaN(settings.leakBytesPerSecond)
@@ -144,17 +131,17 @@ public final class Throttle {
         return Math.max(1.0, budget * leak.share());
     }
 
-    /** Whether a new connection's request may land by the share of its tag set, which it reserves. */
+    /** Whether the share of a tag set lets a new connection's request land; the share is then reserved. */
     boolean reserve(TagSet tagSet, Settings settings, Leak leak, long nowNanos) {
         return shares.bucket(tagSet).reserve(share(tagSet, settings, leak), nowNanos);
     }
 
-    /** Gives back what was reserved. */
+    /** Ends the reservation of a tag set's share. */
     void cancel(TagSet tagSet) {
         shares.bucket(tagSet).cancel();
     }
 
-    /** Takes what has landed from the share of its tag set. */
+    /** Takes landed bytes from the share of a tag set. */
     void take(TagSet tagSet, double bytes, Settings settings, Leak leak, long nowNanos) {
         shares.bucket(tagSet).take(bytes, share(tagSet, settings, leak), nowNanos);
     }
@@ -164,7 +151,7 @@ public final class Throttle {
         return budget(settings, leak) * part;
     }
 
-    /** The assumed rate of a client that was not seen before the throttle. */
+    /** The assumed previous rate of a client that had none before the throttle. */
     double fairShare() {
         return before.tagSets == 0 ? 0.0 : before.bytesPerSecond / before.tagSets;
     }

@@ -14,32 +14,32 @@ import java.util.regex.Pattern;
 import throttlesidecar.decision.Scope;
 
 /**
- * Reads the volumes of this broker's log dirs four times a second, so that the broker throttles also
- * while its sidecar is dead. It has its own thread, since a reading of a hanging disk does not return.
+ * Reads the volumes of this broker's log dirs four times a second, so that the broker throttles even
+ * while its sidecar is dead. It has its own thread, since a read of a hanging disk does not return.
  */
 public final class OwnVolumePoller implements AutoCloseable {
     static final long EVERY_MS = 250;
 
-    /** The topics on them are listed at each fourth reading, where that matters. */
+    /** The topics on the volumes are listed at every fourth reading, if they matter. */
     private static final int LOOKS = 4;
 
-    /** As Kafka names partitions' folders; those that are deleted don't count. */
+    /** The names of Kafka's partition folders, without those of deleted partitions. */
     private static final Pattern FOLDER = Pattern.compile("(.+)-[0-9]+(\\.[0-9a-f]+-future)?");
 
     /** The file systems, which a test replaces. */
     public interface Disk {
-        /** Null when the volume can't be read, as of a broken disk. */
+        /** The volume of a log dir; null if it can't be read, as after a disk failure. */
         public VolumeReadings.Volume look(String logDir);
 
         /** The machine's. */
         Disk SYSTEM = logDir -> {
             File folder = new File(logDir);
             long total = folder.getTotalSpace();
-            // Both are 0 after an error.
+            // Both numbers are 0 after an error.
             return total > 0 ? new VolumeReadings.Volume(folder.getUsableSpace(), total) : null;
         };
 
-        /** The names of the folders in a log dir; null when it can't be read. */
+        /** The names of the folders in a log dir; null if it can't be read. */
         default String[] list(String logDir) {
             return new File(logDir).list();
         }
@@ -56,16 +56,13 @@ public final class OwnVolumePoller implements AutoCloseable {
     private volatile boolean closed;
 
     /**
-     * Reads from {@link #start} on.
+     * A poller that begins with {@link #start}.
      *
-     * @param lists whether it matters which topics lie on the volumes.
-     * @param seen gets the readings, on the poller's thread.
+     * @param lists whether the topics on the volumes matter.
+     * @param seen receives the readings, on the poller's thread.
      */
     public OwnVolumePoller(
-            List<String> logDirs,
-            Disk disk,
-            BooleanSupplier lists,
-            Consumer<VolumeReadings> seen) {
+            List<String> logDirs, Disk disk, BooleanSupplier lists, Consumer<VolumeReadings> seen) {
         this.lists = lists;
         this.logDirs = List.copyOf(logDirs);
         this.disk = disk;
@@ -91,12 +88,12 @@ public final class OwnVolumePoller implements AutoCloseable {
             try {
                 Thread.sleep(EVERY_MS);
             } catch (InterruptedException ended) {
-                // By close() alone.
+                // Only close() interrupts this thread.
             }
         }
     }
 
-    /** One reading of all log dirs. */
+    /** Reads all log dirs once. */
     public void look() {
         if (looks++ % LOOKS == 0) {
             scopes.clear();

@@ -11,10 +11,10 @@ import throttlesidecar.decision.Scope;
  * Compares the readings of the broker's own volumes with the limits that the sidecar published last.
  *
  * <p>A volume counts from when it is at or below a line until it is above that line by a margin, as in
- * the sidecar: the limit's margin, or a tenth of the stop line.
+ * the sidecar. The margin is the limit's own, or a tenth of the stop line.
  */
 public final class OwnVolumes {
-    /** As the sidecar's margin of the stop line. */
+    /** The sidecar's margin of the stop line. */
     private static final double STOP_MARGIN = 0.1;
 
     private VolumeReadings readings = VolumeReadings.NONE;
@@ -25,7 +25,7 @@ public final class OwnVolumes {
         readings = newReadings;
     }
 
-    /** Whether a volume is at or below the limit, or one was and is not above it by the margin. */
+    /** Whether a volume is at or below the limit, or was and is not yet above it by the margin. */
     public boolean violate(VolumeLine limit) {
         Set<String> were = violating;
         violating = limit == null
@@ -38,8 +38,8 @@ public final class OwnVolumes {
     }
 
     /**
-     * Whether a volume that {@link #violate} found is at or below the stop line, or was and is not above it
-     * by the margin. Nothing stops that does not throttle, wherever the line lies.
+     * Whether a volume that {@link #violate} found is at or below the stop line, or was and is not yet
+     * above it by the margin. A volume above the limit does not count, wherever the stop line is.
      */
     public boolean stop(VolumeLine line) {
         VolumeLine wide = line == null ? null : line.withMarginOf(STOP_MARGIN);
@@ -50,7 +50,7 @@ public final class OwnVolumes {
         return stopped;
     }
 
-    /** The requests that write to the volumes that {@link #violate} found; there is one. */
+    /** The requests that write to the volumes that {@link #violate} found; there must be one. */
     public Scope scope() {
         Scope scope = Scope.of(Set.of());
         for (String logDir : violating) {
@@ -59,7 +59,7 @@ public final class OwnVolumes {
         return scope;
     }
 
-    /** Which volumes {@link #violate} found, for the log. */
+    /** The volumes that {@link #violate} found, for the log. */
     public String reason() {
         return violating.stream()
                 .map(logDir -> {

@@ -1,10 +1,10 @@
 package throttlesidecar.volumes;
 
 /**
- * From where on a volume is too full, by what is available: bytes, or a share of all bytes.
+ * A line below which a volume is too full: a number of available bytes, or a share of all bytes.
  *
- * <p>Example: a ratio of 0.1 is reached by a volume of 500 bytes with 50 available, not with 51. With a
- * margin of 0.02 it is left with 61 available, not with 60.
+ * <p>Example: a volume of 500 bytes reaches a ratio of 0.1 with 50 bytes available, but not with 51.
+ * With a margin of 0.02, it leaves the line with 61 bytes available, but not with 60.
  */
 public final class VolumeLine {
     private final boolean isRatio;
@@ -16,7 +16,7 @@ public final class VolumeLine {
      *
      * @param isRatio whether the values are shares of the volume's bytes; else bytes.
      * @param value at least 0.
-     * @param margin by how much more a volume has to have that reached it, at least 0.
+     * @param margin a volume that reached the line leaves it when it is above value + margin; at least 0.
      */
     public VolumeLine(boolean isRatio, double value, double margin) {
         this.isRatio = isRatio;
@@ -35,7 +35,7 @@ public final class VolumeLine {
     }
 
     /**
-     * Whether so few bytes are available.
+     * Whether a volume has so few bytes available.
      *
      * @param was whether the line was reached until now.
      */

@@ -8,7 +8,7 @@ public final class VolumeReadings {
     /** Before the first reading. */
     static final VolumeReadings NONE = new VolumeReadings(Map.of());
 
-    /** By log dir; a log dir that could not be read has its last reading. */
+    /** The volumes by log dir; for a log dir that could not be read, its last reading. */
     public final Map<String, Volume> volumes;
 
     public VolumeReadings(Map<String, Volume> volumes) {
@@ -20,7 +20,7 @@ public final class VolumeReadings {
         public final long availableBytes;
         public final long totalBytes;
 
-        /** The requests that write to the volume; all, where the topics on it are not known. */
+        /** The requests that write to the volume; all if its topics are not known. */
         public final Scope scope;
 
         public Volume(long availableBytes, long totalBytes) {

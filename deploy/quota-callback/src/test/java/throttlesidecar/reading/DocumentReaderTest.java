@@ -45,7 +45,7 @@ class DocumentReaderTest {
 
     /** Where the factor comes from, the stop, and the lines that volumes are held against. */
     @Test
-    void readsWhatTheEyesNeed() throws WrongAnswer {
+    void readsWhatOwnVolumesNeed() throws WrongAnswer {
         Document document =
                 read(
                         "{\"factor\":0,\"source\":\"override\",\"stop\":true,\"valid_for_ms\":1,"
@@ -80,8 +80,8 @@ class DocumentReaderTest {
 
         assertTrue(wrong.isOfLaterVersion());
         assertEquals(
-                member + " is of the type max_growth, which this jar does not know: this jar is older"
-                        + " than the sidecar: update the jar",
+                member + " is of the type max_growth, which this jar does not know: update the jar,"
+                        + " which is older than the sidecar",
                 wrong.getMessage());
     }
 

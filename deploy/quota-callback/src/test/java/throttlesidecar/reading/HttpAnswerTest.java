@@ -31,7 +31,7 @@ class HttpAnswerTest {
                 "Content-Length: 7\n\n{\"a\":1}",
             })
     void readsABody(String rest) throws Exception {
-        byte[] body = read("HTTP/1.1 200 OK\r\n" + rest).body();
+        byte[] body = read("HTTP/1.1 200 OK\r\n" + rest).body;
 
         assertEquals("{\"a\":1}", new String(body, StandardCharsets.UTF_8));
     }
@@ -42,7 +42,7 @@ class HttpAnswerTest {
         String interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
         HttpAnswer answer = read(interim + "HTTP/1.0 304\r\nETag: \"a\"\r\n\r\n");
 
-        assertEquals(304, answer.status());
+        assertEquals(304, answer.status);
         assertEquals("\"a\"", answer.header("etag"));
         assertNull(answer.header("link"));
     }
@@ -52,8 +52,8 @@ class HttpAnswerTest {
     void leavesOtherBodies() throws Exception {
         HttpAnswer answer = read("HTTP/1.1 503 no\r\nContent-Length: 99999999999\r\n\r\nxyz");
 
-        assertEquals(503, answer.status());
-        assertEquals(0, answer.body().length);
+        assertEquals(503, answer.status);
+        assertEquals(0, answer.body.length);
     }
 
     /** What does not parse is refused with its reason. */
@@ -147,7 +147,7 @@ class HttpAnswerTest {
             try {
                 Document document =
                         DocumentReader.read(
-                                HttpAnswer.read(new ByteArrayInputStream(bytes)).body());
+                                HttpAnswer.read(new ByteArrayInputStream(bytes)).body);
                 assertTrue(document.factor >= 0 && document.factor <= 1);
             } catch (WrongAnswer expected) {
                 refused++;

@@ -312,7 +312,13 @@ class ReaderStateTest {
     }
 
     private static Document document(double factor, Map<String, Double> users, long validForMs) {
-        return new Document(factor, users, 1, validForMs, "why");
+        Document document = new Document();
+        document.factor = factor;
+        document.users = users;
+        document.generation = 1;
+        document.validForMs = validForMs;
+        document.reason = "why";
+        return document;
     }
 
     private void pass(long millis) {

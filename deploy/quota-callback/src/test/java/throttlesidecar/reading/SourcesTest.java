@@ -111,7 +111,7 @@ class SourcesTest {
         return new VolumeReadings.Volume(available, 1000);
     }
 
-    /** A fallback, or an override of another sidecar, ends neither a dead one's word nor the eyes. */
+    /** A fallback or an override of another sidecar replaces neither a dead sidecar's answer nor the readings. */
     @Test
     void whoSeesNothingEndsNoWord() {
         state.adoptOthers(1);
@@ -175,7 +175,9 @@ class SourcesTest {
     }
 
     private static Document generation(long generation) {
-        return new Document(1.0, Map.of(), generation, 300_000, "");
+        Document document = document("observation", 1.0);
+        document.generation = generation;
+        return document;
     }
 
     /**
@@ -276,7 +278,7 @@ class SourcesTest {
         return modified(document("observation", 0.0), "\"t\"", leak, 0);
     }
 
-    /** An operator's override at the own sidecar counts, whatever others and the eyes see. */
+    /** An operator's override at the own sidecar wins over other sidecars and the broker's own volumes. */
     @Test
     void anOverrideLiftsAll() {
         state.adoptOthers(1);
@@ -292,7 +294,7 @@ class SourcesTest {
 
     /** A volume of the broker's own throttles at once, and no longer than it is at the limit. */
     @Test
-    void itsOwnEyesThrottle() {
+    void itsOwnVolumesThrottle() {
         own(says("observation", 1.0, 0));
         state.onReadings(readings(101));
         assertEquals(1.0, decided().global);
@@ -306,7 +308,7 @@ class SourcesTest {
 
     /** At its stop line nothing is admitted, up to a tenth above it; the sidecar's stop counts too. */
     @Test
-    void itsOwnEyesStop() {
+    void itsOwnVolumesStop() {
         own(says("observation", 0.0, 0));
         state.onReadings(readings(51));
         assertFalse(decided().admitsNobody);
@@ -316,10 +318,8 @@ class SourcesTest {
         state.onReadings(readings(56));
         assertFalse(decided().admitsNobody);
         state.adoptOthers(1);
-        Document stop =
-                new Document(
-                        0.0, Map.of(), 1, 300_000, "", Document.Source.OBSERVATION, true,
-                        LIMIT, STOP, false, Scope.ALL, null);
+        Document stop = document("observation", 0.0);
+        stop.stops = true;
         state.onOther(0, modified(stop, "\"t\"", Leak.WHOLE, 60_000));
         assertTrue(decided().admitsNobody);
         assertEquals(Source.SIDECAR, decided().source);
@@ -328,10 +328,10 @@ class SourcesTest {
     }
 
     private static Document scoped(double factor, String... topics) {
-        Scope scope = topics.length == 0 ? Scope.ALL : Scope.of(Set.of(topics));
-        return new Document(
-                factor, Map.of(), 1, 300_000, "", Document.Source.OBSERVATION, false,
-                LIMIT, STOP, true, scope, null);
+        Document document = document("observation", factor);
+        document.isOfVolumes = true;
+        document.scope = topics.length == 0 ? Scope.ALL : Scope.of(Set.of(topics));
+        return document;
     }
 
     private static VolumeReadings holding(String topic, long available) {
@@ -339,9 +339,9 @@ class SourcesTest {
         return new VolumeReadings(Map.of("/b", new VolumeReadings.Volume(available, 1000, scope)));
     }
 
-    /** Its own eyes are for who writes to its own full volumes, and add those to a sidecar's. */
+    /** Its own full volumes throttle the clients that write to them, besides those that a sidecar throttles. */
     @Test
-    void itsOwnEyesHaveAScope() {
+    void itsOwnVolumesHaveAScope() {
         own(Answer.modified(scoped(1.0), "\"t\"", now));
         state.onReadings(holding("mine", 100));
         assertEquals(Source.LOCAL, decided().source);
@@ -405,7 +405,7 @@ class SourcesTest {
 
     /** The limits of a document count when its validity has ended, and with the sidecar's fallback. */
     @Test
-    void itsOwnEyesThrottleWithoutASidecar() {
+    void itsOwnVolumesThrottleWithoutASidecar() {
         state.onReadings(readings(0));
         assertEquals(1.0, decided().global);
         own(says("fallback", 1.0, 0));

@@ -1,8 +1,6 @@
 package throttlesidecar.throttling;
 
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.metrics.MetricConfig;
@@ -11,9 +9,8 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.QuotaViolationException;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.metrics.stats.Rate;
-import throttlesidecar.SidecarMetricsReporter;
+import throttlesidecar.LoneRuntime;
 import throttlesidecar.support.Clocks;
-import throttlesidecar.support.MovedClocks;
 
 /** Kafka's own sensors of produce quotas, used for throttle times as a broker uses them. */
 public final class QuotaSensor {
@@ -26,9 +23,7 @@ public final class QuotaSensor {
         this.clocks = clocks;
         this.tagSets = tagSets;
         this.enforcement = enforcement;
-        this.metrics = new Metrics(
-                new MetricConfig(), new ArrayList<>(List.of(new SidecarMetricsReporter(tagSets))),
-                MovedClocks.time(clocks));
+        this.metrics = LoneRuntime.metrics(tagSets, clocks);
     }
 
     public Metrics metrics() {

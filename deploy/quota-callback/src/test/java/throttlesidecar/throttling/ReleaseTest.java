@@ -264,7 +264,7 @@ class ReleaseTest {
             rig.enforcement.apply(factors(1.0));
             send("", 60e6, 50_000, 14_000);
         }
-        assertEquals(before, rig.tagSets.find("", "c").before(), 0.02 * before);
+        assertEquals(before, rig.tagSets.find("", "c").before, 0.02 * before);
     }
 
     @Test
@@ -275,7 +275,7 @@ class ReleaseTest {
         send("", 60e6, 50_000, 30_000);
         rig.enforcement.apply(factors(1.0));
         rig.enforcement.apply(factors(0.0));
-        assertEquals(before, rig.tagSets.find("", "c").before(), 0.02 * before);
+        assertEquals(before, rig.tagSets.find("", "c").before, 0.02 * before);
     }
 
     @Test
@@ -284,7 +284,7 @@ class ReleaseTest {
         rig.enforcement.apply(user("ann", 0.0));
         send("ann", 60e6, 50_000, 30_000);
         rig.enforcement.apply(new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1));
-        assertEquals(before, rig.tagSets.find("ann", "").before(), 0.02 * before);
+        assertEquals(before, rig.tagSets.find("ann", "").before, 0.02 * before);
     }
 
     @Test

@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
  * <p>Example: one of two sidecars fails each time after 2 s. It waits for 2 s and then for 4 s. In that
  * time the other sidecar is asked once a second.
  */
-final class Turns {
+final class PollingOrder {
     private static final int MOST_DOUBLINGS = 2;
 
     /** The time from an answer to the next request to the same sidecar, ms. */
@@ -26,15 +26,15 @@ final class Turns {
     private final int[] failures;
     private long freeNanos;
 
-    /** All are due; at least one. */
-    Turns(int count, long nowNanos) {
+    /** At first all sidecars are due; there is at least one. */
+    PollingOrder(int count, long nowNanos) {
         dueNanos = new long[count];
         failures = new int[count];
         Arrays.fill(dueNanos, nowNanos);
         freeNanos = nowNanos;
     }
 
-    /** Whose turn is next, by its number from 0 on. */
+    /** The sidecar to ask next, by its number from 0 on. */
     int next() {
         int first = 0;
         for (int each = 1; each < dueNanos.length; each++) {
@@ -45,13 +45,13 @@ final class Turns {
         return first;
     }
 
-    /** When that is, on the monotonic clock. */
+    /** When to ask that sidecar, on the monotonic clock. */
     long dueNanos() {
         long due = dueNanos[next()];
         return due - freeNanos < 0 ? freeNanos : due;
     }
 
-    /** A turn has ended. */
+    /** A request to a sidecar has ended. */
     void ended(int number, boolean failed, long nowNanos) {
         failures[number] = failed ? Math.min(failures[number] + 1, MOST_DOUBLINGS) : 0;
         long waitMs = EVERY_MS << failures[number];

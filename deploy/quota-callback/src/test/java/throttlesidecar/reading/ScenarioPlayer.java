@@ -10,18 +10,14 @@ import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.lang.reflect.Constructor;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
-import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import throttlesidecar.KafkaQuotas;
 import throttlesidecar.LoneRuntime;
-import throttlesidecar.SidecarMetricsReporter;
 import throttlesidecar.decision.Factors;
 import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.Lines;
@@ -32,28 +28,28 @@ import throttlesidecar.throttling.Enforcement;
 import throttlesidecar.volumes.VolumeReadings;
 
 /**
- * Plays courses of answers and produce requests, for who compares a model of the callback with it:
- * a JSON object a line on standard input, a JSON array for each on standard output.
+ * Plays scenarios of answers and produce requests, so that a model can be compared with the callback. It
+ * reads one JSON object a line from standard input, and writes one JSON array for each to standard output.
  *
- * <p>A course has the callback's "properties", the "quotas" as [user, client-id, bytes per second]
- * (null: no such part, "": the default), what an earlier run "kept" as [document, age in ms] if it did,
- * and its "events", each at a millisecond:
+ * <p>A scenario has the callback's "properties", the "quotas" as [user, client-id, bytes per second]
+ * (null: no such part, "": the default), optionally the document that an earlier run "kept" as [document,
+ * age in ms], and the "events", each at a millisecond:
  *
  * <pre>
  * [ms, "charge", user, client-id, bytes]              a produce request was appended
- * [ms, "answer", began ms, status, headers, body]     of the request to the sidecar; status null: none
- * [ms, "other", began ms, status, headers, body, n]   of that to another sidecar, by its number
- * [ms, "sight", available bytes, total bytes]         the broker looked at its volume
- * [ms, "wall", ms]                                    the wall clock is set
+ * [ms, "answer", began ms, status, headers, body]     the sidecar answered; status null: no answer
+ * [ms, "other", began ms, status, headers, body, n]   another sidecar answered, by its number
+ * [ms, "readings", available bytes, total bytes]      the broker read its volume
+ * [ms, "wall", ms]                                    the wall clock moves by ms
  * </pre>
  *
- * <p>The array has, in their order, ["pause", ms] for each charge, ["request", nanoseconds, entity tag
- * or null, wait in s, throttled tag sets, whether it is an emergency], and ["factor", nanoseconds,
- * factor, source] for each change.
+ * <p>The array has, in order, ["pause", ms] for each charge, ["request", nanoseconds, entity tag or
+ * null, wait in s, throttled tag sets, whether it is an emergency], and ["factor", nanoseconds, factor,
+ * source, whether nothing is admitted] for each change.
  *
- * <p>There is one thread, which does what {@link SidecarReader} and {@link CallbackRuntime} do with theirs.
+ * <p>One thread does the work of all threads of {@link SidecarReader} and the runtime.
  */
-public final class Courses implements Clocks {
+public final class ScenarioPlayer implements Clocks {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final long START_MS = 1_700_000_000_000L;
 
@@ -73,14 +69,11 @@ public final class Courses implements Clocks {
     private long deadlineNanos;
     private String inForce = "";
 
-    private Courses(Map<String, String> properties) {
+    private ScenarioPlayer(Map<String, String> properties) {
         settings = Settings.of(properties);
         runtime = new LoneRuntime(settings, this);
         enforcement = runtime.enforcement();
-        metrics = new Metrics(
-                new MetricConfig(),
-                new ArrayList<>(List.of(new SidecarMetricsReporter(runtime.tagSets()))),
-                MovedClocks.time(this));
+        metrics = LoneRuntime.metrics(runtime.tagSets(), this);
         state = new ReaderState(settings, new Faults(), new Lines(), nanos);
         state.adoptOthers(settings.enabled ? settings.urls.size() - 1 : 0);
     }
@@ -91,12 +84,12 @@ public final class Courses implements Clocks {
                 new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintWriter out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            JsonNode course = JSON.readTree(line);
-            Courses played = new Courses(texts(course.get("properties")));
-            if (course.has("kept")) {
-                played.remember(course.get("kept"));
+            JsonNode scenario = JSON.readTree(line);
+            ScenarioPlayer played = new ScenarioPlayer(texts(scenario.get("properties")));
+            if (scenario.has("kept")) {
+                played.remember(scenario.get("kept"));
             }
-            played.play(course.get("quotas"), course.get("events"));
+            played.play(scenario.get("quotas"), scenario.get("events"));
             out.println(played.trace);
         }
     }
@@ -175,7 +168,7 @@ public final class Courses implements Clocks {
         String headers = texts(event.get(4)).entrySet().stream()
                 .map(header -> header.getKey() + ": " + header.getValue() + "\r\n")
                 .collect(Collectors.joining());
-        // Its end is the connection's.
+        // The end of the connection is the end of the body.
         String whole = "HTTP/1.1 " + event.get(3).asInt() + " -\r\n" + headers + "\r\n"
                 + event.get(5).asText();
         try {
@@ -188,7 +181,7 @@ public final class Courses implements Clocks {
         } catch (IOException impossible) {
             throw new AssertionError(impossible);
         } catch (RuntimeException bug) {
-            // As the reader counts it.
+            // The reader counts it in the same way.
             return Answer.failed(bug.toString());
         }
     }
