@@ -203,7 +203,7 @@ def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) 
     override = Override(factor, "a migration", 0.0, 2 * DAY_S)
     shown = head([free(2, 0.0, available)], override=override)
     assert (sentence, tone) == (shown.sentence, shown.tone)
-    assert shown.reason.startswith("set by hand: a migration")
+    assert shown.reason.startswith("set by an operator: a migration")
     moment = Moment("1970-01-03T00:00:00Z", "00:00:00 UTC on 3 January 1970", "in 2 days")
     assert (Until("Until it is ended by hand, at the latest at", moment),) == shown.until
 
