@@ -465,7 +465,7 @@ class OverrideCleared:
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
     factor: Factor
-    """The factor in force now."""
+    """The factor that applies now."""
 
 
 @described
@@ -479,7 +479,7 @@ class BrokerForgotten:
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
     factor: Factor
-    """The factor in force now."""
+    """The factor that applies now."""
 
 
 @described

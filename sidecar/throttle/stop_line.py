@@ -1,6 +1,6 @@
 """The stop line: when a volume reaches it, brokers refuse all producers but excluded principals.
 
-At the limit, producers are throttled: they wait, and brokers let a little of each through. The stop
+At the limit, producers are throttled: they wait, and brokers let a small part through. The stop
 line lies below the limit, so that this leak can't fill a volume. It is compared with the same
 readings as the limit. If a stop line would lie above the limit of a volume, the limit is the stop
 line: a volume that does not throttle never makes brokers refuse.
