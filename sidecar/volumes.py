@@ -1,11 +1,11 @@
-"""What a poll sees: volumes, brokers, and what failed.
+"""The results of a poll: volumes, brokers, and failures.
 
-A volume is what a log dir lies on (KIP-827; proposal 047, section "Volumes"). An observation is one
-look at the cluster: a value with its time and its origin, so that it may come from another place
-than this sidecar's own poller. It is whole when it says which brokers are members of the cluster,
-and partial when only some brokers were asked again between two whole ones.
+A volume is the file system of a log dir (KIP-827; proposal 047, section "Volumes"). An observation
+is the result of one poll, with its time and its origin, since other sidecars make observations too.
+A whole observation lists the brokers of the cluster. A partial observation has only some brokers,
+which were asked again between two whole polls.
 
-Times are seconds on the daemon's steady clock (epoch seconds that never step), sizes are bytes.
+Times are seconds on the daemon's steady clock (``sidecar.clock``), sizes are bytes.
 
 Example: a volume of 100 bytes with 25 available has 75 used and an available ratio of 0.25; a
 volume of 0 bytes has a ratio of 0.
@@ -25,7 +25,7 @@ class Volume:
         broker_id: the broker's node id.
         log_dir: the log dir's path on the broker.
         total_bytes: the size of the file system, >= 0.
-        available_bytes: what the broker may still write there, >= 0.
+        available_bytes: the bytes that the broker may still write there, >= 0.
     """
 
     broker_id: int
@@ -35,22 +35,22 @@ class Volume:
 
     @property
     def used_bytes(self) -> int:
-        """Total less available bytes."""
+        """Total minus available bytes."""
         return self.total_bytes - self.available_bytes
 
     @property
     def available_ratio(self) -> float:
-        """Available over total bytes; 0.0 when the total is 0."""
+        """Available divided by total bytes; 0.0 when the total is 0."""
         return self.available_bytes / self.total_bytes if self.total_bytes else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class OfflineLogDir:
-    """A log dir whose sizes the broker can't tell: it is offline (error 56), or they are -1.
+    """A log dir without sizes: it is offline (error 56), or the broker reports -1.
 
     Attributes:
         log_dir: the log dir's path on the broker.
-        reason: why, for a person.
+        reason: why the sizes are missing, for a person.
     """
 
     log_dir: str
@@ -59,13 +59,13 @@ class OfflineLogDir:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one broker said of all its log dirs.
+    """A broker's answer about all its log dirs.
 
     Attributes:
         broker_id: the broker's node id.
-        read_at: when it was asked, steady seconds.
-        volumes: one for each log dir whose sizes are known.
-        offline: the log dirs whose sizes are not.
+        read_at: when the broker was asked, steady seconds.
+        volumes: one for each log dir with sizes.
+        offline: the log dirs without sizes.
     """
 
     broker_id: int
@@ -75,12 +75,12 @@ class Reading:
 
 
 class FailureKind(StrEnum):
-    """Why a call gave nothing: the label of a metric, so a closed list."""
+    """Why a call failed. It is the label of a metric, so the list is closed."""
 
     CONNECT = "connect"
-    """Nothing listens, the name has no address, or the connection broke."""
+    """Nobody listens at the address, the name has no address, or the connection broke."""
     TIMEOUT = "timeout"
-    """No answer by the deadline."""
+    """The answer did not come by the deadline."""
     TLS = "tls"
     """The TLS handshake failed: certificate, name or protocol."""
     AUTHENTICATION = "authentication"
@@ -88,15 +88,15 @@ class FailureKind(StrEnum):
     AUTHORIZATION = "authorization"
     """The principal lacks an ACL; the message names it."""
     UNSUPPORTED = "unsupported"
-    """The broker is older than Kafka 3.3 and can't tell sizes."""
+    """The broker is older than Kafka 3.3 and does not report sizes."""
     PROTOCOL = "protocol"
-    """The answer is not Kafka's, or makes no sense."""
+    """The answer is not valid in Kafka's protocol, or makes no sense."""
     BROKER = "broker"
     """The broker answered with another error."""
     INCOMPLETE = "incomplete"
     """No violation was seen, and a member was neither seen nor remembered."""
     UNEXPECTED = "unexpected"
-    """A bug of the sidecar, which goes on all the same; its log has the traceback."""
+    """A bug of the sidecar, which continues; its log has the traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Failure:
 
     Attributes:
         kind: the class of failure.
-        message: one line for a person: what failed and what to do; never a secret.
+        message: one line for a person with the failure and the remedy, without secrets.
     """
 
     kind: FailureKind
@@ -114,10 +114,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Which brokers the cluster has.
+    """The brokers of a cluster.
 
     Attributes:
-        cluster_id: the cluster's id, None when the brokers did not tell.
+        cluster_id: the cluster's id; None when the brokers did not report it.
         active: node id -> "host:port" of the unfenced brokers.
         fenced: node id -> "host:port" of the fenced ones; None when the brokers can't list them
             (before Kafka 4.0, KIP-1073).
@@ -130,14 +130,14 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look at the cluster.
+    """The result of one poll.
 
     Attributes:
-        observed_at: when it was complete, steady seconds.
-        origin: who looked: "poll" for this sidecar's own poller.
+        observed_at: when the observation was complete, steady seconds.
+        origin: the observer; "poll" for this sidecar's own poller.
         membership: None when the observation is partial.
-        answers: node id -> what the broker said or why it said nothing; of a whole observation,
-            one for each active broker.
+        answers: node id -> the broker's answer or failure. A whole observation has one for each
+            active broker.
     """
 
     observed_at: float
@@ -147,20 +147,20 @@ class Observation:
 
 
 class VolumeSource(Protocol):
-    """Where observations come from."""
+    """A source of observations."""
 
     async def observe(
         self, brokers: Collection[int] | None, timeout_s: float
     ) -> Observation | Failure:
-        """Look at the cluster once.
+        """Poll the cluster once.
 
         Args:
-            brokers: the ids to ask, for a partial observation; None asks which brokers there are,
-                then every active one, for a whole one.
-            timeout_s: one deadline for all of it, seconds, > 0. Brokers that did not answer by
-                then have a ``Failure`` of kind timeout as their answer.
+            brokers: the ids to ask, for a partial observation. None lists the brokers and asks
+                every active broker, for a whole observation.
+            timeout_s: the deadline of the whole poll, seconds, > 0. A broker that did not answer
+                by then has a ``Failure`` of kind timeout as its answer.
 
         Returns:
-            The observation, or why there is none at all (the brokers could not be listed).
+            The observation, or the failure if the brokers could not be listed.
         """
         ...

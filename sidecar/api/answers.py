@@ -1,7 +1,7 @@
-"""How answers are written: JSON at once or in pieces, and times in RFC 3339.
+"""Writes answers: JSON at once or in pieces, and times in RFC 3339.
 
-A large cluster's answer is written in pieces, and other requests get their turn between two of
-them: 12,000 volumes take some 100 ms of work, a piece of 100 about 1 ms.
+A large cluster's answer is written in pieces, and other requests are served between two pieces:
+12,000 volumes take about 100 ms of work, a piece of 100 volumes about 1 ms.
 
 Times are in UTC with milliseconds. Example: 0.0015 is ``1970-01-01T00:00:00.001Z``.
 """
@@ -16,21 +16,21 @@ from msgspec.json import Encoder
 from starlette.responses import Response, StreamingResponse
 
 NO_STORE: Final = {"Cache-Control": "no-store"}
-"""No cache in between may answer for the sidecar: its answers are of this moment."""
+"""Every answer is only true at its moment, so no cache may store it."""
 
 PIECE: Final = 100
-"""So many items are written before others get their turn."""
+"""The number of items in a piece, after which other requests are served."""
 
 Wall = Callable[[float], float]
 """Steady seconds -> epoch seconds of the machine's clock."""
 
 
 encode: Final = Encoder().encode
-"""A document as JSON: what the API answers is written by this alone."""
+"""Converts every document of the API to JSON."""
 
 
 def timestamp(wall: Wall, steady_s: float | None) -> str | None:
-    """A point in time as text; None stays None."""
+    """Write a point in time; None stays None."""
     if steady_s is None:
         return None
     text = datetime.fromtimestamp(wall(steady_s), UTC).isoformat(timespec="milliseconds")
@@ -38,22 +38,22 @@ def timestamp(wall: Wall, steady_s: float | None) -> str | None:
 
 
 def rounded(number: float | None, digits: int) -> float | None:
-    """A number with so many decimals; None stays None."""
+    """Round a number to a number of decimals; None stays None."""
     return None if number is None else round(number, digits)
 
 
 def answer(document: object) -> Response:
-    """A document as JSON."""
+    """Answer with a document as JSON."""
     return Response(encode(document), headers=NO_STORE, media_type="application/json")
 
 
 def answer_listing(before: Mapping[str, object], name: str, items: Iterable[object]) -> Response:
-    """A document whose last member is a long list, written in pieces.
+    """Answer with a document whose last member is a long list, written in pieces.
 
     Args:
         before: the members before the list.
         name: the list's name.
-        items: what is in it; read while the answer is written, so from a snapshot.
+        items: the list's items. They are read while the answer is written, so from a snapshot.
     """
     return StreamingResponse(
         _listing(encode({**before, name: []}), items),

@@ -1,6 +1,7 @@
-"""What applies to every request before any route: HEAD is GET, and a body has an end.
+"""Prepares every request before its route: treats HEAD as GET, and limits the body.
 
-A body is refused by its stated length before any of it is read, or as soon as too much has come.
+A body with too large a stated length is refused before any of it is read. Any other body is refused
+as soon as it becomes too large.
 
 Example: 65,537 bytes in one piece or in many are answered with 413.
 """
@@ -14,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sidecar.api.problems import problem
 
 LARGEST_BODY: Final = 64 * 1024
-"""Bytes; the only body there is needs a hundred."""
+"""In bytes. The only kind of body has about a hundred."""
 
 TOO_LARGE: Final = "The body is too large: at most 64 KiB are read."
 
@@ -26,7 +27,7 @@ class BodyLimitMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
+        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -34,13 +35,13 @@ class BodyLimitMiddleware:
             await problem(413, TOO_LARGE)(scope, receive, send)
             return
         if scope["method"] == "HEAD":
-            # A copy: by its own one the server knows that no body is to be sent.
+            # A copy, because the server needs its own scope to know that it must send no body.
             scope = {**scope, "method": "GET"}
         await self._app(scope, _Limited(receive), send)
 
 
 class _Limited:
-    """A receive that counts what comes."""
+    """Return a ``receive`` that counts the bytes of the body."""
 
     __slots__ = ("_receive", "_received")
 

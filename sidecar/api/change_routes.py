@@ -1,4 +1,4 @@
-"""The routes that change: the override, and forgetting a broker or log dir; and the token.
+"""The routes for changes (the override, and forgetting a broker or log dir), and the token check.
 
 Example: without a token ``PUT /v1/override`` answers 401, and 403 when none is configured.
 """
@@ -24,34 +24,34 @@ _NODE_ID_MAX: Final = 2**31 - 1
 
 
 def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]) -> None:
-    """Adds the routes that change, and the one that shows the override.
+    """Add the routes for changes, and the route that shows the override.
 
     Args:
         app: gets the routes.
-        changes: does it.
-        token: read at each request, since it may change; None refuses every change.
+        changes: makes the changes.
+        token: the bearer token, read at each request, since it may change; None refuses changes.
     """
     guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
 
     @app.get(
         "/v1/override",
-        summary="The override in force",
+        summary="The current override",
         response_model=None,
         responses={200: {"model": OverrideShown}},
     )
     async def show_override() -> Response:
-        """Null when there is none."""
+        """Null without an override."""
         return answer(OverrideShown(changes.shown()))
 
     @app.put(
         "/v1/override",
-        summary="Set the factor by hand, for a time",
+        summary="Set an override, for a time",
         responses={200: {"model": OverrideSet}, **documented(401, 403, 409, 413, 415, 422)},
         openapi_extra=documented_body(OverrideRequest.model_json_schema()),
         **guarded,
     )
     async def set_override(request: Request) -> Response:
-        """Replaces an override that is in force. 409 when the sidecar is disabled."""
+        """Replaces the current override. 409 when the sidecar is disabled."""
         return answer(await changes.set_override(await json_body(request, OverrideRequest)))
 
     @app.delete(
@@ -61,7 +61,7 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
         **guarded,
     )
     async def clear_override() -> Response:
-        """The computed factor, or the fallback, rules at once. Without an override too: 200."""
+        """The computed factor or the fallback applies at once. Without an override, also 200."""
         return answer(await changes.clear_override())
 
     @app.delete(
@@ -73,8 +73,9 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
     async def forget_broker(broker_id: _BrokerId) -> Response:
         """For a broker that will not come back: its full volume no longer throttles producers.
 
-        404 when nothing is remembered of it, 409 when it is active and answers. Where the rest does
-        not suffice to compute a factor, the fallback is in force until the next whole observation.
+        404 when the sidecar remembers nothing of it, 409 when it is active and answers. If the
+        other readings do not suffice for a factor, the fallback applies until the next whole
+        observation.
         """
         return answer(await changes.forget(broker_id))
 
@@ -87,13 +88,14 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
     async def forget_log_dir(
         broker_id: _BrokerId,
         path: Annotated[
-            str, Query(min_length=1, max_length=4096, description="The log dir's, on the broker.")
+            str,
+            Query(min_length=1, max_length=4096, description="The log dir's path on the broker."),
         ],
     ) -> Response:
         """For a full disk that will not be repaired soon: it no longer throttles producers.
 
-        Also while its broker lives. 404 when nothing is remembered of it, 409 when its broker is
-        active and reads it. Once it is back its sizes count again.
+        Its broker may be active. 404 when the sidecar remembers nothing of the log dir, 409 when
+        its broker reads it. When the log dir is back, its sizes count again.
         """
         return answer(await changes.forget(broker_id, path))
 
@@ -114,7 +116,7 @@ _BrokerId = Annotated[
 
 
 def needs_token(token: Callable[[], str | None]) -> params.Depends:
-    """A dependency that accepts requests with the token, which is read at each of them."""
+    """Return a dependency that accepts requests with the token, which it reads at each request."""
     scheme = HTTPBearer(
         auto_error=False,
         scheme_name="token",
@@ -131,10 +133,10 @@ def needs_token(token: Callable[[], str | None]) -> params.Depends:
 
 
 def check_token(expected: str | None, shown: bytes) -> None:
-    """Compares what a request shows with the token; None as the token refuses everyone.
+    """Compare a request's token with the configured token; None refuses every request.
 
     Raises:
-        HTTPException: 403 when there is none, 401 when another was shown.
+        HTTPException: 403 when no token is configured, 401 when the request has another token.
     """
     if expected is None:
         raise HTTPException(

@@ -1,10 +1,10 @@
-"""What an operator may change: the override, and what is remembered of a dead broker or log dir.
+"""The changes of an operator: setting an override, and forgetting a dead broker or log dir.
 
-A change needs the bearer token. It is checked whole before anything happens, published in one step
-of the board, and on disk when the answer says so.
+A change needs the bearer token. It is checked completely before it is made, and the board publishes
+it in one step. The answer states whether the change is on disk.
 
-Example: ``{"factor": 1.0, "reason": "disk is being replaced", "duration": "PT8H"}`` is in force for
-eight hours, whatever the volumes say, and then ends by itself.
+Example: ``{"factor": 1.0, "reason": "disk is being replaced", "duration": "PT8H"}`` applies for
+eight hours, whatever the volumes have, and then ends by itself.
 """
 
 import re
@@ -33,20 +33,20 @@ from sidecar.throttle.memory import Override
 
 _NO_EFFECT: Final = {
     Source.DISABLED: "The check interval is PT0S: nothing is polled and nothing is throttled.",
-    Source.SHADOW: "This sidecar only observes, so an override would have no effect: start it with"
-    " SIDECAR_MODE=enforce.",
+    Source.SHADOW: "This sidecar is in observe mode, so an override would have no effect: start it "
+    "with SIDECAR_MODE=enforce.",
 }
-"""Why an override would have none, by the source of the factor."""
+"""Source of the factor -> the reason why an override would have no effect."""
 
 LONGEST_OVERRIDE_S: Final = timedelta(days=30).total_seconds()
-"""Longer than any repair; an override that is forgotten must not be in force for years."""
+"""Longer than any repair, but an override that everybody forgot must not apply for years."""
 
 _Form = TypeVar("_Form", bound=BaseModel)
 _CONTROLS: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]")
 
 
 class OverrideRequest(BaseModel):
-    """A factor to be set by hand."""
+    """An override to set."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
@@ -57,9 +57,9 @@ class OverrideRequest(BaseModel):
     reason: Annotated[
         str, Field(min_length=1, max_length=500, json_schema_extra={"format": "line"})
     ]
-    """Why, for the people who will see the factor: one line, not blank, no control characters."""
+    """The reason, for people who see the factor: one line, not blank, no control characters."""
     duration: Annotated[str, Field(json_schema_extra={"format": "duration"})]
-    """For how long: 30m, 1h30m, 2d or ISO 8601 (PT30M); more than 0 and at most 30d."""
+    """The duration: 30m, 1h30m, 2d or ISO 8601 (PT30M); more than 0 and at most 30d."""
 
     @field_validator("reason")
     @classmethod
@@ -71,7 +71,7 @@ class OverrideRequest(BaseModel):
     @field_validator("duration")
     @classmethod
     def _is_duration(cls, text: str) -> str:
-        # The parser's own message repeats the input, which an answer never does.
+        # The parser's message quotes the input, which an answer must not do.
         try:
             seconds = parse_duration(text)
         except ValueError:
@@ -85,7 +85,7 @@ class OverrideRequest(BaseModel):
 
     @property
     def duration_s(self) -> float:
-        """For how long, seconds."""
+        """The duration, seconds."""
         return parse_duration(self.duration)
 
 
@@ -94,9 +94,9 @@ class Changes:
     """Publishes an operator's changes on the board.
 
     Attributes:
-        board: what is changed.
+        board: the board that is changed.
         wall: steady seconds -> epoch seconds.
-        persist: writes the state now; returns whether it is on disk.
+        persist: writes the state now, and returns whether it is on disk.
     """
 
     board: Board
@@ -104,20 +104,20 @@ class Changes:
     persist: Callable[[], Awaitable[bool]]
 
     def shown(self) -> OverrideDocument | None:
-        """The override in force."""
+        """Return the current override."""
         override = self.board.snapshot.decision.override
         return override_document(override, self.wall) if override else None
 
     async def set_override(self, requested: OverrideRequest) -> OverrideSet:
-        """Sets or replaces the override.
+        """Set or replace the override.
 
         Raises:
-            HTTPException: 409 when it would have no effect: the sidecar is disabled, or observes.
+            HTTPException: 409 when the sidecar is disabled or in observe mode.
         """
         if (why := _NO_EFFECT.get(self.board.snapshot.decision.source)) is not None:
             raise HTTPException(409, why)
         now = self.board.now()
-        # + 0.0 turns the -0.0 that JSON knows into 0.0.
+        # JSON has -0.0; adding 0.0 makes it 0.0.
         override = Override(
             requested.factor + 0.0, requested.reason, now, now + requested.duration_s
         )
@@ -125,7 +125,7 @@ class Changes:
         return OverrideSet(override_document(override, self.wall), await self.persist())
 
     async def clear_override(self) -> OverrideCleared:
-        """Ends the override, if there is one."""
+        """End the override, if there is one."""
         cleared = self.board.snapshot.decision.override is not None
         if self.board.snapshot.memory.override is not None:
             self.board.set_override(None)
@@ -133,19 +133,19 @@ class Changes:
         return OverrideCleared(cleared, persisted, self.board.snapshot.decision.factor)
 
     async def forget(self, broker_id: int, log_dir: str | None = None) -> BrokerForgotten:
-        """Forgets the last reading of a broker, or of one log dir, and decides anew at once.
+        """Forget the last reading of a broker, or of one log dir, and decide again at once.
 
         Raises:
-            HTTPException: 404 when nothing is remembered of it; 409 when its broker is active and
-                answers, unless it is a log dir that is offline: the next poll would remember it
-                again.
+            HTTPException: 404 when the sidecar remembers no such reading. 409 when the broker is
+                active and answers, because the next poll would bring the reading back. An offline
+                log dir of such a broker can be forgotten.
         """
         memory = self.board.snapshot.memory
         broker = memory.brokers.get(broker_id)
         volumes = broker.volumes if broker is not None else ()
         known = [each for each in volumes if log_dir in {None, each.volume.log_dir}]
         if broker is None or (log_dir is not None and not known):
-            raise HTTPException(404, "Nothing is remembered of it.")
+            raise HTTPException(404, "This sidecar remembers no reading of it.")
         answers = broker_id in memory.active and broker.failure is None
         if answers and (log_dir is None or known[0].online):
             raise HTTPException(
@@ -164,16 +164,16 @@ class Changes:
 
 
 def documented_body(schema: Mapping[str, object]) -> dict[str, object]:
-    """What the OpenAPI document says of the body of a request."""
+    """Describe the body of a request for the OpenAPI document."""
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 async def json_body(request: Request, form: type[_Form]) -> _Form:
-    """The body of a request that changes something.
+    """Read the body of a request for a change.
 
     Raises:
         HTTPException: 415 when its Content-Type is not JSON, 413 when it is too large.
-        RequestValidationError: it is not what it must be.
+        RequestValidationError: the body is not valid.
     """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
@@ -188,7 +188,7 @@ async def json_body(request: Request, form: type[_Form]) -> _Form:
 
 def _problem(error: dict[str, Any], fields: list[str]) -> dict[str, Any]:
     if error["type"] == "extra_forbidden":
-        # The name of an unknown field is input, too.
+        # The name of an unknown field is input too, so it is not quoted.
         known = f"{', '.join(fields[:-1])} and {fields[-1]}"
         return {"loc": ("body",), "msg": f"a field is not one of {known}"}
     return {

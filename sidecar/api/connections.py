@@ -1,11 +1,12 @@
-"""How many HTTP connections there may be, and which one makes room for the next.
+"""Limits the number of HTTP connections, and closes idle ones for new ones.
 
-Each costs a file, and without files no broker can be asked. So there are fewer than half of them:
-when they are all taken the one that was idle longest is closed for the one that comes, and only if
-none is idle is the new one refused. A reader that waits for a change is not idle.
+Each connection needs a file, and without free files the sidecar can't ask brokers. So HTTP gets at
+most half of the files. When all HTTP connections are taken, the connection that was idle longest is
+closed for the new one. If none is idle, the new connection is refused. A reader that waits for a
+change is not idle.
 
-Example: of 128 files 64 are for HTTP; 200 connections that say nothing leave 64, and the next
-scrape is answered.
+Example: of 128 files, 64 are for HTTP. After 200 clients connected and sent nothing, 64 connections
+are left, and the next scrape is still answered.
 """
 
 import asyncio
@@ -16,14 +17,14 @@ from typing import Any, Final, Protocol
 _log = logging.getLogger(__name__)
 
 _SHARE: Final = 2
-"""One in so many of the process's files is for HTTP; the others are for brokers and the state."""
+"""HTTP gets one of this number of files; the other files are for brokers and the state."""
 
 _FEWEST: Final = 8
 _MOST: Final = 2048
-"""Twice as many as readers may wait; one costs some kilobytes."""
+"""Twice the number of readers that may wait. A connection costs some kilobytes."""
 
 _ROOM_AGAIN: Final = 0.75
-"""Of the most: below it the shortage is over, so that one at the edge is logged once."""
+"""The share of the maximum below which a shortage is over, so that it is not logged repeatedly."""
 
 
 class Connection(Protocol):
@@ -31,14 +32,14 @@ class Connection(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request of it is under way."""
+        """Whether the connection has no request in progress."""
 
     def drop(self) -> None:
         """Closes it."""
 
 
 def most_connections(files: int) -> int:
-    """How many HTTP connections a process may have by its limit on open files."""
+    """Return the most HTTP connections of a process, by its limit on open files."""
     if files == resource.RLIM_INFINITY:
         return _MOST
     return max(_FEWEST, min(_MOST, files // _SHARE))
@@ -48,12 +49,12 @@ class Connections:
     """The open connections of all servers of this process.
 
     Attributes:
-        most: how many there may be.
+        most: the maximum number of connections.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        # By their last use, the longest unused first.
+        # In the order of their last use, the longest idle first.
         self._open: dict[Connection, None] = {}
         self._short = False
 
@@ -61,7 +62,7 @@ class Connections:
         return len(self._open)
 
     def enter(self, connection: Connection) -> bool:
-        """Counts a new one; whether there is room for it: if not, refuse it."""
+        """Count a new connection. Return whether there is room; otherwise the caller refuses it."""
         if len(self._open) >= self.most:
             self._log_shortage()
             idle = next((other for other in self._open if other.is_idle), None)
@@ -73,13 +74,13 @@ class Connections:
         return True
 
     def used(self, connection: Connection) -> None:
-        """Marks one as used just now."""
+        """Mark a connection as just used."""
         if connection in self._open:
             del self._open[connection]
             self._open[connection] = None
 
     def leave(self, connection: Connection) -> None:
-        """Counts one that is closed; more than once is harmless."""
+        """Count a closed connection; repeated calls have no effect."""
         self._open.pop(connection, None)
         if self._short and len(self._open) < self.most * _ROOM_AGAIN:
             self._short = False
@@ -98,7 +99,7 @@ class Connections:
 
 
 _OUT_OF_FILES: Final = "socket.accept() out of system resource"
-"""What asyncio says to its exception handler."""
+"""The message that asyncio passes to its exception handler."""
 
 _LOG_EVERY_S: Final = 60.0
 
@@ -113,7 +114,7 @@ class AcceptErrors:
         self._logged_at: float | None = None
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Logs an error that nobody awaited."""
+        """Log an error that nobody awaited."""
         if context.get("message") != _OUT_OF_FILES:
             loop.default_exception_handler(context)
             return

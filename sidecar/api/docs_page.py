@@ -80,7 +80,7 @@ def _schema(name: str, schema: dict[str, Any]) -> str:
 
 
 def fields(schema: dict[str, Any], required: list[str], prefix: str) -> list[tuple[str, str, str]]:
-    """Name, form and meaning of each field of an object's schema; ``prefix`` precedes each name."""
+    """List name, form and meaning of each field of a schema; ``prefix`` precedes each name."""
     return [
         (
             f"{prefix} {name}".strip() + ("" if name in required else " (optional)"),
@@ -92,7 +92,7 @@ def fields(schema: dict[str, Any], required: list[str], prefix: str) -> list[tup
 
 
 def form_of(schema: dict[str, Any]) -> str:
-    """A value's type and bounds, such as "number, ≥ 0.0, ≤ 1.0"."""
+    """Describe a value's type and bounds, such as "number, ≥ 0.0, ≤ 1.0"."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:

@@ -1,4 +1,4 @@
-"""The shapes of what the API answers; the OpenAPI document is made from them.
+"""The documents that the API answers with. The OpenAPI document describes them.
 
 Points in time are RFC 3339 strings in UTC with milliseconds, sizes bytes, durations seconds unless
 the name says otherwise.
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 NO_PRINCIPAL: Final[dict[str, JsonValue]] = {"not": {"pattern": f"^{PRINCIPAL_TYPE}"}}
-"""What a schema says of a user's name; ``entities.user_name`` checks it."""
+"""The description of a user's name in a schema; ``entities.user_name`` checks the name."""
 Factor = Annotated[float, Field(ge=0, le=1)]
 SourceName = Literal["observation", "fallback", "override", "disabled", "shadow"]
 BrokerStateName = Literal["active", "fenced", "departed"]
@@ -30,9 +30,9 @@ LimitName = Annotated[str, Field(json_schema_extra={"enum": [each.name for each 
 def described(shape: type[_T]) -> type[_T]:
     """A frozen dataclass whose docstrings are in the OpenAPI document.
 
-    Nothing is validated with one: their schemas, 0.6 MB, are made when /docs is requested. Nothing
-    compares, prints or changes one either: the methods for that, 0.4 MB, are not made, and that
-    they are frozen is mypy's to check.
+    To save memory, pydantic's schemas (0.6 MB) are made only when /docs is requested, since nothing
+    is validated with a document. Methods to compare, print or change one (0.4 MB) are not made
+    either. mypy checks that documents are not changed.
     """
     made = dataclass(slots=True, eq=False, repr=False)(shape)
     config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
@@ -41,20 +41,20 @@ def described(shape: type[_T]) -> type[_T]:
 
 
 def _encoded(shape: Any) -> GetPydanticSchema:  # noqa: ANN401 - a type as pydantic reads it
-    """Describes a field that is JSON already by the shape of that."""
+    """Describe a field that is JSON already by the given shape."""
     return GetPydanticSchema(lambda _raw, handler: handler(shape))
 
 
 SecondsLeft = Annotated[Raw, _encoded(Annotated[float, Field(ge=0)] | None)]
-"""With milliseconds: 12.500."""
+"""Seconds with milliseconds: 12.500."""
 
 
 @described
 class LimitDocument:
-    """The limit of every volume: it is violated at or below the value."""
+    """The limit of every volume. A volume violates it at or below the value."""
 
     type: LimitName
-    """What is compared."""
+    """The size that is compared with the value."""
     value: float
     """The value in the unit of the type: bytes, or a share of the volume's bytes."""
 
@@ -107,8 +107,8 @@ class FactorDocument:
     """Whether the factor is on its slope between the soft limit and the limit. There it moves
     without a new generation; the header Throttle-Factor has it, also in a 304."""
     stop_line_reached: bool
-    """Whether nothing is admitted, except from excluded principals, because a volume is at or below
-    the stop line. A fallback or an override never sets this."""
+    """Whether brokers refuse all producers except excluded principals, because a volume is at or
+    below the stop line. A fallback or an override never sets this."""
     stop_line_violations: Annotated[Raw, _encoded(list[ViolationDocument])]
     """The volumes at or below the stop line. Once it is reached, also the volumes that are not yet
     above it by a tenth. Their limit is the stop line. An override does not hide them."""
@@ -138,7 +138,7 @@ class FactorDocument:
 
 @described
 class LeakDocument:
-    """How much a broker may let through at factor 0.0 while a volume fills all the same."""
+    """How much a broker may let through at factor 0.0 while a volume still fills."""
 
     broker: int
     """The broker's node id."""
@@ -426,7 +426,7 @@ class DecisionsDocument:
 
 @described
 class OverrideDocument:
-    """A factor that an operator set by hand."""
+    """A factor that an operator set."""
 
     factor: Factor
     """The factor."""
@@ -440,10 +440,10 @@ class OverrideDocument:
 
 @described
 class OverrideShown:
-    """The override in force."""
+    """The current override."""
 
     override: OverrideDocument | None
-    """Null when there is none."""
+    """Null without an override."""
 
 
 @described
@@ -451,21 +451,21 @@ class OverrideSet:
     """The override that was set."""
 
     override: OverrideDocument
-    """What is in force from now on."""
+    """The override that applies from now on."""
     persisted: bool
-    """Whether it is on disk, so that it outlasts a restart of the sidecar."""
+    """Whether the override is on disk, so that a restart of the sidecar keeps it."""
 
 
 @described
 class OverrideCleared:
-    """The override is gone."""
+    """The override was ended."""
 
     cleared: bool
-    """Whether there was one."""
+    """Whether there was an override."""
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
     factor: Factor
-    """The factor in force now."""
+    """The factor that applies now."""
 
 
 @described
@@ -479,12 +479,12 @@ class BrokerForgotten:
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
     factor: Factor
-    """The factor in force now."""
+    """The factor that applies now."""
 
 
 @described
 class StatusDocument:
-    """The sidecar is as it should be."""
+    """The sidecar is healthy."""
 
     status: str
     """ok."""

@@ -1,8 +1,8 @@
 """GET /metrics, in pieces: the scrape of a large cluster must not delay readers of the factor.
 
-12,000 volumes are 72,000 lines, which the encoders of prometheus_client take a second for. They
-encode a family at a time, and of a large one a part; the comments that they put before every part
-are left before the first only.
+12,000 volumes are 72,000 lines, which take the encoders of prometheus_client a second. So they
+encode one family at a time, and large families in parts. The comments that they write before each
+part are removed except before the first.
 
 Example: a family of 250 samples is encoded as 100, 100 and 50, under one HELP and TYPE.
 """
@@ -25,7 +25,7 @@ _END: Final = b"# EOF\n"
 
 
 def scrape(registry: CollectorRegistry, request: Request) -> Response:
-    """The registry's metrics in the format that the request prefers."""
+    """Answer with the registry's metrics in the format that the request prefers."""
     encoder, media_type = choose_encoder(request.headers.get("accept", ""))
     return StreamingResponse(
         exposition(registry, encoder),
@@ -36,7 +36,7 @@ def scrape(registry: CollectorRegistry, request: Request) -> Response:
 async def exposition(
     registry: Collector, encoder: Callable[[Collector], bytes]
 ) -> AsyncIterator[bytes]:
-    """What the encoder makes of the registry, in pieces that are written one by one."""
+    """Yield the encoded registry in pieces that are written one by one."""
     ends = encoder(_Piece(())).endswith(_END)
     for metric in registry.collect():
         first = True

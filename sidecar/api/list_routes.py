@@ -1,4 +1,4 @@
-"""The routes that list: volumes, brokers, decisions, and who reads the factor.
+"""The routes that list volumes, brokers, decisions and readers.
 
 Example: ``GET /v1/volumes`` lists every volume of the snapshot that is published at that moment.
 """
@@ -19,7 +19,7 @@ from sidecar.control.board import Board
 
 
 def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
-    """Adds the routes that list."""
+    """Add the routes."""
 
     @app.get(
         "/v1/volumes",
@@ -28,7 +28,7 @@ def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
         responses={200: {"model": VolumesDocument}},
     )
     async def volumes() -> Response:
-        """Also log dirs that are offline, and what fenced or departed brokers left that counts."""
+        """With offline log dirs, and volumes of fenced or departed brokers that still count."""
         snapshot = board.snapshot
         view = View(snapshot, board.now(), wall)
         return answer_listing({"generation": snapshot.generation}, "volumes", view.volumes())
@@ -40,7 +40,7 @@ def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
         responses={200: {"model": BrokersDocument}},
     )
     async def brokers() -> Response:
-        """The cluster's brokers by its last answer, and why the last poll failed if it did."""
+        """The brokers that the cluster last listed, and why the last poll failed, if it did."""
         memory = board.snapshot.memory
         failure = memory.failure
         before: dict[str, object] = {
@@ -66,7 +66,7 @@ def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
 
     @app.get(
         "/v1/readers",
-        summary="Which brokers' quota callbacks read the factors here",
+        summary="The brokers whose quota callbacks read the factors here",
         response_model=None,
         responses={200: {"model": ReadersDocument}},
     )

@@ -1,9 +1,9 @@
-"""Reading what changes with the decision, and waiting for its next change.
+"""Answers readers of the decision, at once or at its next change.
 
-A reader that sends the ETag it has gets 304 while nothing has changed; with ``Prefer: wait=N``
-besides, the answer waits for the next change or N seconds. Every answer, the 304 too, says for how
-long it may be used. So a wait ends after half of that at the latest: a reader that only gets 304
-is renewed before its answer expires.
+A reader that sends the ETag of its last answer gets 304 while nothing has changed. With ``Prefer:
+wait=N`` in addition, the answer comes at the next change, or after N seconds. Every answer, also a
+304, states how long it may be used. A wait takes half of that time at most, so a reader gets a 304
+before its last answer expires.
 
 Example: valid for another 240 s, ``Prefer: wait=300`` is answered after 120 s with 304 and
 ``Throttle-Valid-For-Ms: 298000``, since there were polls meanwhile.
@@ -31,17 +31,17 @@ LONGEST_WAIT_S: Final = 300.0
 """Proxies and NATs forget connections that are silent for longer."""
 
 _SHORTEST_WAIT_S: Final = 0.1
-"""Near the end of the validity half of the rest is nothing: readers would spin."""
+"""The shortest wait. Near the end of the validity, half of the rest would make readers spin."""
 
 _MOST_WAITING: Final = 1000
-"""Each costs some kilobytes; a reader beyond them is answered at once."""
+"""The most waiting readers; each costs some kilobytes. A further reader is answered at once."""
 
 
 class LongPoll:
     """Answers readers of every followed document.
 
     Attributes:
-        waiting: how many readers wait for a change now.
+        waiting: the number of readers that wait for a change now.
     """
 
     def __init__(self, board: Board) -> None:
@@ -50,7 +50,7 @@ class LongPoll:
         self._observed = board.snapshot, observed_at(board.snapshot)
 
     async def read(self, request: Request, document: LongPollDocument) -> Response:
-        """The answer to one request for a document."""
+        """Answer one request for a document."""
         sent = _headers(request)
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(sent.get("if-none-match", ""), self._board.etag)
@@ -73,7 +73,7 @@ class LongPoll:
         snapshot, now = self._board.snapshot, self._board.now()
         headers = {
             **NO_STORE,
-            # Weak: JSON and text share it, and what may change between two answers with it.
+            # A weak tag: JSON and text share it, and values without a new generation may move.
             "ETag": f'W/"{self._board.etag}"',
             VALID_FOR: str(int(self._valid_for_s(now) * 1000)),
             **self._age(now),
@@ -85,7 +85,7 @@ class LongPoll:
         return document.answer(snapshot, now, sent.get("accept", "*/*"), headers)
 
     def _warn_of_missing_authorizer(self, report: Report) -> None:
-        """Says of a broker, once, that it can't throttle by volume as the settings want it."""
+        """Log once for a broker that it can't throttle by volume, as the settings request."""
         if not self._board.snapshot.decision.is_of_volumes or report.refusals is not None:
             return
         before = self._board.readers.report_of(report.broker_id)
@@ -98,7 +98,7 @@ class LongPoll:
             )
 
     def _age(self, now: float) -> dict[str, str]:
-        """How old what the decision rests on is; a broker's last reading makes it older."""
+        """The age of the oldest reading behind the decision."""
         snapshot = self._board.snapshot
         if self._observed[0] is not snapshot:
             self._observed = snapshot, observed_at(snapshot)
@@ -117,7 +117,7 @@ class LongPoll:
     async def _wait(
         self, request: Request, generation: int, wait_s: float, reader: Reader | None
     ) -> None:
-        """Waits for the next change, the time, the board's end, or that the reader goes away."""
+        """Wait for a change, the end of the time or of the board, or until the reader leaves."""
         self._count(reader, 1)
         try:
             await wait_for_any(request, self._board.wait_for_change(generation, wait_s))
@@ -131,7 +131,7 @@ class LongPoll:
 
 
 async def wait_for_any(request: Request, *events: Coroutine[Any, Any, object]) -> None:
-    """Waits for the first of several events, or that the reader of a request goes away."""
+    """Wait for the first of several events, or until the reader of a request leaves."""
     tasks = [asyncio.create_task(each) for each in (*events, _client_left(request))]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -142,7 +142,7 @@ async def wait_for_any(request: Request, *events: Coroutine[Any, Any, object]) -
 
 
 def _headers(request: Request) -> dict[str, str]:
-    """The headers that matter here; the values of a repeated one as one list."""
+    """The headers for long polls; the values of a repeated header are one list."""
     found: dict[str, str] = {}
     for raw_name, raw_value in request.scope["headers"]:
         if raw_name in _NAMES:
@@ -160,6 +160,6 @@ _NAMES: Final = frozenset(
 
 
 async def _client_left(request: Request) -> None:
-    """Returns when the reader has closed the connection."""
+    """Return when the reader has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,14 +1,16 @@
-"""The documents that are followed, from a snapshot to JSON.
+"""The documents for long polls, made from a snapshot.
 
-GET /v1/throttle-factor is the factor for the whole cluster, and why; as text the bare number. GET
-/v1/quota-factors is all that a broker's quota callback needs: the factor for all, the users' own
-factors, how long the fullest volume lasts, and what brokers may let through while the factor is 0.
-Three things are in headers, since a 304 has no body and they move without a new document: a factor
-on its slope, how soon the first volume is at its limit and, in answers to one broker, what that may
-let through.
+GET /v1/throttle-factor has the factor for the whole cluster and its reason; as text, it is the bare
+number. GET /v1/quota-factors has everything that a broker's quota callback needs: the factor for
+all, the factors of users, the time until the first volume is full, and how much brokers may let
+through while the factor is 0.
 
-They are requested all the time, so what a snapshot says is collected once. Each answer adds for how
-many ms it may be used, and the seconds that are left.
+Three values move without a new document. They are in headers, since a 304 has no body: a factor on
+its slope, the time until the first volume is at its limit, and how much the asking broker may let
+through.
+
+The documents are requested all the time, so each is made once for a snapshot. Each answer adds how
+long it may be used, and the seconds that are left.
 
 Example: ``{"factor":0.0,…,"valid_for_ms":298500,"generation":3,"seconds_to_full":3.500,…}``.
 """
@@ -45,7 +47,7 @@ LEAK_SHARE: Final = "Throttle-Leak-Share"
 PAUSE_MAX: Final = "Throttle-Pause-Max-Ms"
 
 _FORESEEN_S: Final = 60.0
-"""How far ahead callbacks are told of a limit. Without a sidecar they throttle by that forecast."""
+"""How far ahead callbacks get the time of the limit, by which they throttle without a sidecar."""
 
 _prefers_text = lru_cache(maxsize=64)(prefers_text)
 
@@ -97,12 +99,12 @@ class LongPollDocument:
         self._of: tuple[Snapshot, float, Collected] | None = None
 
     def headers(self, snapshot: Snapshot, now: float, broker_id: int | None) -> dict[str, str]:
-        """The headers of this document alone.
+        """Return the headers that only this document has.
 
         Args:
-            snapshot: what is published.
+            snapshot: the published snapshot.
             now: steady seconds.
-            broker_id: whose callback asks; None: it does not say.
+            broker_id: the broker whose callback asks; None if the request does not name it.
         """
         headers = {} if self._plain_text is None else {"Vary": "Accept"}
         if snapshot.decision.is_sloped:
@@ -121,7 +123,7 @@ class LongPollDocument:
     def answer(
         self, snapshot: Snapshot, now: float, accept: str, headers: dict[str, str]
     ) -> Response:
-        """The document, in the form that is preferred."""
+        """Return the document in the preferred form."""
         if self._plain_text is not None and _prefers_text(accept):
             return Response(self._plain_text(snapshot), headers=headers, media_type="text/plain")
         collected = self._current(snapshot, now)
@@ -138,7 +140,7 @@ class LongPollDocument:
 
 
 def factor_document(wall: Wall) -> LongPollDocument:
-    """The throttle factor.
+    """Return the document of the throttle factor.
 
     Args:
         wall: steady seconds -> epoch seconds of the machine's clock.
@@ -180,11 +182,11 @@ def factor_document(wall: Wall) -> LongPollDocument:
 
 
 def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocument:
-    """All quota factors.
+    """Return the document of all quota factors.
 
     Args:
         wall: steady seconds -> epoch seconds of the machine's clock.
-        leak_rules: by which brokers may let through less.
+        leak_rules: the rules by which brokers may let through less.
     """
 
     def collect(snapshot: Snapshot, now: float) -> Collected:
@@ -194,7 +196,7 @@ def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocumen
         topics = Raw(encode(decision.topics))
         leaks = leak_documents(snapshot.leaks, leak_rules)
         listed = Raw(encode(list(leaks.values())))
-        # In observe mode a broker must not throttle by what its callback reads itself either.
+        # In observe mode, a broker must not throttle by the readings of its own callback either.
         is_enforced = decision.shadow is None
         own_limit = limit_document(limit) if is_enforced else None
         own_stop_line = limit_document(rules.stop_line) if is_enforced else None
@@ -219,7 +221,7 @@ def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocumen
                 leaks=listed,
             )
 
-        # As of now: readings that expire before the next poll, failed or not, count until then.
+        # Computed as of now, so a reading that expires before the next poll counts until then.
         window_s = leak_rules.window_s(snapshot.leaks)
         ends_at = full_at(snapshot.memory, rules.validity_s, now, window_s)
         computed = decision.source is Source.OBSERVATION and decision.factor > 0.0

@@ -1,4 +1,4 @@
-"""The routes for long polls: read again and again, waiting for the next change.
+"""The routes for long polls, which answer at the next change.
 
 Example: ``GET /v1/quota-factors`` with ``If-None-Match`` and ``Prefer: wait=60`` is answered when
 the decision changes, or with 304 after 60 s.
@@ -27,11 +27,11 @@ from sidecar.control.board import Board
 
 
 def add_long_polls(app: FastAPI, board: Board, wall: Wall) -> None:
-    """Adds the routes that are followed.
+    """Add the routes for long polls.
 
     Args:
         app: gets the routes.
-        board: what is read.
+        board: the board whose snapshots are served.
         wall: steady seconds -> epoch seconds of the machine's clock.
     """
     polls = LongPoll(board)
@@ -142,7 +142,7 @@ _LEFT: Final[dict[str, Any]] = {
 def _responses(
     model: type, further: dict[str, Any], content: dict[str, Any]
 ) -> dict[int | str, dict[str, Any]]:
-    """What is documented of a 200 and a 304; headers and media types are those besides all's."""
+    """Document a 200 and a 304, with headers and media types beside the common ones."""
     return {
         200: {
             "model": model,

@@ -1,7 +1,7 @@
-"""What this sidecar has seen, for other sidecars: GET /v1/observations.
+"""This sidecar's observations for other sidecars: GET /v1/observations.
 
-Example: with ``?origin=a1b2&after=7`` and ``Prefer: wait=10`` it is answered when there is an
-observation after the sixth, or with none after 10 s.
+Example: a request with ``?origin=a1b2&after=7`` and ``Prefer: wait=10`` is answered when there is
+an observation after the sixth, or with an empty list after 10 s.
 """
 
 from typing import Annotated, Final
@@ -22,18 +22,18 @@ _MOST_WAITING: Final = 1000
 
 
 def add_observations(app: FastAPI, board: Board, log: ObservationLog) -> None:
-    """Adds the route that other sidecars follow.
+    """Add the route for followers.
 
     Args:
-        app: gets it.
-        board: a wait ends when that is closed.
-        log: what is sent.
+        app: gets the route.
+        board: waits end when it is closed.
+        log: the observations to send.
     """
     waiting = 0
 
     @app.get(
         PATH,
-        summary="What this sidecar has seen, for those that follow it",
+        summary="This sidecar's observations, for its followers",
         response_model=None,
         responses=documented(422),
     )
@@ -42,9 +42,9 @@ def add_observations(app: FastAPI, board: Board, log: ObservationLog) -> None:
         origin: Annotated[str, Query(max_length=100)] = "",
         after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
     ) -> Response:
-        """With origin and after (``next``) of the last answer: what is new since then.
+        """With origin and after (``next``) of the last answer, only newer observations.
 
-        Prefer: wait=SECONDS waits for it. The form is for sidecars of the same version.
+        Prefer: wait=SECONDS waits for one. The form is for sidecars of the same version.
         """
         nonlocal waiting
         asked_at = board.now()
@@ -61,7 +61,7 @@ def add_observations(app: FastAPI, board: Board, log: ObservationLog) -> None:
 
 
 async def _over(board: Board, timeout_s: float) -> None:
-    """Waits for so long, or until nobody waits any more."""
+    """Wait for a time, or until the reader leaves."""
     ends_at = board.now() + timeout_s
     while not board.closed and (left_s := ends_at - board.now()) > 0.0:
         await board.wait_for_change(board.snapshot.generation, left_s)

@@ -1,8 +1,8 @@
-"""What a request's headers say: preconditions, preferences, media types.
+"""Reads a request's headers: preconditions, preferences, media types.
 
-If-None-Match (RFC 9110, 13.1.2) compares weakly: ``W/"a"`` matches ``"a"``, and ``*`` anything.
-Prefer (RFC 7240): ``wait=10`` among other preferences, the first of several, quoted or not; what
-can't be understood is ignored, as the RFC wants it.
+If-None-Match (RFC 9110, 13.1.2) compares weakly: ``W/"a"`` matches ``"a"``, and ``*`` matches every
+tag. Of Prefer (RFC 7240), the first ``wait=10`` counts, quoted or not. Other preferences, and those
+that can't be parsed, are ignored, as the RFC requires.
 
 Example: ``Prefer: respond-async, wait="5"; foo=bar`` prefers a wait of 5 s.
 """
@@ -21,18 +21,18 @@ _WAIT: Final = re.compile(
 _NAMES_WAIT: Final = re.compile(r"\s*wait\s*(?:[=;]|$)", re.IGNORECASE)
 
 _LONGEST: Final = 1000
-"""Characters of a header that are parsed; a reader's own are a hundred at most."""
+"""The most characters of a header that are parsed. A reader needs a hundred at most."""
 
 
 def matches(if_none_match: str, etag: str) -> bool:
-    """Whether a reader has the entity tag (without its quotes) already."""
+    """Whether a reader already has the entity tag (without its quotes)."""
     if if_none_match.strip() == "*":
         return True
     return etag in _ENTITY_TAG.findall(if_none_match)
 
 
 def preferred_wait_s(prefer: str) -> int | None:
-    """For how many seconds the reader would wait for news; None when it did not say."""
+    """Return how many seconds the reader would wait; None without a preference."""
     for element in _ELEMENT.findall(prefer[:_LONGEST]):
         if _NAMES_WAIT.match(element):
             wait = _WAIT.fullmatch(element)
@@ -41,7 +41,7 @@ def preferred_wait_s(prefer: str) -> int | None:
 
 
 def prefers_text(accept: str) -> bool:
-    """Whether text/plain is preferred to application/json; JSON when both are as welcome."""
+    """Whether text/plain is preferred to application/json; with equal quality it is not."""
     ranges = [_media_range(part) for part in accept[:_LONGEST].split(",")]
     return _quality(ranges, "text/plain", "text/*") > _quality(
         ranges, "application/json", "application/*"
@@ -60,7 +60,7 @@ def _media_range(text: str) -> tuple[str, float]:
 
 
 def _quality(ranges: list[tuple[str, float]], exact: str, family: str) -> float:
-    """The quality by the most specific range."""
+    """Return the quality of the most specific range."""
     for name in (exact, family, "*/*"):
         for media_range, quality in ranges:
             if media_range == name:

@@ -1,6 +1,6 @@
 """Every error of the API: ``application/problem+json`` (RFC 9457).
 
-An answer never repeats what was sent: not a token, not a body, not a path.
+An answer never repeats any part of the request, such as a token, a body or a path.
 
 Example: ``{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "..."}``.
 """
@@ -20,21 +20,21 @@ from sidecar.api.answers import NO_STORE, encode
 MEDIA_TYPE: Final = "application/problem+json"
 
 NOTHING_HERE: Final = "There is no such path: /docs lists all paths."
-"""To a path that is not known."""
+"""The answer for an unknown path."""
 
 _SCHEMA: Final[dict[str, object]] = {
     "type": "object",
     "title": "Problem",
-    "description": "What is wrong (RFC 9457).",
+    "description": "An error (RFC 9457).",
     "required": ["type", "title", "status", "detail"],
     "properties": {
-        "type": {"type": "string", "description": "about:blank: the status is the type."},
+        "type": {"type": "string", "description": "about:blank, since the status is the type."},
         "title": {"type": "string", "description": "The status in words."},
         "status": {"type": "integer", "description": "The HTTP status."},
-        "detail": {"type": "string", "description": "What is wrong and what to do, in a sentence."},
+        "detail": {"type": "string", "description": "The error and the remedy, in a sentence."},
         "errors": {
             "type": "array",
-            "description": "What is wrong with each field, when the input was refused.",
+            "description": "The problem of each refused field.",
             "items": {
                 "type": "object",
                 "required": ["field", "problem"],
@@ -52,7 +52,7 @@ def problem(
     errors: Sequence[Mapping[str, str]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """An error as an answer; ``errors`` has pairs of a refused field and its problem."""
+    """Answer with an error; ``errors`` has pairs of a refused field and its problem."""
     document: dict[str, object] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -70,7 +70,7 @@ def problem(
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The description of these errors in the OpenAPI document."""
+    """Describe errors for the OpenAPI document."""
     return {
         status: {
             "description": HTTPStatus(status).phrase,
@@ -81,7 +81,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 async def refused(request: Request, error: Exception) -> Response:
-    """The answer to an HTTPException, the router's own included."""
+    """Answer to an HTTPException, also of the router."""
     if not isinstance(error, HTTPException):
         raise error
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
@@ -95,7 +95,7 @@ async def refused(request: Request, error: Exception) -> Response:
 
 
 async def invalid(_request: Request, error: Exception) -> Response:
-    """The answer to invalid input: the name of each wrong field, but never its value."""
+    """Answer to invalid input with the name of each wrong field, but never its value."""
     if not isinstance(error, RequestValidationError):
         raise error
     errors = {
@@ -110,17 +110,17 @@ async def invalid(_request: Request, error: Exception) -> Response:
 
 
 async def gone(_request: Request, _error: Exception) -> Response:
-    """The end of a request whose client went away in the middle of the body; nobody reads it."""
+    """Answer to a client that left in the middle of the body; nobody reads this answer."""
     return problem(400, "The body ended early.")
 
 
 async def failed(_request: Request, _error: Exception) -> Response:
-    """The answer to a bug of the sidecar; the log has the traceback."""
+    """Answer to a bug of the sidecar; the log has the traceback."""
     return problem(500, "The sidecar failed; its log has the details. Please report this.")
 
 
 def _allowed(request: Request) -> str:
-    # The router itself names only the methods of the first route with this path.
+    # The router names only the methods of the first route with this path.
     methods = {
         method
         for route in request.app.routes

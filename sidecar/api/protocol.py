@@ -1,12 +1,12 @@
-"""uvicorn's HTTP protocol with what it lacks: problem+json, and an end to all that has none.
+"""uvicorn's HTTP protocol with limits on sizes and times, and with problem+json.
 
-uvicorn answers bytes that are not HTTP with plain text, reads the head of a request for as long as
-the client sends one, waits for a first byte, for a body and for an answer to be read without a
-deadline, and disconnects only the last of pipelined requests when its client is gone. Here what
-arrives is bounded in bytes and time, and the number of connections too (``connections.py``).
+uvicorn answers bytes that are not HTTP with plain text. It reads the head of a request without a
+limit. It has no deadline for a first byte, for a body, or for a client to read an answer. If a
+client leaves, uvicorn ends only the last of its pipelined requests. This protocol adds these
+limits, and limits the number of connections (``connections.py``).
 
-Example: 320 KiB of headers are answered with 431 and the connection is closed; a head that is not
-there after 10 s with 408.
+Example: 320 KiB of headers are answered with 431, and the connection is closed. A head that is not
+complete after 10 s is answered with 408.
 """
 
 import asyncio
@@ -23,23 +23,23 @@ from sidecar.api.connections import Connections
 from sidecar.api.problems import problem
 
 _MOST_PENDING: Final = 64 * 1024
-"""Bytes; the loop hands over at most 256 KiB more at once."""
+"""The most bytes of a head. The loop passes at most 256 KiB more at once."""
 
 _PATIENCE_S: Final = 10.0
-"""For a head from the connection or its first byte on, and for a body from its head on."""
+"""The time for a head since the connection or its first byte, and for a body since its head."""
 
 _UNREAD_S: Final = 30.0
-"""For a client that has stopped reading an answer: three times Prometheus's scrape time-out."""
+"""The time for a client to read an answer: three times Prometheus's scrape time-out."""
 
 _MOST_AHEAD: Final = 16
-"""Requests behind one that is not answered yet."""
+"""The most pipelined requests that wait behind the current one."""
 
 
 class SidecarProtocol(HttpToolsProtocol):
     """One client's connection.
 
     Attributes:
-        all_connections: this and the others, which have a common bound.
+        all_connections: all connections, which have a common limit.
     """
 
     all_connections: ClassVar[Connections]
@@ -54,7 +54,7 @@ class SidecarProtocol(HttpToolsProtocol):
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
-        """Counts the connection, and waits for a head."""
+        """Count the connection, and wait for a head."""
         super().connection_made(transport)
         if self.all_connections.enter(self):
             self._expect()
@@ -62,7 +62,7 @@ class SidecarProtocol(HttpToolsProtocol):
             self._refuse(503, "Too many connections are open; try again.")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends what is under way: uvicorn ends the last request only, not the one in front."""
+        """End all requests in progress; uvicorn ends only the last request."""
         self._expect_nothing()
         self._has_read()
         self.all_connections.leave(self)
@@ -74,53 +74,53 @@ class SidecarProtocol(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way, or what is left of it is for the client to read."""
+        """Whether no request is in progress, except answers that the client has yet to read."""
         if self.transport.is_closing():
             return True
         return not self._in_head and not self._in_body and not self._is_answering
 
     def drop(self) -> None:
-        """Closes an idle connection, also one whose client does not read its last answer."""
+        """Close an idle connection, also if its client does not read the last answer."""
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Parses what arrived, and counts it until it was good for something."""
+        """Parse the bytes that arrived, and count them until they complete a head."""
         self.all_connections.used(self)
         self._pending += len(data)
         super().data_received(data)
         if self._pending > _MOST_PENDING:
             self._refuse(431, "The head of the request is too large.")
-        # Only here: most requests come in one piece, and have nothing to wait for.
+        # Only here, because most requests come in one piece and need no timer.
         if self._in_head or self._in_body:
             if self._in_next_part:
                 self._expect()
         elif self._timer is None and not self._is_answering:
-            # An empty line ended uvicorn's own wait, and began no request.
+            # An empty line ended uvicorn's own wait, but it began no request.
             self._expect()
         self._in_next_part = False
 
     def pause_writing(self) -> None:
-        """Gives the client its time to read."""
+        """Start the time for the client to read."""
         super().pause_writing()
         self._unread = self.loop.call_later(_UNREAD_S, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Ends that time."""
+        """Stop the time for the client to read."""
         self._has_read()
         super().resume_writing()
 
     def on_message_begin(self) -> None:
-        """Waits for the head."""
+        """Wait for the rest of the head."""
         self._in_head = self._in_next_part = True
         self._body_bytes = 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Starts the request, if its head is one."""
+        """Start the request if its head is valid."""
         self._pending = 0
         self._in_head = False
         if self.transport.is_closing():
-            # The parser goes on to the end of what arrived.
+            # The parser continues to the end of the bytes that arrived.
             return
         if self.parser.get_http_version() == "1.1" and _hosts(self.headers) != 1:
             self._refuse(400, "A request needs one Host header (RFC 9112, section 3.2).")
@@ -130,11 +130,11 @@ class SidecarProtocol(HttpToolsProtocol):
         if len(self.pipeline) > _MOST_AHEAD:
             self.transport.abort()
         elif self.pipeline:
-            # uvicorn stops reading now, and without reading nobody sees that the client is gone.
+            # uvicorn stops reading now, but only reading shows that the client has left.
             self.flow.resume_reading()
 
     def on_body(self, body: bytes) -> None:
-        """Takes a piece of the body, whether or not the request has a use for one."""
+        """Take a piece of the body, even if the request does not need it."""
         self._pending = 0
         self._body_bytes += len(body)
         if self._body_bytes > LARGEST_BODY:
@@ -143,19 +143,19 @@ class SidecarProtocol(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Waits for nothing but the answer."""
+        """Stop the timer of the body, since the request is complete."""
         self._in_body = False
         self._expect_nothing()
         if not self.transport.is_closing():
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Counts as a use: what is idle is so from here on."""
+        """Mark the connection as used, since it is idle from now on."""
         self.all_connections.used(self)
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - ours says more
-        """Answers bytes that are not HTTP."""
+        """Answer bytes that are not HTTP."""
         self._refuse(400, "This is not an HTTP request.")
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 - uvicorn's own type of an app
@@ -184,10 +184,10 @@ class SidecarProtocol(HttpToolsProtocol):
         if not self._in_head and not self._in_body:
             self.transport.close()
         elif self._is_answering and (self._in_head or self._answering is not self.cycle):
-            # What follows a request whose answer takes its time is not even read.
+            # Bytes behind a request that is not answered yet are not even read.
             self._expect()
         else:
-            self._refuse(408, "The request did not come to its end in 10 s.")
+            self._refuse(408, "The request was not complete after 10 s.")
 
     def _refuse(self, status: int, detail: str) -> None:
         if self.transport.is_closing():
@@ -195,10 +195,11 @@ class SidecarProtocol(HttpToolsProtocol):
         answering = self._answering
         if answering is not None and (self._is_answering or self._in_body):
             if answering.response_started or answering is not self.cycle or self._in_head:
-                # The client would read a second answer as a part of the first, or as the next one.
+                # The client would take a second answer for a part of the first, or for the next
+                # answer.
                 self.transport.abort()
                 return
-            # What the app makes of its request now goes nowhere.
+            # The app's answer to this request is no longer sent.
             answering.disconnected = True
             answering.message_event.set()
         response = problem(status, detail, headers={"Connection": "close"})
@@ -214,7 +215,7 @@ def _hosts(headers: list[tuple[bytes, bytes]]) -> int:
 
 
 def protocol_of(connections: Connections) -> type[SidecarProtocol]:
-    """The protocol whose connections count among these."""
+    """Return the protocol, which counts its connections among the given ones."""
 
     class _Counted(SidecarProtocol):
         all_connections = connections

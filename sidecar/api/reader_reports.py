@@ -1,17 +1,21 @@
-"""The headers by which a broker's callback reports who it is and how it is.
+"""Parses the headers in which a broker's callback reports its state.
 
-``Throttle-Reader: broker=1; emergency=false; throttled_clients=12``, in exactly this form and
-order, white space around the semicolons aside; ``; fault=not-asked`` and members of later versions
-may follow. With an authorizer it sends ``Throttle-Refused: new_connection=12; stop_line=0;
-release=3; clients=alice/etl-1:10,bob/:2`` besides: requests, by reason and by principal and
-client-id, which are percent-encoded; ``; logged=true`` follows where the broker's log has an error
-for each. While a throttle is for some topics alone it sends ``Throttle-Scope:
-clients=alice/etl-1:2000000`` too: the clients in scope, and the bytes that each has landed in it.
-Anything else is ignored: no reader may be refused the factor for its report. A callback
-that follows another sidecar sends ``Throttle-Broker: 1`` alone.
+- ``Throttle-Reader: broker=1; emergency=false; throttled_clients=12``, in exactly this form and
+order,
+  with optional white space around the semicolons. ``; fault=not-asked`` and members of later
+  versions may follow.
+- With an authorizer, ``Throttle-Refused: new_connection=12; stop_line=0; release=3;
+  clients=alice/etl-1:10,bob/:2``: refused requests by reason, and by principal and client-id, which
+  are percent-encoded. ``; logged=true`` follows if the broker's log has an error for each.
+- While a throttle is only for some topics, ``Throttle-Scope: clients=alice/etl-1:2000000``: the
+clients
+  in scope, with the bytes that each has written during the throttle.
+- A callback that uses another sidecar sends ``Throttle-Broker: 1`` alone.
 
-Example: ``broker=01; emergency=false; throttled_clients=0`` is none, since node ids have no leading
-zeros.
+Any other form is ignored, because a wrong report must not deprive a reader of the factor.
+
+Example: ``broker=01; emergency=false; throttled_clients=0`` is ignored, since node ids have no
+leading zeros.
 """
 
 import re
@@ -31,7 +35,7 @@ _NODE_ID: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _MORE: Final = re.compile(r"([a-z_]+)=([a-z0-9-]+)")
 
 _LONGEST: Final = 200
-"""Characters; the longest valid one of today has 110."""
+"""The most characters of a report; the longest one now has 110."""
 
 _REFUSALS: Final = re.compile(
     r"new_connection=([0-9]{1,18}); stop_line=([0-9]{1,18}); release=([0-9]{1,18})"
@@ -47,19 +51,19 @@ _MOST_CLIENTS: Final = 10
 _MOST_IN_SCOPE: Final = 50
 
 _LONGEST_REFUSALS: Final = 20_000
-"""Characters; ten clients with two names of 64 characters, each of which may be 12."""
+"""The most characters: ten clients with two names of 64 characters, encoded as up to 12 each."""
 
 _INT_MAX: Final = 2**31 - 1
-"""Kafka's node ids, and Java's sizes."""
+"""The largest node id of Kafka, and the largest size in Java."""
 
 
 def parse_report(text: str, refused: str = "", scope: str = "") -> Report | None:
-    """A callback's report; None when it has another form.
+    """Parse a callback's report; None when it has another form.
 
     Args:
-        text: of the header Throttle-Reader.
-        refused: of Throttle-Refused.
-        scope: of Throttle-Scope.
+        text: the header Throttle-Reader.
+        refused: the header Throttle-Refused.
+        scope: the header Throttle-Scope.
     """
     found = _REPORT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
@@ -79,7 +83,7 @@ def parse_report(text: str, refused: str = "", scope: str = "") -> Report | None
 
 
 def parse_broker(text: str) -> int | None:
-    """The node id of the header Throttle-Broker; None when it is none."""
+    """Parse the node id in the header Throttle-Broker; None when it is not a node id."""
     return int(text) if _NODE_ID.fullmatch(text) and int(text) <= _INT_MAX else None
 
 
@@ -102,7 +106,7 @@ def _in_scope(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _clients(text: str, most: int) -> Iterator[tuple[str, str, int]]:
-    """Principal, client-id and number of the first clients; what has another form is left out."""
+    """Parse principal, client-id and number of the first clients; skip members of another form."""
     for each in map(_CLIENT.fullmatch, text.split(",")[:most]):
         if each:
             yield unquote(each[1]), unquote(each[2]), int(each[3])

@@ -1,9 +1,9 @@
 """Whether the sidecar's decision comes from a valid observation: ``/readyz``.
 
-It must not be the readiness probe of a broker's pod: a sidecar that can't see would then take its
-broker out of service, which is the opposite of protecting it.
+It must not be the readiness probe of a broker's pod. Otherwise a sidecar that can't read volumes
+would take its broker out of service.
 
-Example: last poll ended 200 s ago and polling counts as stuck after 140 s: not ready.
+Example: the last poll ended 200 s ago, and polling counts as stuck after 140 s: not ready.
 """
 
 from collections.abc import Callable
@@ -15,11 +15,12 @@ from sidecar.throttle.validity import is_valid
 
 @dataclass(frozen=True, slots=True)
 class Polling:
-    """What polling is to be like.
+    """The expected times of polling.
 
     Attributes:
         enabled: False when the check interval is PT0S.
-        stuck_after_s: polling is stuck when no poll has ended for longer, seconds.
+        stuck_after_s: the longest time without the end of a poll until polling counts as stuck,
+            seconds.
         reaction_s: the longest time from when a volume reaches a line until brokers act, seconds.
     """
 
@@ -29,7 +30,7 @@ class Polling:
 
 
 def why_not_ready(board: Board, polling: Polling) -> Callable[[], str | None]:
-    """A function that returns why the sidecar is not ready now, or None.
+    """Return a function that returns why the sidecar is not ready now, or None.
 
     The time until the first poll counts from this call on.
     """

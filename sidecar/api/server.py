@@ -1,10 +1,10 @@
-"""The HTTP server: uvicorn in the daemon's own loop, under the daemon's own rules.
+"""The HTTP server: uvicorn in the daemon's own loop.
 
-It listens from its construction on, so that an address in use is known before anything starts; it
-touches no signal and no log settings; and when it stops, every connection is gone within half a
-second, whatever the other end does.
+Its constructor binds the address, so an address in use is reported before anything starts. It
+changes no signal handlers and no log settings. When it stops, it closes all connections within half
+a second, whatever the clients do.
 
-Example: ``HttpServer(app, HostPort("127.0.0.1", 0)).address`` says which port was free.
+Example: ``HttpServer(app, HostPort("127.0.0.1", 0)).address`` has the free port that was taken.
 """
 
 import asyncio
@@ -23,33 +23,33 @@ from sidecar.errors import ListenError
 from sidecar.settings import HostPort
 
 _GRACE_S: Final = 0.3
-"""For answers under way; waiting readers were woken before."""
+"""The time for answers in progress at the end. Waiting readers were answered before."""
 
 _CHECKS: Final = 30
-"""How often in that time uvicorn's sets of connections and tasks are checked for their end."""
+"""How often the server then checks whether all connections and tasks have ended."""
 
 _KEEP_ALIVE_S: Final = 75
 """Longer than the usual scrape interval of 15 to 60 s, so that Prometheus keeps its connection."""
 
 _DATE_S: Final = 1.0
-"""How often the header Date is made anew."""
+"""How often the header Date is renewed."""
 
 _BACKLOG: Final = 1024
 
 _ACCEPTED_AT_ONCE: Final = 16
-"""Before any of them is counted: a burst of more could take all files. asyncio takes this number
-for the backlog too, which is set anew."""
+"""The most connections that are accepted before they are counted; a larger burst could take all
+files. asyncio also uses this number as the backlog, which is therefore set separately."""
 
 
 Listen = Callable[[HostPort], list[socket.socket]]
-"""Makes the sockets that listen on an address."""
+"""Create the sockets that listen on an address."""
 
 
 class HttpServer:
     """Serves an app at an address.
 
     Attributes:
-        address: where it listens: the port that was taken when 0 was requested.
+        address: the address of the server, with the actual port if 0 was requested.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class HttpServer:
         connections: Connections,
         listen: Listen | None = None,
     ) -> None:
-        """Starts to listen; port 0 takes a free one.
+        """Start to listen; port 0 takes a free port.
 
         Args:
-            app: what is served.
-            address: where.
-            connections: how many clients there may be.
-            listen: makes the sockets; None: on this machine.
+            app: the app to serve.
+            address: the address to listen on.
+            connections: limits the number of clients.
+            listen: creates the sockets; None uses this machine.
 
         Raises:
             ListenError: the address can't be listened on.
@@ -90,7 +90,7 @@ class HttpServer:
         self._server = _Server(config)
 
     async def serve(self) -> None:
-        """Serves until stopped; afterwards no socket is open."""
+        """Serve until stopped, then close all sockets."""
         try:
             await self._server.serve(sockets=self._sockets)
         finally:
@@ -98,9 +98,9 @@ class HttpServer:
             self._close()
 
     def stop(self) -> None:
-        """Ends ``serve`` soon; before it ran, closes the sockets."""
+        """End ``serve`` soon. If it never ran, close the sockets."""
         self._server.exit()
-        # At once: a reader that is woken now must not come back on the same connection.
+        # Set at once: a reader that is answered now must not come back on the same connection.
         self._server.close_when_answered()
         if not self._server.started:
             self._close()
@@ -118,12 +118,12 @@ class _Server(uvicorn.Server):
         self._exiting = asyncio.Event()
 
     def exit(self) -> None:
-        """Ends ``serve`` soon."""
+        """End ``serve`` soon."""
         self.should_exit = True
         self._exiting.set()
 
     async def main_loop(self) -> None:
-        """Waits for the end; uvicorn's own wakes up ten times a second."""
+        """Wait for the end. uvicorn's method would wake up ten times a second."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_DATE_S):
@@ -131,17 +131,17 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Captures none: they are the daemon's."""
+        """Capture no signals, since the daemon handles them."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts to accept."""
+        """Start to accept connections."""
         await super().startup(sockets)
         for listening in sockets or ():
             listening.listen(_BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Closes what is idle, waits for answers under way, and cuts the rest."""
+        """Close idle connections, wait for answers in progress, and cut the other connections."""
         for server in self.servers:
             server.close()
         for listening in sockets or ():
@@ -152,12 +152,12 @@ class _Server(uvicorn.Server):
         await self._wait_until_gone()
 
     def close_when_answered(self) -> None:
-        """Closes what is idle now, and the rest after its answer."""
+        """Close idle connections now, and each other connection after its answer."""
         for connection in list(self.server_state.connections):
             connection.shutdown()
 
     def cut(self) -> None:
-        """Closes every connection without waiting for the other end."""
+        """Close every connection without waiting for the clients."""
         for server in getattr(self, "servers", ()):
             server.close()
         for connection in list(self.server_state.connections):
@@ -171,7 +171,7 @@ class _Server(uvicorn.Server):
 
 
 def listen_on(listen: HostPort) -> list[socket.socket]:
-    """A listening socket for each address that the name stands for; one port for all.
+    """Return a listening socket for each address of the name, all with one port.
 
     Raises:
         ListenError: the address can't be listened on.
@@ -188,7 +188,7 @@ def listen_on(listen: HostPort) -> list[socket.socket]:
             listening.setblocking(False)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
-                # [::] stands for every address of the machine, IPv4 too.
+                # [::] means every address of the machine, also of IPv4.
                 only = listen.host != "::"
                 listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only)
             listening.bind((address[0], port, *address[2:]))

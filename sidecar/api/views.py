@@ -1,6 +1,6 @@
-"""From what the board published to the documents of the API; functions of data and time.
+"""Makes the documents of the API from a snapshot and the time.
 
-Seconds to the limit were computed when a volume was read; here they are counted from now.
+The seconds to the limit were computed when a volume was read. Here they are counted from now.
 
 Example: a volume read 4 s ago with 20 s to its limit then has 16 s left now.
 """
@@ -42,7 +42,7 @@ class View:
     """A snapshot and the moment at which it is read.
 
     Attributes:
-        snapshot: what is published.
+        snapshot: the published snapshot.
         now: steady seconds.
         wall: steady seconds -> epoch seconds of the machine's clock.
     """
@@ -52,7 +52,7 @@ class View:
     wall: Wall
 
     def volumes(self) -> Iterator[VolumeDocument]:
-        """Every remembered volume, and the log dirs that are offline and were never read."""
+        """Yield every remembered volume, and the offline log dirs that were never read."""
         memory = self.snapshot.memory
         for broker_id in sorted(memory.brokers):
             broker = memory.brokers[broker_id]
@@ -64,7 +64,7 @@ class View:
                 yield _never_read(broker_id, state, each)
 
     def brokers(self) -> Iterator[BrokerDocument]:
-        """The cluster's brokers, and departed ones of which something is remembered."""
+        """Return the cluster's brokers, and departed brokers whose readings still count."""
         memory = self.snapshot.memory
         membership = memory.membership
         listed = {**(membership.fenced or {}), **membership.active} if membership else {}
@@ -120,7 +120,7 @@ def broker_state(memory: Memory, broker_id: int) -> BrokerStateName:
 
 
 def observed_at(snapshot: Snapshot) -> float | None:
-    """When the oldest reading was taken that the computed factor rests on, steady seconds.
+    """Return the time of the oldest reading behind the computed factor, steady seconds.
 
     Returns:
         None when there is no valid factor.
@@ -133,10 +133,10 @@ def observed_at(snapshot: Snapshot) -> float | None:
 
 
 def limit_reached_at(snapshot: Snapshot) -> float | None:
-    """When the first online volume of an active broker reaches its limit, steady seconds.
+    """Return when the first online volume of an active broker reaches its limit, steady seconds.
 
     Returns:
-        A time that may be past; None when none fills.
+        A time, which may be past; None when no volume fills.
     """
     times = [
         known.read_at + known.seconds_left
@@ -164,7 +164,7 @@ def violations(states: Sequence[VolumeState], limit: Limit | None) -> Iterator[V
 
 
 def shadow_document(would: Decision | None) -> ShadowDocument | None:
-    """What would be in force; None: what is decided is."""
+    """Return the decision of enforce mode; None if it applies."""
     if would is None:
         return None
     return ShadowDocument(
@@ -290,7 +290,7 @@ def _never_read(broker_id: int, state: BrokerStateName, offline: OfflineLogDir) 
 
 
 def leak_documents(leaks: Leaks, rules: LeakRules) -> dict[int, LeakDocument]:
-    """Broker id -> what it may let through, of those that may not let through all."""
+    """Return broker id -> its leak, for brokers that may not use their whole leak budget."""
     return {
         broker: LeakDocument(broker, share, round(rules.pause_s(share) * 1000))
         for broker, share in sorted(leaks.shares.items())

@@ -26,7 +26,7 @@ COMMANDS = {
     "run": "Watch the cluster and publish the throttle factor.",
     "check": "Read the cluster once and report whether volumes are within the limit.",
     "settings": "Print every setting, where it came from and what it means.",
-    "override": "Set, clear or show a factor set by hand, on one sidecar or many.",
+    "override": "Set, clear or show an override, on one sidecar or many.",
     "topics": "Create, grow or delete topics, even thousands of them.",
     "replay-decisions": "Report when other settings would have throttled, from the volume history.",
     "forget": "Forget the last reading of a broker that will not come back.",

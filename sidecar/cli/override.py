@@ -1,4 +1,4 @@
-"""``throttle-sidecar override``: a factor set by hand, on one sidecar or on all of a cluster.
+"""``throttle-sidecar override``: an operator's factor, on one sidecar or on all of a cluster.
 
 Each broker has a sidecar, and each sidecar decides for itself. The command therefore sends its
 request to all the named sidecars at once and prints the answer of each.
@@ -63,7 +63,7 @@ Examples:
 """,
 )
 def command() -> None:
-    """Set, clear or show a factor set by hand, on one sidecar or many.
+    """Set, clear or show an override, on one sidecar or many.
 
     The answer of each sidecar is printed. The exit code is 0 only if all sidecars did as requested.
     """
@@ -107,7 +107,7 @@ def set_override(
     token_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Set the throttle factor by hand, from 0 (throttle producers) to 1 (release them).
+    """Override the throttle factor, from 0 (throttle producers) to 1 (release them).
 
     An override also lifts the stop line, even with factor 0: producers are then throttled and
     no longer refused. With a factor above 0, standard error lists the volumes at or below the

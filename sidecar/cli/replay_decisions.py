@@ -53,8 +53,8 @@ Examples:
     "changes",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting by its name in the environment, in place of the one in force; a limit takes the"
-    " place of the other type's. May be repeated.",
+    help="A setting by its name in the environment, in place of the current value. A limit"
+    " replaces a limit of the other type. May be repeated.",
 )
 @click.option(
     "--plot",
@@ -204,7 +204,7 @@ def _picture(replay: "Replay") -> str:
         if point.headroom_bytes is not None
     ]
     factor = [(x, point.factor) for x, point in zip(at, replay.points, strict=True)]
-    panels = [Panel("throttle factor", [Line("that would have been in force", _steps(factor))])]
+    panels = [Panel("throttle factor", [Line("that would have applied", _steps(factor))])]
     if headroom:
         line = Line("the volume that is nearest its limit", headroom)
         panels.append(Panel("available beyond the limit, GB", [line], heights=[Mark("limit", 0.0)]))

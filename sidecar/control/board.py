@@ -49,16 +49,16 @@ violate it, and a thousand such changes of a large cluster would be gigabytes.""
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is published.
+    """The published state.
 
     Attributes:
-        decision: the factor in force and why.
-        generation: 1 at the start, one more at each change.
-        since: when factor and source became what they are, steady seconds.
-        memory: what the decision was made from.
-        rules: the rules by which it was made.
-        released: when the factor last rose, since the start; None: never.
-        leaks: what brokers may let through; they move without a new generation.
+        decision: the current decision.
+        generation: 1 at the start, plus one at each change.
+        since: when factor and source began to apply, steady seconds.
+        memory: the memory from which the decision was made.
+        rules: the rules of the decision.
+        released: when the factor last rose; None if it never rose since the start.
+        leaks: how much brokers may let through; leaks move without a new generation.
     """
 
     decision: Decision
@@ -75,10 +75,10 @@ class Change:
     """A decision when it began a generation.
 
     Attributes:
-        changed_at: when, steady seconds.
+        changed_at: when the generation began, steady seconds.
         generation: the generation that began.
-        decision: what was decided then, with its first ``MOST_VIOLATIONS`` violations.
-        violation_count: how many there were.
+        decision: the decision, with its first ``MOST_VIOLATIONS`` violations.
+        violation_count: the number of all its violations.
     """
 
     changed_at: float
@@ -181,7 +181,7 @@ class Board:
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is published now."""
+        """The published snapshot."""
         return self._snapshot
 
     @property
@@ -204,7 +204,7 @@ class Board:
         return self._clock()
 
     def observe(self, observation: Observation) -> Snapshot:
-        """Publishes what follows from an observation.
+        """Fold in an observation, and publish the result.
 
         Returns:
             The new snapshot.
@@ -226,11 +226,11 @@ class Board:
         return snapshot
 
     def fail(self, failure: Failure, *, partial: bool = False) -> Snapshot:
-        """Publishes what follows from a poll that saw nothing.
+        """Fold in a failed poll, and publish the result.
 
         Args:
-            failure: why.
-            partial: only some brokers were polled, so it is counted and nothing follows from it.
+            failure: why the poll failed.
+            partial: whether only some brokers were polled; then the failure is only counted.
 
         Returns:
             The new snapshot.
@@ -242,11 +242,11 @@ class Board:
         return self.update(lambda memory: fail(memory, failure))
 
     def set_override(self, override: Override | None) -> Snapshot:
-        """Publishes the factor that an operator set by hand; None ends it."""
+        """Publish an operator's override; None ends it."""
         return self.update(lambda memory: replace(memory, override=override))
 
     def forget(self, broker_id: int, log_dir: str | None = None) -> Snapshot:
-        """Publishes what follows when the last reading of a broker or log dir no longer counts."""
+        """Forget the last reading of a broker or log dir, and publish the result."""
         return self.update(lambda memory: self._factors.forget(memory, broker_id, log_dir))
 
     def throttle_users(
@@ -255,12 +255,12 @@ class Board:
         until: Mapping[str, tuple[float, str]],
         released: Collection[str] = (),
     ) -> Snapshot:
-        """Publishes throttles of users, and takes others back; another enforcer's stay.
+        """Publish new throttles of users, and end others; throttles of other enforcers stay.
 
         Args:
             enforcer: the capability's name.
             until: user -> the end, steady seconds, and the reason, one sentence for a person.
-            released: users whom it no longer throttles.
+            released: the users that the enforcer no longer throttles.
         """
         now = self._clock()
 
@@ -271,13 +271,13 @@ class Board:
         return self.update(fold)
 
     def retain(self, capability: str, part: object) -> Snapshot:
-        """Publishes what a capability retains over a restart, as plain JSON values."""
+        """Publish the record that a capability keeps over a restart, as plain JSON values."""
         return self.update(
             lambda memory: replace(memory, retained={**memory.retained, capability: part})
         )
 
     def update(self, fold: Callable[[Memory], Memory]) -> Snapshot:
-        """Folds news that has no method of its own into the memory, decides and publishes.
+        """Change the memory by a function, decide and publish.
 
         Args:
             fold: memory before -> memory after.
@@ -314,11 +314,11 @@ class Board:
         return self._snapshot
 
     async def wait_for_change(self, generation: int, timeout_s: float) -> Snapshot:
-        """Waits until the generation differs, the time is over, or the board is closed.
+        """Wait until the generation differs, the time is over, or the board is closed.
 
         Args:
-            generation: what the reader has.
-            timeout_s: how long to wait at most, seconds.
+            generation: the generation that the reader has.
+            timeout_s: the longest wait, seconds.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -329,23 +329,23 @@ class Board:
         return self._snapshot
 
     async def publish_expiries(self) -> None:
-        """Publishes what time alone changes, when it changes it; runs until cancelled."""
+        """Publish each change that only the passing of time causes; run until cancelled."""
         while True:
             news = self._news
             until = self._snapshot.decision.changes_after
             if until is not None and not is_valid(until, 0.0, self._clock()):
                 self.update(_unchanged)
                 continue
-            # A hair past the boundary: at the boundary itself the decision is still valid.
+            # Slightly after the boundary, because at the boundary the decision is still valid.
             wait_s = None if until is None else max(0.0, until - self._clock()) + 0.001
             with contextlib.suppress(TimeoutError):
-                # The loop's clock stands still while the machine is suspended and the board's does
+                # The loop's clock stands still while the machine is suspended, and the board's does
                 # not, so the boundary may come sooner than the loop's timer says.
                 async with asyncio.timeout(None if wait_s is None else min(wait_s, _CHECK_S)):
                     await news.wait()
 
     def close(self) -> None:
-        """Wakes everyone who waits, for good."""
+        """Wake all waiting readers, and let nobody wait any more."""
         self._closed = True
         self._changed.set()
 
@@ -365,7 +365,7 @@ class Board:
 
 
 def _violations_read(memory: Memory, broker_id: int, reading: Reading) -> int:
-    """How many volumes of a reading violate; 0 when the reading was passed over."""
+    """Count the violating volumes of a reading; 0 if the reading was ignored."""
     broker = memory.brokers.get(broker_id)
     if broker is None or broker.read_at != reading.read_at:
         return 0
@@ -373,7 +373,7 @@ def _violations_read(memory: Memory, broker_id: int, reading: Reading) -> int:
 
 
 def random_id() -> str:
-    """An id that no start had before."""
+    """Return an id that no earlier start had."""
     return secrets.token_hex(4)
 
 
@@ -382,7 +382,7 @@ def _unchanged(memory: Memory) -> Memory:
 
 
 def _effect(decision: Decision) -> tuple[float | None, Source]:
-    """Factor and source; on the slope a move of the factor is no change."""
+    """Return factor and source. A move of the factor on its slope is no change."""
     return None if decision.is_sloped else decision.factor, decision.source
 
 

@@ -1,18 +1,20 @@
 """The protocol between the daemon and its optional parts, the capabilities.
 
-A capability says what it has; every default here does nothing. Two things need no method, since
-they lie on the board, where they are decided upon, published and written in one step: what it
-retains over a restart, plain JSON under its name (``Board.retain``) that it checks when it is built
-(``sidecar.state.records``), and its share of a decision, the throttles under its name
-(``Board.throttle_users``). What it hears besides observations it subscribes to: the lines of the
-request log (``Services.subscribe``).
+A capability overrides the methods that it needs; every default does nothing. Two things need no
+method, because the board owns them:
 
-Whatever raises is logged, counted and shown on the status page, and goes no further; a task that
-fails is restarted, with a longer pause each time (``sidecar.daemon.supervision``).
+- a record that the capability keeps over a restart, plain JSON under its name (``Board.retain``),
+  which it checks when it is built (``sidecar.state.records``);
+- the throttles of users under its name (``Board.throttle_users``).
 
-Example: ``prepare(settings)`` of ``sidecar.history.capability`` checks nothing and gives what
-builds the capability; that hears observations, has one task, four metrics, and may take 0.3 s to
-write its last line.
+A capability gets each observation. It can subscribe to the lines of the request log
+(``Services.subscribe``). An exception is logged, counted and shown on the status page, and affects
+nothing else. A task that fails is started again, after a longer pause each time
+(``sidecar.daemon.supervision``).
+
+Example: ``prepare(settings)`` of ``sidecar.history.capability`` checks nothing, and returns the
+function that builds the capability. The capability gets observations, has one task and four
+metrics, and may take 0.3 s to write its last line.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -31,7 +33,7 @@ from sidecar.settings import Settings
 from sidecar.volumes import Observation
 
 Task = Callable[[], Coroutine[Any, Any, None]]
-"""Makes what runs until it is cancelled; it is called again after a failure."""
+"""Creates a coroutine that runs until it is cancelled; called again after a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Block:
     Attributes:
         title: its heading.
         sentences: its paragraphs.
-        path: where the API says more; "" for nowhere.
+        path: the path of the API with more details; "" if there is none.
     """
 
     title: str
@@ -51,16 +53,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the daemon gives to a capability.
+    """The parts of the daemon that a capability can use.
 
     Attributes:
-        board: what is published, and the memory; its clock gives steady seconds.
+        board: the board; its clock returns steady seconds.
         wall: steady seconds -> epoch seconds of the machine's clock.
-        token: what a change over HTTP needs, read at each request; None refuses every change.
-        persist: writes the state now; returns whether it is on disk.
+        token: the token for changes over HTTP, read at each request; None refuses changes.
+        persist: writes the state now, and returns whether it is on disk.
         request_log: reads the log of the broker beside this sidecar; None when no file is set.
-        failures: guards what is called from elsewhere.
-        is_observer: whether this sidecar asks all brokers; while it does not, others do so for it.
+        failures: guards functions that other parts call.
+        is_observer: returns whether this sidecar asks all brokers; otherwise observers do.
     """
 
     board: Board
@@ -74,12 +76,12 @@ class Services:
     def subscribe(
         self, name: str, on_line: Callable[[Line], None], is_needed: Callable[[], bool]
     ) -> bool:
-        """Calls a capability with each line of the request log; what it raises ends nothing.
+        """Call a capability with each line of the request log. Its exceptions are only logged.
 
         Args:
-            name: the capability's.
-            on_line: is called with each line that can be read; returns at once.
-            is_needed: whether somebody may be throttled by what the log reports.
+            name: the capability's name.
+            on_line: called with each valid line; must return at once.
+            is_needed: returns whether the log may cause a throttle.
 
         Returns:
             Whether a log is read at all.
@@ -91,7 +93,7 @@ class Services:
             try:
                 on_line(line)
             except Exception as error:  # noqa: BLE001 - no optional part is worth the daemon
-                # It never works again: one traceback each time would be a log as long as that one.
+                # A traceback for each line would make the sidecar's log as long as the request log.
                 self.failures.failed(name, "request log", error)
 
         needs = "need of the request log"
@@ -105,53 +107,53 @@ class Capability:
     """An optional part of the daemon.
 
     Attributes:
-        name: of its package; metrics, page and log call it so.
-        leave_s: how long it may take to leave, seconds; what takes longer is cut off.
+        name: the name of its package, used in metrics, on the page and in the log.
+        leave_s: the longest time to finish, seconds; after that it is cancelled.
     """
 
     name: str = ""
     leave_s: float = 0.0
 
     def tasks(self) -> Mapping[str, Task]:
-        """What it runs, by name."""
+        """Return its tasks, by name."""
         return {}
 
     def add_routes(self, app: FastAPI) -> None:
-        """Adds its routes to the API."""
+        """Add its routes to the API."""
 
     def collectors(self) -> Iterable[Collector]:
-        """Its metrics, which exist from the start on, whatever is configured."""
+        """Return its metrics, which exist from the start, also if it is not configured."""
         return ()
 
     def block(self) -> Block | None:
-        """What the status page shows of it now; None: nothing."""
+        """Return its block of the status page; None for no block."""
         return None
 
     def observed(self, observation: Observation) -> None:
-        """Hears an observation whose decision is published already; returns at once."""
+        """Take an observation whose decision is already published; must return at once."""
 
     def reload(self, settings: Settings) -> Callable[[], None]:  # noqa: ARG002 - the protocol's
-        """Takes over new credentials.
+        """Check new credentials.
 
         Returns:
-            What applies them, when all the others have accepted theirs too.
+            A function that applies them, called when all other parts have accepted theirs.
 
         Raises:
-            SettingsError: they can't be used; nothing has changed.
+            SettingsError: the credentials can't be used; nothing has changed.
         """
         return _nothing
 
     async def leave(self, timeout_s: float) -> None:
-        """Puts things in order before the daemon ends; its tasks are cancelled by then."""
+        """Finish before the daemon ends; the tasks are already cancelled."""
 
 
 Build = Callable[[Services], Capability]
-"""Builds what was checked before; raises SidecarError where the daemon can't start."""
+"""Builds a checked capability; raises SidecarError if the daemon can't start."""
 
 Prepare = Callable[[Settings], Build]
-"""Checks whether a capability can start: raises SettingsError. Needs no daemon, so that the command
-``check`` refuses what ``run`` refuses."""
+"""Checks whether a capability can start, or raises SettingsError. It needs no daemon, so that the
+command ``check`` finds the same problems as ``run``."""
 
 
 def _nothing() -> None:
-    """There is nothing to apply."""
+    """Do nothing."""

@@ -1,8 +1,8 @@
-"""What failed of the optional parts of the daemon: logged, counted, shown, and never passed on.
+"""Contains failures of optional parts of the daemon: they are logged, counted and shown.
 
-Each part fails for itself: a collector, a block of the page or a listener that raises is replaced
-by its default, and the caller continues. Of each kind of error one traceback is logged, until what
-failed has worked again.
+A failure affects only its own part. If a collector, a block of the page or a listener raises, the
+caller uses a default and continues. Each kind of error is logged with one traceback, until the part
+has worked again.
 
 Example: a collector of ``history`` raises at each scrape, 3 times: one traceback, the metric
 ``kafka_throttle_capability_failures_total{capability="history"}`` is 3, and the page says so.
@@ -23,12 +23,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """Something that failed when it was last tried.
+    """A part that failed at its last use.
 
     Attributes:
-        capability: whose it is.
-        what: which task, route, collector, block or listener.
-        kind: the error's class; its text may hold secrets that no page may show.
+        capability: the capability with the part.
+        what: the task, route, collector, block or listener.
+        kind: the error's class. Its text may contain secrets, so no page shows it.
     """
 
     capability: str
@@ -45,7 +45,7 @@ class CapabilityFailures(Collector):
 
     @property
     def failing(self) -> tuple[Failing, ...]:
-        """What does not work now, by capability."""
+        """The parts that do not work now, by capability."""
         return tuple(each for _, each in sorted(self._failing.items()))
 
     def count(self, capability: str) -> int:
@@ -66,12 +66,12 @@ class CapabilityFailures(Collector):
         self._failing[capability, what] = now
 
     def works(self, capability: str, what: str) -> None:
-        """Something did not fail."""
+        """Note that a part did not fail."""
         if self._failing.pop((capability, what), None) is not None:
             _log.info("%s: %s works again", capability, what)
 
     def call(self, capability: str, what: str, function: Callable[[], _T], default: _T) -> _T:
-        """What a function of a capability returns; the default when it raises."""
+        """Call a function of a capability; return the default when it raises."""
         try:
             result = function()
         except Exception as error:  # noqa: BLE001 - no optional part is worth the daemon
@@ -94,7 +94,7 @@ class CapabilityFailures(Collector):
 
 
 class GuardedCollector(Collector):
-    """A capability's collector; a scrape that it fails has none of its metrics."""
+    """A capability's collector. If it fails, the scrape has none of its metrics."""
 
     def __init__(self, capability: str, collector: Collector, failures: CapabilityFailures) -> None:
         self._capability = capability
@@ -102,7 +102,7 @@ class GuardedCollector(Collector):
         self._failures = failures
 
     def collect(self) -> Iterable[Metric]:
-        """All that it collects, before the first is written."""
+        """Collect all metrics before the first is written."""
         what = f"collector {type(self._collector).__name__}"
         return self._failures.call(
             self._capability, what, lambda: list(self._collector.collect()), []

@@ -1,7 +1,8 @@
-"""Knows which topics lie on volumes that throttle, where the scope of a throttle is the volume.
+"""Reads the topics on volumes that throttle, if the scope of a throttle is the volume.
 
-A broker is read while one of its volumes throttles or soon will, again at each check interval. What
-can't be read is known for the validity, and then all clients are throttled.
+A broker is read while one of its volumes throttles or soon will, again at each check interval. If a
+broker can't be read, its last contents count for the validity. After that, all clients are
+throttled.
 
 Example: a volume of broker 1 is expected at its limit in 100 s: broker 1 is read now, and a minute
 later again, so that its topics are known when the throttle begins.
@@ -18,26 +19,26 @@ from sidecar.throttle.scope import brokers_to_read, with_contents
 from sidecar.volumes import Failure
 
 LOOK_S: Final = 0.5
-"""How often is looked what is to be read, besides at each change."""
+"""How often the watch checks for due reads, besides at each change."""
 
 MOST: Final = 20
-"""So many brokers are read at each look; where more volumes are full, all clients are throttled."""
+"""The most brokers read at each check; with more full brokers, all clients are throttled."""
 
 _AT_ONCE: Final = 5
 _SPACING_S: Final = 0.01
 
 FetchTopics = Callable[[int], Awaitable[Mapping[str, frozenset[str]] | Failure]]
-"""Broker id -> log dir -> topics, within a deadline of its own."""
+"""Reads a broker, by id, within its own deadline: log dir -> topics."""
 
 
 @dataclass(slots=True)
 class ContentsWatch:
-    """Reads brokers, and publishes what lies on their volumes on a board.
+    """Reads brokers, and publishes the contents of their volumes on a board.
 
     Attributes:
-        board: where volumes are seen, and contents published.
+        board: the board with the volumes, which also gets the contents.
         fetch: reads one broker.
-        interval_s: from one reading of a broker to the next, seconds.
+        interval_s: the time between two readings of a broker, seconds.
     """
 
     board: Board
@@ -46,17 +47,17 @@ class ContentsWatch:
     _asked_at: dict[int, float] = field(default_factory=dict, init=False)
 
     async def run(self) -> NoReturn:
-        """Reads what is due, until cancelled."""
+        """Read due brokers, until cancelled."""
         generation = -1
         while True:
             await self.board.wait_for_change(generation, LOOK_S)
             generation = self.board.snapshot.generation
             await self.look()
-            # A board that is closed no longer lets anybody wait.
+            # A closed board lets nobody wait.
             await asyncio.sleep(_SPACING_S)
 
     async def look(self) -> None:
-        """Reads what is due now."""
+        """Read the brokers that are due now."""
         now, memory = self.board.now(), self.board.snapshot.memory
         wanted = brokers_to_read(memory, now)
         self._asked_at = {key: at for key, at in self._asked_at.items() if key in wanted}
@@ -90,5 +91,5 @@ class ContentsWatch:
 
 
 def _retained(memory: Memory) -> set[int]:
-    """The brokers that can't be read, and whose volumes count all the same."""
+    """Return the brokers that can't be read but whose volumes still count."""
     return {broker_id for broker_id, state in memory.brokers.items() if state.retained}

@@ -1,10 +1,11 @@
 """Reads which brokers the readers of this sidecar feed, while producers are throttled.
 
-A broker whose callback asks this sidecar is read itself, once a minute, so N sidecars cost each of
-N brokers one read. What can't be read is not known, and then the broker counts as feeding all.
+The sidecar reads each of its readers once a minute. So N sidecars beside N brokers cost each broker
+one read. A broker that can't be read counts as feeding all brokers.
 
 Example: broker 1 reads this sidecar. At most 5 s after a throttle began, its replicas are read,
-before anything depends on them. When broker 1 is killed, the next read fails: it may feed all.
+before any decision depends on them. When broker 1 is killed, the next read fails, and it counts as
+feeding all brokers.
 """
 
 import asyncio
@@ -16,28 +17,28 @@ from sidecar.control.board import Board
 from sidecar.volumes import Failure
 
 EVERY_S: Final = 60.0
-"""For so long a broker may lead a partition without counting as feeding its replicas."""
+"""The longest time that a broker leads a new partition before its replicas are known."""
 
 LOOK_S: Final = 5.0
-"""Less than passes from the begin of a throttle to the first smaller share."""
+"""Shorter than the time from the start of a throttle to the first smaller share."""
 
 MOST: Final = 10
-"""Anybody may claim to be a broker, so this is bounded."""
+"""The most brokers that are read, since anybody can claim to be a broker."""
 
 FetchFed = Callable[[int], Awaitable[frozenset[int] | Failure]]
-"""Broker id -> the brokers that it feeds, within a deadline of its own."""
+"""Reads the brokers that a broker, by id, feeds, within its own deadline."""
 
 
 @dataclass(slots=True)
 class FeedWatch:
-    """Reads brokers one after another, and publishes what they feed on a board."""
+    """Reads brokers one after another, and publishes on a board which brokers they feed."""
 
     board: Board
     fetch: FetchFed
     _read_at: float | None = field(default=None, init=False)
 
     async def run(self) -> NoReturn:
-        """Reads what is due, until cancelled."""
+        """Read due brokers, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
             snapshot, now = self.board.snapshot, self.board.now()

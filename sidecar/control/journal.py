@@ -48,7 +48,7 @@ def log_publication(before: Snapshot | None, after: Snapshot) -> None:
             if failed_now is not failed_before:
                 _log_failure(f"broker {broker_id}", failed_before, failed_now)
         elif failed_before is not None:
-            # The end of polling does not mean that the broker works.
+            # The broker is no longer polled, which does not mean that it works again.
             _log.info(
                 "broker %d is no longer polled (fenced, removed or forgotten); its last failure was"
                 " %s",
@@ -121,7 +121,7 @@ def _log_leaks(before: Snapshot | None, after: Snapshot) -> None:
 def _level(before: Snapshot | None, after: Snapshot) -> int:
     new = after.decision
     if before is None:
-        # A start without an observation is no fault. A throttle that goes on over a restart is
+        # A start without an observation is no fault. A throttle that continues after a restart is
         # worth a warning.
         throttles = new.source is Source.OBSERVATION and new.factor < 1.0
         return logging.WARNING if throttles else logging.INFO

@@ -1,8 +1,7 @@
-"""The poller: observe, publish, schedule, wait, without end.
+"""The poller, which repeats: observe, publish, schedule the next poll, and wait.
 
-One poll runs at a time, each under one deadline. A failed poll never ends the poller, not even one
-that fails by a bug. A sidecar that stopped polling would publish its last factor and then fall
-back, which it is there to prevent.
+One poll runs at a time, each with one deadline. A failed poll never ends the poller, not even if it
+fails by a bug, because a sidecar that stopped polling would fall back after the validity.
 
 Example: interval 60 s, minimum 1 s: polls at 0 s and 1 s bring the first fill rates. Nothing fills,
 so the next poll comes at 61 s.
@@ -34,12 +33,12 @@ _LOOK_S: Final = 0.25
 
 
 def always() -> bool:
-    """Without observers every sidecar polls."""
+    """Return True: without observers, every sidecar polls."""
     return True
 
 
 def _ignored(due_at: float) -> None:
-    """No follower waits for the next observation."""
+    """Do nothing, since there are no followers."""
 
 
 @dataclass(slots=True)
@@ -47,8 +46,8 @@ class Poller:
     """Polls a source and publishes what follows on a board.
 
     Attributes:
-        source: where observations come from.
-        board: where decisions are published.
+        source: the source of observations.
+        board: publishes the decisions.
         timing: how often to poll.
         polled: called with the duration of each poll, seconds.
         observed: called with each observation after it was published; must not raise.
@@ -66,13 +65,14 @@ class Poller:
     _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:
-        """Polls until cancelled."""
+        """Poll until cancelled."""
         brokers: frozenset[int] | None = None
         deadline_s = self.timing.deadline_s
         whole_started = self.board.now()
         while True:
             if not self.is_wanted():
-                # What others saw is folded in meanwhile; the first poll after that is a whole one.
+                # Observers' observations are folded in meanwhile. The first poll after that is
+                # whole.
                 brokers = None
                 await asyncio.sleep(_LOOK_S)
                 continue
@@ -83,17 +83,17 @@ class Poller:
             self.polled(self.board.now() - started)
             plan = await self._wait(snapshot, whole_started)
             brokers = plan.brokers
-            # A poll that failed may have needed longer: a deadline that stayed short would never
+            # A poll that failed may have needed longer. A deadline that stayed short would never
             # see a cluster that is slow to list its brokers.
             failed = snapshot.memory.failed_polls > 0
             timing = self.timing
             deadline_s = timing.deadline_s if failed else timing.deadline_after(plan.delay_s)
 
     async def _wait(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
-        """Returns when the next poll is due, with who to ask.
+        """Wait until the next poll is due, and return the brokers to ask.
 
-        A release that no poll brought (an override that ends) may bring it nearer; no change puts
-        it off.
+        A release without a poll, such as the end of an override, may make the poll due earlier. No
+        change delays it.
         """
         plan = self._plan(snapshot, whole_started)
         due = self.board.now() + plan.delay_s
@@ -119,11 +119,11 @@ class Poller:
         )
 
     async def poll(self, brokers: frozenset[int] | None, deadline_s: float) -> Snapshot:
-        """Looks once and publishes what follows.
+        """Poll once, and publish the result.
 
         Args:
-            brokers: which are polled alone; None for the whole cluster.
-            deadline_s: of the poll, seconds, > 0.
+            brokers: the only brokers to poll; None for the whole cluster.
+            deadline_s: the deadline of the poll, seconds, > 0.
         """
         try:
             result = await self._observe(brokers, deadline_s)

@@ -1,4 +1,4 @@
-"""The routes: which path is answered by what, and how the OpenAPI document describes it.
+"""Builds the apps: the whole API with its OpenAPI document, or the metrics alone.
 
 Example: ``build_app(services, polling)`` is the whole API; ``build_metrics_app(board, ...)`` is for
 an address that only Prometheus and probes may reach.
@@ -66,7 +66,7 @@ def build_app(
 
     Args:
         services: the board, and everything that a change through the API needs.
-        polling: the times that polling should keep to.
+        polling: the expected times of polling.
         capabilities: the capabilities that add routes, in the order of the documentation.
         contents: the topics on volumes, for the status page; None when no broker is queried.
         peers: the other sidecars.
@@ -145,25 +145,25 @@ def _add_health(app: FastAPI, board: Board, polling: Polling) -> None:
 
     @app.get(
         "/healthz",
-        summary="Whether the sidecar lives",
+        summary="Whether the sidecar is alive",
         response_model=None,
         responses={200: {"model": StatusDocument}},
     )
     async def healthz() -> Response:
-        """200 as long as its loop turns."""
+        """200 while the event loop runs."""
         return answer(StatusDocument("ok"))
 
     @app.get(
         "/readyz",
-        summary="Whether the factor comes from seeing the cluster",
+        summary="Whether the factor comes from a valid observation",
         response_model=None,
         responses={200: {"model": StatusDocument}, **documented(503)},
     )
     async def readyz() -> Response:
-        """200 with a decision from a valid observation and polling not stuck, or when disabled.
+        """200 with a valid observation while polling is not stuck, or when the sidecar is disabled.
 
-        Else 503 with the reason. Not for the readiness probe of a broker's pod: a sidecar that
-        can't see would take its broker out of service.
+        Otherwise 503 with the reason. Do not use it as the readiness probe of a broker's pod: a
+        sidecar that can't read volumes would take its broker out of service.
         """
         reason = why_not()
         return problem(503, reason) if reason else answer(StatusDocument("ready"))
@@ -179,7 +179,7 @@ def _add_metrics(app: FastAPI, registry: CollectorRegistry) -> None:
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )
     async def metrics(request: Request) -> Response:
-        """Prometheus' text format, or OpenMetrics for who accepts it; costs no broker request."""
+        """Prometheus' text format, or OpenMetrics if accepted. A scrape costs no broker request."""
         return scrape(registry, request)
 
 

@@ -1,6 +1,6 @@
 """The list of capabilities, in the order of their routes, metrics and blocks.
 
-Whatever is added here is supervised, served and shown by the daemon, which knows none by name.
+The daemon supervises, serves and shows each entry of the list, without knowing its name.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,19 +33,19 @@ _NO_COLLECTORS: Final[Iterable[Collector]] = ()
 
 
 def prepare_all(settings: Settings) -> Mapping[str, Build]:
-    """What builds each of them.
+    """Return the function that builds each capability.
 
     Raises:
-        SettingsError: one can't start.
+        SettingsError: a capability can't start.
     """
     return {name: prepare(settings) for name, prepare in CAPABILITIES.items()}
 
 
 def build_all(builds: Mapping[str, Build], services: Services) -> Sequence[Capability]:
-    """All that can be built; one that fails by a bug of ours is logged, and does nothing.
+    """Build all capabilities. A capability that fails by a bug is logged and left out.
 
     Raises:
-        SidecarError: one can't start.
+        SidecarError: a capability can't start.
     """
     return [_build(name, build, services) for name, build in builds.items()]
 
@@ -53,7 +53,7 @@ def build_all(builds: Mapping[str, Build], services: Services) -> Sequence[Capab
 def tasks_of(
     capabilities: Sequence[Capability], failures: CapabilityFailures
 ) -> list[tuple[str, str, Task]]:
-    """What each of them runs: its name, the task's, and the task."""
+    """Yield each task with the names of its capability and of the task."""
     return [
         (each.name, what, task)
         for each in capabilities
@@ -64,7 +64,7 @@ def tasks_of(
 def register_collectors(
     registry: CollectorRegistry, capabilities: Sequence[Capability], failures: CapabilityFailures
 ) -> None:
-    """Adds the metrics of each; one that fails costs a scrape its own metrics alone."""
+    """Add the metrics of each capability. If one fails, a scrape lacks only its metrics."""
     for each in capabilities:
         for collector in failures.call(each.name, "collectors", each.collectors, _NO_COLLECTORS):
             registry.register(GuardedCollector(each.name, collector, failures))
@@ -73,7 +73,7 @@ def register_collectors(
 def announce_to(
     capabilities: Sequence[Capability], failures: CapabilityFailures
 ) -> Callable[[Observation], None]:
-    """What lets each of them hear an observation, and raises nothing."""
+    """Return a listener that passes an observation to each capability, and never raises."""
 
     def announce(observation: Observation) -> None:
         for each in capabilities:

@@ -1,7 +1,7 @@
 """The composition root: the one place where the parts of a daemon are put together.
 
 The spine is built here by name: source, poller, board, state, page, API. The capabilities are a
-list, and each is built, supervised and served like every other.
+list, and all of them are built, supervised and served in the same way.
 
 Example: ``compose(settings, load, connections)`` of a sidecar that is disabled has no source and no
 poller, the same routes and metrics, and the tasks that its capabilities have then.
@@ -79,25 +79,25 @@ _SCOPE: Final = "scope"
 _STATE: Final = "state"
 _STATUS: Final = "status"
 _SPINE: Final = (_FEEDS, _OBSERVERS, _REQUEST_LOG, _SCOPE, _STATE, _STATUS)
-"""Parts of the spine whose tasks the throttle works without: they are supervised too."""
+"""Parts of the spine that the throttle does not need; their tasks are supervised too."""
 
 _NO_BROKERS: Final = Failure(FailureKind.CONNECT, "no brokers are configured")
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A daemon that does not run yet.
+    """A daemon before it runs.
 
     Attributes:
-        board: what is published.
-        source: where observations come from, to be entered; None when disabled.
-        persist: writes the state now; returns whether it is on disk.
-        vital: the tasks without which the daemon ends, by name.
-        supervised: by part and name, the tasks that are restarted.
+        board: the board.
+        source: the source of observations, a context manager to enter; None when disabled.
+        persist: writes the state now, and returns whether it is on disk.
+        vital: name -> a task whose end ends the daemon.
+        supervised: part and name -> a task that is restarted.
         capabilities: the optional parts.
-        failures: what of them failed.
-        reload: what SIGHUP does.
-        servers: bound already.
+        failures: the failures of optional parts.
+        reload: handles SIGHUP.
+        servers: the servers, which are bound already.
     """
 
     board: Board
@@ -117,16 +117,16 @@ def compose(
     connections: Connections,
     machine: Machine | None = None,
 ) -> Composition:
-    """Builds every part, in a running loop, and binds the addresses.
+    """Build every part, in a running loop, and bind the addresses.
 
     Args:
-        settings: as loaded.
-        load: loads them again, for SIGHUP; raises SidecarError when they can't be used.
-        connections: how many clients there may be.
-        machine: where the daemon runs; None: on this one.
+        settings: the loaded settings.
+        load: loads the settings again, for SIGHUP; raises SidecarError if they can't be used.
+        connections: limits the number of clients.
+        machine: the machine of the daemon; None for this one.
 
     Raises:
-        SidecarError: it can't start: an address is taken, a file can't be read.
+        SidecarError: the daemon can't start, because an address is taken or a file can't be read.
     """
     files = read_start_files(settings)
     credentials = Credentials(files.token, settings.kafka_admin)
@@ -221,7 +221,7 @@ def _factors(settings: Settings) -> VolumeLimit | None:
 def _board(
     settings: Settings, factors: VolumeLimit | None, path: Path | None, machine: Machine
 ) -> tuple[Board, StateWriter | None]:
-    """The board with the state of an earlier run, and the writer that keeps it for the next."""
+    """Build the board with the state of an earlier run, and the writer of the state."""
     clock = machine.clock
     state = _state_file(path, factors, machine.disk)
     board = Board(
@@ -242,7 +242,7 @@ def _factor_source(factors: VolumeLimit | None, settings: Settings) -> FactorSou
         return Disabled(settings.rules)
     if settings.mode == "observe":
         _log.warning(
-            "SIDECAR_MODE=observe: the sidecar publishes what it decides, and throttles nobody"
+            "SIDECAR_MODE=observe: the sidecar publishes its decisions, and throttles nobody"
         )
         return Shadow(replace(factors, is_enforced=False))
     return factors
@@ -272,7 +272,7 @@ def _load(state: StateFile | None, now: float) -> PersistedState | None:
 def _watches(
     board: Board, credentials: Credentials, settings: Settings
 ) -> Iterator[tuple[str, str, Task]]:
-    """The tasks that read from brokers what a throttle needs to know besides sizes."""
+    """Return the tasks that read leaders and topics from brokers, which a throttle needs."""
     feeds = FeedWatch(board, _ask_one_broker(credentials, fed_brokers, _FED_S))
     yield _FEEDS, "whom brokers feed", feeds.run
     if settings.scope == "volume":
@@ -284,7 +284,7 @@ def _watches(
 def _servers(
     apps: Sequence[tuple[FastAPI, HostPort]], connections: Connections, machine: Machine
 ) -> list[HttpServer]:
-    """The servers of some apps, each bound to its address."""
+    """Bind a server for each app to its address."""
     servers = [HttpServer(app, at, connections, machine.listen) for app, at in apps]
     addresses = " and ".join(f"http://{server.address}" for server in servers)
     _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
@@ -301,7 +301,7 @@ def _observers(
     seen: ObservationLog,
     announce: Callable[[Observation], None],
 ) -> Observers:
-    """The part that follows observers and publishes their observations here."""
+    """Build the part that follows observers and publishes their observations here."""
 
     def take(observation: Observation) -> None:
         board.observe(observation)
@@ -322,7 +322,7 @@ def _observers(
 
 
 def _observed(poller: Poller, observers: Observers, seen: ObservationLog) -> Poller:
-    """The poller of an observer: it polls while this sidecar is one, for its followers too."""
+    """Build the poller, which polls while this sidecar is an observer, also for its followers."""
 
     def observed(observation: Observation) -> None:
         poller.observed(observation)
@@ -349,7 +349,7 @@ def _ask_one_broker(
     ask: Callable[[KafkaAdmin, int, float], Awaitable[_T | Failure]],
     deadline_s: float,
 ) -> Callable[[int], Awaitable[_T | Failure]]:
-    """A function that asks one broker, with the current credentials."""
+    """Return a function that asks one broker with the current credentials."""
 
     async def fetch(broker_id: int) -> _T | Failure:
         admin = credentials.kafka_admin
@@ -358,7 +358,7 @@ def _ask_one_broker(
         try:
             return await ask(admin, broker_id, deadline_s)
         except SidecarError as error:
-            # As of the contents of volumes: polls still use the password that was read before.
+            # The password file can't be read. Polls still use the password that was read before.
             return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
 
     return fetch

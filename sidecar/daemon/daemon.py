@@ -1,8 +1,8 @@
-"""The daemon: runs every part until a signal, or until one ends that must not.
+"""The daemon: runs every part until a signal, or until a vital part ends.
 
-The owner of the signals and the tasks. SIGTERM and SIGINT stop it within 2 s with exit code 0, a
-second one at once; SIGHUP reads TLS material, credentials and the token again. Poller, expiry of
-decisions and HTTP server end it when they end; everything else is started again.
+It handles the signals. SIGTERM and SIGINT stop it within 2 s with exit code 0; a second signal
+stops it at once. SIGHUP reads TLS material, credentials and the token again. If the poller, the
+expiry of decisions or the HTTP server ends, the daemon ends too. Every other part is started again.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ _STOP_S: Final = 1.8
 """After a signal the process ends within 2 s, even if a disk or a peer blocks."""
 
 _LEAVE_S: Final = 1.1
-"""The part of that time for all capabilities to leave; the rest is for the state file."""
+"""The part of these 2 s for all capabilities to finish; the rest is for the state file."""
 
 _HAIR_S: Final = 0.1
-"""A capability that bounds its own leaving says better what is left than a timeout here."""
+"""Added to each capability's own time, since its own message at the end says more."""
 
 _OBJECTS_PER_COLLECTION: Final = 10_000
 """At Python's 700 the search for reference cycles is 40 % of the CPU of a poll of 12,000 volumes,
@@ -41,17 +41,17 @@ which makes 100,000 objects and retains most until the next poll, none of them i
 
 
 def run(settings: Settings, load: Callable[[], Settings]) -> int:
-    """Runs the daemon until a signal ends it.
+    """Run the daemon until a signal ends it.
 
     Args:
-        settings: as loaded.
-        load: loads them again, for SIGHUP; raises SidecarError when they can't be used.
+        settings: the loaded settings.
+        load: loads the settings again, for SIGHUP; raises SidecarError if they can't be used.
 
     Returns:
         The exit code.
 
     Raises:
-        SidecarError: it can't start: an address is taken, a file can't be read.
+        SidecarError: the daemon can't start, because an address is taken or a file can't be read.
     """
     # One connection for each broker: the usual soft limit of 1,024 files is soon reached.
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -63,7 +63,7 @@ def run(settings: Settings, load: Callable[[], Settings]) -> int:
 
 
 def collect_garbage_rarely() -> None:
-    """Lets this process collect reference cycles less often, as suits large observations."""
+    """Make this process collect reference cycles less often, which suits large observations."""
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
 
 
@@ -75,7 +75,7 @@ async def _run(settings: Settings, load: Callable[[], Settings], connections: Co
     def on_reload() -> None:
         parts.reload()
 
-    # Before anybody can know that it listens; they run when the loop turns, after ``compose``.
+    # Set before the daemon listens. The handlers run in the loop, so after ``compose``.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_stop, number, stop)
     loop.add_signal_handler(signal.SIGHUP, on_reload)
@@ -84,7 +84,7 @@ async def _run(settings: Settings, load: Callable[[], Settings], connections: Co
 
 
 async def serve(parts: Composition, stop: asyncio.Event) -> None:
-    """Runs every part until the event is set, or until a part ends that must not."""
+    """Run every part until the event is set, or until a vital part ends."""
     log_publication(None, parts.board.snapshot)
     async with AsyncExitStack() as stack:
         if parts.source is not None:
@@ -106,7 +106,7 @@ async def serve(parts: Composition, stop: asyncio.Event) -> None:
 
 
 async def _leave(parts: Composition) -> None:
-    """Ends readers' long polls, then capabilities, and writes what is known at the end."""
+    """End readers' long polls, then the capabilities, and write the state at the end."""
     parts.board.close()
     for server in parts.servers:
         server.stop()
@@ -115,7 +115,7 @@ async def _leave(parts: Composition) -> None:
 
 
 async def leave(capability: Capability, failures: CapabilityFailures) -> None:
-    """Lets a capability leave; what fails or takes too long is logged."""
+    """Let a capability finish; log if it fails or takes too long."""
     timeout_s = min(capability.leave_s, _LEAVE_S)
     try:
         async with asyncio.timeout(timeout_s + _HAIR_S):

@@ -1,8 +1,7 @@
-"""What a daemon takes from its machine besides the loop: clocks, disk, chance and addresses.
+"""The parts of a machine that a daemon uses besides its loop: clocks, disk, random ids, addresses.
 
-Connections, names of hosts, threads and the time of waits are the event loop's. So a daemon in
-another world, such as the simulation of tests/simulation, is the same code with another loop and
-another machine.
+The event loop provides connections, name lookups, threads and timers. So the simulation of
+tests/simulation runs the same code with another loop and another machine.
 """
 
 from collections.abc import Callable
@@ -16,13 +15,13 @@ from sidecar.state.disk import Disk, MachineDisk
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine; this one, unless something else is set.
+    """A machine; the defaults are those of this machine.
 
     Attributes:
         clock: steady and wall time.
-        disk: what the state lies on.
-        start_id: makes an id that no start had before.
-        listen: makes the sockets of the API.
+        disk: the disk for the state.
+        start_id: makes an id that no earlier start had.
+        listen: creates the sockets of the API.
     """
 
     clock: SteadyClock = field(default_factory=SteadyClock)

@@ -1,6 +1,6 @@
 """SIGHUP: reads TLS material, credentials and the token again; all of them change, or none.
 
-All are read and checked first. Only when nothing was refused are they taken over, which can't fail.
+All of them are read and checked first. If all are valid, they are applied, which can't fail.
 
 Example: the certificate is new and the token file is empty: the log says "nothing was changed", and
 brokers are still polled with the old certificate.
@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Credentials:
-    """What SIGHUP changes of the daemon's own.
+    """The credentials that SIGHUP changes.
 
     Attributes:
-        token: what changes over HTTP need; None refuses them.
-        kafka_admin: how to reach the brokers; None: there are none.
+        token: the token for changes over HTTP; None refuses them.
+        kafka_admin: how to reach the brokers; None when disabled.
     """
 
     token: str | None
@@ -35,14 +35,14 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """What is done at a SIGHUP.
+    """Handles SIGHUP.
 
     Attributes:
         load: loads the settings; raises SidecarError.
-        credentials: changed by it.
-        source: changed by it; None when disabled.
-        capabilities: changed by it.
-        failures: gets each failure that is a bug of ours.
+        credentials: the credentials to change.
+        source: gets the new credentials; None when disabled.
+        capabilities: get the new settings.
+        failures: gets each failure that is a bug.
     """
 
     load: Callable[[], Settings]
@@ -52,7 +52,7 @@ class Reload:
     failures: CapabilityFailures
 
     def __call__(self) -> None:
-        """Reads and checks all, then changes all; a refusal is logged."""
+        """Read and check everything, then apply everything, or log why nothing was changed."""
         try:
             settings = self.load()
             token = token_of(settings)

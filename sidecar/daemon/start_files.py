@@ -1,7 +1,7 @@
-"""What the daemon needs before it starts; ``check`` refuses what it is refused for.
+"""Checks the files that the daemon needs at its start, for ``run`` and ``check``.
 
-Example: a token file that is not there stops ``run`` and ``check`` with the same line, before any
-broker is contacted.
+Example: a missing token file stops ``run`` and ``check`` with the same line, before any broker is
+contacted.
 """
 
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from sidecar.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class StartFiles:
-    """What was read and checked.
+    """The result of reading and checking the files.
 
     Attributes:
-        token: what changes need; None refuses them.
-        state_file: where the state is stored, in a folder that is there; None is nowhere.
-        capabilities: what builds each capability, by name.
+        token: the token for changes; None refuses them.
+        state_file: the state file, whose folder exists; None if the state is not stored.
+        capabilities: name -> the function that builds the capability.
     """
 
     token: str | None
@@ -31,25 +31,25 @@ class StartFiles:
 
 
 def read_start_files(settings: Settings) -> StartFiles:
-    """Reads and checks as the daemon does at its start.
+    """Read and check the files as the daemon does at its start.
 
     Raises:
-        SettingsError: a file can't be read, or does not have what it must.
+        SettingsError: a file can't be read, or its content is not valid.
     """
     return StartFiles(token_of(settings), _state_file(settings), prepare_all(settings))
 
 
 def token_of(settings: Settings) -> str | None:
-    """The token that changes need; None refuses them.
+    """Read the token for changes; None refuses them.
 
     Raises:
-        SettingsError: its file can't be read, or has no token.
+        SettingsError: the token file can't be read, or has no token.
     """
     return read_token(settings.token_file) if settings.token_file is not None else None
 
 
 def _state_file(settings: Settings) -> Path | None:
-    # Disabled, nothing is stored.
+    # A disabled sidecar stores nothing.
     if settings.state_file is None or settings.check_interval_s == 0.0:
         return None
     folder = settings.state_file.parent

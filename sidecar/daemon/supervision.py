@@ -15,18 +15,18 @@ from sidecar.control.capability_failures import CapabilityFailures
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 STEADY_S: Final = 60.0
-"""A task that has run for this long works."""
+"""A task that has run for this long counts as working."""
 
 
 async def supervise(
     capability: str, what: str, task: Task, failures: CapabilityFailures
 ) -> NoReturn:
-    """Runs a task until cancelled.
+    """Run a task until cancelled.
 
     Args:
-        capability: whose it is.
+        capability: the capability with the task.
         what: the task's name.
-        task: makes what runs.
+        task: creates the coroutine.
         failures: gets each failure, and when the task works again.
     """
     loop = asyncio.get_running_loop()
@@ -41,7 +41,7 @@ async def supervise(
             current = asyncio.current_task()
             if current is None or current.cancelling():
                 raise
-            # Nobody cancelled this task: something in it was.
+            # This task was not cancelled, but something that it awaited was.
             error = cancelled
         except Exception as raised:  # noqa: BLE001 - no optional part is worth the daemon
             error = raised

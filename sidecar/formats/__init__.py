@@ -1,1 +1,1 @@
-"""How values are written: sizes, durations, addresses, PEM, JAAS and Java properties; all pure."""
+"""Reads and writes sizes, durations, addresses, PEM, JAAS and Java properties, without I/O."""

@@ -14,8 +14,8 @@ class HostPort(NamedTuple):
     """An address to connect to or to listen on.
 
     Attributes:
-        host: a name or an IP address, an IPv6 one without its brackets.
-        port: 1 to 65535, and 0 where the system is to choose one.
+        host: a name or an IP address; an IPv6 address without its brackets.
+        port: 1 to 65535, or 0 if the system chooses a port.
     """
 
     host: str
@@ -26,10 +26,10 @@ class HostPort(NamedTuple):
 
 
 def parse_address(text: str, *, lowest_port: int) -> HostPort:
-    """The address that a text names.
+    """Read an address.
 
     Args:
-        text: host:port, an IPv6 address in brackets.
+        text: host:port, with an IPv6 address in brackets.
         lowest_port: 0 for an address to listen on, else 1.
 
     Raises:
@@ -58,14 +58,14 @@ def parse_address(text: str, *, lowest_port: int) -> HostPort:
 
 
 def check_url(text: str) -> str:
-    """An http or https URL without a user in it, which would be a secret in plain sight.
+    """Check an http or https URL, which must not contain a user, because all URLs are shown.
 
     Raises:
-        ValueError: with a sentence that quotes nothing: what is no URL may be a secret that was put
-            in the wrong place.
+        ValueError: with a sentence that quotes nothing, because the text may be a secret in the
+        wrong place.
     """
     if not re.fullmatch(r"https?://[^\s/?#]+(?:[/?#]\S*)?", text):
         raise ValueError("is not an address that starts with http:// or https://")
     if "@" in re.split(r"[/?#]", text.partition("://")[2])[0]:
-        raise ValueError("must not have a user or password in it: these have settings of their own")
+        raise ValueError("must not contain a user or password, which have their own settings")
     return text

@@ -1,9 +1,9 @@
-r"""The value of sasl.jaas.config: one login module with its options.
+r"""Reads sasl.jaas.config: one login module with its options.
 
 The form is the Java client's (``org.apache.kafka.common.security.JaasConfig``): the module's class,
 a control flag, ``name=value`` pairs, a semicolon. Values may be quoted with ``"`` or ``'``; in
-quotes a backslash escapes the next character; comments are those of Java. A problem quotes nothing
-of it, since any part may be the password.
+quotes a backslash escapes the next character; comments are those of Java. No message quotes the
+value, since any part of it may be the password.
 
 Example: ``...plain.PlainLoginModule required username="ann" password="a\"b";`` has the options
 username ``ann`` and password ``a"b``.
@@ -36,13 +36,13 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
 _Token = tuple[str, bool]
-"""A text, and whether it is a mark: = or ; outside of quotes."""
+"""A text, and whether it is ``=`` or ``;`` outside of quotes."""
 
 _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def parse_jaas(text: str) -> tuple[str, Mapping[str, str]]:
-    """The login module that the text names, ``PLAIN`` for instance, and its options.
+    """Return the mechanism of the login module, such as ``PLAIN``, and its options.
 
     Raises:
         ValueError: with a sentence that quotes nothing of the text.
@@ -66,12 +66,12 @@ def _options(tokens: list[_Token], known: frozenset[str]) -> dict[str, str]:
         match tokens[:3]:
             case [(name, False), ("=", True), (value, False)]:
                 if name not in known:
-                    raise ValueError(f"may have the options {', '.join(sorted(known))} alone")
+                    raise ValueError(f"may only have the options {', '.join(sorted(known))}")
                 options[name] = value
                 tokens = tokens[3:]
             case _:
                 raise ValueError(
-                    "must have its options as name=value, quoted where they have blanks"
+                    "must have its options as name=value, in quotes if they contain blanks"
                 )
     return options
 

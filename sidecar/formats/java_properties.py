@@ -1,6 +1,6 @@
-r"""Java properties files, as Kafka reads them.
+r"""Reads Java properties files as Kafka does: in ISO 8859-1, with trimmed values.
 
-Bytes are ISO 8859-1, values are trimmed, and each pair has the line that it begins in.
+Each pair has the number of the line that it begins in.
 
 Example: ``# x\na = b \`` and ``c`` in the next line are the pair ``a``, ``b c`` of line 2.
 """
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 
 def parse_properties(content: bytes) -> Iterator[tuple[str, str, int]]:
-    """Key, value and line of each pair in order.
+    """Return key, value and line of each pair in order.
 
     Raises:
-        ValueError: it isn't a properties file; the message quotes nothing of it.
+        ValueError: the text isn't a properties file; the message quotes nothing of it.
     """
-    # Here and not above, since few runs have a properties file.
+    # Imported here, since few runs have a properties file.
     import javaproperties  # noqa: PLC0415
 
     line = 1

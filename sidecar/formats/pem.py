@@ -1,8 +1,9 @@
-"""PEM text, as it may be in a setting.
+"""Normalizes PEM text in settings.
 
-The Java client takes PEM in which lines are broken anywhere, or only by blanks, since a properties
-file has one line for a value; OpenSSL doesn't. So every block is written anew, 64 characters a
-line. A block with headers (an old encrypted key) stays as it is: its line ends matter.
+The Java client accepts PEM with lines of any length, or with blanks in place of line breaks,
+because a value in a properties file is one line. OpenSSL does not. So every block is written again
+with 64 characters a line. A block with headers (an old encrypted key) stays unchanged: its line
+ends matter.
 
 Example: ``-----BEGIN CERTIFICATE----- AAAA BBBB -----END CERTIFICATE-----`` becomes three lines,
 the second one ``AAAABBBB``.
@@ -15,19 +16,19 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s(.*?)\s-----END \1-----", re
 
 
 def certificates(text: str) -> str:
-    """The text with its blocks written anew.
+    """Return normalized PEM text with a certificate.
 
     Raises:
-        ValueError: there is no certificate in it; the message quotes nothing.
+        ValueError: the text has no certificate; the message quotes nothing.
     """
     return _blocks(text, "CERTIFICATE", "-----BEGIN CERTIFICATE-----")
 
 
 def private_key(text: str) -> str:
-    """The text with its blocks written anew.
+    """Return normalized PEM text with a private key.
 
     Raises:
-        ValueError: there is no private key in it; the message quotes nothing.
+        ValueError: the text has no private key; the message quotes nothing.
     """
     return _blocks(text, "PRIVATE KEY", "-----BEGIN PRIVATE KEY-----")
 

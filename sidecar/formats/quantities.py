@@ -1,7 +1,7 @@
 """Sizes and durations as people write them, and back: ``10Gi``, ``1.5TB``, ``1h30m``, ``PT30M``.
 
-Settings, commands, the API and the pipeline share these two readings, so that a word has one
-meaning everywhere. A text that has two readings is refused with both, never guessed.
+Settings, commands, the API and the pipeline share these functions, so that a text means the same
+everywhere. An ambiguous text is refused with a message that names both meanings.
 
 - Size: a whole number of bytes, or a number with a unit of 1,000 (``kB``, ``MB``, ``GB``, ``TB``,
   ``PB``) or of 1,024 (``Ki`` to ``Pi``, and ``KiB`` to ``PiB``). ``10G`` is refused: Kubernetes and
@@ -17,10 +17,10 @@ import re
 from typing import Final
 
 LARGEST_SIZE: Final = 2**63 - 1
-"""Java's largest long, which is what a broker reports of an endless file system, in bytes."""
+"""Java's largest long, in bytes; a broker reports it for a file system without an end."""
 
 LONGEST_S: Final = 36_500 * 86_400.0
-"""A hundred years, in seconds: beyond it, points in time can't be written any more."""
+"""A hundred years, in seconds. Later points in time could not be formatted."""
 
 _DECIMAL: Final[dict[str, int]] = {
     unit: 1000**power for power, unit in enumerate(("kB", "MB", "GB", "TB", "PB"), 1)
@@ -45,7 +45,7 @@ _ISO: Final = re.compile(
 
 
 def parse_size(text: str) -> int:
-    """The bytes that a text stands for, 0 to ``LARGEST_SIZE``.
+    """Read a size, in bytes, 0 to ``LARGEST_SIZE``.
 
     Raises:
         ValueError: with a sentence for a person, if the text is not such a size.
@@ -53,7 +53,7 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None or match[3] not in _SIZE_UNITS:
         raise ValueError(_why_no_size(text, match))
-    # Whole numbers throughout: a float would round what is above 2^53.
+    # Integers throughout, because a float would round sizes above 2^53.
     whole, _, decimals = match[2].partition(".")
     scale: int = 10 ** len(decimals)
     count, rest = divmod(int(whole + decimals) * _SIZE_UNITS[match[3]], scale)
@@ -65,7 +65,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(count: int) -> str:
-    """Bytes exactly, in the largest unit of which they are a whole number: 10GB, 1536Ki, 1001."""
+    """Write bytes exactly, in the largest unit that needs no decimals: 10GB, 1536Ki, 1001."""
     return next(
         (f"{count // size}{unit}" for unit, size in _PRINTED if count and count % size == 0),
         str(count),
@@ -73,13 +73,13 @@ def format_size(count: int) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """The seconds that a text stands for, 0.0 to ``LONGEST_S``.
+    """Read a duration, in seconds, 0.0 to ``LONGEST_S``.
 
     Raises:
         ValueError: with a sentence for a person, if the text is not such a duration.
     """
     if _ISO.fullmatch(text):
-        # Here and not above, since few commands read such a duration.
+        # Imported here, since few commands read such a duration.
         import isodate  # noqa: PLC0415
 
         try:
@@ -94,13 +94,13 @@ def parse_duration(text: str) -> float:
     if seconds > LONGEST_S:
         raise ValueError(f"{_shown(text)} is longer than 100 years")
     if seconds == 0.0 and re.search("[1-9]", text):
-        # It must not become 0 s, which disables.
+        # A tiny duration must not become 0 s, which disables the sidecar.
         raise ValueError(f"{_shown(text)} is shorter than a microsecond")
     return seconds
 
 
 def format_duration(seconds: float) -> str:
-    """As ISO 8601, without days: 5,400.5 is ``PT1H30M0.5S``, 0 is ``PT0S``."""
+    """Write seconds as ISO 8601, without days: 5,400.5 is ``PT1H30M0.5S``, 0 is ``PT0S``."""
     minutes, rest = divmod(round(seconds * 1e6), 60 * 10**6)
     parts = zip((*divmod(minutes, 60), rest), "HMS", strict=True)
     text = "".join(f"{_seconds(n) if unit == 'S' else n}{unit}" for n, unit in parts if n)
@@ -112,7 +112,7 @@ def _seconds(micros: int) -> str:
 
 
 def _parts_sum(text: str) -> int | None:
-    """The microseconds of ``1h30m``, rounded; None if the text is not of that form."""
+    """Read ``1h30m`` in microseconds, rounded; None if the text has another form."""
     parts = re.findall(_PART, text) if _PARTS.fullmatch(text) else []
     units = [unit for _, unit in parts]
     in_order = [unit for unit in _MICROS if unit in units]

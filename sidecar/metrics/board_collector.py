@@ -254,7 +254,7 @@ class _BoardCollector(Collector):
         family.samples = [
             Sample(
                 family.name,
-                _labels(each.known.volume.broker_id, each.known.volume.log_dir),
+                _labels(each.state.volume.broker_id, each.state.volume.log_dir),
                 each.bytes_per_second,
             )
             for each in throttled_fills(

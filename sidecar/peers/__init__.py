@@ -1,1 +1,1 @@
-"""What other sidecars know."""
+"""Exchanges producer ids and observations with other sidecars."""

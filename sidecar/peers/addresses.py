@@ -1,8 +1,8 @@
-"""The addresses of the sidecars of ``SIDECAR_PEERS``, whose names are looked up again and again.
+"""The addresses of the sidecars of ``SIDECAR_PEERS``, whose names are looked up regularly.
 
-A name with several addresses, such as that of a headless Service, stands for as many sidecars; any
-other name stands for one. When a lookup fails, the old addresses stay: a resolver that fails for a
-moment must not make the sidecar forget what it has read from others.
+A name with several addresses, such as that of a headless Service, stands for a sidecar at each
+address. Any other name stands for one sidecar. When a lookup fails, the old addresses stay, so that
+a short failure of the resolver does not make the sidecar forget its peers.
 
 Example: http://sidecars.kafka:7070 has 10.0.0.1 and 10.0.0.2, so two sidecars are asked. A third
 pod starts, and is asked within half a minute.
@@ -15,17 +15,17 @@ from typing import Final
 from urllib.parse import urlsplit
 
 _LOOK_UP_S: Final = 30.0
-"""How often names are looked up anew: the pods behind one come and go."""
+"""The time between two lookups of a name, whose pods may come and go."""
 _DEADLINE_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where one sidecar answers.
+    """The address of a sidecar.
 
     Attributes:
-        url: as set, without a path.
-        ip: the one of the name's several addresses that is this sidecar's; None: the name itself.
+        url: the URL in the settings, without a path.
+        ip: the sidecar's address, if its name has several; otherwise None.
     """
 
     url: str
@@ -37,26 +37,26 @@ class Address:
 
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""URL -> the addresses that its name has; none where it can't be looked up now."""
+"""URL -> the addresses of its name; none if the lookup fails."""
 
 
 class Addresses:
     """Looks names up.
 
     Attributes:
-        known: where the sidecars are, in the order of their names; before the first lookup, at
-            their names.
+        known: the addresses of the sidecars in the order of their names; before the first lookup,
+            only the names.
     """
 
     def __init__(
         self, urls: Sequence[str], clock: Callable[[], float], resolve: Resolve | None = None
     ) -> None:
-        """Nothing is looked up yet.
+        """Start without a lookup.
 
         Args:
-            urls: of the sidecars.
+            urls: the URLs of the sidecars.
             clock: steady seconds.
-            resolve: None: by the machine's resolver.
+            resolve: looks a name up; None uses the machine's resolver.
         """
         self._by_url = {url: [Address(url)] for url in urls}
         self._clock = clock
@@ -69,7 +69,7 @@ class Addresses:
         return [address for each in self._by_url.values() for address in each]
 
     async def look_up(self) -> bool:
-        """Looks all names up, if that was not done lately; whether it was done now."""
+        """Look all names up if that is due; return whether it was."""
         now = self._clock()
         if now - self._looked_up_at < _LOOK_UP_S:
             return False
@@ -89,23 +89,23 @@ async def _by_resolver(url: str) -> list[str]:
         async with asyncio.timeout(_DEADLINE_S):
             found = await asyncio.get_running_loop().getaddrinfo(parts.hostname or "", port)
     except (OSError, TimeoutError, ValueError):
-        # ValueError: it has a label that no name can have.
+        # ValueError: the name has an invalid label.
         return []
     return sorted({str(each[4][0]) for each in found})
 
 
 class Requests:
-    """One task for each sidecar that is asked now; initially none."""
+    """One task for each sidecar that is asked now; none at first."""
 
     def __init__(self) -> None:
-        """Nobody is asked."""
+        """Start without tasks."""
         self._tasks: dict[Address, asyncio.Task[None]] = {}
 
     def retain(self, wanted: Mapping[Address, Callable[[], Coroutine[None, None, None]]]) -> None:
-        """Asks these and no others; one whose task has ended is asked anew at the next call.
+        """Ask only these sidecars. A sidecar whose task has ended is asked again at the next call.
 
         Raises:
-            Exception: what a task that ended raised.
+            Exception: the exception of a task that ended.
         """
         for address, task in list(self._tasks.items()):
             if address not in wanted or task.done():
@@ -117,7 +117,7 @@ class Requests:
             self._tasks[address] = asyncio.create_task(wanted[address](), name=f"asks {address}")
 
     async def end(self) -> None:
-        """Asks nobody any more."""
+        """End all tasks."""
         tasks, self._tasks = list(self._tasks.values()), {}
         for task in tasks:
             task.cancel()

@@ -1,11 +1,13 @@
-"""The producer ids of other sidecars' brokers, requested from these sidecars again and again.
+"""Requests the producer ids of other sidecars' brokers from these sidecars.
 
-A request waits for the next id. So the sidecars of an idle cluster ask each other every ten
-seconds. A second passes after each answer, so those of a busy cluster ask once a second.
+A request waits for the next id, for up to ten seconds. The next request follows a second after the
+answer. So sidecars of an idle cluster ask each other every ten seconds, and those of a busy cluster
+once a second.
 
 An idempotent producer gets its id from any broker, so each sidecar sees only some ids of a user.
-Each sidecar offers the ids of its own broker's log to the others, and counts theirs. Ids that wrote
-are in the same list, after those that were allocated before. The ids of others are never passed on.
+Each sidecar offers the ids of its own broker's log to the others, and counts the ids that the
+others offer. Ids that wrote follow in the same list after the ids that were allocated before. A
+sidecar never passes on the ids of others.
 
 Example: three sidecars, and 30 ids of bob at each broker: after a second each has counted 90. When
 one sidecar restarts, the others continue with its first id, and it counts new ids from then on.
@@ -32,51 +34,51 @@ _log = logging.getLogger(__name__)
 
 PATH: Final = "/v1/producer-ids/allocated"
 MOST_ALLOCATED: Final = 20_000
-"""So many ids wait for the other sidecars: ten minutes of 30 a second."""
+"""The most ids that are kept for other sidecars: ten minutes of 30 ids a second."""
 PIECE: Final = 2000
-"""So many are in one answer."""
+"""The most ids in one answer."""
 
 _CHECK_S: Final = 1.0
 _LOOK_S: Final = 5.0
 _SPACING_S: Final = 0.02
-"""Between two requests on average, however many sidecars there are: each gets those of all."""
+"""The average time between two requests to a sidecar, however many sidecars there are."""
 _WAIT_S: Final = 10
-"""So long a request waits for an id."""
+"""How long a request waits for an id."""
 _MOST_WAITING: Final = 100
-"""Further requests are answered at once, and who has more peers does not wait: each request that
-waits is a connection, at both ends."""
+"""The most waiting requests, each of which is a connection at both ends. Further requests are
+answered at once, and a sidecar with more peers does not wait."""
 _DEADLINE_S: Final = 5.0
-"""Of an answer, beyond the wait."""
+"""The deadline of an answer, beyond the wait."""
 _LONGEST_PAUSE_S: Final = 30.0
 _LONGEST_ANSWER: Final = 4 << 20
 _AT_ONCE: Final = 100
-"""So many ids are counted before others get their turn."""
+"""The most ids that are counted before other tasks run."""
 
 
 class AllocatedId(msgspec.Struct, frozen=True, gc=False):
-    """An id that a broker allocated to a user's producer, or that wrote."""
+    """An id that a broker allocated to a user's producer, or an id that wrote."""
 
     user: str | None
-    """None: the id wrote, and its owner is not known there."""
+    """The user; None if the id wrote, and that sidecar does not know its owner."""
     producer_id: int
     wrote: bool = False
 
 
 class AllocatedIdPage(msgspec.Struct, frozen=True):
-    """Some of what a sidecar's broker allocated."""
+    """Some of the ids of a sidecar's broker."""
 
     next: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z-]{1,100}\Z")]
-    """Where the next page begins: the start id, "-", and a number. It is put into an address."""
+    """The place of the next page: the start id, "-", and a number. A URL contains it."""
     lost: Annotated[int, msgspec.Meta(ge=0)]
-    """How many were requested too late."""
+    """The number of ids that were requested too late."""
     ids: list[AllocatedId]
 
 
 class AllocatedIdLog:
-    """The ids of the broker beside this sidecar, for the others; initially none."""
+    """The ids of the broker beside this sidecar, for other sidecars; none at first."""
 
     def __init__(self, start_id: str) -> None:
-        """``start_id`` differs at every start."""
+        """Start without ids; ``start_id`` differs at every start."""
         self._start_id = start_id
         self._ids: deque[AllocatedId] = deque(maxlen=MOST_ALLOCATED)
         self._count = 0
@@ -88,15 +90,15 @@ class AllocatedIdLog:
         self._add(AllocatedId(user, producer_id))
 
     def add_written(self, user: str | None, producer_id: int) -> None:
-        """One that wrote, with its owner if that is known."""
+        """Add an id that wrote, with its owner if known."""
         self._add(AllocatedId(user, producer_id, wrote=True))
 
     def page(self, after: str | None) -> AllocatedIdPage:
-        """The ids from a place on.
+        """Return the ids from a place on.
 
         Args:
-            after: ``next`` of the page before; None: none but where to begin. After a restart of
-                this sidecar, all since that.
+            after: ``next`` of the previous page. With None, the page has no ids, only a place to
+                begin. A place before a restart of this sidecar returns all ids since the restart.
         """
         if after is None:
             return AllocatedIdPage(self._at(self._count), 0, [])
@@ -110,7 +112,7 @@ class AllocatedIdLog:
         return AllocatedIdPage(self._at(first + begin + len(ids)), lost, ids)
 
     async def wait_for_more(self, after: str | None) -> None:
-        """Waits until ``page`` has ids after a place; not at all where many wait already."""
+        """Wait until ``page`` has ids after a place; return at once if many requests wait."""
         if self._waiting >= _MOST_WAITING:
             return
         self._waiting += 1
@@ -135,10 +137,10 @@ class Peer:
     """Another sidecar.
 
     Attributes:
-        address: where.
-        ids: how many ids it reported.
-        lost: how many it no longer had.
-        failure: why the last request to it failed; None when it did not, or there was none.
+        address: its address.
+        ids: the number of ids that it reported.
+        lost: the number of ids that it no longer had.
+        failure: why the last request failed; None if it succeeded, or there was none.
     """
 
     address: Address
@@ -149,12 +151,11 @@ class Peer:
 
 
 class Peers:
-    """Asks the other sidecars.
+    """Asks the other sidecars for ids.
 
     Attributes:
-        peers: what is known of each; one that is found later begins with what its broker allocates
-            from then on.
-        lost: how many ids they no longer had, those that are gone included.
+        peers: the known sidecars. A sidecar that is found later counts from then on.
+        lost: the number of ids that other sidecars no longer had, also those that are gone.
     """
 
     def __init__(
@@ -172,7 +173,7 @@ class Peers:
         self._ssl = ssl.create_default_context()
 
     async def run(self) -> None:
-        """Asks all, until cancelled."""
+        """Ask all sidecars, until cancelled."""
         requests = Requests()
         try:
             while True:
@@ -201,7 +202,7 @@ class Peers:
             try:
                 more = await self.ask(peer)
             except (OSError, HttpError, ValueError, RecursionError) as error:
-                # Whatever it says, or its name is: it must not end the daemon.
+                # No answer and no name of another sidecar may end the daemon.
                 failure = failure_of(error, self._wait_s + _DEADLINE_S)
             if failure != peer.failure:
                 _log_change(peer, failure)
@@ -210,14 +211,14 @@ class Peers:
             await asyncio.sleep(_SPACING_S if more else pause_s)
 
     async def ask(self, peer: Peer) -> bool:
-        """Asks one once, and waits for an id; whether it has more.
+        """Ask one sidecar once, and wait for an id. Return whether it has more ids.
 
         Raises:
-            TimeoutError: it takes too long.
-            OSError: of the network or of TLS.
-            HttpError: it refuses, or does not speak HTTP.
-            ValueError: it says something else, or its name can't be one.
-            RecursionError: it says something that is nested too deeply.
+            TimeoutError: the answer takes too long.
+            OSError: the network or TLS failed.
+            HttpError: the sidecar refuses, or the answer is not HTTP.
+            ValueError: the answer has another form, or the name is invalid.
+            RecursionError: the answer is nested too deeply.
         """
         query = "" if peer.after is None else f"?after={peer.after}"
         async with asyncio.timeout(self._wait_s + _DEADLINE_S):

@@ -1,14 +1,15 @@
-"""What a sidecar has seen, for those that follow it instead of asking every broker themselves.
+"""The observations of an observer, for its followers, which do not ask the brokers themselves.
 
-It is sent as it was seen: whole observations, one an interval, which are the heartbeat, and between
-them those of the brokers that were asked again, of which a volume nears its limit. It is encoded
-once, however many follow. Times are ages at the moment of the answer, so that two machines' clocks
-are never compared. A receiver subtracts them from when that was by its own clock at the earliest:
-when it asked, and as much later as the answer says that it was waited for. So an answer that is
-long under way makes nothing younger than it is.
+An observer sends one whole observation in each interval. In between, it sends partial observations
+of brokers with a volume near its limit. Each observation is encoded once for all followers.
 
-Example: 3 s after a whole observation a sidecar is asked for what is new since the one before. It
-answers at once, with ``age_ms`` 3000 and every broker. Asked again, it waits for the next.
+Times are sent as ages at the moment of the answer, so clocks of two machines are never compared. A
+follower subtracts an age from the earliest possible time of the answer by its own clock: the time
+of its request plus the wait that the answer reports. So an answer that travels for long never makes
+a reading younger than it is.
+
+Example: 3 s after a whole observation, a follower asks for new observations. The observer answers
+at once, with ``age_ms`` 3000 and every broker. The next request waits for the next observation.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from sidecar.volumes import (
 
 PATH: Final = "/v1/observations"
 MOST_PARTIAL: Final = 1000
-"""So many are retained between two whole ones: a quarter of an hour of one a second."""
+"""The most partial observations that are kept: a quarter of an hour of one a second."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _NodeId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -46,18 +47,18 @@ class SeenVolume(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SeenBroker(msgspec.Struct, frozen=True):
-    """What a broker said."""
+    """A broker's answer."""
 
     broker: _NodeId
     before_ms: _Count
-    """So long before the observation was complete it was asked."""
+    """The time from the request to this broker until the observation was complete."""
     volumes: list[SeenVolume]
     offline: list[tuple[str, str]] = []
-    """Log dirs without sizes, and why."""
+    """Log dirs without sizes, with the reasons."""
 
 
 class SilentBroker(msgspec.Struct, frozen=True):
-    """Why a broker said nothing."""
+    """The failure of a broker."""
 
     broker: _NodeId
     kind: FailureKind
@@ -65,7 +66,7 @@ class SilentBroker(msgspec.Struct, frozen=True):
 
 
 class SeenMembers(msgspec.Struct, frozen=True):
-    """Which brokers there are."""
+    """The brokers of the cluster."""
 
     cluster_id: str | None
     active: dict[_NodeId, str]
@@ -73,7 +74,7 @@ class SeenMembers(msgspec.Struct, frozen=True):
 
 
 class SeenObservation(msgspec.Struct, frozen=True):
-    """One look at the cluster; a whole one has members."""
+    """An observation; a whole one has members."""
 
     members: SeenMembers | None
     brokers: list[SeenBroker]
@@ -81,33 +82,33 @@ class SeenObservation(msgspec.Struct, frozen=True):
 
 
 class AgedObservation(msgspec.Struct, frozen=True):
-    """What was seen, and how long ago."""
+    """An observation with its age."""
 
     age_ms: _Count
     seen: SeenObservation
 
 
 class ObservationPage(msgspec.Struct, frozen=True):
-    """What is new."""
+    """The new observations."""
 
     origin: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z]{1,100}\Z")]
-    """The start id of who saw it."""
+    """The start id of the observer."""
     next: _Count
     """The number of the next observation."""
     held_ms: _Count
-    """How long after the request this was made."""
+    """The time from the request to this answer."""
     due_ms: _Count
-    """How soon that is to come."""
+    """The time until the next observation should come."""
     observations: list[AgedObservation]
 
 
 class ObservationLog:
-    """What this sidecar has seen last: one whole observation, and the partial ones since.
+    """This sidecar's last whole observation, and the partial ones since.
 
     Attributes:
         start_id: differs at every start.
-        followed_at: when a follower last asked, steady seconds; None: none did.
-        due_at: when the next observation is to come, steady seconds.
+        followed_at: when a follower last asked, steady seconds; None if none asked.
+        due_at: when the next observation should come, steady seconds.
     """
 
     def __init__(self, start_id: str, clock: Callable[[], float]) -> None:
@@ -115,17 +116,17 @@ class ObservationLog:
         self.followed_at: float | None = None
         self.due_at = clock()
         self._clock = clock
-        # Number, when it was complete, and the rest of it as it is sent.
+        # For each observation: its number, its time, and its encoded form.
         self._seen: deque[tuple[int, float, msgspec.Raw]] = deque(maxlen=MOST_PARTIAL)
         self._next = 0
         self._more = asyncio.Event()
 
     def plan(self, due_at: float) -> None:
-        """The next observation is to come by then, steady seconds."""
+        """Set when the next observation should come, steady seconds."""
         self.due_at = due_at
 
     def add(self, observation: Observation) -> None:
-        """One of this sidecar's own, whole or partial."""
+        """Add an observation of this sidecar."""
         if observation.membership is not None:
             self._seen.clear()
         sent = msgspec.Raw(msgspec.json.encode(_sent(observation)))
@@ -135,11 +136,11 @@ class ObservationLog:
         self._more = asyncio.Event()
 
     def page(self, after: int | None, asked_at: float | None = None) -> bytes:
-        """What is new since the follower's last page, an ``ObservationPage`` as JSON.
+        """Return the observations since the follower's last page, an ``ObservationPage`` as JSON.
 
         Args:
-            after: that page's ``next``; None: it has none of this start.
-            asked_at: when the request came, steady seconds; None: now.
+            after: ``next`` of that page; None if the follower has no page of this start.
+            asked_at: when the request came, steady seconds; None for now.
         """
         now = self._clock()
         held_s = 0.0 if asked_at is None else now - asked_at
@@ -149,7 +150,7 @@ class ObservationLog:
             {
                 "origin": self.start_id,
                 "next": self._next,
-                # Rounded down: what was seen is never made younger.
+                # Rounded down, so that no reading becomes younger.
                 "held_ms": int(held_s * 1000),
                 "due_ms": _ms(self.due_at - now),
                 "observations": [
@@ -161,19 +162,19 @@ class ObservationLog:
         )
 
     async def wait_for_more(self, after: int) -> None:
-        """Waits until ``page`` has observations after a place."""
+        """Wait until ``page`` has observations after a place."""
         self.followed_at = self._clock()
         while after >= self._next:
             await self._more.wait()
 
 
 def received(sent: AgedObservation, origin: str, now: float) -> Observation:
-    """An observation in this sidecar's own time.
+    """Convert an observation of another sidecar to this sidecar's time.
 
     Args:
-        sent: by another.
-        origin: whose it is.
-        now: when the answer was made at the earliest, steady seconds.
+        sent: the observation as it was sent.
+        origin: the observer.
+        now: the earliest possible time of the answer, steady seconds.
     """
     observed_at = now - sent.age_ms / 1000
     seen = sent.seen
@@ -234,5 +235,5 @@ def _volume(volume: Volume) -> SeenVolume:
 
 
 def _ms(seconds: float) -> int:
-    """Rounded up: what was seen is never made younger."""
+    """Convert seconds to ms, rounded up, so that no reading becomes younger."""
     return max(0, math.ceil(seconds * 1000))

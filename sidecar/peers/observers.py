@@ -1,13 +1,12 @@
-"""Follows the few sidecars that ask all brokers, so that N sidecars do not ask N brokers each.
+"""Follows observers, the few sidecars that ask all brokers.
 
 Each sidecar follows the first k sidecars of ``SIDECAR_PEERS`` that answer, in an order that is the
 same everywhere (``rendezvous``). A sidecar is an observer, and asks the brokers, when it finds
-itself among these k, or when another sidecar follows it; it need not know why it is followed. The
-observations of an observer are folded in as if this sidecar had made them.
+itself among these k, or when another sidecar follows it. The observations of an observer are folded
+in as if this sidecar had made them.
 
-A sidecar also asks all brokers itself when no observation came for two renewals. A renewal is as
-long as the observer announced for its next observation. So following makes no sidecar blind for
-longer than that.
+A sidecar also asks all brokers itself when no observation came for two renewals. A renewal is the
+time that the observer announced for its next observation.
 
 An observation that makes no sense, comes from another cluster, or is older than an hour is dropped
 and counted. Of a whole observation that is older than the last one, the readings still count: one
@@ -110,10 +109,10 @@ Ask = Callable[[Observer], Awaitable[ObservationPage]]
 
 
 class Observers:
-    """Follows observers, and says whether this sidecar is to be one.
+    """Follows observers, and decides whether this sidecar has to be one.
 
     Attributes:
-        dropped: why news was dropped -> how much of it.
+        dropped: reason -> the number of dropped observations.
     """
 
     def __init__(
@@ -124,13 +123,13 @@ class Observers:
         *,
         ask: Ask | None = None,
     ) -> None:
-        """Nobody is followed yet.
+        """Start without following.
 
         Args:
-            addresses: of all sidecars, this one among them.
-            count: so many of them are observers.
-            sight: this one's own.
-            ask: None: over HTTP.
+            addresses: the addresses of all sidecars, including this one.
+            count: the number of observers.
+            sight: the observations of this sidecar.
+            ask: requests observations; None uses HTTP.
         """
         self.dropped: Counter[str] = Counter()
         self._addresses = addresses
@@ -149,21 +148,21 @@ class Observers:
 
     @property
     def followed(self) -> list[Observer]:
-        """The observers by this sidecar's sight: the first that answer, itself perhaps."""
+        """The observers as this sidecar sees them: the first that answer, perhaps itself."""
         now = self._clock()
         answering = (each for each in self._known.values() if each.is_self or each.retry_at <= now)
         return list(islice(answering, self._count))
 
     @property
     def is_observer(self) -> bool:
-        """Whether this sidecar asks all brokers."""
+        """Whether this sidecar has to ask all brokers."""
         now = self._clock()
         at = self._own.followed_at
         is_followed = at is not None and now - at <= _FOLLOWED_S
         return is_followed or now > self._fresh_until or any(one.is_self for one in self.followed)
 
     async def run(self) -> None:
-        """Follows, until cancelled."""
+        """Follow observers, until cancelled."""
         try:
             while True:
                 if await self._addresses.look_up():
@@ -184,7 +183,7 @@ class Observers:
             await self._requests.end()
 
     async def _follow(self, observer: Observer) -> None:
-        """Asks one again and again, until it fails or is this sidecar itself."""
+        """Ask one sidecar repeatedly, until it fails or turns out to be this sidecar."""
         while not observer.is_self:
             failure = None
             asked_at = self._clock()
@@ -195,7 +194,7 @@ class Observers:
                 self.dropped["malformed"] += isinstance(error, msgspec.DecodeError)
                 failure = failure_of(error, _WAIT_S + _DEADLINE_S)
             except Exception as error:  # noqa: BLE001 - reported, and in the log
-                # A bug of ours: it must not be lost, nor end the others.
+                # A bug of the sidecar must be logged, and must not end the other tasks.
                 _log.exception("the observations of %s could not be used", observer.address)
                 failure = f"unexpected: {type(error).__name__}"
             if failure is not None:
@@ -242,7 +241,7 @@ class Observers:
             self._fresh_until = max(self._fresh_until, now + _RENEWALS * due_s + _HAIR_S)
 
     def _usable(self, observation: Observation) -> Observation:
-        """What of it counts: of one that is older than the last whole one its readings alone."""
+        """Return the useful part. Of one older than the last whole one, only the readings count."""
         last = self._whole_at()
         if observation.membership is None or last is None or observation.observed_at > last:
             return observation
@@ -254,7 +253,7 @@ class Observers:
         return replace(observation, membership=None, answers=readings)
 
     def _unusable(self, sent: AgedObservation) -> str:
-        """Why news is dropped; "" when it is not."""
+        """Return why an observation is dropped; "" if it is not."""
         if sent.age_ms > _OLDEST_MS:
             return "old"
         members = sent.seen.members

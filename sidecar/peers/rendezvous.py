@@ -1,10 +1,11 @@
-"""Who asks all brokers: the first of a list that every sidecar orders alike.
+"""Orders sidecars in the same way on every sidecar; the first of them ask all brokers.
 
-By rendezvous hashing (Thaler, Ravishankar: Using name-based mappings to increase hit rates, 1998):
-each id has a score, and the highest come first. So one that goes, or comes, changes nobody else's
-place, and no sidecar has to agree with another about anything.
+The order is that of rendezvous hashing (Thaler, Ravishankar: Using name-based mappings to increase
+hit rates, 1998). Each id has a score, and the highest score comes first. So a sidecar that leaves
+or joins does not change the order of the others, and sidecars need no agreement.
 
-Example: of a, b, c and d the first two are c and a. c dies: a and b. It is back: c and a again.
+Example: of a, b, c and d the first two are c and a. After c dies, they are a and b. After c is
+back, they are c and a again.
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from hashlib import blake2b
 
 
 def in_order(ids: Iterable[str]) -> list[str]:
-    """The ids, the first first; alike wherever they are the same."""
+    """Return the ids in order; every sidecar with the same ids gets the same order."""
     return sorted(set(ids), key=_score)
 
 

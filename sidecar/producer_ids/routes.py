@@ -178,7 +178,7 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas") -> None:
 
     @app.get(
         "/v1/quotas/producer-ids",
-        summary="The producer id quotas in force, and who said so",
+        summary="The producer id quotas that apply, with their sources",
         response_model=None,
         responses={200: {"model": IdQuotasDocument}},
     )

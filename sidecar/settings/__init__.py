@@ -1,4 +1,4 @@
-"""The settings: from environment, properties and TOML to values that can't be wrong."""
+"""The settings, read from the environment, properties and TOML into checked values."""
 
 from sidecar.formats.addresses import HostPort
 from sidecar.settings.keys import SettingRow

@@ -1,7 +1,8 @@
-"""From what was written to a value: one function for each form a setting may have.
+"""Converts a written setting to a value: one function for each form that a setting can have.
 
-Each takes what the environment or a properties file (always text) or TOML (text, numbers, lists)
-has, and raises ``ValueError`` with a sentence that quotes it. The forms of secrets quote nothing.
+Each function takes text (from the environment or a properties file) or a value of TOML (text, a
+number, a list). It raises ``ValueError`` with a sentence that quotes the input, unless it is
+secret.
 
 Example: ``addresses("a:9092,[::1]:9093")`` is two addresses, the second one's host ``::1``.
 """
@@ -23,20 +24,20 @@ from sidecar.quotas.producer_ids.id_quotas import LARGEST_RATE, SMALLEST_RATE
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _END = 10.0**300
-"""TOML's whole numbers have no end, and a float has: nothing counts so far."""
+"""The largest whole number here; TOML has larger ones, which overflow a float."""
 
 _N = TypeVar("_N", int, float)
 _T = TypeVar("_T")
 
 
 def shown(raw: object) -> str:
-    """A value that isn't secret, quoted for a message: on one line and not endless."""
+    """Quote a value that isn't secret for a message, on one line and shortened."""
     text = repr(raw)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def text(raw: object) -> str:
-    """Any text but an empty one."""
+    """Read a text that is not empty."""
     if not isinstance(raw, str):
         raise ValueError(f"{shown(raw)} must be text in quotes")
     if not raw:
@@ -45,21 +46,21 @@ def text(raw: object) -> str:
 
 
 def https_or_empty(raw: object) -> str:
-    """``https``, or the empty text, which turns off what it stands for."""
+    """Read ``https``, or an empty text, which turns the check off."""
     if raw != "" and text(raw).lower() != "https":
         raise ValueError(f"{shown(raw)} is neither https nor empty")
     return str(raw).lower()
 
 
 def secret(raw: object) -> SecretStr:
-    """Text that is never shown."""
+    """Read a text that no message shows."""
     if not isinstance(raw, str):
         raise ValueError("must be text in quotes")
     return SecretStr(text(raw))
 
 
 def path(raw: object) -> Path:
-    """A path; whether anything is there is checked when it is used."""
+    """Read a path. Whether the file exists is checked when it is used."""
     name = text(raw)
     if "\0" in name:
         raise ValueError(f"{shown(raw)} can't be a path: it has a NUL in it")
@@ -67,17 +68,17 @@ def path(raw: object) -> Path:
 
 
 def certificates(raw: object) -> str:
-    """PEM text with a certificate."""
+    """Read PEM text with a certificate."""
     return pem.certificates(text(raw))
 
 
 def private_key(raw: object) -> SecretStr:
-    """PEM text with a private key."""
+    """Read PEM text with a private key."""
     return SecretStr(pem.private_key(secret(raw).get_secret_value()))
 
 
 def duration(raw: object) -> float:
-    """A duration, in seconds, >= 0.0."""
+    """Read a duration, in seconds, >= 0.0."""
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         raise ValueError(f"{shown(raw)} has no unit: write a duration in quotes, such as '60s'")
     return parse_duration(text(raw))
@@ -107,7 +108,7 @@ def _decimal(raw: object) -> float:
 def _within(
     read: Callable[[object], _N], holds: Callable[[_N], bool], bounds: str
 ) -> Callable[[object], _N]:
-    """Reads a number that is within bounds."""
+    """Return a reader for numbers within bounds."""
 
     def convert(raw: object) -> _N:
         number = read(raw)
@@ -122,7 +123,7 @@ _INT = 2**31 - 1
 _RATES = f"{SMALLEST_RATE:g} to {LARGEST_RATE:g}"
 _SIZES = f"> 0 and at most {LARGEST_SIZE} bytes"
 
-positive_duration = _within(duration, lambda seconds: seconds > 0.0, "longer than nothing")
+positive_duration = _within(duration, lambda seconds: seconds > 0.0, "longer than 0s")
 positive_size = _within(_size, lambda count: 0 < count <= LARGEST_SIZE, _SIZES)
 positive_whole = _within(_whole, lambda n: 0 < n <= _INT, f"> 0 and at most {_INT}")
 broker_id = _within(_whole, lambda n: 0 <= n <= _INT, f">= 0 and at most {_INT}")
@@ -132,7 +133,7 @@ factor = _within(_decimal, lambda factor: 0.0 <= factor <= 1.0, "between 0.0 and
 
 
 def choice(*options: str) -> Callable[[object], str]:
-    """One of a few words, in whatever case it is written."""
+    """Return a reader for one of a few words, in any case."""
     by_fold = {option.casefold(): option for option in options}
 
     def convert(raw: object) -> str:
@@ -144,29 +145,29 @@ def choice(*options: str) -> Callable[[object], str]:
 
 
 def url(raw: object) -> str:
-    """An http or https URL."""
+    """Read an http or https URL."""
     return check_url(text(raw))
 
 
 def urls(raw: object) -> tuple[str, ...]:
-    """A list of such URLs, each once, without a slash at the end."""
+    """Read a list of http or https URLs, without duplicates and without a slash at the end."""
     return _list(raw, "address", lambda part: check_url(part).rstrip("/"))
 
 
 def listen_address(raw: object) -> HostPort:
-    """An address to listen on; port 0 lets the system choose."""
+    """Read an address to listen on; with port 0 the system chooses a port."""
     return parse_address(text(raw), lowest_port=0)
 
 
 def addresses(raw: object) -> tuple[HostPort, ...]:
-    """A list of brokers to connect to, each once."""
+    """Read a list of broker addresses, without duplicates."""
     return _list(raw, "host:port", lambda part: parse_address(part, lowest_port=1))
 
 
 def _list(raw: object, what: str, read: Callable[[str], _T]) -> tuple[_T, ...]:
-    """Text with commas between, or TOML's list of texts."""
+    """Read a text with commas, or a list of texts in TOML."""
     if not isinstance(raw, list):
         raw = [part for part in map(str.strip, text(raw).split(",")) if part]
     if not raw:
-        raise ValueError(f"needs one {what} at least")
+        raise ValueError(f"needs at least one {what}")
     return tuple(dict.fromkeys(read(text(part)) for part in raw))

@@ -1,9 +1,9 @@
 """Keys that are valid for the Java admin client or the Strimzi plugin and aren't settings here.
 
-Those that only tune the Java client are accepted and noted, so that a file written for it can be
-used. Those that name a Java class to load change what is done with credentials and are refused,
-unless they name the class whose work is done here anyway. The names are those of Kafka 3.3.2 to
-4.4.0 (``AdminClientConfig.configNames()``).
+Keys that only tune the Java client are accepted with a notice, so that a file for that client can
+be used. Keys that name a Java class to load change how credentials are handled, so they are
+refused, unless the sidecar does the work of that class itself. The names are those of Kafka 3.3.2
+to 4.4.0 (``AdminClientConfig.configNames()``).
 
 Example: ``kafka.admin.request.timeout.ms`` is noted; ``kafka.admin.ssl.engine.factory.class`` is
 refused.
@@ -55,10 +55,10 @@ _CLASSES = {
 }
 
 ADMIN_KEYS = frozenset(_TUNING.split()) | _CLASSES.keys()
-"""The Java admin client's other keys, without any prefix."""
+"""The other keys of the Java admin client, without a prefix."""
 
 ADMIN_FIELDS = {f"kafka_admin_{key}".replace(".", "_"): key for key in ADMIN_KEYS}
-"""The same, by what would be their settings' names."""
+"""These keys, as the names of settings."""
 
 _CALLBACK = "is the quota callback's and has no effect here"
 PLUGIN_NOTICES = {
@@ -68,7 +68,7 @@ PLUGIN_NOTICES = {
     "excluded.principal.name.list": _CALLBACK,
     "kafka.clientIdPrefix": "has no effect here: the client id is kafka.admin.client.id",
 }
-"""The plugin's keys that aren't the sidecar's, without prefix, and what is said of them."""
+"""The plugin's keys that aren't settings of the sidecar, without prefix -> the notice for each."""
 
 _REMOVED = (
     "was removed by proposal 047 with the limits on all volumes together: set"
@@ -77,15 +77,15 @@ _REMOVED = (
     " each volume must have available"
 )
 REMOVED_KEYS = {"storage.hard": _REMOVED, "storage.soft": _REMOVED}
-"""The plugin's former keys, without prefix, and what replaced them."""
+"""The plugin's former keys, without prefix -> a message with their replacements."""
 
 
 def admin_verdict(key: str, value: object) -> tuple[bool, str]:
-    """Whether the sidecar can't start with one of ``ADMIN_KEYS``, and what follows it in a message.
+    """Return whether one of ``ADMIN_KEYS`` is refused, and the message that follows its name.
 
     The value is never quoted.
     """
     harmless = _CLASSES.get(key)
     if harmless is not None and not (isinstance(value, str) and value in harmless):
-        return True, "names a Java class to load, which the sidecar, not being Java, can't"
+        return True, "names a Java class to load, which the sidecar can't"
     return False, "is the Java admin client's and has no effect here"

@@ -1,4 +1,4 @@
-"""How a setting is written: a value with where it was written, and the form that reads it.
+"""An entry (a written value with its place), and the form that reads it.
 
 Example: under ``Annotated[float, Form(duration, "duration")]`` an entry of ``30s`` becomes 30.0.
 """
@@ -21,8 +21,8 @@ class Entry:
     """One value as it was written.
 
     Attributes:
-        value: text, or what TOML has; maybe a secret, so never in a repr.
-        key: the key it was written under.
+        value: text, or a value of TOML. It may be a secret, so it is never in a repr.
+        key: the key that it was written under.
         origin: "environment", "properties FILE:LINE", "toml FILE" or "command line".
     """
 
@@ -36,12 +36,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Reads an ``Entry``; another value was made by code and is taken as it is.
+    """Reads an ``Entry``. Any other value was made by code and is taken as it is.
 
     Attributes:
-        read: the value of what was written; raises ValueError with a sentence for a person.
-        unit: what the value is counted in, or its form.
-        write: a default as a person would write it.
+        read: converts the written value; raises ValueError with a sentence for a person.
+        unit: the unit of the value, or its form.
+        write: writes a default as a person would.
         is_secret: whether the value is masked wherever it is shown.
     """
 
@@ -51,7 +51,7 @@ class Form:
     is_secret: bool = False
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
-        """Pydantic's hook for an annotation."""
+        """Implement pydantic's hook for annotations."""
         return core_schema.no_info_plain_validator_function(
             lambda raw: self.read(raw.value) if isinstance(raw, Entry) else raw
         )
@@ -59,21 +59,21 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """The words for a default that a value does not show."""
+    """Describes a default that no fixed value can show."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class Makes:
-    """Which type of limit a setting makes of its value, and what it is for."""
+    """The type of limit that a setting defines, and the role of that limit."""
 
     role: Role
     kind: type[Limit]
 
 
 def marks(info: FieldInfo) -> Iterator[object]:
-    """What a field, or a part of its union, is annotated with."""
+    """The annotations of a field, or of a part of its union."""
     yield from info.metadata
     for part in get_args(info.annotation):
         if get_origin(part) is Annotated:
@@ -81,7 +81,7 @@ def marks(info: FieldInfo) -> Iterator[object]:
 
 
 def fields_of(model: type[BaseModel], role: Role) -> dict[str, type[Limit]]:
-    """The fields of this role, each with its type of limit; a type need not have all roles."""
+    """The fields of this role, each with its type of limit. A type may lack some roles."""
     return {
         name: mark.kind
         for name, info in model.model_fields.items()

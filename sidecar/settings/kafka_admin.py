@@ -1,11 +1,11 @@
-"""What the settings ``kafka.admin.*`` have to be together, by the Java client's rules.
+"""Checks that the settings ``kafka.admin.*`` fit together, by the Java client's rules.
 
-- Credentials without a SASL protocol are refused: whoever set them believes that they are used.
-  User and password are either two settings or in sasl.jaas.config; for OAUTHBEARER a setting of its
-  own wins over the same option in sasl.jaas.config.
-- TLS material is a file or its text, a certificate comes with its key, and a password is for the
-  key alone. The Java client's default form of stores is JKS, which only Java reads: a JKS or PKCS12
-  store is refused with the commands that convert it.
+- Credentials without a SASL protocol are refused, because they would not be used. User and password
+  are either two settings or in sasl.jaas.config. For OAUTHBEARER, a separate setting takes
+  precedence over the same option in sasl.jaas.config.
+- TLS material is a file or its text. A certificate needs its key, and only the key can have a
+  password. The Java client's default format of stores is JKS, which only Java reads. So a JKS or
+  PKCS12 store is refused with the commands that convert it.
 
 Example: mechanism PLAIN with a username and no password is one problem.
 """
@@ -49,11 +49,11 @@ _FORMS: Final = {
 def check_admin(
     admin: KafkaAdmin | None, problems: Problems, *, is_required: bool
 ) -> KafkaAdmin | None:
-    """How to reach the brokers, with the credentials of sasl.jaas.config in their own fields.
+    """Return the connection settings, with the credentials of sasl.jaas.config in their own fields.
 
     Args:
-        admin: the values, each good by itself; None when none is set.
-        problems: gets what doesn't fit together.
+        admin: the values, each valid by itself; None when none is set.
+        problems: gets each conflict between settings.
         is_required: False when the sidecar is disabled.
 
     Returns:
@@ -62,7 +62,7 @@ def check_admin(
     check = _Check(admin or KafkaAdmin(), problems)
     if not is_required and not check.are_set("bootstrap_servers"):
         return None
-    missing = "is required: the brokers to dial first, as host:port,host:port"
+    missing = "is required: the brokers to contact first, as host:port,host:port"
     check.require("bootstrap_servers", missing)
     credentials = check.sasl()
     check.store("truststore", (("ssl_truststore_certificates", "ssl_truststore_location"),), ())
@@ -71,7 +71,7 @@ def check_admin(
 
 
 def unused_tls(admin: KafkaAdmin | None, problems: Problems) -> Iterator[str]:
-    """A notice when TLS material is set that the protocol doesn't use."""
+    """Yield a notice for TLS material that the protocol doesn't use."""
     fields = [name for name in keys.FIELDS if name.startswith(f"{_PREFIX}ssl_")]
     names = ", ".join(problems.name(field) for field in fields if problems.are_set(field))
     if admin is not None and names and not admin.security_protocol.endswith("SSL"):
@@ -108,7 +108,7 @@ class _Check:
             self.refuse(f"is set besides {self.name(other)}: set one of the two", name)
 
     def sasl(self) -> Mapping[str, object]:
-        """The credentials that fit protocol and mechanism, by their fields."""
+        """Return the credentials that fit protocol and mechanism, by field."""
         protocol, mechanism = self.admin.security_protocol, self.admin.sasl_mechanism
         if not protocol.startswith("SASL_"):
             if f"{_PREFIX}security_protocol" not in self._problems.wrong:
@@ -130,7 +130,7 @@ class _Check:
         return {} if options is None else self._user(options)
 
     def _jaas_options(self, module: str) -> Mapping[str, str] | None:
-        """The options of sasl.jaas.config; empty when it isn't set, None when it can't be used."""
+        """Return the options of sasl.jaas.config; empty if not set, None if it can't be used."""
         if self.admin.sasl_jaas_config is None:
             return None if self.are_set("sasl_jaas_config") else {}
         try:
@@ -189,7 +189,7 @@ class _Check:
         one_of: tuple[tuple[str, str], ...],
         needs: tuple[tuple[str, str, str], ...],
     ) -> None:
-        """A store is PEM and its parts fit together; if it is not, how to make it PEM."""
+        """Check that a store is PEM and that its parts fit together."""
         location: Path | None = getattr(self.admin, f"ssl_{store}_location")
         named: str | None = getattr(self.admin, f"ssl_{store}_type")
         form = named or (_FORMS.get(location.suffix.lower(), "PEM") if location else "PEM")

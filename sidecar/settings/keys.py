@@ -1,8 +1,8 @@
 """The names of settings in the environment, in properties and in TOML.
 
-A setting's name decides all of them, so none is written twice: the environment has it in capitals
-after ``SIDECAR_``, properties with dots after the plugin's prefix, TOML in tables. TOML may be
-grouped otherwise than documented, as long as the words are the same in the same order.
+All of them follow from the setting's name. The environment has the name in capitals after
+``SIDECAR_``, properties have it with dots after the plugin's prefix, and TOML has it in tables. The
+tables of TOML may be grouped in any way, as long as the words and their order are the same.
 
 Example: ``storage_check_interval`` is ``SIDECAR_STORAGE_CHECK_INTERVAL``,
 ``client.quota.callback.static.storage.check.interval`` and ``storage.check_interval``.
@@ -31,7 +31,7 @@ _TABLES: Final = re.compile(
     "(storage_per_volume_(?:limit|soft_limit|stop)|storage|kafka_admin|throttle_(?:factor|emergency)"
     "|http|metrics|history|producer_id_quota|controller_(?:mutations|quota)|log)_(.*)"
 )
-# What Kubernetes injects for a Service whose name starts with "sidecar-".
+# Variables that Kubernetes injects for a Service whose name starts with "sidecar-".
 _SERVICE_VARIABLE: Final = re.compile(
     r".+_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_.+)?)?)"
 )
@@ -48,7 +48,7 @@ def environment_key(field: str) -> str:
 
 
 def property_key(field: str) -> str:
-    """The setting's property; "" when it has none, since the plugin has no such setting."""
+    """The setting's property; "" if the plugin has no such setting."""
     return PROPERTY_PREFIX + dotted(field) if _PROPERTIES.fullmatch(field) else ""
 
 
@@ -60,11 +60,11 @@ def toml_key(field: str) -> str:
 
 
 def name_in(place: Place, field: str) -> str:
-    """How a message names a setting that was not set.
+    """Return how a message names a setting that was not set.
 
     Args:
         place: where the reader sets settings; a file's key is named with the variable.
-        field: its name here.
+        field: the name of its field.
     """
     if place == "command config":
         if field == "kafka_admin_bootstrap_servers":
@@ -82,7 +82,7 @@ def stop_line_key(kind: type[Limit]) -> str | None:
 
 
 def nearest(key: str, known: Iterable[str]) -> str:
-    """The known key that is most like an unknown one; of a table, one that is in it."""
+    """Return the known key that is most similar to an unknown key; for a table, a key in it."""
     import difflib  # noqa: PLC0415 - 0.2 MB, which only a wrong key needs
 
     every = list(known)
@@ -111,10 +111,10 @@ class SettingRow:
         toml: the dotted key in the TOML file.
         value: the current value, with a secret as stars; "" if it is not set or not valid.
         origin: "environment", "properties FILE:LINE", "toml FILE" or "default".
-        default: the value when nothing is set, or words for it.
-        unit: what the value is counted in, or its form.
-        meaning: what it does.
-        problems: one line each: that it is missing, or what is wrong with it.
+        default: the default value, or a description of it.
+        unit: the unit of the value, or its form.
+        meaning: the effect of the setting.
+        problems: one line for each problem, also if the setting is missing.
     """
 
     name: str
@@ -131,7 +131,7 @@ class SettingRow:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A setting: where its value is in the input of ``Settings``, its form, its row if not set."""
+    """A setting: its place in the input of ``Settings``, its form, and its row if it is not set."""
 
     path: tuple[str, ...]
     form: Form

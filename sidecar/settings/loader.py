@@ -1,11 +1,12 @@
-"""From environment and files to settings, or to all that is wrong with them.
+"""Loads the settings from environment and files, or reports all problems with them.
 
-The environment wins over the properties file, which wins over TOML; a value that is overridden is
-not read. Values are checked one by one first, then together (``sidecar.settings.rules``). A rule
-whose values are wrong already is not tried, so that one mistake is one line.
+The environment takes precedence over the properties file, which takes precedence over TOML. A value
+that is overridden is not read. Values are first checked one by one, then together
+(``sidecar.settings.rules``). A rule is not checked if one of its values is wrong already, so each
+mistake is one line.
 
-Example: ``SIDECAR_STORAGE_CHECK_INTERVAL=P5M`` and no limit are two lines: the question whether
-PT5M was meant, and the two keys of which one is needed.
+Example: ``SIDECAR_STORAGE_CHECK_INTERVAL=P5M`` without a limit gives two lines: one asks whether
+PT5M was meant, the other names the two keys of which one is required.
 """
 
 from collections import ChainMap
@@ -36,7 +37,7 @@ def load(
         properties: a Java properties file.
 
     Raises:
-        SettingsError: with every problem found, one line each and no secret in any.
+        SettingsError: with one line for each problem, none with a secret.
     """
     loaded = examine(environ=environ, config=config, properties=properties)
     _ = loaded.settings
@@ -46,29 +47,29 @@ def load(
 def examine(
     *, environ: Mapping[str, str], config: Path | None = None, properties: Path | None = None
 ) -> Loaded:
-    """As ``load``, but something missing or wrong is in the result."""
-    found = _Reading(*_places(environ, config, properties))
-    settings = check_together(found.each, found.problems) if found.is_readable else None
-    notices = found.notices
+    """Load the settings, and return their problems instead of raising."""
+    reading = _Reading(*_places(environ, config, properties))
+    problems, notices = reading.problems, reading.notices
+    settings = check_together(reading.values, problems) if reading.is_readable else None
     if settings is not None:
-        notices += map(one_line, remarks(settings, found.problems))
-    shown = rows(settings, found.problems)
-    return Loaded(settings, shown, found.problems.lines(), tuple(notices))
+        notices += map(one_line, remarks(settings, problems))
+    return Loaded(settings, rows(settings, problems), problems.lines(), tuple(notices))
 
 
 def read_command_config(
     bootstrap_server: str | None, command_config: Path | None
 ) -> tuple[KafkaAdmin, tuple[str, ...]]:
-    """How to reach the brokers as Kafka's own tools take it, and a line for what has no effect.
+    """Read the options that Kafka's own tools have, and return notices for keys without effect.
 
-    The daemon's settings are not read, so that no credentials of one cluster go to another.
+    The daemon's settings are not read, so that the credentials of one cluster are never sent to
+    another.
 
     Args:
-        bootstrap_server: "host:port,host:port"; wins over the file's bootstrap.servers.
+        bootstrap_server: "host:port,host:port"; overrides the file's bootstrap.servers.
         command_config: a Java properties file with the admin client's keys.
 
     Raises:
-        SettingsError: as of ``load``.
+        SettingsError: as in ``load``.
     """
     sources: list[Source] = []
     if bootstrap_server is not None:
@@ -78,21 +79,21 @@ def read_command_config(
         sources.append(option)
     if command_config is not None:
         sources.append(read_client_properties(command_config))
-    found = _Reading(sources, "command config")
-    return found.admin(), tuple(found.notices)
+    reading = _Reading(sources, "command config")
+    return reading.admin(), tuple(reading.notices)
 
 
 def read_daemon_admin(
     environ: Mapping[str, str], config: Path | None, properties: Path | None
 ) -> KafkaAdmin:
-    """Those of the daemon's own settings that are Kafka's; arguments and errors as of ``load``."""
+    """Read only the daemon's ``kafka.admin`` settings; arguments and errors as in ``load``."""
     return _Reading(*_places(environ, config, properties)).admin()
 
 
 def _places(
     environ: Mapping[str, str], config: Path | None, properties: Path | None
 ) -> tuple[list[Source], Place]:
-    """The daemon's sources, the one that wins first, and where a setting would be added."""
+    """Return the daemon's sources by precedence, and the place where an operator adds settings."""
     sources: list[Source] = [read_environment(environ)]
     sources += [read_broker_properties(path) for path in (properties,) if path is not None]
     sources += [read_toml(path) for path in (config,) if path is not None]
@@ -100,13 +101,13 @@ def _places(
 
 
 class _Reading:
-    """What the sources have, each value checked by itself.
+    """The content of the sources, each value checked by itself.
 
     Attributes:
-        each: the values; those that are wrong are problems and have their defaults.
-        problems: what was found so far.
-        is_readable: whether all sources were read; else what they may contain can't be missing.
-        notices: what was set and has no effect.
+        values: the values; a wrong value is a problem and is replaced by its default.
+        problems: the problems so far.
+        is_readable: whether all sources were read; otherwise no setting can be called missing.
+        notices: one line for each setting that has no effect.
     """
 
     def __init__(self, sources: Sequence[Source], place: Place) -> None:
@@ -116,7 +117,7 @@ class _Reading:
         self.is_readable = all(source.readable for source in sources)
         self.notices = [one_line(notice) for source in sources for notice in source.notices]
         password = PasswordFile()
-        self.each = self._validated([*sources, password])
+        self.values = self._validated([*sources, password])
         if password.failure:
             self.problems.add("kafka_admin_sasl_password_file", password.failure)
 
@@ -125,7 +126,7 @@ class _Reading:
             return Settings(_build_sources=(tuple(sources), {}))
         except ValidationError as error:
             details = error.errors(include_input=False, include_url=False)
-        # The one place where pydantic's errors become ours: each is a form's own sentence.
+        # Each of pydantic's errors contains the sentence of a form.
         for detail in details:
             name = "_".join(map(str, detail["loc"]))
             self.problems.wrong.add(name)
@@ -135,10 +136,10 @@ class _Reading:
         return Settings(_build_sources=(tuple(sources), {}))
 
     def admin(self) -> KafkaAdmin:
-        """How to reach the brokers, where nothing else is needed; raises SettingsError."""
+        """Return how to reach the brokers, or raise SettingsError. No other setting is needed."""
         admin = None
         if self.is_readable:
-            admin = check_admin(self.each.kafka_admin, self.problems, is_required=True)
+            admin = check_admin(self.values.kafka_admin, self.problems, is_required=True)
         if admin is None or self.problems.lines():
             raise SettingsError(self.problems.lines())
         return admin

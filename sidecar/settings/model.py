@@ -1,9 +1,9 @@
-"""Every setting: its form, its default, its unit and its meaning.
+"""Every setting with its form, default, unit and meaning.
 
-This is the one list that the environment, the files, the ``settings`` command and the documentation
-are made from. A field's alias, or else its name, is the setting's name, from which
-``sidecar.settings.keys`` makes its names elsewhere. What a single value can't show (exactly one
-limit, credentials that fit the mechanism) is checked by ``sidecar.settings.rules``.
+The names in the environment and in files, the ``settings`` command and the documentation follow
+from this list. A field's alias, or else its name, is the setting's name, from which
+``sidecar.settings.keys`` derives the others. ``sidecar.settings.rules`` checks rules for several
+settings, such as "exactly one limit".
 
 Example: ``fallback`` is ``SIDECAR_THROTTLE_FACTOR_FALLBACK``,
 ``client.quota.callback.static.throttle.factor.fallback`` and TOML's ``throttle_factor.fallback``.
@@ -70,9 +70,9 @@ Sidecars = Annotated[int, Form(convert.positive_whole, "sidecars"), Default("eve
 
 
 class KafkaAdmin(BaseModel):
-    """How to connect and authenticate to the brokers, by the Java admin client's names.
+    """How to connect and authenticate to the brokers, with the Java admin client's names.
 
-    Material for TLS is a file or its text (PEM), never both.
+    TLS material is a file or its PEM text, never both.
     """
 
     model_config = ConfigDict(
@@ -136,23 +136,23 @@ class KafkaAdmin(BaseModel):
     connected to. An empty value turns the check off."""
 
     sasl_setting_names: tuple[str, ...] = ()
-    """The names of the settings of user and password; not a setting itself."""
+    """The names of the settings with user and password; not a setting itself."""
     settings_source: values.Place = "environment"
-    """Where the reader of a message would set one of these; not a setting itself."""
+    """Where an operator sets these settings, for messages; not a setting itself."""
 
     @property
     def verifies_hostname(self) -> bool:
-        """Whether a broker's certificate must be for the name that was dialled."""
+        """Whether a broker's certificate must be for the host name of the connection."""
         return self.ssl_endpoint_identification_algorithm != ""
 
     @property
     def key_file(self) -> Path | None:
-        """Where the key of the sidecar's certificate is, if it is in a file."""
+        """The file with the key of the sidecar's certificate; None if no file contains it."""
         return self.ssl_keystore_key_location or self.ssl_keystore_location
 
 
 class Settings(BaseSettings):
-    """All settings of the daemon: checked, typed, in seconds and bytes."""
+    """All settings of the daemon, in seconds and bytes."""
 
     model_config = SettingsConfigDict(
         extra="forbid",
@@ -164,7 +164,7 @@ class Settings(BaseSettings):
 
     check_interval_s: Interval = Field(60.0, alias="storage_check_interval")
     """The longest time between two polls of the cluster. 0s disables the sidecar: it publishes
-    the factor 1.0 and is ready. Properties may also have .storage.check-interval, in seconds."""
+    the factor 1.0 and is ready. A properties file may use .storage.check-interval, in seconds."""
     check_interval_minimum_s: Annotated[Duration, Default("PT1S, or the interval if shorter")] = (
         Field(1.0, alias="storage_check_interval_minimum")
     )
@@ -179,17 +179,17 @@ class Settings(BaseSettings):
         "cluster", alias="throttle_scope"
     )
     """Which producers are throttled when a volume is full: all producers of the cluster, or only
-    those that write to a topic with a replica on that volume, which requires the authorizer."""
+    producers of topics with a replica on that volume, which requires the authorizer."""
     fallback: Factor = Field(1.0, alias="throttle_factor_fallback")
-    """The factor that applies when there is no valid one. With 1.0 clients keep producing while the
-    sidecar can't see the volumes; 0.0 throttles them to be safe."""
+    """The factor that applies while the sidecar has no valid factor. With 1.0, clients keep
+    producing while the sidecar can't read the volumes; 0.0 throttles them to be safe."""
     validity_s: Duration = Field(300.0, alias="throttle_factor_validity_duration")
     """How long a computed factor applies while newer polls fail."""
     throttle_emergency_horizon: Duration = 600.0
     """While producers are throttled, brokers pause them for longer if a volume would be full sooner
     than this."""
     throttle_emergency_pause_max: Duration = 300.0
-    """The longest pause that the sidecar requests of brokers in that case. A broker's own
+    """The longest such pause that the sidecar requests from brokers. A broker's own
     pause.emergency.max.ms may be lower."""
     storage_per_volume_limit_min_available_bytes: LimitBytes = None
     """The limit: producers are throttled when a volume has no more than this available. Exactly one
@@ -198,18 +198,18 @@ class Settings(BaseSettings):
     """The limit as a share of a volume's total size. Exactly one limit must be set, unless the
     sidecar is disabled."""
     storage_per_volume_soft_limit_min_available_bytes: SoftBytes = None
-    """The soft limit, above the limit: from here on the factor falls step by step, so that
-    producers slow down before they are throttled. At most one soft limit can be set."""
+    """The soft limit, above the limit: below it the factor falls step by step, so that producers
+    slow down before they are throttled. At most one soft limit can be set."""
     storage_per_volume_soft_limit_min_available_ratio: SoftRatio = None
     """The soft limit as a share of a volume's total size. At most one soft limit can be set."""
     throttle_horizon: Duration = 1800.0
-    """How long the space between the soft limit and the limit has to last. The faster a volume
+    """How long the space between the soft limit and the limit should last. The faster a volume
     fills, the further the factor falls."""
     throttle_rise_per_minute: Rise = 0.2
     """How much the factor may rise in a minute between soft limit and limit. It falls at once."""
     storage_release_margin_bytes: MarginBytes = None
     """How much more than the limit a volume must have available before producers are released, for
-    a limit in bytes. Without a margin, a volume that hovers at its limit throttles and releases."""
+    a limit in bytes. Without a margin, a volume near its limit throttles and releases in turns."""
     storage_release_margin_ratio: MarginRatio = None
     """The release margin as a share of a volume's total size, for a limit that is a share."""
     storage_per_volume_stop_min_available_bytes: StopBytes = None
@@ -220,8 +220,8 @@ class Settings(BaseSettings):
     http_listen: Address = HostPort("127.0.0.1", 7070)
     """The address of the HTTP API. Port 0 takes a free port and logs it."""
     metrics_listen: Annotated[Address | None, Default("the same as http.listen")] = None
-    """A separate address for /metrics, /healthz and /readyz, so that Prometheus can reach these and
-    nothing else."""
+    """A separate address for /metrics, /healthz and /readyz, so that Prometheus can reach only
+    these."""
     state_file: File | None = None
     """The file in which the sidecar keeps its decision, the last volumes and the override across a
     restart. Without it, the sidecar keeps nothing."""
@@ -234,74 +234,75 @@ class Settings(BaseSettings):
     """The folder to which the sidecar appends every observation of volumes, for the pipeline's
     forecasts. It must not be on a data volume."""
     history_max_bytes: Size = 1 << 30
-    """The maximum size of all volume histories in that folder; the oldest hours are deleted. The
-    default holds two years of 100 volumes read every minute, or 5 days of 12,000."""
+    """The maximum size of all volume histories in that folder; the oldest hours are deleted first.
+    The default suffices for two years of 100 volumes read every minute, or 5 days of 12,000."""
     producer_ids_rate: IdsRate | None = None
     """How many new producer ids a user may have in a window, unless the quota file or the API sets
     another number. By default there is no quota."""
     producer_id_quota_file: File | None = None
     """A TOML file with the producer id quotas of users, which is read again when it changes."""
     producer_id_quota_counts: Annotated[values.IdsCount, _one_of(values.IdsCount)] = "active"
-    """Whether a producer id counts when it first writes, which requires READ on the topics, or when
+    """When a producer id counts: when it first writes, which requires READ on the topics, or when
     it is allocated."""
     producer_id_quota_active_interval: Duration = 2.0
-    """How often the sidecar asks partition leaders which producer ids write."""
+    """How often the sidecar asks partition leaders for the producer ids that write."""
     broker_id: BrokerId | None = None
-    """The id of the broker beside this sidecar. The sidecar then reads producers of that broker's
-    partitions only, and its peers do the same for theirs."""
+    """The id of the broker beside this sidecar. With it, the sidecar reads only producers of that
+    broker's partitions, and each of its peers does the same for its own broker."""
     producer_id_quota_window_num: Windows = 11
-    """How many windows' worth of producer ids a user may use at once."""
+    """How many windows of producer ids a user may use at once."""
     producer_id_quota_window_size_seconds: Seconds = 3600
     """The length of the window over which producer ids are counted."""
     producer_id_quota_longest_hold: Annotated[Duration | None, Default("the window")] = None
     """The longest time for which a user stays throttled after its last excess producer id."""
     producer_id_quota_false_positive_rate: Ratio = 0.01
-    """The share of new producer ids that may be mistaken for known ones."""
+    """The share of new producer ids that may be mistaken for known ids, and so are not counted."""
     producer_id_quota_memory_bytes: Size = 16 << 20
-    """The memory for known producer ids, enough for about 6 million. Ids beyond that are counted,
-    but throttle nobody."""
+    """The memory for known producer ids. The default suffices for about 6 million. More ids are
+    counted, but throttle nobody."""
     producer_id_quota_cache_cleanup_scheduler_interval_ms: Millis = 60_000
     """How often users without producer ids are removed from memory."""
     peers: Urls = ()
     """The other sidecars of the cluster, such as http://kafka-0.kafka:7070. A name with several
-    addresses, such as a headless Service, stands for as many sidecars."""
+    addresses, such as a headless Service, stands for one sidecar at each address."""
     observers: Sidecars | None = None
     """How many of the sidecars poll all brokers; the others follow these observers. It requires
-    peers: the same list for each sidecar, with every sidecar in it."""
+    peers, with the same list of all sidecars on each sidecar."""
     controller_mutations_algorithm: Annotated[Algorithm, _one_of(Algorithm)] = "token-bucket"
     """How the sidecar counts controller mutations: as Kafka does, or as KIP-599 first proposed."""
     controller_quota_window_num: Windows = 11
-    """How many windows of mutations may come at once: the brokers' controller.quota.window.num."""
+    """How many windows of mutations a client may use at once: the brokers'
+    controller.quota.window.num."""
     controller_quota_window_size_seconds: Seconds = 1
-    """The length of such a window, as the brokers' controller.quota.window.size.seconds."""
+    """The length of such a window: the brokers' controller.quota.window.size.seconds."""
     log_format: Annotated[values.LogFormat, _one_of(values.LogFormat)] = "text"
     """The format of log lines: for people or for machines."""
     log_level: Annotated[values.LogLevel, _one_of(values.LogLevel)] = "info"
     """The lowest level that is logged. At info there is a line for each change of the decision."""
 
     def made(self, role: Role) -> dict[str, Limit]:
-        """By field, what the settings of this role that are set make of their values."""
+        """Return the limits of this role, by the fields that set them."""
         fields = fields_of(type(self), role).items()
         written = {name: (kind, getattr(self, name)) for name, kind in fields}
         return {name: kind(value) for name, (kind, value) in written.items() if value is not None}
 
     @property
     def limit(self) -> Limit | None:
-        """What judges volumes; None only if disabled and none is set."""
+        """The limit with its release margin; None only if the sidecar is disabled."""
         for limit in self.made("limit").values():
             margins = self.made("release margin").values()
-            mine = next((each.value for each in margins if type(each) is type(limit)), 0.0)
+            mine = next((margin.value for margin in margins if type(margin) is type(limit)), 0.0)
             return replace(limit, release_margin=mine)
         return None
 
     @property
     def stop_line(self) -> Limit | None:
-        """From where on nothing is admitted; None: nowhere."""
+        """The stop line; None if none is set."""
         return next(iter(self.made("stop line").values()), None)
 
     @property
     def slope(self) -> SlopeRules | None:
-        """By what the factor falls before the limit; None: it is 1.0 until then."""
+        """The rules of the slope; None without a soft limit."""
         for soft_limit in self.made("soft limit").values():
             rise_per_s = self.throttle_rise_per_minute / 60.0
             return SlopeRules(soft_limit, self.throttle_horizon, rise_per_s)
@@ -319,7 +320,7 @@ class Settings(BaseSettings):
 
     @property
     def id_counting(self) -> ProducerIdSettings:
-        """How producer ids are counted (KIP-936); raises ValueError: too little memory."""
+        """How producer ids are counted (KIP-936); raises ValueError if memory is too small."""
         longest_s = self.producer_id_quota_longest_hold
         return ProducerIdSettings(
             window_num=self.producer_id_quota_window_num,
@@ -331,6 +332,6 @@ class Settings(BaseSettings):
 
     @property
     def mutation_window(self) -> QuotaWindow:
-        """What controller mutations are counted over (KIP-599)."""
+        """The window over which controller mutations are counted (KIP-599)."""
         size_ms = self.controller_quota_window_size_seconds * 1000
         return QuotaWindow(self.controller_quota_window_num, size_ms)

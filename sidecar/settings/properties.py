@@ -1,10 +1,10 @@
-"""Settings from Java properties files: the broker's own, and those that Kafka's tools take.
+"""Reads settings from Java properties files: a broker's file, or a file for Kafka's tools.
 
-Of a broker's server.properties only keys under ``client.quota.callback.static.`` are ours, by the
-names of the Strimzi plugin and of proposal 047; all others are the broker's. A file for Kafka's
-tools has the admin client's keys and no prefix. Of a key that is set twice the last counts, as in
-Kafka. A value that a config provider of Kafka's would fill in (``${...}``) is refused: it would be
-used as the password itself.
+In a broker's server.properties only keys under ``client.quota.callback.static.`` are settings of
+the sidecar. Their names are those of the Strimzi plugin and of proposal 047. A file for Kafka's
+tools has the admin client's keys without a prefix. If a key is set twice, the last value counts, as
+in Kafka. A value with a reference to a config provider (``${...}``) is refused, because the
+reference would be used as the password itself.
 
 Example: ``client.quota.callback.static.storage.check-interval=30`` (the plugin's spelling) is the
 same as ``client.quota.callback.static.storage.check.interval=PT30S``.
@@ -28,7 +28,7 @@ _KNOWN += [keys.ADMIN_PREFIX + key for key in ADMIN_KEYS]
 
 
 def read_broker_properties(path: Path) -> Source:
-    """The plugin's settings in a broker's properties; what is before a mistake in it is read."""
+    """Read the plugin's settings in a broker's properties."""
     source = Source()
     for written, found in _pairs("properties file", path, keys.PROPERTY_PREFIX, source).items():
         key, entry = _in_our_spelling(written, found)
@@ -55,7 +55,7 @@ def read_broker_properties(path: Path) -> Source:
 
 
 def read_client_properties(path: Path) -> Source:
-    """What Kafka's tools take as ``--command-config``: the admin client's keys, and others'."""
+    """Read a file that Kafka's tools take as ``--command-config``."""
     source, unused = Source(), []
     for key, entry in _pairs("command config", path, "", source).items():
         name = keys.ADMIN_PREFIX + key
@@ -65,13 +65,13 @@ def read_client_properties(path: Path) -> Source:
             source.take(name.replace(".", "_"), entry, ())
         else:
             unused.append(key)
-    # The admin client's own tuning is not worth a word.
+    # Keys that tune the Java client get no notice here.
     source.notices = [f"{path}: no effect here: {', '.join(unused)}"] if unused else []
     return source
 
 
 def _pairs(kind: str, path: Path, prefix: str, source: Source) -> dict[str, Entry]:
-    """The keys with the prefix, without it; of a file that can't be read the source gets why."""
+    """Yield the keys under the prefix, without it. The source gets the problem of a bad file."""
     pairs: dict[str, Entry] = {}
     try:
         for key, value, line in parse_properties(path.read_bytes()):
@@ -84,7 +84,7 @@ def _pairs(kind: str, path: Path, prefix: str, source: Source) -> dict[str, Entr
 
 
 def _in_our_spelling(key: str, entry: Entry) -> tuple[str, Entry]:
-    """The plugin's interval, in whole seconds, as our own; any other key as it is."""
+    """Convert the plugin's interval, in whole seconds, to ours; return any other key unchanged."""
     seconds = str(entry.value)
     if key == _PLUGIN_INTERVAL and re.fullmatch("[0-9]{1,10}", seconds):
         ours = Entry(f"PT{int(seconds)}S", entry.key, entry.origin)
@@ -93,7 +93,7 @@ def _in_our_spelling(key: str, entry: Entry) -> tuple[str, Entry]:
 
 
 def _same_duration(one: Entry, other: Entry) -> bool:
-    """Whether two spellings of the interval are the same; a malformed one is not."""
+    """Whether two spellings of the interval mean the same; a malformed one never does."""
     try:
         return convert.duration(one.value) == convert.duration(other.value)
     except ValueError:

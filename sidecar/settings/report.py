@@ -1,4 +1,4 @@
-"""What is said of the settings: their problems, all at once, and a row for each.
+"""Reports on the settings: all their problems at once, and a row for each setting.
 
 Example: two wrong values and an unknown key are three lines, the unknown key first, then the
 settings in the documented order. A password in the environment is a row with the value ``********``
@@ -18,7 +18,7 @@ from sidecar.settings.model import Settings
 from sidecar.settings.values import Place
 
 MASK: Final = "********"
-"""What is shown of a secret: the same for every one, so not even its length."""
+"""Shown in place of every secret, so that not even its length is known."""
 
 _ORDER: Final = list(keys.FIELDS)
 
@@ -28,10 +28,10 @@ class Loaded:
     """The settings as they were set, whether or not the daemon starts with them.
 
     Attributes:
-        found: the values in force; None when there are problems.
-        rows: every setting there is, in the documented order, with its problems.
-        problems: all of them, one line each, no secret in any; keys that nobody knows come first.
-        notices: one line each: keys that were accepted and have no effect here.
+        found: the settings; None when there are problems.
+        rows: every setting in the documented order, with its problems.
+        problems: one line for each problem, none with a secret; unknown keys come first.
+        notices: one line for each key that was accepted and has no effect here.
     """
 
     found: Settings | None
@@ -41,26 +41,26 @@ class Loaded:
 
     @property
     def settings(self) -> Settings:
-        """The values in force; raises SettingsError with every problem."""
+        """Return the settings, or raise SettingsError with every problem."""
         if self.found is None:
             raise SettingsError(self.problems)
         return self.found
 
 
 def one_line(text: str) -> str:
-    """The text with whatever would break a line, or can't be printed, written as an escape."""
+    """Return the text with line breaks and unprintable characters as escapes."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
 
 
 class Problems:
-    """Gathers problems, and knows by which key each setting was set.
+    """Collects problems, and names each setting by the key that set it.
 
     Attributes:
-        entries: by the setting's name, the entries that win, right or wrong.
-        place: where settings would be set that are not yet.
-        wrong: the settings whose values are wrong by themselves.
+        entries: setting name -> the entry that takes precedence, valid or not.
+        place: where an operator would add a setting.
+        wrong: the settings with a value that is invalid by itself.
     """
 
     def __init__(self, entries: Mapping[str, Entry], place: Place) -> None:
@@ -70,41 +70,41 @@ class Problems:
         self._found: list[tuple[int, str]] = []
 
     def add(self, field: str, sentence: str) -> None:
-        """A problem with one setting; the sentence continues the setting's name."""
+        """Add a problem with one setting; the sentence continues the setting's name."""
         self._found.append((_ORDER.index(field), f"{self.name(field)}: {sentence}"))
 
     def add_general(self, lines: Iterable[str]) -> None:
-        """Problems that aren't one known setting's: shown first."""
+        """Add problems that no known setting has; they are shown first."""
         self._found += ((-1, line) for line in lines)
 
     def name(self, field: str) -> str:
-        """The key by which a setting was set; else the one by which it can be."""
+        """Return the key that set a setting, or else the key that would set it."""
         entry = self.entries.get(field)
         return str(entry) if entry else keys.name_in(self.place, field)
 
     def are_set(self, *fields: str) -> int:
-        """How many of these settings were set, right or wrong."""
+        """Return how many of these settings were set, valid or not."""
         return sum(field in self.entries for field in fields)
 
     def lines(self, *fields: str) -> tuple[str, ...]:
-        """The problems of these settings, or all, one line each, in order, none twice."""
+        """Return the problems of these settings, or of all, in order and without duplicates."""
         places = [_ORDER.index(field) for field in fields] or range(-1, len(_ORDER))
-        found = sorted(self._found, key=lambda each: each[0])
-        return tuple(dict.fromkeys(one_line(line) for at, line in found if at in places))
+        problems = sorted(self._found, key=lambda problem: problem[0])
+        return tuple(dict.fromkeys(one_line(line) for at, line in problems if at in places))
 
 
 def describe() -> tuple[SettingRow, ...]:
-    """Every setting with its default as its value, without loading anything."""
+    """Return every setting with its default as its value, without loading anything."""
     return tuple(about.unset for about in keys.FIELDS.values())
 
 
 def rows(settings: Settings | None, problems: Problems) -> tuple[SettingRow, ...]:
-    """Every setting in the documented order.
+    """Return every setting in the documented order.
 
     Args:
         settings: for the defaults that follow from other settings; None when they can't be used.
-        problems: what was found. No value that is wrong by itself is shown: what is no address may
-            be a secret that was put in the wrong place.
+        problems: the problems. A value that is invalid by itself is not shown, because it may be a
+            secret in the wrong place.
     """
     values, origins = {}, {}
     if settings is not None:

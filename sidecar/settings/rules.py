@@ -1,4 +1,4 @@
-"""What settings have to be together: one limit, lines in order, a minimum within the interval.
+"""Checks rules for several settings: one limit, lines in order, a minimum within the interval.
 
 Example: a stop line of 5,000 bytes under a limit of 5,000 is one problem, which names both.
 """
@@ -15,48 +15,48 @@ from sidecar.settings.report import Problems
 from sidecar.throttle.limits import Limit, MinAvailableRatio
 
 SAFE_VALIDITY_S: Final = 5.0
-"""The shortest validity that outlasts an answer which is lost: 3 s until its request is sent anew
-(sidecar/kafka/source.py), a pause and a dial."""
+"""The shortest validity that outlasts a lost answer: 3 s until its request is sent again
+(sidecar/kafka/source.py), a pause and a new connection."""
 
 _INTERVAL: Final = "storage_check_interval"
 _MINIMUM: Final = "storage_check_interval_minimum"
 
 
-def check_together(each: Settings, problems: Problems) -> Settings | None:
-    """The settings as the daemon uses them; None when there are problems.
+def check_together(values: Settings, problems: Problems) -> Settings | None:
+    """Return the settings as the daemon uses them; None when there are problems.
 
     Args:
-        each: the values, each good by itself.
-        problems: gets what doesn't fit together.
+        values: the values, each valid by itself.
+        problems: gets each conflict between settings.
     """
-    interval_s, minimum_s = each.check_interval_s, each.check_interval_minimum_s
+    interval_s, minimum_s = values.check_interval_s, values.check_interval_minimum_s
     polls = interval_s > 0.0 and _INTERVAL not in problems.wrong
-    _check_limits(each, problems, is_required=polls)
+    _check_limits(values, problems, is_required=polls)
     if not problems.are_set(_MINIMUM):
         minimum_s = min(minimum_s, interval_s)
     elif polls and minimum_s > interval_s:
         longer = f"{format_duration(minimum_s)} is longer than the interval"
         where = f"{format_duration(interval_s)} in {problems.name(_INTERVAL)}"
         problems.add(_MINIMUM, f"{longer}, {where}")
-    admin = check_admin(each.kafka_admin, problems, is_required=interval_s > 0.0)
+    admin = check_admin(values.kafka_admin, problems, is_required=interval_s > 0.0)
     try:
-        _ = each.id_counting
+        _ = values.id_counting
     except ValueError as error:
-        # Each by itself is right: what is left is memory too small for one filter.
+        # Each value is valid by itself, so the memory must be too small for one filter.
         problems.add("producer_id_quota_memory_bytes", str(error))
-    if each.observers is not None and not each.peers:
+    if values.observers is not None and not values.peers:
         problems.add("observers", f"needs {problems.name('peers')}: the addresses of all sidecars")
     if problems.lines():
         return None
     update = {"check_interval_minimum_s": minimum_s, "kafka_admin": admin}
-    if each.metrics_listen == each.http_listen and each.http_listen.port != 0:
-        # The HTTP API has them, then; but port 0 is another each time.
+    if values.metrics_listen == values.http_listen and values.http_listen.port != 0:
+        # The HTTP API serves the metrics then. Port 0 is a different port for each address.
         update["metrics_listen"] = None
-    return each.model_copy(update=update)
+    return values.model_copy(update=update)
 
 
 def remarks(settings: Settings, problems: Problems) -> Iterator[str]:
-    """Of settings that are legal and surprise: one line each."""
+    """Yield a notice for each valid setting that may surprise the operator."""
     yield from unused_tls(settings.kafka_admin, problems)
     interval_s, validity_s = settings.check_interval_s, settings.validity_s
     if interval_s > 0.0 and validity_s < max(interval_s, SAFE_VALIDITY_S):
@@ -70,31 +70,31 @@ def remarks(settings: Settings, problems: Problems) -> Iterator[str]:
         yield f"{name}: {format_duration(validity_s)} is shorter than {than}"
 
 
-def _check_limits(each: Settings, problems: Problems, *, is_required: bool) -> None:
-    fields = list(fields_of(type(each), "limit"))
+def _check_limits(values: Settings, problems: Problems, *, is_required: bool) -> None:
+    fields = list(fields_of(type(values), "limit"))
     count = problems.are_set(*fields)
     if count > 1 or (count == 0 and is_required):
         are_set = f"{count} are" if count else "none is"
         others = " and ".join(map(problems.name, fields[1:]))
         problems.add(fields[0], f"exactly one of this and {others} is needed; {are_set} set")
-    stop_lines = _one_at_most("stop line", each, problems)
-    soft_limits = _one_at_most("soft limit", each, problems)
-    limits = each.made("limit")
+    stop_lines = _one_at_most("stop line", values, problems)
+    soft_limits = _one_at_most("soft limit", values, problems)
+    limits = values.made("limit")
     if count != 1 or not limits:
-        return  # of several, or of none that is right, nothing can be compared
+        return  # without exactly one valid limit, nothing can be compared
     (field, limit), *_ = limits.items()
     name = problems.name(field)
-    for field, margin in each.made("release margin").items():
+    for field, margin in values.made("release margin").items():
         if type(margin) is not type(limit):
-            problems.add(field, f"the limit, {name}, is in another unit: the margin needs that")
+            problems.add(field, f"must have the unit of the limit, {name}")
         elif isinstance(limit, MinAvailableRatio) and limit.value + margin.value >= 1.0:
-            both = f"{limit.value} and {margin.value} of a volume"
-            problems.add(field, f"{both} are all of it: nothing would release")
+            both = f"{margin.value} and the limit, {limit.value}, are a whole volume or more"
+            problems.add(field, f"{both}: producers would never be released")
         else:
             limit = replace(limit, release_margin=margin.value)
     released = limit.value + limit.release_margin
     margin_too = " and its release margin" if limit.release_margin else ""
-    # Bytes and ratios can be compared on a volume alone.
+    # Bytes and ratios can only be compared for a given volume, so lines of two types are not.
     for field, line in stop_lines.items():
         if type(line) is type(limit) and line.value >= limit.value:
             where = f"{_where(line.value, limit.value)} the limit, {limit.value} in {name}"
@@ -105,11 +105,11 @@ def _check_limits(each: Settings, problems: Problems, *, is_required: bool) -> N
             problems.add(field, f"{soft.value} is {where}: the soft limit must be above it")
 
 
-def _one_at_most(role: Role, each: Settings, problems: Problems) -> dict[str, Limit]:
-    """The one that is set, by its field; none where several are."""
-    fields = list(fields_of(type(each), role))
+def _one_at_most(role: Role, values: Settings, problems: Problems) -> dict[str, Limit]:
+    """Return the limit of this role by its field; empty if none or several are set."""
+    fields = list(fields_of(type(values), role))
     if (count := problems.are_set(*fields)) <= 1:
-        return each.made(role)
+        return values.made(role)
     names = " and ".join(map(problems.name, fields[1:]))
     problems.add(fields[0], f"only one of this and {names} can be set; {count} are")
     return {}

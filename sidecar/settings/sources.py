@@ -1,9 +1,9 @@
-"""What each place has: the environment, files of settings, and a password's file.
+"""Reads the places of settings: the environment, settings files, and a file with a password.
 
-Each is a source of pydantic-settings, which merges them: of a setting that two have, the first
-source's entry wins. A source is complete even when something in it is wrong: its problems are
-beside it, so that those of all places can be shown together. Every unknown key in a namespace that
-is ours is a mistake.
+Each place is a source of pydantic-settings, which merges them. If two sources have a setting, the
+first source takes precedence. A source collects its problems instead of raising, so that the
+problems of all places are shown together. An unknown key in a namespace of the sidecar is a
+mistake.
 
 Example: an environment with ``SIDECAR_LOG_LEVEL=debug`` is one entry for ``log_level`` with origin
 "environment".
@@ -24,13 +24,13 @@ from sidecar.settings.model import Settings
 
 
 class Source(PydanticBaseSettingsSource):
-    """One place.
+    """One place of settings.
 
     Attributes:
-        entries: by the setting's name.
-        problems: one line each: keys that nobody knows, and files that can't be read.
-        notices: one line each: keys that are accepted and have no effect.
-        readable: False when the place could not be read, so that nothing can be said to be missing.
+        entries: setting name -> its entry.
+        problems: one line for each unknown key, and for a file that can't be read.
+        notices: one line for each key that is accepted and has no effect.
+        readable: False when the place could not be read, so that no setting can be called missing.
     """
 
     def __init__(self) -> None:
@@ -41,11 +41,11 @@ class Source(PydanticBaseSettingsSource):
         self.readable = True
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Not used: ``__call__`` gives all values at once."""
+        """Not used, because ``__call__`` returns all values at once."""
         raise NotImplementedError
 
     def __call__(self) -> dict[str, Any]:
-        """The entries as ``Settings`` takes them."""
+        """Return the entries as ``Settings`` takes them."""
         values: dict[str, Any] = {}
         for name, entry in self.entries.items():
             *tables, key = keys.FIELDS[name].path
@@ -56,18 +56,18 @@ class Source(PydanticBaseSettingsSource):
         return values
 
     def unreadable(self, problem: str) -> None:
-        """Tells why a part was not read."""
+        """Add a problem because of which the place was not read."""
         self.problems.append(problem)
         self.readable = False
 
     def take(self, field: str, entry: Entry, known: Iterable[str], prefix: str = "") -> None:
-        """Puts a key where it belongs: ours, the Java admin client's, or unknown.
+        """Add a key as a setting, as a key of the Java admin client, or as unknown.
 
         Args:
-            field: the setting that it would be.
-            entry: its value, which is not shown where it is refused.
-            known: the keys of this place, for the nearest, without the prefix.
-            prefix: of the key.
+            field: the name of the setting that the key would set.
+            entry: its value, which is not shown in a refusal.
+            known: the keys of this place, without the prefix, to suggest the nearest one.
+            prefix: the prefix of the key.
         """
         if field in keys.FIELDS:
             self.entries[field] = entry
@@ -80,7 +80,7 @@ class Source(PydanticBaseSettingsSource):
 
 
 def read_environment(environ: Mapping[str, str]) -> Source:
-    """Variables ``SIDECAR_*``, but for those that Kubernetes injects for a Service "sidecar"."""
+    """Read variables ``SIDECAR_*``, except those that Kubernetes injects for Services."""
     source = Source()
     known = list(map(keys.environment_key, (*keys.FIELDS, *ADMIN_FIELDS)))
     for variable, value in sorted(environ.items()):
@@ -96,7 +96,7 @@ def read_environment(environ: Mapping[str, str]) -> Source:
 
 
 def read_toml(path: Path) -> Source:
-    """A TOML file, whose words may be grouped in tables in any way."""
+    """Read a TOML file, whose tables may be grouped in any way."""
     source = Source()
     document: Mapping[str, Any] = {}
     try:
@@ -120,7 +120,7 @@ def read_toml(path: Path) -> Source:
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    """Every value and every empty table with its dotted path."""
+    """Yield every value and every empty table with its dotted path."""
     for key, value in table.items():
         if isinstance(value, dict) and value:
             yield from _leaves(value, f"{prefix}{key}.")
@@ -131,18 +131,18 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 class PasswordFile(Source):
     """The password in the file that ``kafka.admin.sasl.password.file`` names.
 
-    It is the last source, since what the others have decides whether the file is read: not for
-    another mechanism, nor besides credentials that are set. Its text counts without the line end
-    that editors and ``echo`` add.
+    It is the last source, because the other sources decide whether the file is read: it is not read
+    for another mechanism, nor if credentials are set elsewhere. The line end that editors and
+    ``echo`` add is removed.
 
     Attributes:
-        failure: why there is none, as it follows the setting's name; "" if there is, or no file.
+        failure: why the file gave no password, to follow the setting's name; "" without a failure.
     """
 
     failure = ""
 
     def __call__(self) -> dict[str, Any]:
-        """The password, if it is to be read and can be."""
+        """Return the password, if it has to be read and can be read."""
         admin: Mapping[str, Entry] = self.current_state.get("kafka_admin", {})
         written = {name: str(entry.value).upper() for name, entry in admin.items()}
         is_used = (
@@ -151,7 +151,7 @@ class PasswordFile(Source):
             and not admin.keys() & {"sasl_password", "sasl_jaas_config"}
         )
         file = admin.get("sasl_password_file")
-        # What is no path is a problem already.
+        # A value that is not a path is reported already.
         if is_used and file and isinstance(path := file.value, str) and path.strip("\0"):
             password = self._read(path)
             self.entries["kafka_admin_sasl_password"] = Entry(password, file.key, file.origin)
@@ -163,7 +163,7 @@ class PasswordFile(Source):
         except OSError as error:
             self.failure = f"{path!r} can't be read: {error.strerror}"
         except ValueError:
-            # Without the exception, which has the file's bytes, and they are the secret.
+            # The exception contains the file's bytes, which are the secret, so it is not chained.
             self.failure = f"{path!r} is not UTF-8 text"
         else:
             self.failure = "" if text else f"{path!r} is empty"

@@ -1,4 +1,4 @@
-"""The words that settings may have as values."""
+"""The allowed values of settings that accept only certain words."""
 
 from typing import Literal
 
@@ -10,4 +10,4 @@ IdsCount = Literal["active", "allocated"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Place = Literal["environment", "properties", "toml", "command config"]
-"""Where settings are set; it decides by which name a message calls one."""
+"""Where an operator sets settings. A message names a setting as it is written there."""

@@ -1,4 +1,4 @@
-"""Decision, last volumes, override and what capabilities retain, on disk for a restart."""
+"""Keeps decision, last volumes, override and records of capabilities on disk for a restart."""
 
 from sidecar.state.file import Damaged, StateFile
 

@@ -1,9 +1,9 @@
-"""The disk that the state lies on: a file is read, and replaced whole.
+"""The disk for the state: reads files, and replaces them atomically.
 
-A new content is written beside the file, synced and renamed over it, so that a reader finds the old
-or the new one whole, whatever is cut off in between.
+The new content is written to another file, which is synced and renamed. So the file always has the
+complete old content or the complete new content.
 
-Example: the power fails while 2 MB are written: the file has what the write before left.
+Example: the power fails while 2 MB are written. The file then has its previous content.
 """
 
 import os
@@ -12,20 +12,20 @@ from typing import Protocol
 
 
 class Disk(Protocol):
-    """Reads and replaces files; what fails raises OSError."""
+    """Reads and replaces files; failures raise OSError."""
 
     def read(self, path: Path) -> bytes:
-        """A file's content."""
+        """Read a file."""
 
     def replace(self, path: Path, content: bytes) -> None:
-        """Gives a file another content; the old one is whole if that fails."""
+        """Replace a file's content; if that fails, the old content stays."""
 
     def rename(self, path: Path, to: Path) -> None:
-        """Gives a file another name, in the place of whatever had that."""
+        """Rename a file; a file with the new name is replaced."""
 
 
 class MachineDisk:
-    """The machine's own."""
+    """The disk of this machine."""
 
     def read(self, path: Path) -> bytes:
         """See ``Disk``."""
@@ -33,7 +33,7 @@ class MachineDisk:
 
     def replace(self, path: Path, content: bytes) -> None:
         """See ``Disk``."""
-        # Always the same name: what a crash leaves there is overwritten by the next write.
+        # Always the same name, so the next write overwrites a file that a crash left.
         beside = path.with_name(f".{path.name}.new")
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         try:
@@ -45,7 +45,7 @@ class MachineDisk:
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
-        # The rename itself is on disk only once the folder is.
+        # The rename is on disk only after its folder is synced.
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)

@@ -1,9 +1,8 @@
 """The state file: replaced whole, checked when read, set aside when damaged.
 
-It is JSON: a version, a checksum over the state, and the state. A new one is written beside it,
-synced and renamed over it, so that a reader finds the old or the new one whole, whatever is cut off
-in between. What can't be read or used is renamed to ``NAME.damaged`` and logged; it never stops a
-start.
+It is JSON: a version, a checksum over the state, and the state. It is replaced atomically
+(``sidecar.state.disk``). A file that can't be used is renamed to ``NAME.damaged`` and logged. It
+never prevents a start.
 
 Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"type": "...", "value": 1},
 ...}}``.
@@ -38,7 +37,7 @@ class Damaged:
     """A state file that can't be used.
 
     Attributes:
-        problem: what is wrong with it and where it is now, one line.
+        problem: the problem and the file's new name, one line.
     """
 
     problem: str
@@ -51,7 +50,7 @@ class StateFile:
     Attributes:
         path: the file; its folder must exist.
         rules: the rules by which volumes are judged now.
-        disk: the disk that it lies on.
+        disk: the disk with the file.
     """
 
     path: Path
@@ -59,13 +58,13 @@ class StateFile:
     disk: Disk = field(default_factory=MachineDisk)
 
     def load(self, now: float) -> PersistedState | Damaged | None:
-        """Reads the file.
+        """Read the file.
 
         Args:
             now: epoch seconds.
 
         Returns:
-            What was stored; None when there is no file; Damaged when it can't be used.
+            The stored state; None without a file; Damaged if the file can't be used.
         """
         try:
             raw = self.disk.read(self.path)
@@ -83,17 +82,17 @@ class StateFile:
             return self._set_aside(problem_of(error))
 
     def save(self, kept: PersistedState, wall: Callable[[float], float]) -> None:
-        """Replaces the file.
+        """Replace the file.
 
         Args:
-            kept: what to store, in steady seconds.
+            kept: the state to store, in steady seconds.
             wall: steady to epoch seconds.
 
         Raises:
-            OSError: the file or its folder can't be written; the old file is still whole.
+            OSError: the file or its folder can't be written; the old file is unchanged.
         """
         record = to_record(kept, self.rules, wall)
-        # Without a stop line an earlier version can read it too: it refuses what it doesn't know.
+        # An earlier version refuses unknown keys. Without a stop line, it can read this file too.
         state = record.model_dump(mode="json", exclude_defaults=True)
         self.disk.replace(
             self.path,

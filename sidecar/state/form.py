@@ -37,7 +37,7 @@ from sidecar.volumes import Membership, Volume
 
 
 class VolumeRecord(Record):
-    """One remembered volume."""
+    """A remembered volume."""
 
     broker_id: int
     log_dir: str
@@ -49,7 +49,7 @@ class VolumeRecord(Record):
 
 
 class BrokerRecord(Record):
-    """One remembered broker."""
+    """A remembered broker."""
 
     broker_id: int
     read_at: float | None
@@ -77,7 +77,7 @@ class ComputedRecord(Record):
 
 
 class SlopeRecord(Record):
-    """Where the factor is on its slope."""
+    """The position of the factor on its slope."""
 
     factor: float = Field(gt=0.0, le=1.0)
     height: float = Field(ge=0.0, le=1.0)
@@ -85,12 +85,12 @@ class SlopeRecord(Record):
     at: float
     fell_at: float
     falls: bool
-    # Broker id, log dir, rate at first, what would be written at 1.0.
+    # Broker id, log dir, first rate, estimated write rate at 1.0.
     learned: list[tuple[int, str, float, float]]
 
 
 class ContentsRecord(Record):
-    """What lies in a log dir."""
+    """The contents of a log dir."""
 
     broker_id: int
     log_dir: str
@@ -108,7 +108,7 @@ class OverrideRecord(Record):
 
 
 class UserThrottleRecord(Record):
-    """A user whose producers are held."""
+    """A user whose producers are throttled."""
 
     user: str
     since: float
@@ -118,7 +118,7 @@ class UserThrottleRecord(Record):
 
 
 class StateRecord(Record):
-    """All that is kept."""
+    """The stored state."""
 
     limit: dict[str, str | int | float]
     # A version without it had no stop line.
@@ -136,15 +136,15 @@ class StateRecord(Record):
     slope: SlopeRecord | None = None
     # A version without it throttled all clients.
     contents: list[ContentsRecord] = Field(default_factory=list)
-    # A version without them had them in the brokers' callbacks.
+    # In a version without them, the brokers' callbacks kept them.
     shares: dict[int, Annotated[float, Field(ge=LEAST, lt=1.0)]] = Field(default_factory=dict)
 
 
 def to_record(kept: PersistedState, rules: Rules, wall: Callable[[float], float]) -> StateRecord:
-    """What is written.
+    """Convert the state to its form on disk.
 
     Args:
-        kept: in steady seconds.
+        kept: the state, in steady seconds.
         rules: the rules by which the factor was computed.
         wall: steady to epoch seconds.
     """
@@ -216,11 +216,11 @@ def to_record(kept: PersistedState, rules: Rules, wall: Callable[[float], float]
 
 
 def from_record(form: StateRecord, rules: Rules, now: float) -> PersistedState:
-    """What was kept.
+    """Convert the form on disk to the state.
 
     Args:
-        form: as read.
-        rules: the rules of now.
+        form: the form as read.
+        rules: the current rules.
         now: epoch seconds, which the steady clock equals at the start.
     """
     same_limit = form.limit == _limit_form(rules.required_limit)
@@ -291,7 +291,7 @@ def _slope(form: SlopeRecord, now: float) -> Slope:
 
 
 def _override(form: OverrideRecord, now: float) -> Override:
-    # One that was set in the future lasts from now on for as long as it was set for.
+    # If the start is in the future, the throttle begins now and keeps its length.
     ahead = max(0.0, form.set_at - now)
     return Override(form.factor, form.reason, form.set_at - ahead, form.ends_at - ahead)
 
@@ -319,7 +319,7 @@ def _volume_state(form: VolumeRecord, rules: Rules, now: float, *, same_limit: b
     fill = first_fill(read_at, volume.used_bytes)
     verdict = rules.required_limit.judge(volume)
     if same_limit:
-        # It may violate because of the release margin alone.
+        # The volume may violate only because of the release margin.
         verdict = replace(verdict, violates=form.violates)
     stop_line_verdict = None if rules.stop_line is None else rules.stop_line.judge(volume)
     return VolumeState(volume, read_at, verdict, form.online, fill, stop_line_verdict)

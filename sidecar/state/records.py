@@ -1,8 +1,8 @@
-"""What a capability keeps over a restart: plain JSON under its name, which it checks itself.
+"""The records that capabilities keep over a restart: plain JSON under the capability's name.
 
-A capability gives it to ``Board.retain``, and the state file stores it beside the spine's state. A
-part that can't be used is logged and affects nothing else. It stays in the file until the
-capability has something new to keep.
+A capability passes its record to ``Board.retain``, and the state file stores it. At a start, the
+capability checks its record itself. A damaged record is logged and affects nothing else. It stays
+in the file until the capability has a new one.
 
 Example: ``{"producer_ids": {"quotas": [], "enforced_request_percentages": {"bob": "much"}}}`` is
 refused because of one number. The override and the volumes of the same file are used.
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Record(BaseModel):
-    """What is written: no unknown key, no infinite number, and no value in an error's text."""
+    """The base of records: no unknown key, no infinite number, and no value in an error's text."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
@@ -28,7 +28,7 @@ _Form = TypeVar("_Form", bound=Record)
 
 
 def restored(memory: Memory, capability: str, form: type[_Form]) -> _Form | None:
-    """What a capability retained; None when that is nothing, or damaged, which is logged."""
+    """Return a capability's record; None without one. Log a damaged record and return None."""
     part = memory.retained.get(capability)
     if part is None:
         return None
@@ -44,7 +44,7 @@ def restored(memory: Memory, capability: str, form: type[_Form]) -> _Form | None
 
 
 def problem_of(error: ValidationError) -> str:
-    """Where the first thing is wrong, and what; without the value."""
+    """Describe the first error and its place, without the value."""
     first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]

@@ -21,15 +21,15 @@ from sidecar.throttle.user_throttles import UserThrottles
 _log = logging.getLogger(__name__)
 
 _SPACING_S: Final = 10.0
-"""With a validity of minutes, sizes that are 10 s older after a restart change no decision."""
+"""The time between writes. Sizes that are 10 s older after a restart change no decision."""
 
 _VALIDITY_SHARE: Final = 0.25
-"""Of a short validity: what a kill -9 leaves on disk is still valid after it."""
+"""The share of a short validity between writes, so that a kill -9 leaves a valid state."""
 
 
 _THROTTLE_CHECK_S: Final = 1.0
 _LONGER_S: Final = 1.0
-"""A user who is throttled for so much longer must not be released early by a kill -9."""
+"""A throttle that got longer by this time is written, so that a kill -9 does not end it early."""
 
 
 class StateWriter:
@@ -45,18 +45,19 @@ class StateWriter:
         self._failing = False
 
     async def run(self) -> None:
-        """Keeps until the board is closed."""
+        """Write the state until the board is closed."""
         while not self._board.closed:
             snapshot = self._board.snapshot
             await self.write()
             await self._wait(snapshot)
 
     async def _wait(self, state: Snapshot) -> None:
-        """Returns when it is time to write again."""
+        """Return when it is time to write again."""
         now = asyncio.get_running_loop().time
         until = now() + self._spacing_s
         while now() < until:
-            # Holds that begin are a change; those that get longer are none.
+            # A throttle that begins is a change of the decision. A throttle that gets longer is
+            # not.
             look_s = _THROTTLE_CHECK_S if state.memory.user_throttles else self._spacing_s
             snapshot = await self._board.wait_for_change(
                 state.generation, min(look_s, until - now())
@@ -66,10 +67,10 @@ class StateWriter:
                 return
 
     async def write(self) -> bool:
-        """Writes what is published now, unless it is written already.
+        """Write the published state, unless it is written already.
 
         Returns:
-            Whether it is on disk.
+            Whether the state is on disk.
         """
         # A write in its thread can't be cancelled, so neither is the task with its lock: the
         # last write of a stopping daemon comes after it, not beside it.

@@ -1,7 +1,7 @@
-"""The status page: what a person sees of the throttle, and how they set it by hand.
+"""The status page: it shows the throttle, and sets or ends an override.
 
 ``add_status(app, ...)`` adds its routes. Views are functions of a snapshot and a moment. HTML is
-made of views alone. Only ``routes`` and ``responses`` know requests.
+made from views alone. Only ``routes`` and ``responses`` handle requests.
 """
 
 from sidecar.status.inputs import StatusInputs

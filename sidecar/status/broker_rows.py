@@ -16,24 +16,24 @@ from sidecar.throttle.readers import Reader, RefusalRates
 from sidecar.throttle.sizes import size
 
 SHOWN: Final = 50
-"""So many brokers that are down are named."""
+"""The most brokers that are down and named."""
 
 REFUSED: Final = 10
-"""So many refused clients are named."""
+"""The most refused clients that are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """A broker that is not seen.
+    """A broker that is down or did not answer.
 
     Attributes:
-        broker_id: its node id.
-        address: host:port, "" when it is no longer in the cluster's list.
-        state: fenced, departed, or that it does not answer.
-        why: its failure in words, "" when none is known.
-        since: since when it fails so.
-        last_seen: when it last answered.
-        counts: whether its last reading throttles producers until it is forgotten.
+        broker_id: the broker's node id.
+        address: host:port; "" when the broker is no longer in the cluster's list.
+        state: fenced, departed, or not answering.
+        why: the failure in words; "" when none is known.
+        since: when this failure began.
+        last_seen: when the broker last answered.
+        counts: whether its last reading throttles producers until an operator forgets the broker.
     """
 
     broker_id: int
@@ -50,12 +50,12 @@ class Brokers:
     """The cluster's brokers.
 
     Attributes:
-        active: how many there are.
-        listed: when the cluster last listed them; None before the first poll.
-        down: those not seen, ``SHOWN`` at most.
-        more_down: how many more.
-        failed_polls: how many polls in a row have failed.
-        why: why the last one failed, "" when it did not.
+        active: the number of active brokers.
+        listed: when the cluster last listed its brokers; None before the first poll.
+        down: the brokers that are down or did not answer, ``SHOWN`` at most.
+        more_down: the number of further such brokers.
+        failed_polls: the number of failed polls in a row.
+        why: why the last poll failed; "" when it succeeded.
     """
 
     active: int
@@ -77,13 +77,13 @@ class ReaderRow:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A client of which these brokers have refused requests since the last throttle began.
+    """A client whose requests these brokers have refused since the last throttle began.
 
     Attributes:
-        principal: its user.
-        client_id: its client-id.
-        requests: how many were refused.
-        per_s: how many a second now.
+        principal: the client's user.
+        client_id: the client-id.
+        requests: the number of refused requests.
+        per_s: the current refusals per second.
     """
 
     principal: str
@@ -94,13 +94,13 @@ class RefusedRow:
 
 @dataclass(frozen=True, slots=True)
 class ScopedRow:
-    """A client that a throttle of some topics is for, as one broker tells.
+    """A client that a throttle of some topics applies to, as reported by one broker.
 
     Attributes:
         broker_id: the broker.
-        principal: its user.
-        client_id: its client-id.
-        landed: what it lands, such as "12 kB/s".
+        principal: the client's user.
+        client_id: the client-id.
+        landed: its write rate, such as "12 kB/s".
     """
 
     broker_id: int
@@ -110,7 +110,7 @@ class ScopedRow:
 
 
 def brokers(snapshot: Snapshot, now: Now) -> Brokers:
-    """The cluster's brokers, as far as something is wrong with them."""
+    """Summarize the cluster's brokers, and list the brokers with a problem."""
     memory = snapshot.memory
     active = memory.active
     listed = {**memory.fenced, **active}
@@ -129,19 +129,19 @@ def brokers(snapshot: Snapshot, now: Now) -> Brokers:
     )
 
 
-def reader_rows(known: list[Reader], snapshot: Snapshot, now: Now) -> tuple[ReaderRow, ...]:
-    """The brokers whose callbacks read this sidecar."""
+def reader_rows(readers: list[Reader], snapshot: Snapshot, now: Now) -> tuple[ReaderRow, ...]:
+    """Return the brokers whose callbacks read this sidecar."""
     return tuple(
         ReaderRow(reader.report.broker_id, _does(reader, snapshot), now.moment(reader.seen_at))
-        for reader in known
+        for reader in readers
     )
 
 
-def refused(known: list[Reader]) -> tuple[RefusedRow, ...]:
-    """The clients of which most was refused, over all readers."""
+def refused(readers: list[Reader]) -> tuple[RefusedRow, ...]:
+    """Return the clients with the most refused requests over all readers."""
     requests: Counter[tuple[str, str]] = Counter()
     per_s: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for reader in known:
+    for reader in readers:
         for client, rate in reader.refusal_rates().clients.items():
             per_s[client] += rate
         for each in reader.report.refusals.clients if reader.report.refusals else ():
@@ -150,10 +150,10 @@ def refused(known: list[Reader]) -> tuple[RefusedRow, ...]:
     return tuple(RefusedRow(*client, count, per_s[client]) for client, count in most)
 
 
-def in_scope(known: list[Reader]) -> tuple[ScopedRow, ...]:
-    """The clients that the throttle is for, those that land most first, by broker."""
+def in_scope(readers: list[Reader]) -> tuple[ScopedRow, ...]:
+    """Return the clients in scope of the throttle by broker, the fastest writers first."""
     rows = []
-    for reader in known:
+    for reader in readers:
         rates = reader.scope_rates()
         for client, rate in sorted(rates.items(), key=lambda each: -each[1])[:SHOWN]:
             rows.append(ScopedRow(reader.report.broker_id, *client, f"{size(rate)}/s"))
@@ -182,7 +182,7 @@ def _does(reader: Reader, snapshot: Snapshot) -> str:
             " their topics"
         )
     if reader.generation != snapshot.generation:
-        sentences.append("has not taken the present decision yet")
+        sentences.append("has not applied the current decision yet")
     elif not reader.waiting:
         sentences.append("does not wait for changes now")
     return ", ".join(sentences)

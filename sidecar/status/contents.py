@@ -1,11 +1,11 @@
-"""What lies on brokers' volumes, read only while a page is open, and rarely.
+"""The contents of brokers' volumes for the status page, read only while a page is open.
 
-A page that shows a broker's volumes gets what is known and makes a read due; one task reads one
-broker at a time, no broker more often than every ``EVERY_S``, whether it answered or not. What no
-page has requested for ``RETENTION_S`` is forgotten.
+A page that shows a broker's volumes gets the last answer and requests a new read. One task reads
+one broker at a time, and no broker more often than every ``EVERY_S``, whether or not it answered.
+An answer that no page has requested for ``RETENTION_S`` is forgotten.
 
-Example: three people have a page open that is renewed every 10 s: broker 2 is read once a minute.
-They close it: it is read no more.
+Example: three people have an open page, which is renewed every 10 s. Broker 2 is read once a
+minute. After they close the page, the broker is no longer read.
 """
 
 import asyncio
@@ -18,24 +18,24 @@ from sidecar.kafka.largest_topics import LogDirTopics
 from sidecar.volumes import Failure, FailureKind
 
 EVERY_S: Final = 60.0
-"""The answer grows with the broker's partitions: 88 kB and 34 ms of it for 4,000."""
+"""An answer has 88 kB and costs a broker 34 ms for 4,000 partitions, so reads are rare."""
 
 RETENTION_S: Final = 600.0
 
 ContentsResult = Mapping[str, LogDirTopics] | Failure
-"""Log dir -> what lies there, or why that is not known."""
+"""Log dir -> its topics, or why they are not known."""
 
 FetchContents = Callable[[int], Awaitable[ContentsResult]]
-"""Broker id -> its answer, within a deadline of its own."""
+"""Reads a broker, by id, within its own deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What lies on a broker's volumes.
+    """The contents of a broker's volumes.
 
     Attributes:
-        result: its answer.
-        answered_at: when, steady seconds.
+        result: the broker's answer.
+        answered_at: when the answer came, steady seconds.
     """
 
     result: ContentsResult
@@ -43,10 +43,10 @@ class Contents:
 
 
 class VolumeContents:
-    """What is known of brokers that open pages show. Initially nothing."""
+    """The last answers of the brokers that open pages show; none at first."""
 
     def __init__(self, ask: FetchContents, clock: Callable[[], float]) -> None:
-        """Nothing is read yet.
+        """Start without answers.
 
         Args:
             ask: reads one broker.
@@ -61,7 +61,7 @@ class VolumeContents:
         self._news = asyncio.Event()
 
     def of(self, broker_id: int) -> Contents | None:
-        """What is known of a broker, which is read anew if that is due; None before it answers."""
+        """Return a broker's last answer, if any, and request a new read if that is due."""
         asked_at = self._requested.get(broker_id)
         if asked_at is None or self._clock() >= asked_at + EVERY_S:
             self._due[broker_id] = None
@@ -80,7 +80,7 @@ class VolumeContents:
                 try:
                     result = await self._ask(broker_id)
                 except SidecarError as error:
-                    # A password file can't be read now; polls still use the password that was read
+                    # A password file can't be read now. Polls still use the password that was read
                     # before.
                     result = Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
                 del self._due[broker_id]

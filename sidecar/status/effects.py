@@ -1,4 +1,4 @@
-"""What setting or ending an override would do, in sentences, before it is done.
+"""Describes the effects of setting or ending an override, before the operator confirms it.
 
 Example: "For 60 min, until 03:12:00 UTC: nobody is throttled.", "It ignores that /kafka/data
 of broker 2 has 8.1 GB left, ...", "It applies at once on broker 1, which reads this sidecar."
@@ -15,7 +15,7 @@ from sidecar.throttle.decision import Decision
 
 
 def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) -> list[str]:
-    """What an override would do."""
+    """Describe the effects of setting an override."""
     snapshot = inputs.board.snapshot
     ends = now.moment(now.now + requested.duration_s)
     sentences = [
@@ -23,7 +23,7 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
     ]
     if requested.factor == 0.0:
         sentences.append(
-            "Every producer waits, whatever the volumes have left; excluded principals do not."
+            "Every producer waits, however full the volumes are; excluded principals do not."
         )
     elif requested.factor < 1.0:
         sentences.append("For a client without a quota, that is a share of its previous rate.")
@@ -34,7 +34,7 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
     if snapshot.decision.override is not None:
         before = snapshot.decision.override
         sentences.append(
-            f"It replaces what is set now: {effect(before.factor)}, “{before.reason}”."
+            f"It replaces the current override: {effect(before.factor)}, “{before.reason}”."
         )
     if snapshot.decision.users:
         sentences.append("Single users who are throttled stay throttled.")
@@ -43,12 +43,12 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
 
 
 def ending_effects(inputs: StatusInputs, now: Now) -> list[str]:
-    """What ending the override would do."""
+    """Describe the effects of ending the override."""
     decision = inputs.board.snapshot.decision
     if decision.override is None:
-        return ["Nothing is set by hand now."]
+        return ["There is no override now."]
     return [
-        f"What is set by hand ends: {effect(decision.override.factor)}, "
+        f"The current override ends: {effect(decision.override.factor)}, "
         f"“{decision.override.reason}”.",
         _after(inputs, decision),
         _where(inputs, now.now),
@@ -56,7 +56,7 @@ def ending_effects(inputs: StatusInputs, now: Now) -> list[str]:
 
 
 def setting_command(requested: OverrideRequest, sidecars: str) -> str:
-    """The command that sets an override on several sidecars, by their addresses."""
+    """Return the command that sets an override on several sidecars, by their addresses."""
     return (
         f"throttle-sidecar override set {requested.factor:g} "
         f"--reason {shlex.quote(requested.reason)} --for {shlex.quote(requested.duration)} "
@@ -65,7 +65,7 @@ def setting_command(requested: OverrideRequest, sidecars: str) -> str:
 
 
 def ending_command(sidecars: str) -> str:
-    """The command that ends the override on several sidecars."""
+    """Return the command that ends the override on several sidecars."""
     return f"throttle-sidecar override clear {_to(sidecars)}"
 
 
@@ -87,7 +87,7 @@ def _where(inputs: StatusInputs, now: float) -> str:
     if not ids:
         return (
             "No broker's quota callback has read this sidecar's factor in the last 10 minutes: "
-            "as far as this sidecar knows, it changes nothing."
+            "as far as this sidecar knows, this changes nothing."
         )
     named = f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(ids)}"
     return f"It applies at once on {named}, which read{'s' if len(ids) == 1 else ''} this sidecar."

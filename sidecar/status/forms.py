@@ -1,10 +1,10 @@
-"""What forms of the status page carry, and who may send them.
+"""The forms of the status page, and the check of their origin.
 
-A form is the sidecar's own: a browser names its origin, and another site's is refused. What guards
-a change is the token, which is typed each time and stored nowhere; this is the second lock.
+The token guards a change: an operator types it each time, and it is stored nowhere. In addition, a
+form from a page of another site is refused, by the headers in which a browser reports its origin.
 
-Example: a form from a page of another origin carries "Sec-Fetch-Site: cross-site", and over plain
-HTTP "Origin: http://elsewhere"; curl sends neither, and has to know the token like everyone.
+Example: a browser sends "Sec-Fetch-Site: cross-site" for a page of another site, and over plain
+HTTP "Origin: http://elsewhere". curl sends neither, but needs the token too.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ _MOST_FIELDS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class OverrideForm:
-    """What was typed in."""
+    """The fields as an operator typed them."""
 
     factor: str = "1"
     duration: str = "PT1H"
@@ -47,11 +47,11 @@ class OverrideForm:
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> "OverrideForm":
-        """From a form."""
+        """Take the fields from a form."""
         return cls(*(fields.get(name, "") for name in ("factor", "duration", "reason")))
 
     def checked(self) -> OverrideRequest | list[str]:
-        """The request to the API, or what is wrong with it: a sentence for each field."""
+        """Return the request to the API, or a sentence for each wrong field."""
         try:
             factor = float(self.factor)
         except ValueError:
@@ -65,15 +65,15 @@ class OverrideForm:
             ]
 
     def fields(self) -> tuple[tuple[str, str], ...]:
-        """As a form has them."""
+        """Return the fields as a form has them."""
         return ("factor", self.factor), ("duration", self.duration), ("reason", self.reason)
 
 
 async def form_fields(request: Request) -> dict[str, str]:
-    """The fields of a form of the sidecar's own.
+    """Read the fields of a form from the sidecar's own page.
 
     Raises:
-        HTTPException: 403 when another site sent it, 415 or 422 when it is no form.
+        HTTPException: 403 when another site sent the form, 415 or 422 when the body is not a form.
     """
     if not is_own(request):
         raise HTTPException(403, "This form was sent by another site.")
@@ -96,5 +96,5 @@ def is_own(request: Request) -> bool:
     if site is not None:
         return site in {"same-origin", "none"}
     origin = request.headers.get("origin")
-    # The scheme is left out: a proxy may speak TLS to the browser.
+    # The scheme is not compared, because a proxy may use TLS for the browser.
     return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")

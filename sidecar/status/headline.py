@@ -1,4 +1,4 @@
-"""What a tired person reads first: whether producers are throttled, why, since when and until when.
+"""The head of the status page: whether producers are throttled, why, since when and until when.
 
 Example: "Producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
 """
@@ -17,18 +17,18 @@ from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.reason import why_retained
 
 Tone = Literal["free", "part", "stopped", "blind"]
-"""How it looks: nobody is throttled, some, everybody, or nothing is seen."""
+"""The color: nobody, some or all producers are throttled, or the volumes can't be read."""
 
 _OBSERVES: Final = "Nobody is throttled: this sidecar is in observe mode (SIDECAR_MODE=observe)."
 
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """When it ends, or what ends it.
+    """When the state ends, or the event that ends it.
 
     Attributes:
         text: a sentence, up to its moment.
-        moment: None: the text is whole without it.
+        moment: the end of the sentence; None if the text is complete without it.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class ToDo:
-    """What helps, and where on the page it is."""
+    """The remedy, and the section of the page that has it."""
 
     text: str
     section: str
@@ -48,15 +48,15 @@ class Headline:
     """The head of the page.
 
     Attributes:
-        tone: how it looks.
+        tone: the color.
         word: the tone in a word or two.
         factor: the throttle factor.
-        source: where it comes from.
-        sentence: what is so, and why.
-        reason: the decision's own words, where they add to the sentence; else "".
-        since: when factor and source became what they are.
-        until: how long it lasts, as far as that is known.
-        to_do: what helps; None: nothing is the matter.
+        source: the source of the factor.
+        sentence: the state, and the cause of it.
+        reason: the reason of the decision, if it adds to the sentence; else "".
+        since: when factor and source began to apply.
+        until: how long the state lasts, as far as that is known.
+        to_do: the remedy; None if none is needed.
     """
 
     tone: Tone
@@ -71,7 +71,7 @@ class Headline:
 
 
 def headline(snapshot: Snapshot, now: Now) -> Headline:
-    """The head of the page."""
+    """Return the head of the page."""
     decision = snapshot.decision
     decided = decision.decided
     tone, word = _tone(decision)
@@ -90,7 +90,7 @@ def headline(snapshot: Snapshot, now: Now) -> Headline:
 
 
 def sentence(snapshot: Snapshot) -> str:
-    """The one sentence, and a second one about more volumes or about single users."""
+    """Return the main sentence, followed by sentences about more volumes and single users."""
     decision = snapshot.decision
     if decision.shadow is not None:
         would = sentence(replace(snapshot, decision=decision.shadow))
@@ -107,7 +107,7 @@ def sentence(snapshot: Snapshot) -> str:
 
 
 def effect(factor: float) -> str:
-    """What a factor does: "producers are throttled"."""
+    """Describe the effect of a factor, such as "producers are throttled"."""
     if factor == 0.0:
         return "producers are throttled"
     if factor == 1.0:
@@ -116,7 +116,7 @@ def effect(factor: float) -> str:
 
 
 def effect_of(decision: Decision) -> str:
-    """What a decision does: a stop, or what its factor does."""
+    """Describe the effect of a decision: that of the stop line, or that of its factor."""
     if decision.shadow is not None:
         return f"observe mode: {effect_of(decision.shadow)}"
     if decision.is_sloped:
@@ -125,19 +125,19 @@ def effect_of(decision: Decision) -> str:
 
 
 def worst(violations: Sequence[VolumeState]) -> VolumeState:
-    """The volume with the least left."""
-    return min(violations, key=lambda known: known.volume.available_ratio)
+    """Return the volume with the smallest available share."""
+    return min(violations, key=lambda state: state.volume.available_ratio)
 
 
 def short_of(snapshot: Snapshot) -> str:
-    """The worst violating volume against the limit, in words."""
+    """Compare the worst violating volume with the limit, in words."""
     limit = snapshot.rules.required_limit
     has_left = _has_left(snapshot, snapshot.decision.violations, limit)
     return f"{has_left}, the limit is {limit.describe()}"
 
 
 def _short(snapshot: Snapshot) -> str:
-    """The same against the stop line, once that is reached."""
+    """Compare the worst volume with the stop line if it is reached, otherwise with the limit."""
     stop_line = snapshot.rules.stop_line
     if stop_line is None or not snapshot.decision.stop_line_reached:
         return short_of(snapshot)
@@ -146,10 +146,10 @@ def _short(snapshot: Snapshot) -> str:
 
 
 def _has_left(snapshot: Snapshot, states: Sequence[VolumeState], limit: Limit) -> str:
-    known = worst(states)
-    volume = known.volume
+    state = worst(states)
+    volume = state.volume
     left = limit.left(volume)
-    retained = why_retained(snapshot.memory, known)
+    retained = why_retained(snapshot.memory, state)
     had = "had" if retained else "has"
     return f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}"
 
@@ -159,20 +159,20 @@ def _sentence(snapshot: Snapshot) -> str:
     does = effect_of(decision)
     does = does[0].upper() + does[1:]
     if decision.source is Source.DISABLED:
-        return f"{does}: this sidecar is disabled, its check interval is PT0S."
+        return f"{does}: this sidecar is disabled, since its check interval is PT0S."
     if decision.source is Source.FALLBACK:
         if snapshot.memory.computed is None:
             return f"{does}, by the fallback: no volume has been read yet."
         return f"{does}, by the fallback: the volumes can't be read any more."
     if decision.source is Source.OVERRIDE:
         shown = f", although {short_of(snapshot)}" if decision.violations else ""
-        # An override to 0 or below 1 needs no "although": the volumes need no less.
-        return f"{does}, set by hand{shown if decision.factor > 0 else ''}."
+        # An override to 0 throttles as the volumes would, so there is no "although".
+        return f"{does}, by an override{shown if decision.factor > 0 else ''}."
     return f"{does}: {_seen(snapshot)}."
 
 
 def _seen(snapshot: Snapshot) -> str:
-    """What an observation says, after the colon."""
+    """Return the cause in an observation, which follows the colon."""
     decision = snapshot.decision
     if decision.violations:
         return _short(snapshot)
@@ -196,7 +196,7 @@ def _tone_of(decision: Decision) -> tuple[Tone, str]:
     if decision.source is Source.FALLBACK:
         return "blind", "Not read"
     if decision.source is Source.OVERRIDE and decision.violations:
-        return "part", "Released by hand"
+        return "part", "Override"
     if decision.users:
         return "part", "Some throttled"
     return "free", "Not throttled"
@@ -211,7 +211,8 @@ def _until(snapshot: Snapshot, now: Now) -> list[Until]:
     if decision.override is not None:
         return [
             Until(
-                "Until it is ended by hand, at the latest at", now.moment(decision.override.ends_at)
+                "Until an operator ends the override, at the latest at",
+                now.moment(decision.override.ends_at),
             )
         ]
     found = (
@@ -232,12 +233,14 @@ def _to_do(snapshot: Snapshot) -> ToDo | None:
     if not decision.violations:
         return None
     if why_retained(snapshot.memory, worst(decision.violations)):
-        return ToDo("It can't be read now: check its broker and its disk", "brokers")
+        return ToDo(
+            "Check the broker and the disk of the volume, which can't be read now", "brokers"
+        )
     return ToDo("Free space: the largest topics there, and commands that shrink them", "contents-1")
 
 
 def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
-    ends = [_released_at(known) for known in decision.violations]
+    ends = [_released_at(state) for state in decision.violations]
     known_ends = [at for at in ends if at is not None]
     text = f"Until every volume has {limit.within()}"
     if len(known_ends) < len(ends):
@@ -245,10 +248,10 @@ def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
     return [Until(f"{text}: at the rate at which they empty,", now.moment(max(known_ends)))]
 
 
-def _released_at(known: VolumeState) -> float | None:
-    rate = known.fill.bytes_per_second if known.online else None
-    left_s = seconds_to(max(-known.headroom_bytes, 1.0), None if rate is None else -rate)
-    return None if left_s is None else known.read_at + left_s
+def _released_at(state: VolumeState) -> float | None:
+    rate = state.fill.bytes_per_second if state.online else None
+    left_s = seconds_to(max(-state.headroom_bytes, 1.0), None if rate is None else -rate)
+    return None if left_s is None else state.read_at + left_s
 
 
 def _free_until(snapshot: Snapshot, now: Now) -> list[Until]:

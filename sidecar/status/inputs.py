@@ -1,4 +1,4 @@
-"""What the status page is made from; loaded at the start, unlike the code that makes the page."""
+"""The inputs of the status page. Unlike the code of the page, they are loaded at the start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sidecar.status.contents import VolumeContents
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
-    """What views are made from.
+    """The inputs of views.
 
     Attributes:
         board: the board that is shown.

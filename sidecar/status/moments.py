@@ -14,7 +14,7 @@ _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A point in time, as shown at another.
+    """A point in time, described relative to another.
 
     Attributes:
         iso: RFC 3339 in UTC, seconds; for machines.
@@ -40,7 +40,7 @@ class Now:
     wall: Wall
 
     def moment(self, steady_s: float) -> Moment:
-        """A point in time as shown now."""
+        """Describe a point in time relative to now."""
         moment_utc = datetime.fromtimestamp(self.wall(steady_s), UTC)
         today = datetime.fromtimestamp(self.wall(self.now), UTC)
         date = (
@@ -53,7 +53,7 @@ class Now:
         )
 
     def maybe(self, steady_s: float | None) -> Moment | None:
-        """Likewise; None stays None."""
+        """Describe a point in time like ``moment``; None stays None."""
         return None if steady_s is None else self.moment(steady_s)
 
     def _ago(self, steady_s: float) -> str:
@@ -64,7 +64,7 @@ class Now:
 
 
 def span(seconds: float) -> str:
-    """A duration in one or two units: "45 s", "31 min", "2 h 5 min", "3 days"."""
+    """Write a duration in one or two units: "45 s", "31 min", "2 h 5 min", "3 days"."""
     if seconds < 2 * _MINUTE:
         return f"{seconds:.0f} s"
     if seconds < 2 * _HOUR:

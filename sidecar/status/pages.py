@@ -1,8 +1,8 @@
-"""Views as HTML. Templates escape whatever is put into them, and load nothing from elsewhere.
+"""Renders views as HTML. Templates escape all values, and load nothing from other sites.
 
-Style, script and icon are files of their own, so that the content policy can forbid everything
-that is written into a page. Their addresses carry a digest: a browser may cache them for good, and
-an open page notices that the sidecar was replaced by another version.
+Style, script and icon are separate files, so that the content policy can forbid inline code. Their
+addresses contain a digest. So a browser may cache them without an end, and an open page notices
+that the sidecar was replaced by another version.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
 }
 
 _UNIT: Final = re.compile(r"(?<=\d) (?=[kMGT]?B\b|%|s\b|min\b|h\b|days\b)")
-"""What stands between a number and its unit, which belong on one line."""
+"""Finds the blank between a number and its unit, which have to stay on one line."""
 
 _HERE: Final = files(__package__ or "sidecar.status")
 
@@ -47,7 +47,7 @@ def status_page(view: StatusView) -> str:
 
 
 def status_parts(view: StatusView) -> str:
-    """What of the page is made anew while it is open."""
+    """Render the parts of the page that are renewed while it is open."""
     return page("sections.html", view=view, asking=_is_asking(view))
 
 
@@ -56,13 +56,13 @@ def _is_asking(view: StatusView) -> bool:
 
 
 def page(template: str, **values: object) -> str:
-    """A template with values."""
+    """Render a template with values."""
     return _environment().get_template(template).render(values)
 
 
 @cache
 def _environment() -> Environment:
-    """It is made for the first page requested: most sidecars are read by machines alone."""
+    """Create the environment for the first page; most sidecars are read by machines alone."""
     environment = Environment(
         loader=FunctionLoader(_template),
         autoescape=True,
@@ -80,7 +80,7 @@ def _environment() -> Environment:
 
 
 def _path(text: str) -> Markup:
-    """A path that a narrow column may break after its slashes."""
+    """Return a path that a narrow column may break after its slashes."""
     return Markup("/<wbr>").join(text.split("/"))
 
 

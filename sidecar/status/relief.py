@@ -1,10 +1,10 @@
-"""What lies on a volume that violates the limit, and the commands that make it smaller.
+"""The largest topics on a volume that violates the limit, and the commands that shrink them.
 
-Names are quoted for a POSIX shell and in JSON. Kafka's own topics get no commands: they shrink by
-their settings.
+Names are quoted for a POSIX shell and in JSON. Kafka's own topics get no commands, because their
+settings limit their size.
 
-Example: "orders" has 40 GB in 4 partitions there: retention to half of its largest partition, the
-deletion of what is older than 6 hours, or its move to brokers with room.
+Example: "orders" has 40 GB in 4 partitions there. Its commands set retention to half of its largest
+partition, delete records that are older than 6 hours, or move the topic to brokers with room.
 """
 
 import json
@@ -21,11 +21,11 @@ from sidecar.throttle.sizes import size
 from sidecar.volumes import Failure
 
 SHOWN: Final = 3
-"""So many violating volumes are read, so that a full cluster is not read everywhere."""
+"""The most violating volumes that are read, so that not every broker of a full cluster is."""
 
 _INTERNAL: Final = "__"
 _LISTED: Final = 100
-"""So many brokers, or partitions, are named in a command."""
+"""The most brokers, or partitions, that a command names."""
 
 # Each line of get-offsets is topic:partition:offset; a partition without such a record has none.
 _TO_JSON: Final = (
@@ -37,7 +37,7 @@ _TO_JSON: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to type."""
+    """Commands to type, with their effect."""
 
     what: str
     lines: tuple[str, ...]
@@ -49,11 +49,11 @@ class TopicRow:
     """A topic on the volume.
 
     Attributes:
-        topic: its name.
-        size: what it has there.
-        share: of what all topics have there, 0 to 100.
-        partitions: how many of its partitions are there.
-        commands: empty for Kafka's own topics.
+        topic: the topic's name.
+        size: its size on the volume.
+        share: its share of all topics on the volume, 0 to 100.
+        partitions: the number of its partitions on the volume.
+        commands: the commands that shrink it; empty for Kafka's own topics.
     """
 
     topic: str
@@ -65,15 +65,15 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class OnVolume:
-    """What lies on a volume.
+    """The contents of a volume.
 
     Attributes:
         broker_id: the broker's node id.
         log_dir: the log dir's path.
-        answered_at: when the broker reported it; None before it did.
-        why_not: why it is not known, "" when it is or is being read.
-        topics: the largest, first.
-        more: how many others there are, in words; "" for none.
+        answered_at: when the broker reported the contents; None before that.
+        why_not: why the contents are not known; "" when they are known or being read.
+        topics: the largest topics, the largest first.
+        more: the number of other topics, in words; "" for none.
     """
 
     broker_id: int
@@ -85,16 +85,16 @@ class OnVolume:
 
 
 def on_volumes(snapshot: Snapshot, contents: VolumeContents | None, now: Now) -> list[OnVolume]:
-    """What lies on the worst volumes that violate the limit; their brokers are read if due."""
+    """Return the contents of the worst violating volumes, and read their brokers if due."""
     if contents is None:
         return []
     worst = sorted(snapshot.decision.violations, key=lambda each: each.volume.available_ratio)
     memory = snapshot.memory
-    return [_on_volume(known, memory, contents, now) for known in worst[:SHOWN]]
+    return [_on_volume(state, memory, contents, now) for state in worst[:SHOWN]]
 
 
-def _on_volume(known: VolumeState, memory: Memory, contents: VolumeContents, now: Now) -> OnVolume:
-    broker_id, log_dir = known.volume.broker_id, known.volume.log_dir
+def _on_volume(state: VolumeState, memory: Memory, contents: VolumeContents, now: Now) -> OnVolume:
+    broker_id, log_dir = state.volume.broker_id, state.volume.log_dir
     if broker_id not in memory.active:
         return OnVolume(broker_id, log_dir, None, "The broker is not in the cluster now.", (), "")
     found = contents.of(broker_id)
@@ -143,7 +143,7 @@ def _topics(topics: LogDirTopics, broker_id: int, memory: Memory) -> tuple[Topic
 
 
 def commands(topic: TopicSize, address: str, targets: list[int]) -> tuple[Command, ...]:
-    """What makes a topic smaller on one volume."""
+    """Return the commands that shrink a topic on one volume."""
     at = f"--bootstrap-server {shlex.quote(address)}"
     return _retention(topic, at), _deletion(topic, at), _move(topic, at, targets)
 
@@ -210,7 +210,7 @@ def _address(memory: Memory) -> str:
 
 
 def _with_room(memory: Memory, broker_id: int, size_bytes: int) -> list[int]:
-    """The other brokers that have so much above the limit on each volume: Kafka chooses which."""
+    """List the other brokers with that much room above the limit on each volume."""
     return [
         each
         for each in sorted(memory.active)
@@ -218,5 +218,5 @@ def _with_room(memory: Memory, broker_id: int, size_bytes: int) -> list[int]:
         and (broker := memory.brokers.get(each)) is not None
         and broker.failure is None
         and broker.volumes
-        and min(known.headroom_bytes for known in broker.volumes) > size_bytes
+        and min(state.headroom_bytes for state in broker.volumes) > size_bytes
     ]

@@ -1,7 +1,7 @@
-"""What the status page's routes answer: the page, its parts, all volumes, the override by hand.
+"""The answers of the status page's routes: the page, its parts, all volumes, and the override.
 
-Setting an override takes two steps: the form, then what it would do, confirmed with the token. It
-is made by the same ``Changes`` as ``PUT /v1/override``.
+Setting an override takes two steps: the form, then its effects, which the operator confirms with
+the token. The same ``Changes`` as for ``PUT /v1/override`` make it.
 
 Example: ``GET /`` is the page; an open one requests ``GET /status/parts`` for what has changed.
 """
@@ -38,7 +38,7 @@ from sidecar.status.view import StatusView, status_view
 from sidecar.status.volume_rows import lines_in_bars, volume_rows
 
 ROWS: Final = 100
-"""Volumes on a page of their own."""
+"""The number of volumes on one page of the list."""
 
 _HEADERS: Final = {
     **NO_STORE,
@@ -53,7 +53,7 @@ _FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 class Answers:
-    """Answers with pages, one method a route."""
+    """Answers with pages, with one method for each route."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Answers:
         return _html(status_page(self._view()))
 
     async def parts(self, _request: Request) -> Response:
-        """What an open page takes anew."""
+        """Answer with the parts of an open page that are renewed."""
         return _html(status_parts(self._view()))
 
     async def volumes(self, request: Request) -> Response:
-        """All volumes, a hundred on a page."""
+        """Answer with all volumes, a hundred on a page."""
         now = self._now()
         number = _number(request.query_params.get("page", "1"))
         first = (number - 1) * ROWS
@@ -93,11 +93,11 @@ class Answers:
         return _html(page("volumes.html", **values))
 
     async def form(self, _request: Request) -> Response:
-        """What is to be set by hand."""
+        """Answer with the form for an override."""
         return self._form(OverrideForm(), [])
 
     async def ask(self, request: Request) -> Response:
-        """What that would do, to be confirmed with the token."""
+        """Answer with the effects of the override, to be confirmed with the token."""
         form = OverrideForm.of(await form_fields(request))
         requested = form.checked()
         if isinstance(requested, list):
@@ -119,7 +119,7 @@ class Answers:
         return RedirectResponse("/", 303, headers=_HEADERS)
 
     async def confirm_end(self, request: Request) -> Response:
-        """What to end it would do."""
+        """Answer with the effects of ending the override."""
         return self._confirm_end(request)
 
     async def end(self, request: Request) -> Response:
@@ -133,12 +133,12 @@ class Answers:
         return RedirectResponse("/", 303, headers=_HEADERS)
 
     async def file(self, request: Request) -> Response:
-        """Style, script or icon."""
+        """Answer with the style, the script or the icon."""
         name = request.url.path.rpartition("/")[2]
         return Response(file(name), headers=_FOR_GOOD, media_type=MEDIA_TYPES[name])
 
     def refused(self, error: HTTPException) -> Response:
-        """A refusal, which is a page, too."""
+        """Answer with a refusal as a page."""
         html = page("refused.html", problem=error.detail)
         return _html(html, error.status_code, error.headers)
 
@@ -159,14 +159,14 @@ class Answers:
         return _html(page("override.html", **values), 422 if problems else 200)
 
     def _sidecars(self, request: Request) -> str:
-        """This sidecar, as it was reached, and its peers; without peers nobody knows the others."""
+        """List this sidecar, by the address of the request, and its peers."""
         if not self._peers:
             return "HOST:PORT,HOST:PORT"
         own = f"{request.url.scheme}://{request.url.netloc}"
         return ",".join(dict.fromkeys((own, *self._peers)))
 
     def _filled_in(self) -> str:
-        """What is to be put into the command by hand."""
+        """Name the parts of the command that an operator has to fill in."""
         theirs = "" if self._peers else "their addresses for HOST:PORT and "
         return f"{theirs}the token's file for FILE"
 
@@ -179,7 +179,7 @@ class Answers:
     ) -> Response:
         return _confirm(
             error,
-            title="Set by hand: is this right?",
+            title="Set this override?",
             effects=setting_effects(self._inputs, requested, self._now()),
             command=setting_command(requested, self._sidecars(request)),
             filled_in=self._filled_in(),
@@ -191,7 +191,7 @@ class Answers:
     def _confirm_end(self, request: Request, error: HTTPException | None = None) -> Response:
         return _confirm(
             error,
-            title="End what is set by hand: is this right?",
+            title="End the override?",
             effects=ending_effects(self._inputs, self._now()),
             command=ending_command(self._sidecars(request)),
             filled_in=self._filled_in(),
@@ -216,7 +216,7 @@ def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None
 
 
 def _number(text: str) -> int:
-    """The requested page; 1 when that is no number, or one of more than 4,300 digits."""
+    """Return the requested page; 1 when it is not a number, or has more than 4,300 digits."""
     try:
         return max(1, min(int(text), _MOST_PAGES))
     except ValueError:

@@ -1,6 +1,6 @@
-"""All that the status page shows, as a value: a function of what is published and of the moment.
+"""The content of the status page as a value, computed from a snapshot and the time.
 
-Example: one volume at its limit makes a headline, one bad row, and what lies on that volume.
+Example: one volume at its limit makes a headline, one bad row, and the contents of that volume.
 """
 
 from collections.abc import Iterator
@@ -65,11 +65,11 @@ class ThrottledUser:
     """A user with a factor of their own.
 
     Attributes:
-        name: the user's.
-        effect: what it does.
-        reason: why, "" when that is not known.
-        until: when it ends by itself, None when that is not known.
-        enforcer: whose throttle it is, "" when that is not known.
+        name: the user's name.
+        effect: the effect of the factor.
+        reason: the reason; "" when it is not known.
+        until: when the factor ends by itself; None when that is not known.
+        enforcer: the capability that throttles; "" when it is not known.
     """
 
     name: str
@@ -81,7 +81,7 @@ class ThrottledUser:
 
 @dataclass(frozen=True, slots=True)
 class Overridden:
-    """The override in force."""
+    """The current override."""
 
     effect: str
     reason: str
@@ -92,30 +92,30 @@ class Overridden:
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """What the page shows.
+    """The content of the page.
 
     Attributes:
-        etag: of the decision, for the long poll.
+        etag: the ETag of the decision, for the long poll.
         made: when the page was made.
-        cluster_id: Kafka's, "" before the first observation.
-        head: what is so, and why.
-        lines: what the lines in the volumes' bars are; "" when disabled.
-        stop_line: what there is to say of the stop line, in sentences.
+        cluster_id: the Kafka cluster's id; "" before the first observation.
+        head: the state and its cause.
+        lines: the meaning of the lines in the volumes' bars; "" when disabled.
+        stop_line: sentences about the stop line.
         filling: volumes that fill although producers are throttled.
-        volumes: the worst ones.
-        volume_count: how many there are.
-        brokers: the cluster's, as far as something is wrong with them.
+        volumes: the worst volumes.
+        volume_count: the number of all volumes.
+        brokers: the cluster's brokers with a problem.
         readers: the brokers whose callbacks read this sidecar.
-        refused: the clients of which they refused most.
-        in_scope: the clients that a throttle of some topics is for.
-        changes: the last ones, the newest first.
-        override: in force.
+        refused: the clients with the most refused requests.
+        in_scope: the clients that a throttle of some topics applies to.
+        changes: the last changes of the decision, the newest first.
+        override: the current override.
         can_change: whether a token is configured.
-        users: those with a factor of their own.
-        more_users: how many more.
-        blocks: what capabilities show.
-        failing: what of the optional parts does not work now.
-        contents: what lies on the worst volumes that violate the limit.
+        users: the users with a factor of their own.
+        more_users: the number of further such users.
+        blocks: the blocks of capabilities.
+        failing: the optional parts that do not work now.
+        contents: the contents of the worst volumes that violate the limit.
     """
 
     etag: str
@@ -142,17 +142,17 @@ class StatusView:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether anything is polled."""
+        """Whether the sidecar polls."""
         return self.head.source != Source.DISABLED.value
 
     @property
     def observes(self) -> bool:
-        """Whether what is decided is only shown."""
+        """Whether the sidecar is in observe mode."""
         return self.head.source == Source.SHADOW.value
 
 
 def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusView:
-    """What the page shows at a moment."""
+    """Return the content of the page at a moment."""
     board, snapshot = inputs.board, inputs.board.snapshot
     rows, count = volume_rows(snapshot, now, 0, WORST)
     readers = board.readers.recent(now.now)
@@ -193,8 +193,8 @@ def _stop_line(inputs: StatusInputs) -> Iterator[str]:
             yield from recommended.sentences(setting)
         return
     yield (
-        f"From {line.describe()} on, the stop line, nothing is admitted, until every volume has a "
-        "tenth more. A broker without the authorizer can only pause producers for longer."
+        f"At the stop line, {line.describe()}, nothing is admitted until every volume has a tenth "
+        "more. A broker without the authorizer can only pause producers for longer."
     )
     if wrong := not_below_limit(memory.volumes()):
         volume = wrong[0].volume
@@ -214,47 +214,47 @@ def _blocks(inputs: StatusInputs) -> Iterator[Block]:
 
 
 def hidden(snapshot: Snapshot, factor: float) -> str:
-    """The volumes that a factor does not heed, in words; "" when there is none."""
+    """Describe the volumes that an override ignores; "" if there are none."""
     violations = snapshot.decision.violations
     if factor == 0.0 or not violations:
         return ""
-    known = worst(violations)
+    state = worst(violations)
     others = len(violations) - 1
     others_too = (
         f" {others} more {'is' if others == 1 else 'are'} at or below it." if others else ""
     )
     return (
-        f"{known.volume.log_dir} of broker {known.volume.broker_id} has "
-        f"{size(known.volume.available_bytes)} left, at or below the limit"
-        f"{_course(snapshot, known)}.{others_too}"
+        f"{state.volume.log_dir} of broker {state.volume.broker_id} has "
+        f"{size(state.volume.available_bytes)} left, at or below the limit"
+        f"{_course(snapshot, state)}.{others_too}"
     )
 
 
-def _course(snapshot: Snapshot, known: VolumeState) -> str:
+def _course(snapshot: Snapshot, state: VolumeState) -> str:
     if snapshot.decision.factor == 0.0:
-        return ", while producers are throttled: released, they fill it"
-    by = known.fill.bytes_per_second if known.online else None
-    full = full_in(known, by, known.read_at)
+        return ", while producers are throttled. Released producers will fill it"
+    by = state.fill.bytes_per_second if state.online else None
+    full = full_in(state, by, state.read_at)
     parts = [text for text in (rate(by), full and f"is full {full}") if text]
     return f", and {' and '.join(parts)} by the last reading" if parts else ""
 
 
-def full_in(known: VolumeState, bytes_per_second: float | None, now: float) -> str:
-    """When nothing is left at a rate; "" when it does not fill."""
-    left_s = seconds_to(known.volume.available_bytes, bytes_per_second)
-    return "" if left_s is None else f"in {span(max(0.0, known.read_at + left_s - now))}"
+def full_in(state: VolumeState, bytes_per_second: float | None, now: float) -> str:
+    """Describe when a volume is full at a rate; "" when it does not fill."""
+    left_s = seconds_to(state.volume.available_bytes, bytes_per_second)
+    return "" if left_s is None else f"in {span(max(0.0, state.read_at + left_s - now))}"
 
 
 def _filling(snapshot: Snapshot, now: Now) -> list[Filling]:
     since = throttled_since(snapshot.decision.factor, snapshot.since)
     found = throttled_fills(snapshot.memory, since, snapshot.rules.validity_s, now.now)
-    found.sort(key=lambda each: each.known.volume.available_bytes)
+    found.sort(key=lambda each: each.state.volume.available_bytes)
     return [
         Filling(
-            each.known.volume.broker_id,
-            each.known.volume.log_dir,
+            each.state.volume.broker_id,
+            each.state.volume.log_dir,
             rate(each.bytes_per_second),
-            full_in(each.known, each.bytes_per_second, now.now),
+            full_in(each.state, each.bytes_per_second, now.now),
         )
         for each in found[:FILLING]
     ]

@@ -22,7 +22,7 @@ from sidecar.throttle.rules import NO_RULES, Rules
 from sidecar.throttle.scope import ALL, scope_of, unread
 from sidecar.throttle.slope import next_slope
 from sidecar.throttle.stop_line import volumes_at_stop_line
-from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
+from sidecar.throttle.user_throttles import UserThrottle, current_throttles, next_end
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation
 
@@ -47,8 +47,8 @@ class Decision:
         reason: one sentence for a person, with the numbers.
         violations: the volumes at or below the limit when the newest valid factor was computed. An
             override does not hide them.
-        at_stop_line: the violating volumes because of which nothing is admitted, at that time. An
-            override does not hide them either.
+        at_stop_line: the violating volumes that count as at the stop line at that time. An override
+            does not hide them either.
         computed_at: when the newest valid factor was computed, steady seconds; None without one.
         valid_until: the last moment at which this decision is valid without news, steady seconds;
             None when only news ends it.
@@ -60,10 +60,10 @@ class Decision:
         user_throttles: user name -> the throttle that is the reason of its factor.
         shadow: the decision that would apply in enforce mode; None when this one applies.
         is_sloped: whether the factor is on its slope, where it moves without a new decision.
-        topics: the throttle is for clients that write to one of these topics, sorted; None: for
-            all clients.
-        is_of_volumes: whether the settings ask for a throttle by topics, even while nobody is
-            throttled or the topics are not known.
+        topics: the throttle applies to clients that write to one of these topics, sorted; None if
+            it applies to all clients.
+        is_of_volumes: whether the settings request a throttle by topics, even while nobody is
+            throttled or the topics are unknown.
     """
 
     factor: float
@@ -89,9 +89,9 @@ class Decision:
 
     @property
     def stop_line_reached(self) -> bool:
-        """Whether nothing is admitted, from anybody but excluded principals.
+        """Whether brokers refuse all producers except excluded principals.
 
-        Only an observation can say so: neither a fallback nor an operator's factor does.
+        Only an observation can cause that, never a fallback or an override.
         """
         return self.source is Source.OBSERVATION and bool(self.at_stop_line)
 
@@ -137,21 +137,21 @@ class Disabled:
     """The factor source of a sidecar with check interval PT0S: 1.0, whatever else is set.
 
     Attributes:
-        rules: published, but no volume is judged by them.
+        rules: the rules, which are published but judge no volume.
     """
 
     rules: Rules = NO_RULES
 
     def decide(self, memory: Memory, now: float) -> Decision:  # noqa: ARG002 - the protocol's
-        """Always factor 1.0."""
+        """Return factor 1.0."""
         return Decision(1.0, Source.DISABLED, reason.DISABLED)
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:  # noqa: ARG002
-        """The memory as it was: nothing is polled."""
+        """Return the memory unchanged, since nothing is polled."""
         return memory
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:  # noqa: ARG002
-        """The memory as it was: nothing was read."""
+        """Return the memory unchanged, since nothing was read."""
         return memory
 
 
@@ -161,7 +161,7 @@ class VolumeLimit:
 
     Attributes:
         rules: the limit with the other lines, and the validity.
-        fallback: the factor once no valid one is left, 0.0 to 1.0.
+        fallback: the factor that applies without a valid computed one, 0.0 to 1.0.
         is_enforced: whether the decision applies, and so has an effect on how volumes fill.
         is_of_volumes: whether a throttle is only for clients that write to topics on the volumes
             that throttle (``sidecar.throttle.scope``).
@@ -179,9 +179,9 @@ class VolumeLimit:
             decision = replace(decision, is_of_volumes=True)
         if not memory.user_throttles:
             return decision
-        # Throttles of single users come on top of every source, an override too: the stricter
-        # factor of the two applies to a user.
-        throttles = in_force(memory.user_throttles, now)
+        # Throttles of single users add to every source, also to an override. The stricter of the
+        # two factors applies to a user.
+        throttles = current_throttles(memory.user_throttles, now)
         return replace(
             decision,
             users=dict.fromkeys(throttles, 0.0),
@@ -191,15 +191,15 @@ class VolumeLimit:
 
     def _decide(self, memory: Memory, now: float) -> Decision:
         computed = memory.computed
-        # Expiry needs no event: the memory may still have a factor that is no longer valid.
+        # No event removes an expired factor from the memory, so its validity is checked here.
         if computed is not None and not is_valid(computed.computed_at, self.rules.validity_s, now):
             computed = None
         violations = computed.violations if computed else ()
         at_stop_line = computed.at_stop_line if computed else ()
         computed_at = computed.computed_at if computed else None
         expires_at = None if computed is None else computed.computed_at + self.rules.validity_s
-        # First authority: the operator. The violations are published all the same, so that people
-        # see what the override hides.
+        # First authority: the operator. The violations are published too, so that people see which
+        # full volumes the override ignores.
         override = memory.override
         if override is not None and is_valid(override.ends_at, 0.0, now):
             return Decision(
@@ -209,18 +209,19 @@ class VolumeLimit:
                 violations,
                 at_stop_line,
                 computed_at,
-                # Its violations may expire before it ends, which is a change too.
+                # The violations may expire before the override ends, which changes the decision
+                # too.
                 min(override.ends_at, expires_at)
                 if violations and expires_at is not None
                 else override.ends_at,
                 override,
             )
         if computed is not None and not violations and self.rules.slope is None:
-            # The state file may be of a run with a soft limit, which is no longer set.
+            # The state file may come from a run with a soft limit that is no longer set.
             computed = replace(computed, factor=1.0)
         # Second authority: the newest valid observation.
         if computed is not None:
-            # At 0.0 the limit decides, and at 1.0 nobody is slowed: only between is it the slope.
+            # At 0.0 the limit decides, and at 1.0 nobody is slowed. In between, the slope decides.
             is_sloped = self.rules.slope is not None and 0.0 < computed.factor < 1.0
             why = (
                 reason.sloped(memory.volumes(), self.rules)
@@ -239,11 +240,12 @@ class VolumeLimit:
                 violations,
                 at_stop_line,
                 computed_at,
+                # Contents that are still being read widen the scope when their time is over.
                 _first_of(expires_at, scope.until),
                 is_sloped=is_sloped,
                 topics=scope.topics,
             )
-        # Last: nothing is known, and only an observation ends that.
+        # Last authority: the fallback. Only an observation ends it, so it has no end.
         return Decision(self.fallback, Source.FALLBACK, reason.fell_back(memory, now))
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
@@ -254,39 +256,45 @@ class VolumeLimit:
         A whole observation without a violation, and with a member that is neither seen nor
         remembered, counts as a failed poll.
         """
-        before_it = memory
+        previous_memory = memory
         memory = fold_in(memory, observation, self.rules)
         whole = observation.membership is not None
         violations, missing = self._survey(memory, observation.observed_at)
-        # A violation suffices for 0.0, whatever the missing brokers have. "No violation" needs all.
+        # One violation suffices for 0.0, so missing brokers don't matter then. A release needs
+        # valid readings of all brokers. A partial observation that found nothing is not a failed
+        # poll.
         if missing is not None and not violations:
             return fail(memory, missing) if whole else memory
         before = memory.computed
-        # An expired one no longer counts: what begins now begins at the line, without its margin.
+        # The stop line's margin only keeps a line reached. A factor that has expired keeps nothing,
+        # so a new stop begins at the line itself.
         was_reached = (
             before is not None
             and bool(before.at_stop_line)
             and is_valid(before.computed_at, self.rules.validity_s, observation.observed_at)
         )
-        # The slope needs the factor that applied until now, so it takes the memory before too.
-        memory = replace(memory, slope=self._slope(before_it, memory, observation.observed_at))
+        # The slope compares fill rates with the factor that applied until now, so it needs the
+        # previous memory.
+        memory = replace(
+            memory, slope=self._slope(previous_memory, memory, observation.observed_at)
+        )
         computed = _computed(memory, tuple(violations), was_reached=was_reached)
         memory = replace(memory, computed=computed)
         if self.is_of_volumes:
-            # A volume that has just reached its limit waits a moment for its contents, so that the
-            # throttle is for the right clients.
-            new = unread(before_it, memory, self.rules.validity_s, observation.observed_at)
+            # A volume that has just reached its limit throttles nobody until its contents are read,
+            # a second at most. So no client is throttled that does not write to the volume.
+            new = unread(previous_memory, memory, self.rules.validity_s, observation.observed_at)
             memory = replace(memory, unread=new)
-        # A partial observation does not show that the cluster as a whole can be polled again.
+        # A partial observation does not show that the whole cluster can be polled again.
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
     def _slope(self, before: Memory, memory: Memory, now: float) -> Slope | None:
         if self.rules.slope is None:
             return None
-        # In observe mode and in a replay no broker obeyed, so volumes filled as at factor 1.0.
-        in_force = self._decide(before, now).factor if self.is_enforced else 1.0
+        # In observe mode and in a replay no broker applied the factor, so volumes filled as at 1.0.
+        applied = self._decide(before, now).factor if self.is_enforced else 1.0
         volumes = memory.valid_volumes(self.rules.validity_s, now)
-        return next_slope(memory.slope, volumes, self.rules.slope, in_force, now)
+        return next_slope(memory.slope, volumes, self.rules.slope, applied, now)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
         """The memory after an operator said that a last reading no longer counts.
@@ -303,10 +311,11 @@ class VolumeLimit:
             for state in before.violations
             if state.volume.broker_id != broker_id or log_dir not in {None, state.volume.log_dir}
         )
-        # A reading that did not throttle anyway changes nothing; the next poll will do without it.
+        # A reading that did not throttle changes nothing now; the next poll is computed without it.
         if left == before.violations:
             return memory
-        # As of the time of the computation: forgetting must not make old readings younger.
+        # Computed as of the previous computation, because forgetting a reading must not renew
+        # others.
         _, missing = self._survey(memory, before.computed_at)
         if not left and missing is not None:
             return replace(memory, computed=None)
@@ -314,7 +323,7 @@ class VolumeLimit:
         return replace(memory, computed=computed)
 
     def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
-        """The violating volumes that count now, and why the readings are not complete."""
+        """Return the violating volumes that count now, and why readings are missing, if any are."""
         membership, membership_at = memory.membership, memory.membership_at
         if membership is None or membership_at is None:
             return [], Failure(FailureKind.INCOMPLETE, "the brokers of the cluster are not known")
@@ -325,19 +334,19 @@ class VolumeLimit:
             remembered = state.read_at is not None and is_valid(
                 state.read_at, self.rules.validity_s, now
             )
-            # Each broker has a validity of its own: one silent broker does not hide the others, and
-            # their answers do not renew its reading.
+            # Each broker has its own validity. So a silent broker does not hide the others, and the
+            # answers of others do not renew its reading.
             if remembered:
                 unseen.discard(broker_id)
-            # The violations of a fenced broker count without an end. Nobody can read that broker,
-            # and its disk is still full when it comes back.
+            # The violations of a fenced broker count without an end: that broker can't be read, and
+            # its disk is still full when it comes back.
             if remembered or state.retained:
                 violations += state.violating
         if not membership.active:
             return violations, Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")
         if unseen:
             return violations, Failure(FailureKind.INCOMPLETE, reason.unseen(memory, unseen))
-        # Without a new list, a broker that has joined since would be missed.
+        # An old list may lack a broker that joined since, whose volumes would be missed.
         if not is_valid(membership_at, self.rules.validity_s, now):
             return violations, Failure(FailureKind.INCOMPLETE, "the list of brokers is too old")
         return violations, None
@@ -345,7 +354,7 @@ class VolumeLimit:
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The factor source of a sidecar in observe mode: all is decided, and nobody is throttled.
+    """The factor source of a sidecar in observe mode, which decides and throttles nobody.
 
     Attributes:
         decided: the factor source that decides.
@@ -359,7 +368,7 @@ class Shadow:
         return self.decided.rules
 
     def decide(self, memory: Memory, now: float) -> Decision:
-        """Factor 1.0, with the decision of enforce mode."""
+        """Return factor 1.0, with the decision of enforce mode."""
         would = self.decided.decide(memory, now)
         return Decision(
             1.0,
@@ -374,11 +383,11 @@ class Shadow:
         )
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
-        """The same as without observe mode."""
+        """Fold as in enforce mode."""
         return self.decided.fold(memory, observation)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
-        """The same as without observe mode."""
+        """Forget as in enforce mode."""
         return self.decided.forget(memory, broker_id, log_dir)
 
 

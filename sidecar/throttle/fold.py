@@ -1,6 +1,6 @@
-"""Folding observations into the memory, before anything is computed from it.
+"""Folds observations into the memory, by the rules in ``sidecar.throttle.memory``.
 
-The rules are those of ``sidecar.throttle.memory``.
+It computes no factor: ``sidecar.throttle.decision`` does that afterwards.
 """
 
 from dataclasses import replace
@@ -21,20 +21,23 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
     if observation.membership is not None:
         memory = _with_membership(memory, observation.membership, now, rules.validity_s)
     if memory.membership is None:
-        # Without a list of brokers nobody knows whose readings count.
+        # Without a list of brokers, it is unknown which readings count.
         return memory
     brokers = dict(memory.brokers)
-    # While producers are throttled, rates over long pauses are needed; see ``throttle.fill``.
+    # While producers are throttled, pauses can take minutes, and a rate has to span several of
+    # them. So more readings are kept then (``throttle.fill``).
     retention_s = LONGEST_WINDOW_S if _may_throttle(memory) else WINDOW_S
     for broker_id, answer in observation.answers.items():
         if broker_id not in memory.membership.active:
-            # For example, an answer that was under way while the broker was fenced.
+            # For example, the answer was on its way while the broker was fenced.
             continue
         state = brokers.get(broker_id, BrokerState())
-        # A failure keeps the volumes: they count until the validity after their reading.
+        # A failure keeps the volumes. They count until the validity after their reading is over, so
+        # a broker that restarts within the validity changes nothing.
         if isinstance(answer, Failure):
             brokers[broker_id] = _failed(state, answer, now)
-        # An answer that came too late for its poll may be older than what is known by now.
+        # An answer that came too late for its poll may be older than the last reading. It is
+        # ignored, because fill rates need readings in order.
         elif state.read_at is None or answer.read_at >= state.read_at:
             brokers[broker_id] = _read(state, answer, rules, retention_s)
     return replace(memory, brokers=brokers)
@@ -50,7 +53,7 @@ def forget(memory: Memory, broker_id: int, log_dir: str | None) -> Memory:
     brokers = dict(memory.brokers)
     state = brokers.pop(broker_id, None)
     if state is not None and log_dir is not None:
-        left = tuple(known for known in state.volumes if known.volume.log_dir != log_dir)
+        left = tuple(kept for kept in state.volumes if kept.volume.log_dir != log_dir)
         brokers[broker_id] = replace(state, volumes=left)
     return replace(memory, brokers=brokers)
 
@@ -60,20 +63,25 @@ def _with_membership(
 ) -> Memory:
     before = memory.membership
     if before is not None and _differ(before.cluster_id, membership.cluster_id):
-        # Another cluster: no volume of the old one may throttle it. The override is the operator's
-        # word to this sidecar, and what capabilities keep is their own matter.
+        # No volume of the old cluster may throttle the new one. The override stays, because the
+        # operator set it on this sidecar. Capabilities check what they retain by themselves.
         memory = Memory(override=memory.override, retained=memory.retained)
     elif before is not None and membership.cluster_id is None:
+        # A list without an id does not delete the known id, or a change of clusters could hide
+        # behind such a list.
         membership = replace(membership, cluster_id=before.cluster_id)
     brokers: dict[int, BrokerState] = {}
     for broker_id, state in memory.brokers.items():
         if broker_id in membership.active:
             brokers[broker_id] = state
-        # Only violations outlive a broker's membership: a healthy dead broker blocks nothing.
+        # Only violations outlive a broker's membership. So the restart of a full broker releases
+        # nobody, and a dead broker that was healthy throttles nobody.
         elif state.violating and _retains(state, broker_id, membership, now, validity_s):
+            # A broker in a list of fenced brokers is retained without an end. A broker that merely
+            # left a list that can't name fenced ones expires with the validity.
             retained = state.retained or membership.fenced is not None
             brokers[broker_id] = BrokerState(state.read_at, state.violating, retained=retained)
-    # When a fenced broker was last seen is only shown to people, so its volumes are left out.
+    # People see when a fenced broker last answered. No decision uses that, so volumes are left out.
     fenced = membership.fenced or {}
     fenced_seen = {
         broker_id: replace(state, volumes=(), offline=())
@@ -90,7 +98,7 @@ def _with_membership(
 
 
 def _differ(old_id: str | None, new_id: str | None) -> bool:
-    # A broker may not report an id, which is no sign of another cluster.
+    # A broker that reports no id is no sign of another cluster.
     return old_id is not None and new_id is not None and old_id != new_id
 
 
@@ -100,14 +108,14 @@ def _retains(
     if membership.fenced is not None:
         return broker_id in membership.fenced
     if state.retained:
-        # The list came from a broker that can't list fenced brokers; another one can. So a missing
-        # broker may still be fenced.
+        # During an upgrade only some brokers can list fenced brokers. This list came from one that
+        # can't, so a broker that is missing in it may still be fenced.
         return True
     return state.read_at is not None and is_valid(state.read_at, validity_s, now)
 
 
 def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:
-    # A failure of the same kind goes on; its text may differ from poll to poll.
+    # A failure of the same kind continues, although its text may differ from poll to poll.
     same = state.failure is not None and state.failure.kind == failure.kind
     return replace(state, failure=failure, failed_since=state.failed_since if same else now)
 
@@ -120,18 +128,19 @@ def _may_throttle(memory: Memory) -> bool:
 
 
 def _read(state: BrokerState, reading: Reading, rules: Rules, retention_s: float) -> BrokerState:
-    before = {known.volume.log_dir: known for known in state.volumes}
+    before = {old.volume.log_dir: old for old in state.volumes}
     volumes = [
         _volume_state(volume, reading.read_at, before.get(volume.log_dir), rules, retention_s)
         for volume in reading.volumes
     ]
-    # An offline log dir keeps its last sizes. A log dir that is not reported at all is gone.
+    # An offline log dir keeps its last sizes, so a full disk that fails does not release producers.
+    # A log dir that its broker no longer reports was removed, and its volume is dropped.
     volumes += [
         replace(before[offline.log_dir], online=False)
         for offline in reading.offline
         if offline.log_dir in before
     ]
-    volumes.sort(key=lambda known: known.volume.log_dir)
+    volumes.sort(key=lambda new: new.volume.log_dir)
     return BrokerState(reading.read_at, tuple(volumes), reading.offline)
 
 
@@ -143,7 +152,9 @@ def _volume_state(
         if before is not None
         else first_fill(read_at, volume.used_bytes)
     )
-    # A volume that violates needs the release margin too until it is released.
+    # A volume that violates also needs the release margin until it is released. The stop line has a
+    # margin of its own (``throttle.stop_line``), which depends on all volumes and so is not judged
+    # here.
     did_violate = before is not None and before.violates
     verdict = rules.required_limit.judge(volume, did_violate=did_violate)
     stop_line_verdict = None if rules.stop_line is None else rules.stop_line.judge(volume)

@@ -1,9 +1,9 @@
-"""When the first volume will be full, and when the first will be at its limit.
+"""When the first volume will be full, and when the first volume will reach its limit.
 
-By the first time, a callback pauses for longer than usual. By the second, a callback that no
-sidecar answers any more begins to throttle. Unlike the limit, where throttling begins, full is the
-end: 0 bytes are available, and the broker stops. Both times are counted from a volume's reading, so
-they come nearer between polls too.
+A callback pauses clients for longer when a volume will soon be full. If no sidecar answers, it
+begins to throttle when a volume reaches its limit. A volume is full when 0 bytes are available;
+then the broker stops. Both times are counted from a volume's reading, so they come nearer between
+polls too.
 
 Example: read at 10 s with 400 bytes available and a fill rate of 20 bytes/s, a volume is full at
 30 s. With a validity of 300 s and no later reading, this counts until 310 s.
@@ -29,10 +29,10 @@ def full_at(
 def soonest_full_at(volumes: Iterable[VolumeState], window_s: float) -> float | None:
     """When the first of these volumes has 0 bytes available; None when none fills."""
     times = []
-    for known in volumes:
-        left_s = seconds_to(known.volume.available_bytes, rate_over(known.fill, window_s))
+    for state in volumes:
+        left_s = seconds_to(state.volume.available_bytes, rate_over(state.fill, window_s))
         if left_s is not None:
-            times.append(known.read_at + left_s)
+            times.append(state.read_at + left_s)
     return min(times, default=None)
 
 
@@ -42,10 +42,9 @@ def limit_at(memory: Memory, validity_s: float, now: float) -> float | None:
     Returns:
         Steady seconds, which may be past; None when no volume with a valid reading fills.
     """
-    # Counted from the reading, not from now: so the time comes nearer between polls too.
     times = [
-        known.read_at + known.seconds_left
-        for known in memory.valid_volumes(validity_s, now)
-        if known.seconds_left is not None
+        state.read_at + state.seconds_left
+        for state in memory.valid_volumes(validity_s, now)
+        if state.seconds_left is not None
     ]
     return min(times, default=None)

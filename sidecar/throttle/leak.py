@@ -4,13 +4,9 @@ At factor 0.0 a quota callback still lets through its leak budget: 1 % of the ra
 of at most 4 s. Where a volume would become full all the same, the disk comes before the clients.
 The brokers that feed that volume then get a share of their leak budget, and longer pauses.
 
-The share depends on when the first volume becomes full:
-
-- sooner than the horizon: the share shrinks, so that the volume would be full in two horizons;
-- later than four horizons: the share grows in the same way;
-- in between: the share stays.
-
-One step changes the share by a factor of ten at most, and it stays between 0.001 and 1.
+If the first volume becomes full sooner than the horizon, the share shrinks. If it becomes full
+later than four horizons, the share grows. Either way the step aims at two horizons. One step
+changes the share by a factor of ten at most, and the share stays between 0.001 and 1.
 
 Example: 3 clients with requests of 1 MB and pauses of 4 s, 15 MB left, a horizon of 600 s. They
 write 750 kB/s, so the volume is full in 20 s, a sixtieth of two horizons. The largest step is a
@@ -28,7 +24,7 @@ from sidecar.throttle.full import soonest_full_at
 from sidecar.throttle.memory import Memory, VolumeState
 
 LEAST: Final = 0.001
-"""The smallest share. Of 100 MB/s, a budget of 1 % with this share is 1 kB/s."""
+"""The smallest share. A client that wrote 100 MB/s then writes 1 kB/s."""
 
 _PAUSE_MAX_S: Final = 4.0
 """The default of ``pause.max.ms`` in a quota callback."""
@@ -43,13 +39,11 @@ _STEP_S: Final = 10.0
 """The shortest time between two changes of a share."""
 
 _AIM: Final = 2.0
-"""The horizons in which a volume should become full after a change. It is twice what is needed: a
-rate over two pauses can be half as much again as the long-term rate, and volumes fill until the
-next change."""
+"""The number of horizons after which a volume should become full. One is
+required, and the second is a reserve."""
 
 _LARGEST_STEP: Final = 10.0
-"""No single change may be larger than this factor. Just after a throttle began, replicas may still
-fetch earlier records, so the rate is not yet that of the leak."""
+"""The largest factor of a single change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +108,7 @@ class LeakRules:
         """How long the window of a fill rate must be so that pauses do not distort it, seconds."""
         if leaks.throttled_at is None:
             return WINDOW_S
+        # The smallest share has the longest pauses, and all brokers may feed the same volume.
         return _PAUSES_OF_A_RATE * self.pause_s(leaks.share)
 
     def next(
@@ -140,15 +135,18 @@ class LeakRules:
         began = now if leaks.throttled_at is None else leaks.throttled_at
         volumes = tuple(memory.valid_volumes(validity_s, now))
         if not volumes:
-            # Without a valid reading nothing is known of how volumes fill, so the shares stay.
+            # Without a valid reading the fill rates are unknown. Guessing could fill a disk (a
+            # larger share) or starve clients for nothing (a smaller one), so the shares stay.
             return Leaks(began, leaks.brokers)
         first = Leak(1.0, began)
-        # In a cluster of a thousand brokers most have the same leak and feed the same volumes.
+        # In a cluster of a thousand brokers, most have the same leak and feed the same volumes.
+        # Each pair is judged once, since each judgement reads the rates of all fed volumes.
         judged: dict[tuple[Leak, frozenset[int] | None], Leak] = {}
         brokers: dict[int, Leak] = {}
         for broker_id in memory.active:
             leak = leaks.brokers.get(broker_id, first)
-            # Unknown feeds (for example without DESCRIBE on topics) mean that it may feed all.
+            # None: the volumes that this broker feeds are unknown, for example because the sidecar
+            # lacks DESCRIBE on topics. The broker may feed each volume, so all are considered.
             fed = memory.feeds.get(broker_id)
             new_leak = judged.get((leak, fed))
             if new_leak is None:
@@ -156,6 +154,8 @@ class LeakRules:
                     state for state in volumes if fed is None or state.volume.broker_id in fed
                 ]
                 new_leak = judged[leak, fed] = self._judge(leak, fed_volumes, now)
+            # A broker with its whole budget is remembered only while pauses of its previous share
+            # may still last, because these distort its rate.
             if new_leak.share < 1.0 or new_leak.pause_before_s > 0.0:
                 brokers[broker_id] = new_leak
         return Leaks(began, brokers)
@@ -167,6 +167,8 @@ class LeakRules:
             shares: broker id -> its share.
             now: the start, steady seconds.
         """
+        # When the shares were set is not stored. The longest pause under them may have begun just
+        # before the restart, so it counts as a pause of the previous share.
         return Leaks(
             now,
             {broker: Leak(share, now, self.pause_s(share)) for broker, share in shares.items()},
@@ -175,17 +177,21 @@ class LeakRules:
     def _judge(self, leak: Leak, volumes: Iterable[VolumeState], now: float) -> Leak:
         pause_s = self.pause_s(leak.share)
         window_s = _PAUSES_OF_A_RATE * pause_s
-        # First all pauses under the previous share must be over. Then the rate needs a window of
-        # two pauses under this share. Only after that does the rate belong to this share.
+        # The rate has to be that of the current share. So all pauses under the previous share must
+        # be over, and then a whole window under the current share must have passed.
         if now - leak.since < max(_STEP_S, leak.pause_before_s + _RATES_AT_MOST * window_s):
             return leak
         full_at = soonest_full_at(volumes, window_s)
-        # When no volume fills, the time is infinite and the share grows.
+        # If no volume fills, the time is infinite and the share grows.
         horizons = math.inf if full_at is None else max(0.0, full_at - now) / self.horizon_s
-        # Between one and four horizons nothing changes, so that the share does not go up and down.
+        # Between one and four horizons the share stays. Both ends are a factor of two from the aim,
+        # and a rate over two pauses is at most 1.5 times the long-term rate. So noise alone does
+        # not make the share go up and down.
         if 1.0 < horizons <= _AIM * _AIM:
             return leak
-        # The rate is proportional to the share: half the share doubles the time until full.
+        # The rate is proportional to the share: half the share doubles the time until full. The
+        # step is limited because the rate may be wrong just after a throttle began, while replicas
+        # still fetch earlier records.
         step = min(_LARGEST_STEP, max(1.0 / _LARGEST_STEP, horizons / _AIM))
         share = min(1.0, max(LEAST, leak.share * step))
         return leak if share == leak.share else Leak(share, now, pause_s)

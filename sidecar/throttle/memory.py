@@ -1,19 +1,19 @@
-"""What the sidecar remembers of the cluster: a value into which observations are folded.
+"""The memory: what the sidecar knows of the cluster from all observations so far.
 
 Rules (docs/how-it-decides.md; ``sidecar.throttle.fold`` applies them):
 
 - A member is an active broker. A member that did not answer counts with its last volumes while
   now <= read_at + validity.
-- Of a fenced broker, only the volumes that violated when last read are kept, without an end. The
-  same goes for a broker that left a cluster that can't list its fenced brokers, but only for the
-  validity. So a restart of the full broker releases nobody, and a dead healthy one blocks nothing.
+- Volumes of a fenced broker that violated when last read are kept without an end; its other volumes
+  are dropped. If a cluster can't list its fenced brokers, the violating volumes of a broker that
+  left are kept for the validity.
 - The last state of an offline log dir is kept while its broker answers, until an operator says
   forget. A log dir that its broker no longer reports is forgotten.
 - The memory is of one cluster. Another cluster id clears it, except the override and what
   capabilities keep.
 
-Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s. At 1,000 s it still
-violates. Broker 2 was healthy when last read and is fenced: nothing of it is kept.
+Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s. At 1,000 s its volume
+still counts. Broker 2 was healthy when last read and is fenced: its volumes are dropped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,15 +28,15 @@ from sidecar.volumes import Failure, Membership, OfflineLogDir, Volume
 
 @dataclass(frozen=True, slots=True)
 class VolumeState:
-    """A volume as last read, and what follows from it.
+    """A volume as last read, with its verdicts and its fill rate.
 
     Attributes:
         volume: the sizes as last read.
         read_at: when its broker was asked for them, steady seconds.
-        verdict: the result of comparing them with the limit.
+        verdict: the result of comparing the sizes with the limit.
         online: False while its broker reports the log dir without sizes.
         fill: how it fills.
-        stop_line_verdict: the result of comparing them with the stop line; None without one.
+        stop_line_verdict: the result of comparing the sizes with the stop line; None without one.
     """
 
     volume: Volume
@@ -66,7 +66,7 @@ class VolumeState:
 
     @property
     def soonest_s(self) -> float | None:
-        """The same at the fastest rate of the last readings, which the schedule uses."""
+        """``seconds_left`` at the fastest rate of the last readings, which the schedule uses."""
         return self._seconds_left(self.fill.fastest_bytes_per_second)
 
     @property
@@ -122,7 +122,7 @@ class Computed:
         factor: 0.0 when a volume violated the limit, else the slope's, and 1.0 without one.
         computed_at: when it was computed, steady seconds; the validity begins here.
         violations: the violating volumes, by broker and log dir.
-        at_stop_line: the violating volumes because of which nothing is admitted.
+        at_stop_line: the violating volumes that count as at the stop line.
     """
 
     factor: float
@@ -133,7 +133,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What is known of how a volume on the slope fills.
+    """The rates that are known of a volume on the slope.
 
     Attributes:
         first_rate: its fill rate when it came below the soft limit, bytes/s.
@@ -152,7 +152,7 @@ class Slope:
         factor: the factor, a multiple of the step, > 0.0.
         height: the factor before it is rounded down to a step; it rises continuously.
         mean: the mean of the factor that applied during the window of the rates.
-        at: when all this was computed, steady seconds.
+        at: when this position was computed, steady seconds.
         fell_at: when the factor last began to fall, steady seconds.
         falls: whether its last move was down.
         learned: broker id and log dir -> how the volume fills, for those below the soft limit.
@@ -186,7 +186,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """A factor that an operator set by hand.
+    """A factor that an operator set.
 
     Attributes:
         factor: the factor, 0.0 to 1.0.
@@ -203,19 +203,18 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the sidecar remembers of the cluster; decisions are made from it.
+    """What the sidecar remembers of the cluster. Decisions are made from it.
 
-    Two fields are only kept here, and no decision depends on them: ``fenced_seen`` and
-    ``retained``.
+    No decision depends on ``fenced_seen`` and ``retained``, which are only kept here.
 
     Attributes:
         membership: the brokers of the cluster, by the last whole observation.
-        membership_at: when that was made, steady seconds.
+        membership_at: when that observation was made, steady seconds.
         brokers: node id -> the broker as last seen.
         fenced_seen: node id -> when a fenced broker last answered, and why it then did not; shown
             to people.
         computed: the newest computed factor; None before the first.
-        slope: its position on the slope; None when it is on none.
+        slope: the position of the factor on the slope; None outside of a slope.
         override: the operator's factor, which may have ended.
         user_throttles: the throttles of single users, by user and enforcer.
         retained: capability -> what it keeps over a restart, as plain JSON values.
@@ -271,4 +270,4 @@ class Memory:
         """
         for broker in self.active_brokers():
             if broker.read_at is not None and is_valid(broker.read_at, validity_s, now):
-                yield from (known for known in broker.volumes if known.online)
+                yield from (state for state in broker.volumes if state.online)

@@ -1,4 +1,4 @@
-"""The readers: the brokers whose quota callbacks read this sidecar, and what they report.
+"""The readers: the brokers whose quota callbacks read this sidecar, with their reports.
 
 A reader is remembered for 10 min after its last request, which is longer than any answer takes.
 Anyone who reaches the API can claim to be any broker. So these reports are shown to people, and no
@@ -169,7 +169,7 @@ class Reader:
         )
 
     def is_up_to_date(self, generation: int, now: float) -> bool:
-        """Whether it has this generation and waits for the next one; ``now`` in steady seconds."""
+        """Whether the reader has this generation and waits for the next, at ``now`` (steady s)."""
         listens = self.waiting > 0 or is_valid(self.seen_at, MOMENT_S, now)
         return listens and self.generation == generation
 
@@ -184,7 +184,7 @@ def _restarted(before: Report, report: Report) -> bool:
 def _rates(
     before: Mapping[tuple[str, str], int], now: Mapping[tuple[str, str], int], seconds: float
 ) -> dict[tuple[str, str], float]:
-    """The rate of each client; a smaller count than before began again at 0."""
+    """The rate of each client. A count that is smaller than before began again at 0."""
     if seconds <= 0.0:
         return dict.fromkeys(now, 0.0)
     lasts = {key: before.get(key, 0) for key in now}

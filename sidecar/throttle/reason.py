@@ -19,7 +19,7 @@ _NAMED = 3
 
 
 def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) -> str:
-    """Why a computed factor is what it is."""
+    """The reason of a computed factor of 0.0 or 1.0."""
     if not violations:
         volumes = sum(len(broker.volumes) for broker in memory.brokers.values())
         brokers = len(memory.membership.active) if memory.membership else 0
@@ -38,7 +38,7 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
 
 
 def sloped(volumes: Iterable[VolumeState], rules: Rules) -> str:
-    """Why a factor is on the slope before the limit."""
+    """The reason of a factor on the slope."""
     limit, soft_limit = rules.required_limit, rules.soft_limit or rules.required_limit
     below = [state for state in volumes if state.online and soft_limit.judge(state.volume).violates]
     if not below:
@@ -54,7 +54,7 @@ def sloped(volumes: Iterable[VolumeState], rules: Rules) -> str:
 
 
 def stop_line_reached(volumes: Sequence[VolumeState], stop_line: Limit | None) -> str:
-    """The end of a sentence that says that nothing is admitted; "" while clients are admitted."""
+    """The end of a reason while the stop line is reached; "" otherwise."""
     if not volumes or stop_line is None:
         return ""
     line = stop_line.describe()
@@ -66,13 +66,13 @@ def stop_line_reached(volumes: Sequence[VolumeState], stop_line: Limit | None) -
 
 
 def scoped(scope: Scope) -> str:
-    """The end of a sentence with the clients that a throttle is for; "" for all by the settings."""
+    """The end of a reason with the clients in scope; "" for all clients by the settings."""
     if scope.topics is None:
         return f"; for all clients, since {scope.why}" if scope.why else ""
     if not scope.topics and scope.why:
         return f"; for nobody yet, since {scope.why}"
     if not scope.topics:
-        return "; for nobody, since no topic lies there"
+        return "; for nobody, since no topic is there"
     names = ", ".join(scope.topics[:_NAMED])
     more = f" and {len(scope.topics) - _NAMED:,} more" if len(scope.topics) > _NAMED else ""
     also = f", and {scope.why}" if scope.why else ""
@@ -80,20 +80,20 @@ def scoped(scope: Scope) -> str:
 
 
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
-    """Why an override applies, and how many violations it hides."""
+    """The operator's reason of an override, and how many violations the override hides."""
     are = "is" if len(violations) == 1 else "are"
     count = _count(len(violations), "volume")
     hides = f" (while {count} {are} at or below the limit)" if violations else ""
-    return f"set by hand: {override.reason}{hides}"
+    return f"set by an operator: {override.reason}{hides}"
 
 
 def shadowed(factor: float, why: str) -> str:
-    """Why nobody is throttled in observe mode."""
+    """The reason of factor 1.0 in observe mode."""
     return f"only observed (SIDECAR_MODE=observe): the factor would be {factor}: {why}"
 
 
 def fell_back(memory: Memory, now: float) -> str:
-    """Why there is no valid computed factor."""
+    """The reason of the fallback."""
     why = f": {memory.failure.message}" if memory.failure else ""
     if memory.computed is None:
         return f"no observation yet{why}"
@@ -102,7 +102,8 @@ def fell_back(memory: Memory, now: float) -> str:
 
 
 def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
-    """Which active brokers have no valid reading, and why."""
+    """Name the active brokers that have no valid reading, with the reasons."""
+    # Brokers that failed alike share one phrase, or a large cluster would make an endless sentence.
     alike: dict[str, list[int]] = {}
     for broker_id in sorted(broker_ids):
         state = memory.brokers.get(broker_id)
@@ -118,9 +119,9 @@ def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
 
 
 def without_broker(message: str, broker_id: int, address: str | None) -> str:
-    """The message of a broker's failure without the broker's name, so that equal ones are equal."""
-    whose = (f"broker {broker_id}: ", f"{address}: ")
-    return next((message.removeprefix(each) for each in whose if message.startswith(each)), message)
+    """A failure's message without its broker's name, so that equal failures have equal texts."""
+    names = (f"broker {broker_id}: ", f"{address}: ")
+    return next((message.removeprefix(name) for name in names if message.startswith(name)), message)
 
 
 def _brokers(ids: Sequence[int]) -> str:
@@ -134,7 +135,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def why_retained(memory: Memory, state: VolumeState) -> str:
-    """Why an old reading of a volume counts: " when last read, and ..."; "" for a new reading."""
+    """The reason why an old reading counts (" when last read, and ..."); "" for a new reading."""
     broker_id = state.volume.broker_id
     membership = memory.membership
     if membership is not None and broker_id not in membership.active:

@@ -1,10 +1,10 @@
-"""Which stop line to set: one that leaves room for what is written until brokers act.
+"""Recommends a stop line that leaves room for all writes until brokers act.
 
 Brokers act within the reaction time (``sidecar.throttle.schedule``). Room for that time is needed
 twice: between the limit and the stop line, so that an ordinary throttle does not reach the line,
 and below the stop line, so that refusals come in time. Half of the limit leaves the same room for
-both, and so suits the highest write rate that any line can suit. No more is needed than a network
-of 10 Gbit/s brings in that time. The current rate does not decide, because a line for the rate of
+both, so no other line allows a higher write rate. The line never needs more than a network of
+10 Gbit/s brings in that time. The current rate does not decide, because a line for the rate of
 the night is too low for the day. It only shows whether the limit itself leaves enough room.
 
 Example: a limit of 100 GB and a reaction time of 79 s: 50 GB, which is room for 632.9 MB/s. A limit
@@ -74,7 +74,7 @@ def recommended_stop_line(
     Args:
         limit: of every volume.
         volumes: as last read.
-        reaction_s: from a line's being reached until brokers act, seconds, > 0.
+        reaction_s: the time until brokers act after a volume reached a line, seconds, > 0.
 
     Returns:
         The line; None where no volume was read, or the limit is too low for a line below it.

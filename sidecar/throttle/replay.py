@@ -1,8 +1,8 @@
-"""Decisions over a recorded history of volumes: when, how long and by what volume they throttle.
+"""Replays decisions over a recorded history of volumes, and collects the periods of throttling.
 
-The replay is open loop: the recorded volumes are not affected by the decisions. If producers had
-been throttled, a volume would have filled more slowly from then on. So the first throttle of a day
-is what would have happened, and the later ones are an upper bound.
+The decisions do not change the recorded volumes. If producers had been throttled, a volume would
+have filled more slowly from then on. So the first throttle of a day is exact, and the later ones
+are an upper bound.
 
 Example: a volume is at its limit of 10 bytes from 60 s to 180 s and is read every minute. The
 result is one throttle, from 60 s to 180 s, by that volume, which had at least 8 bytes left.
@@ -16,10 +16,10 @@ from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.volumes import Observation
 
 _HAIR_S: Final = 0.001
-"""A decision is still valid at its end, so the next one is made a moment later."""
+"""A decision is still valid at its end, so the next decision is made this much later."""
 
 _MOST_POINTS: Final = 4000
-"""The most points of a picture; beyond that they are thinned."""
+"""The most points of a chart; more points are merged in pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Replay:
         self._episodes: list[Episode] = []
         self._open: Episode | None = None
         self._points: list[Point] = []
-        # How many decisions each point stands for, and the decisions without a point so far.
+        # The number of decisions that become one point, and the decisions that wait for a point.
         self._step = 1
         self._waiting: list[Point] = []
         self._seen = 0
@@ -92,12 +92,12 @@ class Replay:
 
     @property
     def points(self) -> list[Point]:
-        """The points of a picture, ``_MOST_POINTS`` + 1 at most, each the worst of its period."""
+        """The points of a chart, ``_MOST_POINTS`` + 1 at most, each the worst of its period."""
         last = [min(self._waiting, key=_severity)] if self._waiting else []
         return [*self._points, *last]
 
     def see(self, observation: Observation) -> None:
-        """Takes the next observation, in the order of their times."""
+        """Take the next observation; observations come in the order of their times."""
         now = observation.observed_at
         # Between two observations, time alone may have changed the decision (an expiry).
         while self._decision is not None:
@@ -112,14 +112,14 @@ class Replay:
         self._decide(now)
 
     def episodes(self) -> list[Episode]:
-        """All periods so far; the last one may not have ended."""
+        """Return all periods so far; the last period may not have ended."""
         return [*self._episodes, *([self._open] if self._open else [])]
 
     def _decide(self, now: float) -> None:
         before, since = self._decision, self._at
         decision = self._factors.decide(self._memory, now).decided
         self._decision, self._at = decision, now
-        self._picture(now, decision)
+        self._add_point(now, decision)
         if self._open is not None:
             stop_line_s = now - since if before is not None and before.stop_line_reached else 0.0
             self._open = replace(self._open, stop_line_s=self._open.stop_line_s + stop_line_s)
@@ -140,15 +140,15 @@ class Replay:
             worst=_worse(self._open.worst, worst),
         )
 
-    def _picture(self, now: float, decision: Decision) -> None:
+    def _add_point(self, now: float, decision: Decision) -> None:
         headrooms = [state.headroom_bytes for state in self._memory.volumes()]
         self._waiting.append(Point(now, decision.factor, min(headrooms, default=None)))
         if len(self._waiting) < self._step:
             return
         self._points.append(min(self._waiting, key=_severity))
         self._waiting = []
-        # When there are too many points, every two become their worse one. So no throttle vanishes
-        # from the picture, however long the history is.
+        # When there are too many points, the worse of every two stays. So no throttle vanishes from
+        # the chart, however long the history is.
         if len(self._points) > _MOST_POINTS:
             halves = range(0, len(self._points), 2)
             self._points = [min(self._points[at : at + 2], key=_severity) for at in halves]
@@ -156,8 +156,8 @@ class Replay:
 
 
 def _worse(one: VolumeState | None, other: VolumeState | None) -> VolumeState | None:
-    known = [state for state in (one, other) if state is not None]
-    return min(known, key=lambda state: state.headroom_bytes, default=None)
+    states = [state for state in (one, other) if state is not None]
+    return min(states, key=lambda state: state.headroom_bytes, default=None)
 
 
 def _severity(point: Point) -> tuple[float, float]:

@@ -20,10 +20,10 @@ class Rules:
             the sidecar is disabled.
         validity_s: how long a reading, and a factor computed from it, applies while newer polls
             fail, seconds, > 0.
-        stop_line: the limit at which nothing is admitted (``sidecar.throttle.stop_line``); None:
-            there is none.
+        stop_line: the line at which brokers refuse producers (``sidecar.throttle.stop_line``); None
+            if none is set.
         slope: how the factor falls between the soft limit and the limit
-            (``sidecar.throttle.slope``); None: it is 1.0 until the limit.
+            (``sidecar.throttle.slope``); None if the factor stays 1.0 until the limit.
     """
 
     limit: Limit | None
@@ -36,7 +36,7 @@ class Rules:
         """The limit.
 
         Raises:
-            ValueError: there is none, so no volume can be judged.
+            ValueError: no limit is set, so no volume can be judged.
         """
         if self.limit is None:
             raise ValueError("volumes can't be judged without a limit")

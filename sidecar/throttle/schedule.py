@@ -1,22 +1,14 @@
 """The schedule: when the next poll comes, and which brokers it asks.
 
 - The next poll comes after half the time that the volume nearest to its limit has left, within the
-  minimum and the interval. Halving converges: a volume that fills evenly is read at 1/2, 3/4, 7/8
-  ... of the time until its limit. While the rate of a volume is unknown, it comes after the
-  minimum.
-- Every sidecar asks every broker. So a whole poll comes 20 ms x brokers after the last one at the
-  soonest. Until then, the brokers with a volume close to its limit are asked alone, no sooner than
-  20 ms x brokers asked.
-- While the factor is on its slope, brokers with a volume below the soft limit are asked every 5 s,
-  because the factor depends on what their volumes do. A volume above the soft limit is read after
-  half the time until there, too, and no sooner than every 5 s. By the limit alone, a slope that is
-  two minutes wide would be noticed a minute late, when half of it is gone.
-- After a failed poll, the next comes after the minimum, then twice that, and so on up to the
-  interval: soon, without hammering a cluster in trouble.
-- A volume that stood still while producers were throttled does not show how it will fill after the
-  release, and producers come back one by one, as their pauses end. So after a release the next poll
-  comes after a quarter of the time since then, at the latest. Brokers whose volumes had violated
-  are asked alone if need be. What comes back after t is seen within a quarter of t.
+  minimum and the interval. While the rate of a volume is unknown, it comes after the minimum.
+- A whole poll comes 20 ms x brokers after the last one at the soonest. Until then, only the brokers
+  with a volume close to its limit are asked.
+- While the factor is on its slope, brokers with a volume below the soft limit are asked every 5 s.
+  A volume above the soft limit is also read after half the time until the soft limit.
+- After a failed poll, the next poll comes after the minimum, then after twice that, and so on up to
+  the interval.
+- After a release, the next poll comes after a quarter of the time since then, at the latest.
 
 Example: interval 60 s, minimum 1 s, 3 brokers, and the nearest volume is 20 s from its limit. The
 next poll comes 10 s later. Nothing fills after a release at 0 s: polls at 1, 2, 3, 4, 5, 6.25 s
@@ -37,7 +29,6 @@ _SLOPE_S = 5.0
 _SPACING_PER_BROKER_S = 0.02
 """N sidecars that each ask a broker every 20 ms x N ask it 50 times a second in total."""
 
-
 _HEARD_S = 4.0
 """How long a reader may need to get a decision: two long polls and a time-out."""
 
@@ -47,7 +38,7 @@ _SLOW_ANSWERS_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How often to poll.
+    """The interval and the minimum between polls, and the times that follow from them.
 
     Attributes:
         interval_s: the longest wait between two whole polls, seconds, > 0.
@@ -61,8 +52,8 @@ class Timing:
     def deadline_s(self) -> float:
         """The longest deadline of a poll: the interval, within 2 to 10 s.
 
-        A deadline that shrinks with the interval ends at none: the Strimzi plugin with an interval
-        of 1 s has a time-out of 0 s, fails every poll and never throttles.
+        The deadline must not shrink with the interval: the Strimzi plugin with an interval of 1 s
+        has a time-out of 0 s, fails every poll and never throttles.
         """
         return min(10.0, max(2.0, self.interval_s))
 
@@ -107,7 +98,7 @@ class NextPoll:
 
     Attributes:
         delay_s: the time from now, seconds, > 0.
-        brokers: the only brokers to ask; None for a whole poll.
+        brokers: the ids of the only brokers to ask; None for a whole poll.
     """
 
     delay_s: float
@@ -130,11 +121,12 @@ def next_poll(
         timing: interval and minimum.
         now: steady seconds.
         since_whole_s: how long ago, at ``now``, the last whole poll started.
-        released: the last release; None: none since the start.
-        soft_limit: where the slope begins (``sidecar.throttle.slope``); None: there is none.
+        released: the last release; None if there was none since the start.
+        soft_limit: the soft limit, where the slope begins; None if there is no slope.
     """
-    # For each active broker, half the time until its first volume reaches a line. Halving converges
-    # without knowing how the rate will change.
+    # For each active broker, half the time until its first volume reaches a line. A volume that
+    # fills evenly is then read at 1/2, 3/4, 7/8 ... of the time until its limit. So the last poll
+    # comes close to the limit, and a rate that doubles after a poll is still noticed in time.
     active = memory.active
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
     sloped = {key for key, _ in memory.slope.learned} if memory.slope else set()
@@ -145,24 +137,27 @@ def next_poll(
         )
         for key, state in states.items()
     }
-    # Halves converge to the limit; a quarter of the time since a release grows with it.
+    # A volume that did not fill while producers were throttled does not show how it will fill after
+    # the release. Producers come back one by one, as their pauses end. A client that comes back at
+    # t is noticed within a quarter of t, and the polls become rarer while nothing happens.
     quarter = math.inf if released is None else (now - released.at) / 4
     wait = timing.within(min([quarter, *halves.values()]))
     if memory.failed_polls:
-        # Doubling from the minimum: a lost answer costs little, and a cluster in trouble is left
-        # alone. The exponent is bounded, since 2.0 ** 1024 is no float.
+        # The wait doubles from the minimum. So one lost answer costs little, and a cluster in
+        # trouble gets few requests. The exponent is bounded because 2.0 ** 1024 overflows a float.
         wait = min(wait, timing.minimum_s * 2.0 ** min(memory.failed_polls - 1, 62))
-    # The spacing protects the brokers, so it has precedence over a volume that is near its limit.
+    # Every sidecar asks every broker, so the spacing grows with the cluster. It protects the
+    # brokers, so it has precedence even when a volume is near its limit.
     until_whole = max(
         _SPACING_PER_BROKER_S * len(active) - since_whole_s,
         min(wait, timing.interval_s - since_whole_s),
         timing.minimum_s,
     )
     if memory.failed_polls:
-        # Only a whole poll ends a failure.
+        # Only a whole poll can end the failure, so no broker is asked alone.
         return NextPoll(until_whole)
-    # Brokers that are worth a poll of their own: with a volume that is known to fill, on the slope,
-    # or just released. One that fails would only delay the others.
+    # A broker is worth a poll of its own when one of its volumes is known to fill, is on the slope,
+    # or was just released. A broker that fails is left out, since it would only delay the others.
     back = frozenset() if released is None else released.brokers
     waits = {
         key: timing.within(min(half, quarter) if key in back else half)
@@ -175,6 +170,7 @@ def next_poll(
 
 def _alone(waits: Mapping[int, float], until_whole_s: float) -> NextPoll:
     """A poll of the brokers that can't wait for the next whole poll, or that whole poll."""
+    # Brokers whose turn comes at the same time share one poll.
     alone_in = min(waits.values(), default=math.inf)
     near = frozenset(key for key, wait in waits.items() if wait <= alone_in)
     # All sidecars may ask these brokers at the same time, so they get the same spacing.
@@ -200,6 +196,8 @@ def _half_to_slope(state: BrokerState, soft_limit: Limit | None, now: float) -> 
         soft = replace(volume, verdict=soft_limit.judge(volume.volume))
         if volume.online and not soft.violates and soft.soonest_s is not None:
             left.append(soft.soonest_s - (now - volume.read_at))
+    # Judged by the limit alone, a slope that takes two minutes would be noticed a minute late, when
+    # half of it is gone. The floor of 5 s is the pace of polls on the slope itself.
     return max(_SLOPE_S, min(left, default=math.inf) / 2)
 
 

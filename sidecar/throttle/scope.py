@@ -1,17 +1,12 @@
 """The scope of a throttle: all producers, or only those that write to topics on the full volumes.
 
-With ``SIDECAR_THROTTLE_SCOPE=volume`` a throttle is only for clients that write to certain topics:
-topics with a replica on a volume because of which the factor is below 1.0. A replica that is being
-moved there counts too. While a volume violates the limit, volumes that are only below the soft
-limit do not count. If the contents of a volume can't be read, or there are too many topics, all
-clients are throttled: a throttle with an unknown aim must not miss.
+With ``SIDECAR_THROTTLE_SCOPE=volume`` a throttle applies only to clients that write to topics with
+a replica on a volume that throttles. A replica that is being moved there counts too. While a volume
+violates the limit, volumes that are only below the soft limit do not count. If the contents of a
+volume can't be read, or there are too many topics, all clients are throttled.
 
-A volume that reaches its limit suddenly is read first. That takes some milliseconds, and a second
-at most. Otherwise a client could be throttled for nothing, and would wait for up to four seconds.
-
-The sidecar asks only the broker of a log dir for its contents, and only while they matter: from two
-minutes before the volume is expected at its limit. The answer counts for the validity. The contents
-of a fenced broker, where nobody can write, count without an end.
+The sidecar asks the broker of a log dir for its contents from two minutes before the volume is
+expected to reach its limit. The answer counts for the validity.
 
 Example: /d1 of broker 3 violates and has partitions of "orders" and "clicks". Clients that write to
 one of these topics are throttled, wherever the leaders of its partitions are.
@@ -29,7 +24,8 @@ MOST_CHARACTERS: Final = 64_000
 """The characters of all names together, which each answer to a callback carries."""
 
 UNREAD_S: Final = 1.0
-"""How long a volume that has reached its limit throttles nobody while its contents are read."""
+"""How long a volume at its limit may throttle nobody while its contents are read. Without this
+delay, a client that does not write to the volume could wait for up to four seconds."""
 
 NEAR_S: Final = 120.0
 """Contents are read when a volume is expected at its limit within this time."""
@@ -40,10 +36,11 @@ class Scope:
     """The clients that a throttle is for.
 
     Attributes:
-        topics: the throttle is for clients that write to one of these, sorted; None for all.
-        why: why it is for all clients, or not yet for some; "" when ``topics`` is complete.
-        until: the last moment at which this is so without news, steady seconds; None when only news
-            ends it.
+        topics: the topics whose writers are throttled, sorted; None for all clients.
+        why: why all clients are in scope, or why some topics are missing; "" when ``topics`` is
+            complete.
+        until: the last moment at which this scope is valid without news, steady seconds; None when
+            only news ends it.
     """
 
     topics: tuple[str, ...] | None
@@ -52,7 +49,7 @@ class Scope:
 
 
 ALL: Final = Scope(None)
-"""All clients, by the settings."""
+"""All clients, as the settings say."""
 
 
 def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) -> Scope:
@@ -69,35 +66,40 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
     unread_since: list[float] = []
     why = ""
     for broker_id, log_dir in keys:
-        known = memory.contents.get((broker_id, log_dir))
-        if known is not None and _counts(memory, broker_id, known, validity_s, now):
-            topics |= known.topics
+        contents = memory.contents.get((broker_id, log_dir))
+        if contents is not None and _counts(memory, broker_id, contents, validity_s, now):
+            topics |= contents.topics
             continue
-        # Unknown contents: for a moment nobody is throttled while they are read. After that moment,
-        # or when the stop line is reached, the throttle is for all clients.
-        lies = f"what lies on broker {broker_id} {log_dir} is"
+        # The contents are unknown. For a moment nobody is throttled while they are read. After that
+        # moment, or when the stop line is reached, all clients are in scope: a throttle that may
+        # miss the right client protects no disk.
+        where = f"the topics on broker {broker_id} {log_dir} are"
         since = memory.unread.get((broker_id, log_dir))
         if since is None or computed.at_stop_line or not is_valid(since, UNREAD_S, now):
-            return Scope(None, f"{lies} not known")
+            return Scope(None, f"{where} not known")
         unread_since.append(since)
-        why = f"{lies} being read"
+        why = f"{where} being read"
     if not keys:
-        return Scope(None, "what lies on the volumes is not known")
-    # Each answer to a callback carries the names, so a scope that is too large is for all clients.
+        return Scope(None, "the topics on the volumes are not known")
+    # Each answer to a callback has all names. Too many would delay every answer.
     if len(topics) > MOST_TOPICS:
-        return Scope(None, f"{len(topics):,} topics lie there, and {MOST_TOPICS:,} can be named")
+        return Scope(
+            None, f"there are {len(topics):,} topics, more than the maximum of {MOST_TOPICS:,}"
+        )
     characters = sum(map(len, topics))
     if characters > MOST_CHARACTERS:
-        return Scope(None, f"the {len(topics):,} topics there have {characters:,} characters")
+        return Scope(
+            None, f"the names of {len(topics):,} topics are too long: {characters:,} characters"
+        )
     until = min(unread_since) + UNREAD_S if unread_since else None
     return Scope(tuple(sorted(topics)), why, until)
 
 
 def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dict[LogDir, float]:
-    """Since when volumes throttle whose contents were not read yet, steady seconds.
+    """The volumes that throttle and were not read yet, with the time since then, steady seconds.
 
-    A volume that may have throttled before is left out. To release its clients while it is read
-    would do more harm than to throttle other clients for a moment.
+    A volume that may have throttled before is left out. Releasing its clients while it is read
+    would do more harm than throttling other clients for a moment.
 
     Args:
         before: the memory before an observation.
@@ -106,7 +108,7 @@ def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dic
         now: of the observation, steady seconds.
     """
     earlier = before.computed
-    # At a start nothing is known of who was throttled before, so nobody is released to wait.
+    # At a start it is unknown which clients were throttled before, so none is released.
     if memory.computed is None or earlier is None:
         return {}
     is_known = is_valid(earlier.computed_at, validity_s, now)
@@ -120,7 +122,7 @@ def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dic
 
 
 def brokers_to_read(memory: Memory, now: float) -> frozenset[int]:
-    """The active brokers with a volume that throttles or soon will, at ``now`` (steady s)."""
+    """The active brokers with a volume that throttles or soon will, at ``now`` (steady seconds)."""
     sloped = {broker_id for broker_id, _ in _on_slope(memory)}
     return frozenset(
         state.volume.broker_id
@@ -144,8 +146,8 @@ def with_contents(
         kept: the brokers whose contents stay known; those of other brokers are dropped.
         now: when they were asked, steady seconds.
     """
-    # An answer replaces all that was known of its broker: a log dir may have lost its topics.
-    left = {key: known for key, known in contents.items() if key[0] in kept and key[0] not in read}
+    # An answer replaces everything known of its broker, since a log dir may have lost its topics.
+    left = {key: old for key, old in contents.items() if key[0] in kept and key[0] not in read}
     for broker_id, log_dirs in read.items():
         for log_dir, topics in log_dirs.items():
             left[broker_id, log_dir] = Contents(frozenset(topics), now)
@@ -153,24 +155,26 @@ def with_contents(
 
 
 def _throttling(memory: Memory, computed: Computed) -> list[LogDir]:
-    """The volumes because of which the factor is below 1.0."""
+    """The volumes that make the factor lower than 1.0."""
     if computed.factor == 1.0:
         return []
     return [_key(state) for state in computed.violations] or _on_slope(memory)
 
 
 def _on_slope(memory: Memory) -> list[LogDir]:
-    """The volumes on the slope; once all have left it, those whose contents are known."""
+    """The volumes on the slope; after all have left it, the volumes with known contents."""
     if memory.slope is None:
         return []
     return sorted(memory.slope.learned) or sorted(memory.contents)
 
 
-def _counts(memory: Memory, broker_id: int, known: Contents, validity_s: float, now: float) -> bool:
+def _counts(
+    memory: Memory, broker_id: int, contents: Contents, validity_s: float, now: float
+) -> bool:
     broker = memory.brokers.get(broker_id)
-    # Nobody can write to a fenced broker, so its contents stay what they were.
+    # No client can write to a fenced broker, so its contents don't change and count without an end.
     is_retained = broker is not None and broker.retained
-    return is_retained or is_valid(known.read_at, validity_s, now)
+    return is_retained or is_valid(contents.read_at, validity_s, now)
 
 
 def _is_near(state: VolumeState, now: float) -> bool:

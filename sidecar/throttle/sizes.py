@@ -1,4 +1,4 @@
-"""Bytes in words, for the sentences that people read."""
+"""Sizes in bytes as text for people."""
 
 
 def size(count: float) -> str:

@@ -7,13 +7,9 @@ the factor. The wanted factor is::
 
     f + 0.7 (R / horizon - n) / w
 
-The factor is the smallest of all volumes, in steps of ``STEP``. It falls at once. It rises slowly,
-and only ``TURN_S`` after it last began to fall. So a volume that goes up and down turns the factor
-once a minute at most. When no volume is below the soft limit, the factor rises to 1.0.
-
-It settles, because f is as old as n. With a cleaner that deletes c bytes/s, n = f w - c, and the
-wanted factor moves by seven tenths of the way to (R / horizon + c) / w. At that factor the volume
-fills exactly as fast as it may.
+The lowest wanted factor of all volumes counts, in steps of ``STEP``. The factor falls at once. It
+rises slowly, and only ``TURN_S`` after it last began to fall. When no volume is below the soft
+limit, the factor rises to 1.0.
 
 Example: a limit of 10 GB, a soft limit of 40 GB, a horizon of 30 min. A volume has 25 GB available,
 so R is 15 GB, which lasts 30 min at 8.3 MB/s. It fills by 18 MB/s at a factor of 1.0 so far. The
@@ -49,14 +45,15 @@ _LAST: Final = 0.1
 """In this last part of the slope the factor may not stay higher than the space."""
 
 _GAIN: Final = 0.7
-"""Less than 1.0, so that noise in the rate does not make the factor swing."""
+"""The part of the way to the settled factor that one change goes. At 1.0, noise in the rate would
+make the factor swing."""
 
 _LEARNS_BELOW: Final = 0.8
 """At a factor nearer to 1.0, its effect on the rate can't be told from noise."""
 
 _MOST_TIMES_FIRST_RATE: Final = 5.0
-"""The most that producers are assumed to write, in units of the first rate. That is right beside a
-cleaner of four fifths. A larger estimate means that the producers themselves write less."""
+"""The most that producers are assumed to write, in units of the first rate. That is right if a
+cleaner deletes four fifths of it. A larger estimate means that the producers write less."""
 
 _ROUNDING: Final = 1e-9
 
@@ -80,7 +77,7 @@ def next_slope(
     before: Slope | None,
     volumes: Iterable[VolumeState],
     rules: SlopeRules,
-    in_force: float,
+    applied: float,
     now: float,
 ) -> Slope | None:
     """The position on the slope after new readings.
@@ -89,7 +86,7 @@ def next_slope(
         before: the position before; None when the factor has been 1.0 for long.
         volumes: the volumes that count.
         rules: the rules by which the factor moves.
-        in_force: the factor that has applied since then, whatever its source.
+        applied: the factor that has applied since then, whatever its source.
         now: steady seconds, not before ``before.at``.
 
     Returns:
@@ -97,8 +94,9 @@ def next_slope(
     """
     last = before or Slope(1.0, 1.0, 1.0, now, now - TURN_S, falls=False)
     since_s = max(0.0, now - last.at)
-    # An exponential mean: as old as the rates that it explains.
-    mean = in_force + (last.mean - in_force) * math.exp(-since_s / _LAG_S)
+    # An exponential mean with a mean age of ``_LAG_S``, so it is as old as the fill rates. A rate
+    # of now compared with the factor of now would make the factor overshoot after each change.
+    mean = applied + (last.mean - applied) * math.exp(-since_s / _LAG_S)
     places = {
         (state.volume.broker_id, state.volume.log_dir): place
         for state in volumes
@@ -112,23 +110,28 @@ def next_slope(
         for key, place in places.items()
         if (rates := place.learned(last.learned.get(key), mean)) is not None
     }
+    # One factor applies to the whole cluster, so the volume that needs the lowest factor decides.
     wanted = min(
         (place.factor(learned.get(key), mean, last.height, rules) for key, place in places.items()),
         default=1.0,
     )
-    # Down to the step above what is wanted, up to the step below it: so the factor stands still
-    # while what is wanted moves by less than a step.
+    # A falling factor is rounded up, a rising one down. So the factor does not move while the
+    # wanted factor moves by less than a step.
     down = _step_above(wanted)
     if down < last.factor:
-        # Down at once: the space that is lost meanwhile does not come back.
+        # The factor falls at once, because the space that is written meanwhile does not come back.
+        # ``fell_at`` stays the begin of this fall: a long fall must not delay the next rise.
         fell_at = last.fell_at if last.falls else now
         return Slope(down, down, mean, now, fell_at, falls=True, learned=learned)
     if now - last.fell_at < TURN_S:
-        # Up only when the rates show what the last fall has brought.
+        # The factor rises only after the rates show the effect of the last fall. So a volume that
+        # goes up and down turns the factor once a minute at most.
         return replace(last, mean=mean, at=now, learned=learned)
-    # ``height`` rises continuously; the factor is the step below it.
+    # ``height`` rises continuously, and the factor is the step below it. Without ``height``, a rise
+    # of less than a step between two polls would be lost each time.
     height = min(wanted, last.height + rules.rise_per_s * since_s) if places else 1.0
     factor = max(last.factor, _step_below(height))
+    # Everything learned is forgotten only when the factor is back at 1.0 and no volume is low.
     if factor == 1.0 and not places:
         return None
     height = max(height, factor)
@@ -161,7 +164,7 @@ class _Place:
         return cls(state.headroom_bytes, width, rate_over(state.fill, WINDOW_S))
 
     def learned(self, before: Learned | None, mean: float) -> Learned | None:
-        """The two estimates of what producers would write at 1.0; None before a first rate.
+        """Estimates, in two ways, what producers would write at 1.0; None before a first rate.
 
         The rate at the first reading is too small by what a cleaner deletes. How much the rate has
         fallen with the factor shows the rest, but may be too large.
@@ -171,7 +174,8 @@ class _Place:
         first = self.rate if before is None else before.first_rate
         written = max(first, self.rate, 0.0 if before is None else before.written)
         if mean < _LEARNS_BELOW and first > 0.0:
-            # n = f w - c at both times, so w is the fall of n divided by the fall of f.
+            # A cleaner deletes c whatever the factor is: n = f w - c, at factor 1.0 and now. So w
+            # is the fall of n divided by the fall of f. Near 1.0 the divisor is too small for that.
             fallen = (first - self.rate) / (1.0 - mean)
             written = max(written, min(fallen, _MOST_TIMES_FIRST_RATE * first))
         return Learned(first, written)
@@ -179,18 +183,23 @@ class _Place:
     def factor(
         self, learned: Learned | None, mean: float, unknown: float, rules: SlopeRules
     ) -> float:
-        """The factor wanted for this volume alone, 0.0 to 1.0; ``unknown`` without a rate."""
+        """The factor wanted for this volume alone, 0.0 to 1.0; without a rate, ``unknown``."""
         part = self.left_bytes / self.width_bytes
         wanted = unknown
         if self.rate is not None and learned is not None:
             excess = self.rate - self.left_bytes / rules.horizon_s
-            # It falls by the smaller estimate, so rather too far, and rises by the larger one.
+            # A smaller estimate moves the factor further. So it falls by the smaller estimate and
+            # rises by the larger one: the factor is too low rather than too high.
             written = max(learned.first_rate, self.rate) if excess > 0.0 else learned.written
-            # Without writes there is nothing to throttle.
+            # With n = f w - c, this moves f by seven tenths of the way to (R / horizon + c) / w. At
+            # that factor the volume fills exactly as fast as it may, so f settles there. Without
+            # writes there is nothing to throttle.
             wanted = mean - _GAIN * excess / written if written > 0.0 else 1.0
-        # The factor leaves 1.0 without a jump: at the soft limit (part 1.0) it is 1.0 ...
+        # At the soft limit (part 1.0) this bound is 1.0, and it is 0.0 at three quarters. So the
+        # factor leaves 1.0 without a jump, even if the volume fills fast.
         wanted = max(wanted, (part - (1.0 - _FIRST)) / _FIRST)
-        # ... and it reaches 0.0 at the limit (part 0.0) without one.
+        # At the limit (part 0.0) ``part / _LAST`` is 0.0, so the factor arrives there without a
+        # jump.
         return max(0.0, min(1.0, wanted, part / _LAST))
 
 

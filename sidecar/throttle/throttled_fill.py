@@ -28,7 +28,7 @@ OVER_S: Final = 300.0
 class ThrottledFill:
     """A volume that fills although producers are throttled; the rate is > 0."""
 
-    known: VolumeState
+    state: VolumeState
     bytes_per_second: float
 
 
@@ -37,9 +37,9 @@ def throttled_since(factor: float, since: float) -> float | None:
     return since if factor == 0.0 else None
 
 
-def throttled_rate(known: VolumeState, since: float) -> float | None:
+def throttled_rate(state: VolumeState, since: float) -> float | None:
     """The fill rate since a throttle began (steady seconds), < 0 if it empties; None: unknown."""
-    return rate_since(known.fill, since + SETTLE_S, OVER_S) if known.online else None
+    return rate_since(state.fill, since + SETTLE_S, OVER_S) if state.online else None
 
 
 def throttled_fills(
@@ -52,7 +52,7 @@ def throttled_fills(
     if since is None:
         return []
     return [
-        ThrottledFill(known, rate)
-        for known in memory.valid_volumes(validity_s, now)
-        if (rate := throttled_rate(known, since)) is not None and rate > 0
+        ThrottledFill(state, rate)
+        for state in memory.valid_volumes(validity_s, now)
+        if (rate := throttled_rate(state, since)) is not None and rate > 0
     ]

@@ -1,4 +1,4 @@
-"""Single users whose producers are throttled for a while, whatever the volumes have.
+"""Throttles of single users, which do not depend on volumes.
 
 A throttle of a user is factor 0.0 for that user until a known time. It ends then, or by a release.
 Each enforcer (a capability) has its own throttles, so that no enforcer ends another's. When a user
@@ -63,15 +63,17 @@ def throttle_users(
 def release(user_throttles: UserThrottles, enforcer: str, users: Collection[str]) -> UserThrottles:
     """The throttles without those of one enforcer for some users."""
     return {
-        key: each
-        for key, each in user_throttles.items()
-        if each.enforcer != enforcer or key[0] not in users
+        (user, owner): throttle
+        for (user, owner), throttle in user_throttles.items()
+        if owner != enforcer or user not in users
     }
 
 
 def throttles_of(user_throttles: UserThrottles, enforcer: str) -> Mapping[str, UserThrottle]:
-    """An enforcer's throttles by user, including those that have ended."""
-    return {user: each for (user, _), each in user_throttles.items() if each.enforcer == enforcer}
+    """An enforcer's throttles by user, including throttles that have ended."""
+    return {
+        user: throttle for (user, owner), throttle in user_throttles.items() if owner == enforcer
+    }
 
 
 def unexpired(user_throttles: UserThrottles, now: float) -> UserThrottles:
@@ -79,7 +81,7 @@ def unexpired(user_throttles: UserThrottles, now: float) -> UserThrottles:
     return {key: each for key, each in user_throttles.items() if is_valid(each.ends_at, 0.0, now)}
 
 
-def in_force(user_throttles: UserThrottles, now: float) -> Mapping[str, UserThrottle]:
+def current_throttles(user_throttles: UserThrottles, now: float) -> Mapping[str, UserThrottle]:
     """User name -> the throttle that applies at ``now``, steady s: the one that ends last."""
     last_to_end: dict[str, UserThrottle] = {}
     for (user, _), throttle in unexpired(user_throttles, now).items():
@@ -90,4 +92,7 @@ def in_force(user_throttles: UserThrottles, now: float) -> Mapping[str, UserThro
 
 def next_end(user_throttles: UserThrottles, now: float) -> float | None:
     """When the next user is released, steady seconds; None when no user is throttled."""
-    return min((each.ends_at for each in in_force(user_throttles, now).values()), default=None)
+    return min(
+        (throttle.ends_at for throttle in current_throttles(user_throttles, now).values()),
+        default=None,
+    )

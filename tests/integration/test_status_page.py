@@ -51,7 +51,7 @@ async def test_axe_finds_nothing_on_the_other_pages(
         await assert_accessible(page)
         if path == "/override":
             await page.fill("#reason", "a test")
-            await page.get_by_role("button", name="See what it would do").click()
+            await page.get_by_role("button", name="Show its effects").click()
             await page.wait_for_selector("#token")
             await assert_accessible(page)
 
@@ -191,7 +191,7 @@ async def test_an_override_by_hand(browser: Browser, javascript: bool) -> None:
             await page.locator("#token").fill(token)
             await page.locator("#token").press("Enter")
             await page.wait_for_url(served.url + path)
-        await shown(page, "#sentence", "Nobody is throttled, set by hand, although")
+        await shown(page, "#sentence", "Nobody is throttled, by an override, although")
         await shown(page, "#override", "Reason: “disk is being replaced”")
         assert served.is_overridden()
         await page.locator("#end").press("Enter")

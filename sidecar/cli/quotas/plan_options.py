@@ -144,7 +144,7 @@ _OPTIONS: Final = (
         "--tenants",
         type=click.IntRange(min=1),
         metavar="N",
-        help="So many tenants, whose names are not known: one equal share, for the default.",
+        help="The number of tenants with unknown names: an equal share for each, as the default.",
     ),
     click.option(
         "--tenants-from",

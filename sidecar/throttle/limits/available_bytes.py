@@ -3,8 +3,8 @@
 A volume violates it when its available bytes are less than or equal to the value, whatever its
 size.
 
-Example: under ``MinAvailableBytes(100)`` a volume with 100 bytes available violates, one with 101
-does not.
+Example: under ``MinAvailableBytes(100)`` a volume with 100 bytes available violates the limit. A
+volume with 101 bytes available does not.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class MinAvailableBytes(Limit):
         return size(self.release_margin)
 
     def caveat(self, volume: Volume) -> str:
-        """A warning when the volume is too small to be ever within the limit."""
+        """Warn if the volume is too small to ever be within the limit."""
         if self.value < volume.total_bytes:
             return ""
         compared = "all that" if self.value == volume.total_bytes else "more than"

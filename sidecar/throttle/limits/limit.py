@@ -1,4 +1,4 @@
-"""What a type of limit is: it judges the sizes of a volume, and it describes itself.
+"""The interface of a limit, which judges the sizes of a volume and describes itself.
 
 A limit judges one volume at a time, by its sizes alone. Everything else follows from the verdict:
 the factor, the time until the limit, the next poll. So no other module knows the types. A limit
@@ -68,7 +68,7 @@ class Limit(ABC):
         return type(self)(two_digits(share * self.value))
 
     def bound(self, *, did_violate: bool) -> float:
-        """The most that a violating volume has, in the type's unit."""
+        """The most that a violating volume can have available, in the type's unit."""
         # Whole bytes stay whole: a float would round bytes above 2^53.
         return self.value + self.release_margin if did_violate else self.value
 

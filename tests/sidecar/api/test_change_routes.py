@@ -82,7 +82,7 @@ async def test_an_override_replaces_another() -> None:
     await send(sidecar, "PUT", URL, json=GOOD)
     await send(sidecar, "PUT", URL, json={**GOOD, "factor": 1, "reason": "done"})
     decision = sidecar.board.snapshot.decision
-    assert (1.0, "set by hand: done") == (decision.factor, decision.reason)
+    assert (1.0, "set by an operator: done") == (decision.factor, decision.reason)
 
 
 async def test_clearing_an_override() -> None:

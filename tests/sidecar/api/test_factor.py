@@ -122,7 +122,7 @@ async def test_an_override_is_believed_for_the_validity_at_most() -> None:
     sidecar.board.set_override(Override(0.25, "because", 0.0, 8 * 3600.0))
     document = (await sidecar.get(URL)).json()
     assert (document["factor"], document["source"]) == (0.25, "override")
-    assert document["reason"] == "set by hand: because"
+    assert document["reason"] == "set by an operator: because"
     assert document["valid_for_ms"] == 300_000
     assert document["valid_until"] == "2023-11-15T06:13:20.000Z"
     sidecar.clock.now = 8 * 3600.0 - 60

@@ -161,7 +161,10 @@ class TestDecisions:
         board.set_override(Override(0.25, "moving partitions", 0, 60))
         board.set_override(None)
         assert [
-            (logging.INFO, "throttle factor 0.25 (override): set by hand: moving partitions"),
+            (
+                logging.INFO,
+                "throttle factor 0.25 (override): set by an operator: moving partitions",
+            ),
             (logging.WARNING, "throttle factor 0.5 (fallback): no observation yet"),
         ] == lines()
 

@@ -425,7 +425,7 @@ class TestRestart:
             assert [(1, line)] == [
                 (one["broker_id"], one["limit"]) for one in each["stop_line_violations"]
             ]
-        assert "From 20.0\u00a0MB on, the stop line, nothing is admitted" in page
+        assert "At the stop line, 20.0\u00a0MB, nothing is admitted" in page
         blind = settings | {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
         async with started(tmp_path, blind) as daemon:
             after = await daemon.factor()

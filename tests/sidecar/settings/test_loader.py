@@ -319,10 +319,16 @@ def test_a_release_margin_is_the_limits() -> None:
     [
         (
             {BYTES: "5000", MARGIN_RATIO: "0.1"},
-            f"{MARGIN_RATIO}: the limit, {BYTES}, is in another",
+            f"{MARGIN_RATIO}: must have the unit of the limit, {BYTES}",
         ),
-        ({RATIO: "0.1", MARGIN_BYTES: "5"}, f"{MARGIN_BYTES}: the limit, {RATIO}, is in"),
-        ({RATIO: "0.6", MARGIN_RATIO: "0.4"}, f"{MARGIN_RATIO}: 0.6 and 0.4 of a volume are all"),
+        (
+            {RATIO: "0.1", MARGIN_BYTES: "5"},
+            f"{MARGIN_BYTES}: must have the unit of the limit, {RATIO}",
+        ),
+        (
+            {RATIO: "0.6", MARGIN_RATIO: "0.4"},
+            f"{MARGIN_RATIO}: 0.4 and the limit, 0.6, are a whole",
+        ),
         ({BYTES: "5000", MARGIN_BYTES: "0"}, f"{MARGIN_BYTES}: "),
     ],
 )

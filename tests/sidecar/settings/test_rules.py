@@ -73,4 +73,4 @@ def test_a_margin_of_another_type_is_refused() -> None:
     """A margin is in the limit's unit."""
     margin = "storage_release_margin_bytes"
     _, (line,) = checked(FIELD, margin, **{FIELD: 7, margin: 3})
-    assert line.startswith(f"{margin.upper()}: the limit, {FIELD.upper()}, is in another unit")
+    assert line.startswith(f"{margin.upper()}: must have the unit of the limit, {FIELD.upper()}")

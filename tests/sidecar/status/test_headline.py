@@ -117,7 +117,7 @@ def test_several_volumes() -> None:
 
 
 def test_nothing_is_admitted() -> None:
-    """The sentence has the volume that is worst, and the stop line; by hand it is over."""
+    """The sentence has the volume that is worst, and the stop line; an override ends it."""
     line = MinAvailableBytes(5 * GB)
     shown = head([free(2, 0.0, 4.9)], stop_line=line)
     assert (
@@ -131,7 +131,7 @@ def test_nothing_is_admitted() -> None:
     assert "Throttled" == above.word
     assert "stop line" not in above.sentence
     by_hand = head([free(2, 0.0, 4)], stop_line=line, override=Override(0.0, "x", 0.0, 60.0))
-    assert "Producers are throttled, set by hand." == by_hand.sentence
+    assert "Producers are throttled, by an override." == by_hand.sentence
     assert "Throttled" == by_hand.word
     several = [whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])]
     released = head(several, stop_line=line, override=Override(1.0, "x", 0.0, 60.0))
@@ -186,16 +186,16 @@ def test_how_long_what_was_seen_counts() -> None:
 @pytest.mark.parametrize(
     ("factor", "available", "sentence", "tone"),
     [
-        (1.0, 50, "Nobody is throttled, set by hand.", "free"),
+        (1.0, 50, "Nobody is throttled, by an override.", "free"),
         (
             1.0,
             8,
-            "Nobody is throttled, set by hand, although /kafka/data of broker 2 has 8.0 GB left, "
-            "the limit is 10.0 GB.",
+            "Nobody is throttled, by an override, although /kafka/data of broker 2 has 8.0 GB "
+            "left, the limit is 10.0 GB.",
             "part",
         ),
-        (0.25, 50, "Producers are slowed to 25 % of their quotas, set by hand.", "part"),
-        (0.0, 8, "Producers are throttled, set by hand.", "stopped"),
+        (0.25, 50, "Producers are slowed to 25 % of their quotas, by an override.", "part"),
+        (0.0, 8, "Producers are throttled, by an override.", "stopped"),
     ],
 )
 def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) -> None:
@@ -203,9 +203,9 @@ def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) 
     override = Override(factor, "a migration", 0.0, 2 * DAY_S)
     shown = head([free(2, 0.0, available)], override=override)
     assert (sentence, tone) == (shown.sentence, shown.tone)
-    assert shown.reason.startswith("set by hand: a migration")
+    assert shown.reason.startswith("set by an operator: a migration")
     moment = Moment("1970-01-03T00:00:00Z", "00:00:00 UTC on 3 January 1970", "in 2 days")
-    assert (Until("Until it is ended by hand, at the latest at", moment),) == shown.until
+    assert (Until("Until an operator ends the override, at the latest at", moment),) == shown.until
 
 
 @pytest.mark.parametrize(

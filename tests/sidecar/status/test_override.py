@@ -45,8 +45,8 @@ async def test_asking_changes_nothing() -> None:
     assert 200 == response.status_code
     assert "For 60 min, until 23:13:20 UTC: nobody is throttled." in text
     assert "It ignores that /d1 of broker 1 has 5 B left, at or below the limit, " in text
-    assert "while producers are throttled: released, they fill it." in text
-    assert "as far as this sidecar knows, it changes nothing" in text
+    assert "while producers are throttled. Released producers will fill it." in text
+    assert "as far as this sidecar knows, this changes nothing" in text
     assert "override set 1 --reason 'a migration' --for PT1H" in text
     assert before is sidecar.board.snapshot
 
@@ -151,7 +151,7 @@ async def test_what_is_in_force_after_its_end(free: int, seen: bool, expected: s
 async def test_there_is_nothing_to_end() -> None:
     """The page says so; ending nothing is no error."""
     sidecar = throttled()
-    assert "Nothing is set by hand now." in (await sidecar.get("/override/end")).text
+    assert "There is no override now." in (await sidecar.get("/override/end")).text
     response, before = await send(sidecar, "/override/end", {"token": TOKEN})
     assert 303 == response.status_code
     assert before.decision == sidecar.board.snapshot.decision
@@ -275,7 +275,7 @@ async def test_an_override_that_slows() -> None:
     response, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0.25"})
     text = unescape(response.text)
     assert "slowed to 25 %" in text
-    assert "It replaces what is set now: nobody is throttled, “a migration”." in text
+    assert "It replaces the current override: nobody is throttled, “a migration”." in text
 
 
 async def test_one_who_follows_is_named() -> None:
@@ -287,4 +287,4 @@ async def test_one_who_follows_is_named() -> None:
     response, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
     text = unescape(response.text)
     assert "It applies at once on broker 7, which reads this sidecar." in text
-    assert "Every producer waits, whatever the volumes have left" in text
+    assert "Every producer waits, however full the volumes are" in text

@@ -46,7 +46,7 @@ async def test_the_order() -> None:
         "Volumes",
         "Brokers",
         "Last changes",
-        "Set by hand",
+        "Override",
         "Single users",
         "Largest topics on /d1 of broker 1",
     ] == page.headings
@@ -113,7 +113,7 @@ async def test_a_stop() -> None:
     page = await outline(sidecar)
     assert page.headings[1].startswith("Nothing is admitted: /d1 of broker 1 has 5\u00a0B left")
     assert "Nothing is admitted: broker 1 /d1 has 5 B of 100 B" in page.words
-    assert "From 5 B on, the stop line, nothing is admitted, until every volume" in page.words
+    assert "At the stop line, 5 B, nothing is admitted until every volume" in page.words
     assert "A broker without the authorizer can only pause producers for longer." in page.words
     assert "No stop line is set." not in page.words
     assert 4 == sum(attributes.get("class") == "limit" for _, attributes in page.tags)

@@ -130,8 +130,8 @@ def test_override() -> None:
     """It has the operator's words, and what the override hides."""
     override = Override(1.0, "moving partitions", 0.0, 60.0)
     seen = after(whole(0.0, [mb(1, 10, 10)]))
-    assert "set by hand: moving partitions" == why(Memory(override=override))
-    expected = "set by hand: moving partitions (while 2 volumes are at or below the limit)"
+    assert "set by an operator: moving partitions" == why(Memory(override=override))
+    expected = "set by an operator: moving partitions (while 2 volumes are at or below the limit)"
     assert expected == why(replace(seen, override=override))
 
 

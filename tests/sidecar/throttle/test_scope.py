@@ -59,7 +59,7 @@ def test_a_volume_without_topics_throttles_nobody() -> None:
     """Something else fills it: no client can do anything about that."""
     decision = decided(known(full(20), {(1, "/d"): ""}))
     assert () == decision.topics
-    assert decision.reason.endswith("; for nobody, since no topic lies there")
+    assert decision.reason.endswith("; for nobody, since no topic is there")
 
 
 @pytest.mark.parametrize("contents", [{}, {(1, "/d"): "a"}, {(1, "/d"): "a", (2, "/e"): "a"}])
@@ -69,7 +69,7 @@ def test_what_is_not_known_is_for_all(contents: Mapping[LogDir, str]) -> None:
     assert None is decision.topics
     unknown = 2 if contents else 1
     assert decision.reason.endswith(
-        f"; for all clients, since what lies on broker {unknown} /d is not known"
+        f"; for all clients, since the topics on broker {unknown} /d are not known"
     )
 
 
@@ -91,7 +91,7 @@ def test_a_volume_that_is_full_all_of_a_sudden_is_read_first() -> None:
             decision.valid_until,
         )
         assert decision.reason.endswith(
-            "; for clients that write to b, and what lies on broker 1 /d is being read"
+            "; for clients that write to b, and the topics on broker 1 /d are being read"
         )
     assert None is decided(memory, 20.1 + UNREAD_S).topics
     later = see(memory, 20.9, 20, 20)
@@ -100,7 +100,7 @@ def test_a_volume_that_is_full_all_of_a_sudden_is_read_first() -> None:
     assert (("a", "b"), 20.0 + VALIDITY_S) == (aimed.topics, aimed.valid_until)
     alone = decided(see(full(99), 10.0, 20), 10.0)
     assert () == alone.topics
-    assert alone.reason.endswith("; for nobody yet, since what lies on broker 1 /d is being read")
+    assert alone.reason.endswith("; for nobody yet, since the topics on broker 1 /d are being read")
 
 
 def test_a_throttle_is_not_released_to_read_what_lies_there() -> None:
@@ -135,8 +135,8 @@ def test_contents_count_for_the_validity() -> None:
 @pytest.mark.parametrize(
     ("topics", "why"),
     [
-        ([f"t{n}" for n in range(MOST_TOPICS + 1)], "2,001 topics lie there, and 2,000"),
-        ([f"{n:0249}" for n in range(MOST_CHARACTERS // 249 + 1)], "topics there have 64,"),
+        ([f"t{n}" for n in range(MOST_TOPICS + 1)], "2,001 topics, more than the maximum of 2,000"),
+        ([f"{n:0249}" for n in range(MOST_CHARACTERS // 249 + 1)], "topics are too long: 64,"),
     ],
 )
 def test_too_many_topics_are_for_all(topics: list[str], why: str) -> None:
