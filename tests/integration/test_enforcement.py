@@ -119,7 +119,7 @@ async def test_a_broker_does_not_start_half_configured() -> None:
         properties={**CALLBACK_PROPERTIES, **wrong},
         properties_of=asks_its_sidecar,
     )
-    with pytest.raises(ClusterError, match="broker 0 ended with 1") as raised:
+    with pytest.raises(ClusterError, match="broker 0 ended with status 1") as raised:
         async with cluster:
             pass
     (setting,) = wrong
