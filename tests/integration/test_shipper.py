@@ -217,7 +217,7 @@ async def test_what_a_killed_shipper_sends_again_is_there_once(
     )
     assert Counter(log.users) == Counter(dict(produced.fetchall()))
     assert Counter() == counted(out, "quarantine", "kind")
-    assert "taken before" in out.with_suffix(".err").read_text()
+    assert "repeated, skipped" in out.with_suffix(".err").read_text()
 
 
 @pytest.mark.timeout(300)
