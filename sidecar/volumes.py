@@ -46,15 +46,19 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class OfflineLogDir:
-    """A log dir without sizes: it is offline (error 56), or the broker reports -1.
+    """A log dir without sizes.
 
     Attributes:
         log_dir: the log dir's path on the broker.
         reason: why the sizes are missing, for a person.
+        is_written: whether the broker may still write there. It does not write to a log dir that
+            it reports as offline (KAFKA_STORAGE_ERROR). With any other error, or sizes of -1,
+            nothing is known of the volume.
     """
 
     log_dir: str
     reason: str
+    is_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,12 @@ class FailureKind(StrEnum):
     """The answer is not valid in Kafka's protocol, or makes no sense."""
     BROKER = "broker"
     """The broker answered with another error."""
+    UNREADABLE_LOG_DIR = "unreadable_log_dir"
+    """The broker answered without the sizes of a log dir that is not offline."""
+    SHARED_ADDRESS = "shared_address"
+    """Two active brokers have one address, so an answer from there may be of either."""
+    OTHER_CLUSTER = "other_cluster"
+    """The addresses lead to another cluster than the one whose volumes are remembered."""
     INCOMPLETE = "incomplete"
     """No violation was seen, and a member was neither seen nor remembered."""
     UNEXPECTED = "unexpected"

@@ -2,7 +2,9 @@
 
 Rules (docs/how-it-decides.md):
 
-- A log dir that is offline, or whose sizes are -1, is neither empty nor full.
+- A log dir whose sizes are -1 is neither empty nor full. Only KAFKA_STORAGE_ERROR means that it is
+  offline, so that nothing writes there.
+- Active brokers with one address are failures: nobody knows which of them answers there.
 - An answer without any log dir is a failure.
 - An active broker is one that is not fenced. Before Kafka 4.0, answers do not list fenced brokers.
 
@@ -98,9 +100,10 @@ def read_log_dirs(
         if error_code == KAFKA_STORAGE_ERROR:
             offline.append(OfflineLogDir(log_dir, f"offline: {error_name(error_code)}"))
         elif error_code:
-            offline.append(OfflineLogDir(log_dir, error_name(error_code)))
+            offline.append(OfflineLogDir(log_dir, error_name(error_code), is_written=True))
         elif total_bytes < 0 or usable_bytes < 0:
-            offline.append(OfflineLogDir(log_dir, "the broker does not report its sizes (-1)"))
+            why = "the broker does not report them (-1)"
+            offline.append(OfflineLogDir(log_dir, why, is_written=True))
         else:
             volumes.append(Volume(broker_id, log_dir, total_bytes, usable_bytes))
     if not volumes and not offline:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from sidecar.throttle import reason
-from sidecar.throttle.fold import fail, fold_in, forget
+from sidecar.throttle.fold import all_failed, fail, fold_in, forget, other_cluster
 from sidecar.throttle.memory import Computed, Memory, Override, Slope, VolumeState
 from sidecar.throttle.rules import NO_RULES, Rules
 from sidecar.throttle.scope import ALL, scope_of, unread
@@ -256,6 +256,9 @@ class VolumeLimit:
         A whole observation without a violation, and with a member that is neither seen nor
         remembered, counts as a failed poll.
         """
+        other = other_cluster(memory, observation, self.rules.validity_s)
+        if other is not None:
+            return all_failed(memory, other, observation.observed_at)
         previous_memory = memory
         memory = fold_in(memory, observation, self.rules)
         whole = observation.membership is not None
@@ -293,7 +296,11 @@ class VolumeLimit:
             return None
         # In observe mode and in a replay no broker applied the factor, so volumes filled as at 1.0.
         applied = self._decide(before, now).factor if self.is_enforced else 1.0
-        volumes = memory.valid_volumes(self.rules.validity_s, now)
+        volumes = [
+            *memory.valid_volumes(self.rules.validity_s, now),
+            # A broker that restarts between the soft limit and the limit holds the factor.
+            *memory.retained_volumes(),
+        ]
         return next_slope(memory.slope, volumes, self.rules.slope, applied, now)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
@@ -331,16 +338,13 @@ class VolumeLimit:
         unseen = set(membership.active)
         for broker_id in sorted(memory.brokers):
             state = memory.brokers[broker_id]
-            remembered = state.read_at is not None and is_valid(
-                state.read_at, self.rules.validity_s, now
-            )
             # Each broker has its own validity. So a silent broker does not hide the others, and the
             # answers of others do not renew its reading.
-            if remembered:
+            if self._is_valid(state.seen_at, now):
                 unseen.discard(broker_id)
             # The violations of a fenced broker count without an end: that broker can't be read, and
             # its disk is still full when it comes back.
-            if remembered or state.retained:
+            if self._is_valid(state.read_at, now) or state.retained:
                 violations += state.violating
         if not membership.active:
             return violations, Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")
@@ -350,6 +354,9 @@ class VolumeLimit:
         if not is_valid(membership_at, self.rules.validity_s, now):
             return violations, Failure(FailureKind.INCOMPLETE, "the list of brokers is too old")
         return violations, None
+
+    def _is_valid(self, at: float | None, now: float) -> bool:
+        return at is not None and is_valid(at, self.rules.validity_s, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,14 +403,31 @@ def _computed(
 ) -> Computed | None:
     """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line.
 
-    Its time is that of the last list of brokers, or of a later reading of a violating volume. So
-    the time never goes back while the same volumes violate.
+    A broker that does not answer renews nothing: proposal 047 counts a computation without all
+    active brokers as failed. So the time is that of the oldest reading, or of the newest that shows
+    a violation.
     """
     if memory.membership_at is None:
         return None
     on_slope = 1.0 if memory.slope is None else memory.slope.factor
     factor = 0.0 if violations else on_slope
-    computed_at = max([memory.membership_at, *(state.read_at for state in violations)])
+    if violations:
+        computed_at = max(_shown_at(memory, state) for state in violations)
+    else:
+        seen = (state.seen_at for state in memory.active_brokers())
+        computed_at = min([memory.membership_at, *(at for at in seen if at is not None)])
     return Computed(
         factor, computed_at, violations, volumes_at_stop_line(violations, was_reached=was_reached)
     )
+
+
+def _shown_at(memory: Memory, state: VolumeState) -> float:
+    """When a violation was last shown: by the sizes, or by what keeps them without an end."""
+    broker = memory.brokers.get(state.volume.broker_id)
+    if broker is None:
+        return state.read_at
+    if broker.retained and memory.membership_at is not None:
+        # The list of brokers still has it as fenced.
+        return max(memory.membership_at, state.read_at)
+    # Its broker answered again, with this log dir offline.
+    return max(state.read_at, broker.read_at or state.read_at)

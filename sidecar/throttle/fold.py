@@ -9,7 +9,7 @@ from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S, first_fill, next_f
 from sidecar.throttle.memory import BrokerState, Memory, VolumeState
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.validity import is_valid
-from sidecar.volumes import Failure, Membership, Observation, Reading, Volume
+from sidecar.volumes import Failure, FailureKind, Membership, Observation, Reading, Volume
 
 
 def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
@@ -19,7 +19,7 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
     """
     now = observation.observed_at
     if observation.membership is not None:
-        memory = _with_membership(memory, observation.membership, now, rules.validity_s)
+        memory = _with_membership(memory, observation.membership, now, rules)
     if memory.membership is None:
         # Without a list of brokers, it is unknown which readings count.
         return memory
@@ -43,6 +43,42 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
     return replace(memory, brokers=brokers)
 
 
+def other_cluster(memory: Memory, observation: Observation, validity_s: float) -> Failure | None:
+    """Why an observation of another cluster can't be used; None if it can.
+
+    Addresses change hands, and a list of addresses may lead to two clusters. So another cluster
+    says nothing about the one that is remembered. It replaces that one when none of its readings is
+    valid any more, and none of its volumes violated when last read.
+    """
+    membership, known = observation.membership, memory.membership
+    if membership is None or known is None or not _differ(known.cluster_id, membership.cluster_id):
+        return None
+    full = sorted(key for key, state in memory.brokers.items() if state.violating)
+    is_read = any(
+        state.read_at is not None and is_valid(state.read_at, validity_s, observation.observed_at)
+        for state in memory.brokers.values()
+    )
+    if not full and not is_read:
+        return None
+    text = (
+        f"the brokers that answered belong to cluster {membership.cluster_id}, but the volumes that "
+        f"the sidecar knows belong to cluster {known.cluster_id}; do the bootstrap addresses lead "
+        "to two clusters?"
+    )
+    if full:
+        text += (
+            f" If cluster {known.cluster_id} is gone, forget its brokers with full volumes: "
+            f"{', '.join(map(str, full[:_NAMED]))}{' and others' if len(full) > _NAMED else ''}"
+        )
+    return Failure(FailureKind.OTHER_CLUSTER, text)
+
+
+def all_failed(memory: Memory, failure: Failure, now: float) -> Memory:
+    """The memory after a poll in which no known broker answered."""
+    brokers = {key: _failed(state, failure, now) for key, state in memory.brokers.items()}
+    return fail(replace(memory, brokers=brokers), failure)
+
+
 def fail(memory: Memory, failure: Failure) -> Memory:
     """The memory after a poll that failed."""
     return replace(memory, failed_polls=memory.failed_polls + 1, failure=failure)
@@ -58,9 +94,7 @@ def forget(memory: Memory, broker_id: int, log_dir: str | None) -> Memory:
     return replace(memory, brokers=brokers)
 
 
-def _with_membership(
-    memory: Memory, membership: Membership, now: float, validity_s: float
-) -> Memory:
+def _with_membership(memory: Memory, membership: Membership, now: float, rules: Rules) -> Memory:
     before = memory.membership
     if before is not None and _differ(before.cluster_id, membership.cluster_id):
         # No volume of the old cluster may throttle the new one. The override stays, because the
@@ -73,14 +107,21 @@ def _with_membership(
     brokers: dict[int, BrokerState] = {}
     for broker_id, state in memory.brokers.items():
         if broker_id in membership.active:
-            brokers[broker_id] = state
-        # Only violations outlive a broker's membership. So the restart of a full broker releases
-        # nobody, and a dead broker that was healthy throttles nobody.
-        elif state.violating and _retains(state, broker_id, membership, now, validity_s):
+            brokers[broker_id] = replace(state, missing_since=None)
+            continue
+        # Only volumes that throttle outlive a broker's membership. So the restart of a full broker
+        # releases nobody, and a dead broker that was healthy throttles nobody.
+        volumes = tuple(volume for volume in state.volumes if _throttles(volume, rules))
+        left = BrokerState(
+            state.read_at,
+            volumes,
             # A broker in a list of fenced brokers is retained without an end. A broker that merely
             # left a list that can't name fenced ones expires with the validity.
-            retained = state.retained or membership.fenced is not None
-            brokers[broker_id] = BrokerState(state.read_at, state.violating, retained=retained)
+            retained=state.retained or broker_id in (membership.fenced or {}),
+            missing_since=_missing_since(state, broker_id, membership, now),
+        )
+        if volumes and _is_retained(left, membership, now, rules.validity_s):
+            brokers[broker_id] = left
     # People see when a fenced broker last answered. No decision uses that, so volumes are left out.
     fenced = membership.fenced or {}
     fenced_seen = {
@@ -97,21 +138,43 @@ def _with_membership(
     )
 
 
+_NAMED = 3
+"""The most brokers that a sentence names."""
+
+
 def _differ(old_id: str | None, new_id: str | None) -> bool:
     # A broker that reports no id is no sign of another cluster.
     return old_id is not None and new_id is not None and old_id != new_id
 
 
-def _retains(
-    state: BrokerState, broker_id: int, membership: Membership, now: float, validity_s: float
+def _throttles(state: VolumeState, rules: Rules) -> bool:
+    """Whether a volume was at or below the limit or the soft limit when last read."""
+    soft_limit = rules.soft_limit
+    return state.violates or (soft_limit is not None and soft_limit.judge(state.volume).violates)
+
+
+def _missing_since(
+    state: BrokerState, broker_id: int, membership: Membership, now: float
+) -> float | None:
+    """Since when lists that name fenced brokers lack this one; None if the last one has it."""
+    if membership.fenced is None:
+        return state.missing_since
+    if broker_id in membership.fenced:
+        return None
+    return now if state.missing_since is None else state.missing_since
+
+
+def _is_retained(
+    left: BrokerState, membership: Membership, now: float, validity_s: float
 ) -> bool:
-    if membership.fenced is not None:
-        return broker_id in membership.fenced
-    if state.retained:
-        # During an upgrade only some brokers can list fenced brokers. This list came from one that
-        # can't, so a broker that is missing in it may still be fenced.
-        return True
-    return state.read_at is not None and is_valid(state.read_at, validity_s, now)
+    """Whether the volumes of a broker that is not active still count."""
+    if left.missing_since is not None and membership.fenced is not None:
+        # It was unregistered, or the broker that was asked for the list lags behind: two observers
+        # may have two lists. So its volumes are forgotten only after the validity.
+        return is_valid(left.missing_since, validity_s, now)
+    # During an upgrade only some brokers can list fenced brokers. A list of one that can't says
+    # nothing about a broker that was fenced before.
+    return left.retained or (left.read_at is not None and is_valid(left.read_at, validity_s, now))
 
 
 def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:
@@ -141,7 +204,18 @@ def _read(state: BrokerState, reading: Reading, rules: Rules, retention_s: float
         if offline.log_dir in before
     ]
     volumes.sort(key=lambda new: new.volume.log_dir)
-    return BrokerState(reading.read_at, tuple(volumes), reading.offline)
+    new = BrokerState(reading.read_at, tuple(volumes), reading.offline)
+    unreadable = [each for each in reading.offline if each.is_written]
+    if not unreadable:
+        return new
+    more = f" and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
+    failure = Failure(
+        FailureKind.UNREADABLE_LOG_DIR,
+        f"broker {reading.broker_id}: the sizes of {unreadable[0].log_dir}{more} can't be read: "
+        f"{unreadable[0].reason}; the broker's log says why",
+    )
+    failed = _failed(state, failure, reading.read_at)
+    return replace(new, failure=failed.failure, failed_since=failed.failed_since)
 
 
 def _volume_state(

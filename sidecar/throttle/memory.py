@@ -17,9 +17,9 @@ still counts. Broker 2 was healthy when last read and is fenced: its volumes are
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from sidecar.throttle.fill import Fill, seconds_to
+from sidecar.throttle.fill import Fill, first_fill, seconds_to
 from sidecar.throttle.limits import Verdict
 from sidecar.throttle.user_throttles import UserThrottles
 from sidecar.throttle.validity import is_valid
@@ -95,10 +95,14 @@ class BrokerState:
         read_at: when the request of its last answer was sent, steady seconds; None before one.
         volumes: its volumes whose sizes were ever known.
         offline: its log dirs without sizes in its last answer.
-        failure: why it did not answer the last request; None when it did.
+        failure: why it did not answer the last request, or answered without all sizes; None when
+            all is known.
         failed_since: when that failure began, steady seconds.
-        retained: whether the broker was fenced since its last answer. Its violating volumes then
-            count until it answers, is unregistered or is forgotten, however long that takes.
+        retained: whether the broker was fenced since its last answer. Its volumes at or below the
+            limit or the soft limit then count until it answers, is unregistered or is forgotten,
+            however long that takes.
+        missing_since: when a list of brokers first lacked it, steady seconds; None while the last
+            list has it.
     """
 
     read_at: float | None = None
@@ -107,6 +111,20 @@ class BrokerState:
     failure: Failure | None = None
     failed_since: float | None = None
     retained: bool = False
+    missing_since: float | None = None
+
+    @property
+    def seen_at(self) -> float | None:
+        """When the last of its log dirs was seen, steady seconds; None if one never was.
+
+        An offline log dir is seen, since nothing is written there. One whose sizes are missing for
+        another reason was last seen when its sizes were last read.
+        """
+        unreadable = {each.log_dir for each in self.offline if each.is_written}
+        known = [each.read_at for each in self.volumes if each.volume.log_dir in unreadable]
+        if self.read_at is None or len(known) < len(unreadable):
+            return None
+        return min([self.read_at, *known])
 
     @property
     def violating(self) -> tuple[VolumeState, ...]:
@@ -262,6 +280,14 @@ class Memory:
         """Every remembered volume, by broker."""
         for broker_id in sorted(self.brokers):
             yield from self.brokers[broker_id].volumes
+
+    def retained_volumes(self) -> Iterator[VolumeState]:
+        """The volumes of brokers that are not active, without their fill rates of then."""
+        active = self.active
+        for broker_id, broker in self.brokers.items():
+            if broker_id not in active:
+                for state in broker.volumes:
+                    yield replace(state, fill=first_fill(state.read_at, state.volume.used_bytes))
 
     def valid_volumes(self, validity_s: float, now: float) -> Iterator[VolumeState]:
         """The online volumes of active brokers whose last reading is valid at ``now``, seconds.
