@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from sidecar.quotas.entities import QuotaKey
-from sidecar.quotas.prediction import Charge
 from sidecar.requestlog.charges import charged_at_ms
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
@@ -17,6 +16,7 @@ from sidecar.requestlog.request_detail import (
 )
 from tests.sidecar.requestlog.lines import BY_HAND, parsed_line, read
 from tests.support.charges import charges
+from usage_pipeline.replay.prediction import Charge
 
 WRITER, TELEMETRY, CONSUMER, _, CREATED, GROWN, DELETED, ALTERED = map(read, BY_HAND)
 TEN_OCLOCK_MS = 1_795_168_800_000
