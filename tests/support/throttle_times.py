@@ -26,9 +26,9 @@ from sidecar.kafka.topic_changes import create_partitions, create_topics, delete
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.rate import QuotaWindow
+from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
-from sidecar.requestlog.request_detail import PRODUCE
 from tests.support.charges import charges
 from tests.support.client_quotas import admin_of, under
 from tests.support.java import bean, beans

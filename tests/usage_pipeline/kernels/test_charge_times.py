@@ -5,17 +5,13 @@ from dataclasses import replace
 import pytest
 
 from sidecar.quotas.entities import QuotaKey
-from sidecar.requestlog.charges import charged_at_ms
+from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
-from sidecar.requestlog.request_detail import (
-    CREATE_PARTITIONS,
-    CREATE_TOPICS,
-    DELETE_TOPICS,
-    PRODUCE,
-)
+from sidecar.requestlog.request_detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from tests.sidecar.requestlog.lines import BY_HAND, parsed_line, read
 from tests.support.charges import charges
+from usage_pipeline.kernels.charge_times import charged_at_ms
 from usage_pipeline.replay.prediction import Charge
 
 WRITER, TELEMETRY, CONSUMER, _, CREATED, GROWN, DELETED, ALTERED = map(read, BY_HAND)
