@@ -334,8 +334,11 @@ class TestKafka:
         async with under(node, quota), logged(node) as logs:
             for name, config in producers.items():
                 await asyncio.to_thread(produce, node.bootstrap, name, config)
-        events = filter(None, map(producer_id, logs.all_lines))
-        made = {event.client_id: event.producer_id for event in events}
+        made = {
+            line.client_id: event.producer_id
+            for line in logs.all_lines
+            if (event := producer_id(line)) is not None
+        }
         assert {"first", "second"} == set(made)
         assert 2 == len(set(made.values()))
         for name in producers:
