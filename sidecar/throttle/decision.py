@@ -369,17 +369,17 @@ class Shadow:
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """Return factor 1.0, with the decision of enforce mode."""
-        would = self.decided.decide(memory, now)
+        enforced = self.decided.decide(memory, now)
         return Decision(
             1.0,
             Source.SHADOW,
-            reason.shadowed(would.factor, would.reason),
-            would.violations,
-            would.at_stop_line,
-            would.computed_at,
-            would.valid_until,
-            users_until=would.users_until,
-            shadow=would,
+            reason.shadowed(enforced.factor, enforced.reason),
+            enforced.violations,
+            enforced.at_stop_line,
+            enforced.computed_at,
+            enforced.valid_until,
+            users_until=enforced.users_until,
+            shadow=enforced,
         )
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
@@ -394,15 +394,13 @@ class Shadow:
 def _computed(
     memory: Memory, violations: tuple[VolumeState, ...], *, was_reached: bool
 ) -> Computed | None:
-    """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line.
-
-    Its time is that of the last list of brokers, or of a later reading of a violating volume. So
-    the time never goes back while the same volumes violate.
-    """
+    """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line."""
     if memory.membership_at is None:
         return None
     on_slope = 1.0 if memory.slope is None else memory.slope.factor
     factor = 0.0 if violations else on_slope
+    # The validity begins with the last list of brokers, or with a later reading of a violating
+    # volume. So it never goes back while the same volumes violate.
     computed_at = max([memory.membership_at, *(state.read_at for state in violations)])
     return Computed(
         factor, computed_at, violations, volumes_at_stop_line(violations, was_reached=was_reached)

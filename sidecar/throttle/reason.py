@@ -27,6 +27,7 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
             f"every volume has {limit.within()} "
             f"({_count(volumes, 'volume')}, {_count(brokers, 'broker')})"
         )
+    # The sentence has room for one volume: the fullest one, which people would look at first.
     worst = min(violations, key=lambda state: state.volume.available_ratio)
     volume = worst.volume
     retained = why_retained(memory, worst)
@@ -59,6 +60,7 @@ def stop_line_reached(volumes: Sequence[VolumeState], stop_line: Limit | None) -
         return ""
     line = stop_line.describe()
     below = sum(state.is_at_stop_line for state in volumes)
+    # The line is still reached, although every volume is above it: the margin keeps it.
     if not below:
         above = f"not yet above the stop line of {line} by a tenth"
         return f"; nothing is admitted: {_count(len(volumes), 'volume')} {above}"

@@ -146,7 +146,7 @@ def _local_ms(rows: Longs) -> Longs:
 
 
 def _charged_ms(rows: Longs) -> Longs:
-    """The times of charges by the broker's clock, in the order of ``requestlog.charges``."""
+    """The times of charges by the broker's clock, in the order of ``charge_times``."""
     times = rows.view(np.float64)
     charged = _local_ms(rows).astype(np.float64) - times[:, Slot.SENDING] - times[:, Slot.QUEUED]
     return np.floor(charged).astype(np.int64)

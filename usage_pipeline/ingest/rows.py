@@ -21,21 +21,16 @@ from typing import Final, NamedTuple
 
 from sidecar.quotas.entities import Default, Name
 from sidecar.requestlog.allocated_ids import producer_id
-from sidecar.requestlog.charges import charged_at_ms
-from sidecar.requestlog.exempt import is_exempt
-from sidecar.requestlog.fetch_size import FETCH, fetch_answer, fetch_bytes
+from sidecar.requestlog.exempt import FETCH, PRODUCE, is_exempt
 from sidecar.requestlog.line import Line, Rejected, RejectedKind
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, mutations_of
-from sidecar.requestlog.produce_size import produce_bytes
-from sidecar.requestlog.request_detail import (
-    PRODUCE,
-    QuotaChanges,
-    TopicChange,
-    TopicChanges,
-    detail,
-)
-from sidecar.requestlog.wire import InitProducerIdAnswer, Produce
+from sidecar.requestlog.request_detail import TopicChange, TopicChanges
+from sidecar.requestlog.wire import InitProducerIdAnswer
+from usage_pipeline.kernels.charge_times import charged_at_ms
+from usage_pipeline.kernels.fetch_size import fetch_answer, fetch_bytes
+from usage_pipeline.kernels.line_detail import QuotaChanges, detail
 from usage_pipeline.kernels.log_lines import LONGEST_QUEUED_MS
+from usage_pipeline.kernels.produce_size import Produce, produce_bytes
 from usage_pipeline.tables.schemas import SILVER_REQUEST
 
 TopicValue = tuple[str, str, int | None, int | None]

@@ -3,7 +3,7 @@
 PRODUCE and FETCH are charged for their size on the wire. Every request that is not exempt is
 charged for its handlers' time, a controller's line about topics for partitions, and a line that
 shows a producer id for that id. The rows (``ingest.rows``) contain the sizes and say which requests
-are from replicas or exempt, as ``requestlog`` reads them for the daemon too. ``requestlog.charges``
+are from replicas or exempt, as ``requestlog`` reads them for the daemon too. ``charge_times``
 defines the time of a charge. Tests compare the result with charging line by line
 (``tests/support/charges.py``).
 

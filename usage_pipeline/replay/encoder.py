@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from sidecar.quotas.request_time.request_percentage import percent
 from usage_pipeline.kernels import charging
 from usage_pipeline.kernels.charge import CHARGE, Records
 from usage_pipeline.kernels.charging import charged, doubles, longs, micros
 from usage_pipeline.kernels.places import BROKER_BITS, LINE_BITS
 from usage_pipeline.kernels.values import Doubles, Longs
 from usage_pipeline.replay.packing import Met
+from usage_pipeline.replay.request_percentage import percent
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 from usage_pipeline.usage import mutations
 

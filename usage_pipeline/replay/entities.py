@@ -3,7 +3,7 @@
 For each (user, client-id) and kind of quota, the eight levels of ``sidecar.quotas.entities`` are
 resolved. The first level with a quota determines the tags, and the tags determine the limit.
 Clients without a quota share by the shape of the existing quotas, as in
-``sidecar.quotas.prediction``: by user, by client-id or by both if all quotas of the kind are for
+``replay.prediction``: by user, by client-id or by both if all quotas of the kind are for
 one of these, otherwise by client-id. If the kind has no quotas, nothing counts, and clients are
 identified by user, for whom a quota would be set.
 

@@ -16,7 +16,7 @@ no list of clients or of their candidates, of which there may be millions.
 Example: alice sends 1,500 bytes at once, and her quota is 100 a second. The row of the scenario
 ``in force`` has a wait of 5,000 ms, and the row "x2" has none.
 
-Source: KIP-13, KIP-124, KIP-599, KIP-936; ``sidecar.quotas.prediction`` is the same for one node.
+Source: KIP-13, KIP-124, KIP-599, KIP-936; ``replay.prediction`` is the same for one node.
 """
 
 from collections.abc import Callable, Sequence

@@ -24,9 +24,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from sidecar.requestlog.charges import is_strict
 from sidecar.requestlog.mutation_counts import Mutations, mutations_of
 from sidecar.requestlog.request_detail import TopicChange
+from usage_pipeline.kernels.charge_times import is_strict
 from usage_pipeline.kernels.charging import Charged, micros
 from usage_pipeline.kernels.seconds import PACKED, USED, packed, used
 from usage_pipeline.kernels.values import Doubles, Flags, Longs

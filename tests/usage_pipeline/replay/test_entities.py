@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
-from sidecar.quotas.prediction import _shaped, _shapes
 from tests.usage_pipeline.build import frame_of
 from usage_pipeline.replay.entities import EVER, quotas_of
+from usage_pipeline.replay.prediction import _shaped, _shapes
 from usage_pipeline.silver.quota_config import snapshot_rows
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
 from usage_pipeline.usage.quota_types import KEYS
