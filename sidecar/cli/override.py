@@ -110,8 +110,8 @@ def set_override(
     """Override the throttle factor, from 0 (throttle producers) to 1 (release them).
 
     An override also lifts the stop line, even with factor 0: producers are then throttled and
-    no longer refused. With a factor above 0, standard error lists the volumes at or below the
-    limit, because producers continue to fill them.
+    no longer refused. With a factor above 0, standard error lists the volumes that violate
+    the limit, because producers continue to fill them.
     """
     body = {"factor": factor, "reason": reason, "duration": duration}
     answers = change(Request("PUT", "/v1/override", body), sidecars, token_file)

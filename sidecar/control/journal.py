@@ -86,7 +86,7 @@ def _log_stop_line(before: Snapshot | None, after: Snapshot) -> None:
             if decision.at_stop_line[_NAMED:]
             else ""
         )
-        _log.warning("stop line reached: nothing is admitted, because of %s%s", volumes, more)
+        _log.warning("stop line reached: brokers refuse producers, because of %s%s", volumes, more)
     elif was_reached and not decision.stop_line_reached:
         _log.info("stop line: no longer reached (%s)", decision.source.value)
 
