@@ -5,6 +5,7 @@ request to all the named sidecars at once and prints the answer of each.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -198,11 +199,7 @@ def _position(document: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _disagreement(answers: Sequence[Answer]) -> str:
-    counts: dict[tuple[str, ...], int] = {}
-    for answer in answers:
-        if answer.problem is None:
-            position = _position(merged(answer))[:2]
-            counts[position] = counts.get(position, 0) + 1
+    counts = Counter(_position(merged(each))[:2] for each in answers if each.problem is None)
     if len(counts) == 1:
         return "on the override"
     return ", ".join(
