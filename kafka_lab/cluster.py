@@ -45,7 +45,6 @@ from typing import Self
 from kafka_lab import isolation
 from kafka_lab.admin import Admin
 from kafka_lab.broker_properties import SESSION_TIMEOUT_MS, authorizer_properties
-from kafka_lab.cache import cache_folder
 from kafka_lab.controller import Controller
 from kafka_lab.folders import OwnedFolder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
@@ -60,6 +59,7 @@ from kafka_lab.supervisor import Supervisor
 from kafka_lab.waiting import deadline
 from kafka_lab.warmup import Warm, warm_up
 from sidecar.errors import ClusterError
+from sidecar.formats.cache_folder import cache_folder
 
 _SCRAM_SINCE = (3, 5)
 

@@ -23,7 +23,7 @@ from sidecar.api.readiness import Polling
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.daemon.application import Peers, build_app
+from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
@@ -235,7 +235,7 @@ def _document() -> dict[str, Any]:
         services,
         Polling(enabled=False, stuck_after_s=1.0, reaction_s=1.0),
         capabilities=_capabilities(services),
-        peers=Peers((), ObservationLog("", board.now)),
+        observations=ObservationLog("", board.now),
         registry=CollectorRegistry(),
     )
     return app.openapi()

@@ -49,8 +49,8 @@ class RecommendedStopLine:
     def sentences(self, setting: str) -> list[str]:
         """The recommendation in sentences; ``setting`` is the name of the setting."""
         sentences = [
-            f"No stop line is set. Recommended: {setting}={self.line.value}. At "
-            f"{self.line.describe()} available, brokers refuse all producers. The rest has room "
+            f"No stop line is set. Recommended: {setting}={self.line.value}. At this line, "
+            f"{self.line.describe()}, brokers refuse all producers. The rest has room "
             f"for {size(self.bytes_per_second)}/s on a volume during the {self.reaction_s:.0f} s "
             "that brokers may take to act."
         ]

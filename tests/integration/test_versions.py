@@ -16,10 +16,10 @@ import pytest_asyncio
 from confluent_kafka import Producer
 
 from kafka_lab.admin import Admin
-from kafka_lab.cache import cache_folder
 from kafka_lab.cluster import Cluster
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from kafka_lab.traffic import Traffic
+from sidecar.formats.cache_folder import cache_folder
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.client.connection import dial
 from sidecar.kafka.client.security import load_security

@@ -18,7 +18,8 @@ from typing import Final, TypeVar
 
 import click
 
-from usage_pipeline.cli.options import Size, gathered, shown
+from sidecar.formats.gathered_options import gathered
+from usage_pipeline.cli.options import Size, shown
 from usage_pipeline.cli.spark_options import CONF
 from usage_pipeline.ingest.clusters import ClusterError, cluster_name
 from usage_pipeline.recommend.terms import FLOORS, TermsError, floor
