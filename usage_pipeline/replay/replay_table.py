@@ -52,7 +52,7 @@ REPLAY_EVENTS: Final = Table(
         Column("src_file", "string", "the file of the request's line"),
         Column("src_offset", "bigint", "of the line in it"),
         Column("position", "int", "of the charge among its request's"),
-        Column("limit", "double", "in force; null: none"),
+        Column("limit", "double", "the current quota; null: none"),
         Column("rate", "double", "as Kafka takes it, with this charge in it"),
         Column("throttle_ms", "bigint", "how long its client would have to wait for this quota"),
         Column("accepted", "boolean", "false: a strict mutation that would be refused"),
@@ -63,7 +63,7 @@ REPLAY_EVENTS: Final = Table(
         ),
     ),
     (),
-    "a charge whose amount is known, and what the quota in force did with it; a request waits for"
+    "a charge whose amount is known, and the effect of the current quota; a request waits for"
     " the greatest of its charges' times",
 )
 WINDOWS: Final = Windows()
