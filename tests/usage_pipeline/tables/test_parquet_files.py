@@ -121,7 +121,7 @@ def test_a_frame_is_written_by_its_tasks(spark: SparkSession, tmp_path: Path) ->
     (written,) = written_by_tasks(frame, target(tmp_path, DIM_TOPIC))
     assert 4 == written.rows
     (tmp_path / "x").write_text("a file")
-    with pytest.raises(NotWrittenError, match="may this user write there"):
+    with pytest.raises(NotWrittenError, match="Check the free space and the permissions"):
         written_by_tasks(frame, target(tmp_path / "x", DIM_TOPIC))
 
 
