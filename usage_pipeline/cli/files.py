@@ -35,7 +35,7 @@ def command(names: tuple[str, ...], out: str) -> None:
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - of the extra
     from usage_pipeline.tables.schemas import TABLES  # noqa: PLC0415 - of the extra
 
-    tables = newest(Folder.of(out))
+    tables = newest(Folder.parse(out))
     known = {table.name: table for table in TABLES if table.name in tables.versions}
     for name in names:
         if name not in known:

@@ -40,8 +40,8 @@ class _Utc(click.DateTime):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
         """Convert to a time in UTC, or fail."""
-        found: datetime = super().convert(value, param, ctx)
-        return found.replace(tzinfo=UTC)
+        time: datetime = super().convert(value, param, ctx)
+        return time.replace(tzinfo=UTC)
 
 
 class _NewFile(click.Path):

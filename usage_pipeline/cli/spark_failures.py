@@ -101,8 +101,8 @@ def trouble(trace: str, said: str = "") -> Trouble:
         return Trouble(ours[-1])
     for text in (trace, said):
         for pattern, known in _KNOWN[:-1]:
-            if found := re.search(f".*(?:{pattern}).*", text):
-                return Trouble(f"{known.cause} ({_cut(_bare(found[0]))})", known.advice)
+            if match := re.search(f".*(?:{pattern}).*", text):
+                return Trouble(f"{known.cause} ({_cut(_bare(match[0]))})", known.advice)
     pattern, ended = _KNOWN[-1]
     if re.search(pattern, trace):
         return ended
@@ -116,8 +116,8 @@ def _bare(line: str) -> str:
 
 def _last(text: str) -> str:
     """Return the last error with a message; causes come last."""
-    found = [match for line in text.splitlines() if (match := _ERROR.match(line))]
-    return f"{found[-1][1].rpartition('.')[2]}: {found[-1][2]}" if found else ""
+    errors = [match for line in text.splitlines() if (match := _ERROR.match(line))]
+    return f"{errors[-1][1].rpartition('.')[2]}: {errors[-1][2]}" if errors else ""
 
 
 def _cut(text: str) -> str:

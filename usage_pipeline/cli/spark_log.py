@@ -92,9 +92,9 @@ def _is_sparks(error: BaseException) -> bool:
 
 def _failed(what: str, error: BaseException, log: Path) -> SparkFailedError:
     trace = _trace(error)
-    found = trouble(trace, _end(log))
-    advice = f"\n{found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
-    return SparkFailedError(f"{what}: {found.cause}{advice}\nOutput{_kept(log, trace)}")
+    failure = trouble(trace, _end(log))
+    advice = f"\n{failure.advice[0].upper()}{failure.advice[1:]}." if failure.advice else ""
+    return SparkFailedError(f"{what}: {failure.cause}{advice}\nOutput{_kept(log, trace)}")
 
 
 def _kept(log: Path, trace: str = "") -> str:

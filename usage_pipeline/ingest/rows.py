@@ -216,12 +216,12 @@ def _mutations(api_key: int, changes: Iterable[TopicChange]) -> int | None:
     """Return the accepted mutations if the line has all; topics' sizes may be in other lines."""
     total = 0
     for change in changes:
-        found = mutations_of(api_key, change, size=None)
-        if found is None or found.refused:
+        mutation = mutations_of(api_key, change, size=None)
+        if mutation is None or mutation.refused:
             continue
-        if found.partitions is None:
+        if mutation.partitions is None:
             return None
-        total += found.partitions
+        total += mutation.partitions
     return total
 
 

@@ -57,7 +57,7 @@ _SCHEMA: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class Usage:
     """The usage of a broker by all clients that share a quota.
 
     Attributes:
@@ -102,17 +102,17 @@ def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.
         yield from sums.rows().to_batches()
 
 
-def unpacked(table: pa.Table) -> Iterator[Used]:
+def unpacked(table: pa.Table) -> Iterator[Usage]:
     """Yield the usage by quota type, name and broker, in this order.
 
     Args:
         table: rows of PACKED.
     """
-    found: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    rows_by_key: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     keys = (table.column(name).to_pylist() for name in ("quota_type", "name", "broker"))
     for row, key in enumerate(zip(*keys, strict=True)):
-        found[key].append(row)
-    for key, rows in sorted(found.items()):
+        rows_by_key[key].append(row)
+    for key, rows in sorted(rows_by_key.items()):
         second, amount, events, throttled = (
             np.concatenate([np.frombuffer(column[row].as_buffer(), kind) for row in rows])
             for column, kind in (
@@ -125,7 +125,7 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
         order = np.argsort(second, kind="stable")
         second = second[order]
         at = _starts(second)
-        yield Used(
+        yield Usage(
             *key,
             second[at],
             _sums(amount[order], at, _whole(key[0])),

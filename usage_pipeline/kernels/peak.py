@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from usage_pipeline.kernels.packed import Used, unpacked
+from usage_pipeline.kernels.packed import Usage, unpacked
 
 PEAKS: Final = "quota_type string, shared_by string, peak double"
 """The rows of ``peaks_of``."""
@@ -32,11 +32,11 @@ def peaks_of(table: pa.Table) -> pa.Table:
     return pa.table([list(each) for each in zip(*rows, strict=True)] or [[]] * 3, schema=_SCHEMA)
 
 
-def peak(used: Used) -> float:
+def peak(usage: Usage) -> float:
     """Return the highest usage of a window that ends with a second, in the quota's unit."""
-    is_ids = used.quota_type == "producer_ids"
+    is_ids = usage.quota_type == "producer_ids"
     window_s = _HOURS_OF_IDS * _HOUR_S if is_ids else _WINDOW_S
-    until = np.concatenate(([0.0], np.cumsum(used.amount)))
-    before = np.searchsorted(used.second, used.second - window_s)
+    until = np.concatenate(([0.0], np.cumsum(usage.amount)))
+    before = np.searchsorted(usage.second, usage.second - window_s)
     most = float((until[1:] - until[before]).max())
     return most / (_HOURS_OF_IDS if is_ids else _WINDOW_S)

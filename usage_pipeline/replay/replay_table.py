@@ -144,11 +144,11 @@ def _packed(
     """Return packed charges, and the number of shards."""
     quotas, sizes, shards = quotas_of(config), mutations.sizes, requests.shards()
 
-    def of(encode: Encode) -> Callable[[Batches], Batches]:
+    def pack_with(encode: Encode) -> Callable[[Batches], Batches]:
         return lambda batches: packed(batches, encode, SlotsOfClients(quotas), shards)
 
-    rows = requests.mapped(OF_REQUESTS, of(request_charges), PACKED)
-    of_topics = of(partial(mutation_charges, sizes=sizes))
+    rows = requests.mapped(OF_REQUESTS, pack_with(request_charges), PACKED)
+    of_topics = pack_with(partial(mutation_charges, sizes=sizes))
     return rows.unionByName(mutations.rows.mapInArrow(of_topics, PACKED)), shards
 
 

@@ -28,7 +28,7 @@ from sidecar.requestlog.charges import is_strict
 from sidecar.requestlog.mutation_counts import Mutations, mutations_of
 from sidecar.requestlog.request_detail import TopicChange
 from usage_pipeline.kernels.charging import Charged, micros
-from usage_pipeline.kernels.seconds import PACKED, USED, packed, used
+from usage_pipeline.kernels.seconds import PACKED, USED, packed, usage_rows
 from usage_pipeline.kernels.values import Doubles, Flags, Longs
 from usage_pipeline.silver.dim_topic import is_mutation_line
 from usage_pipeline.tables.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
@@ -66,7 +66,7 @@ class Sizes:
     stated: Mapping[tuple[str, str], Sequence[tuple[_Place, int | None]]] = field(repr=False)
 
     @classmethod
-    def of(cls, dim_topic: DataFrame) -> "Sizes":
+    def from_topics(cls, dim_topic: DataFrame) -> "Sizes":
         """Read DIM_TOPIC with a query."""
         stated = defaultdict(list)
         rows = dim_topic.select(
@@ -103,11 +103,11 @@ class MutationRequests:
     sizes: Sizes
 
     @classmethod
-    def of(cls, of_admins: DataFrame, dim_topic: DataFrame) -> "MutationRequests":
+    def from_changes(cls, of_admins: DataFrame, dim_topic: DataFrame) -> "MutationRequests":
         """Use rows of SILVER_REQUEST or SILVER_CHANGE, and of DIM_TOPIC, which is read at once."""
         # Reading and charging in Python in one stage would need two workers for each core.
         rows = of_admins.where(is_mutation_line()).select(*NEEDED).hint("rebalance")
-        return cls(rows, Sizes.of(dim_topic))
+        return cls(rows, Sizes.from_topics(dim_topic))
 
 
 class Charges(NamedTuple):
@@ -181,7 +181,7 @@ def usage_of(mutations: MutationRequests) -> DataFrame:
         return packed(batches, _SHARDS, of_batch)
 
     sums = mutations.rows.mapInArrow(of_batches, PACKED).groupBy("shard")
-    return GOLD_USAGE_1S.select(sums.applyInArrow(used, USED))
+    return GOLD_USAGE_1S.select(sums.applyInArrow(usage_rows, USED))
 
 
 class _Line(NamedTuple):

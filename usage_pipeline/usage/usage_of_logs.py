@@ -24,7 +24,7 @@ from usage_pipeline.kernels.charging import (
     charged_with_mutations,
     micros,
 )
-from usage_pipeline.kernels.seconds import PACKED, packed, used
+from usage_pipeline.kernels.seconds import PACKED, packed, usage_rows
 from usage_pipeline.runtime.by_workers import Batches, by_workers
 from usage_pipeline.runtime.shards import by_shard
 from usage_pipeline.silver.request_writer import Seen, Span, unknown
@@ -72,7 +72,7 @@ def write_usage_of_logs(
         shard = key[0].as_py()
         if shard is None:
             return table.select(["report"])
-        return written_shard(usage, shard, used(table.drop_columns(["report"])))
+        return written_shard(usage, shard, usage_rows(table.drop_columns(["report"])))
 
     tasks = in_tasks(parts, cores)
     rows = by_workers(spark, tasks, read, f"{PACKED}, {REPORTS}")
@@ -89,7 +89,7 @@ def _read(parts: Iterable[Part], span: Span, shards: int, lines: Writer) -> Batc
         nonlocal unmeasured
         for part in parts:
             for parsed in parse_part(part, _SCHEMA):
-                selected = span.of(parsed.rows, "quota_ts")
+                selected = span.select(parsed.rows, "quota_ts")
                 unmeasured += unknown(selected)
                 lines.write(parsed.rejected)
                 seen.add(parsed.rows, parsed.rejected)

@@ -85,16 +85,16 @@ def packed_by_name(usage: UsageRows, names_of: NamesOf) -> DataFrame:
     return usage.mapped(READ, of_batches, PACKED)
 
 
-def in_shards(used: DataFrame, usage: UsageRows) -> GroupedData:
+def in_shards(rows: DataFrame, usage: UsageRows) -> GroupedData:
     """Group rows for ``applyInArrow`` by quota type, name and broker.
 
     Args:
-        used: rows of ``packed.PACKED``, possibly with more columns.
-        usage: the rows from which ``used`` was made.
+        rows: rows of ``packed.PACKED``, possibly with more columns.
+        usage: the usage from which they were made.
     """
     shards = max(_SHARDS, sum(file.written.rows for file in usage.files) // _IN_SHARD)
     shard = sf.pmod(sf.xxhash64("quota_type", "name", "broker"), sf.lit(shards)).cast("int")
-    return by_shard(used.withColumn("shard", shard), shards).groupBy("shard")
+    return by_shard(rows.withColumn("shard", shard), shards).groupBy("shard")
 
 
 def _read(

@@ -19,7 +19,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from usage_pipeline.kernels.seconds import NEEDED, PACKED, packed, used
+from usage_pipeline.kernels.seconds import NEEDED, PACKED, packed, usage_rows
 from usage_pipeline.runtime.shards import by_shard
 from usage_pipeline.silver.requests import Requests
 from usage_pipeline.tables.parquet_files import REPORTS, Report, Target, collected, files_of
@@ -44,19 +44,19 @@ def write_usage(requests: Requests, target: Target) -> list[Written]:
         return packed(batches, shards)
 
     def written(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        return written_shard(target, key[0].as_py(), used(table))
+        return written_shard(target, key[0].as_py(), usage_rows(table))
 
     sums = by_shard(requests.mapped(NEEDED, of_batches, PACKED), shards).groupBy("shard")
     return files_of(collected(sums.applyInArrow(written, REPORTS)), target.table)
 
 
-def written_shard(target: Target, shard: int, used: pa.Table) -> pa.Table:
+def written_shard(target: Target, shard: int, rows: pa.Table) -> pa.Table:
     """Write the rows of a shard; a failing disk is reported, not raised.
 
     Returns:
         Rows of REPORTS.
     """
     writer = target.writer(shard)
-    writer.write(used)
+    writer.write(rows)
     files = writer.close()
     return pa.Table.from_batches([Report(files, writer.problem).as_batch()])

@@ -28,7 +28,7 @@ from usage_pipeline.tables.table_files import TableFile, Written
 
 
 def target(folder: Path, table: Table = SILVER_VOLUME, cluster: str = UNNAMED) -> Target:
-    return Target(Folder.of(str(folder)), table, "run", cluster)
+    return Target(Folder.parse(str(folder)), table, "run", cluster)
 
 
 def volumes(*days: int) -> pa.Table:
@@ -44,7 +44,7 @@ def volumes(*days: int) -> pa.Table:
 
 def brokers(folder: Path, written: list[Written], table: Table = SILVER_VOLUME) -> list[list[int]]:
     """Returns the brokers of each file's rows."""
-    files = (TableFile(Folder.of(str(folder)), table, file) for file in written)
+    files = (TableFile(Folder.parse(str(folder)), table, file) for file in written)
     return [table_of(file, ["broker"])["broker"].to_pylist() for file in files]
 
 
