@@ -15,8 +15,10 @@ Source: KIP-599; ControllerApis, ReplicationControlManager.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -86,7 +88,7 @@ class Sizes:
         """Return the topic's partitions before a line, or None if no earlier line states them."""
         key = ("name", change.topic) if change.topic else ("id", change.topic_id)
         stated = self.stated.get(key, ())
-        at = bisect_left(stated, here, key=_place)
+        at = bisect_left(stated, here, key=itemgetter(0))
         return stated[at - 1][1] if at else None
 
 
@@ -172,16 +174,9 @@ def usage_of(mutations: MutationRequests) -> DataFrame:
     Returns:
         Rows of GOLD_USAGE_1S.
     """
-    sizes = mutations.sizes
-
-    def of_batch(batch: pa.RecordBatch) -> Charged:
-        return charged(batch, sizes)
-
-    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return packed(batches, _SHARDS, of_batch)
-
-    sums = mutations.rows.mapInArrow(of_batches, PACKED).groupBy("shard")
-    return GOLD_USAGE_1S.select(sums.applyInArrow(usage_rows, USED))
+    of_batch = partial(charged, sizes=mutations.sizes)
+    sums = mutations.rows.mapInArrow(lambda batches: packed(batches, _SHARDS, of_batch), PACKED)
+    return GOLD_USAGE_1S.select(sums.groupBy("shard").applyInArrow(usage_rows, USED))
 
 
 class _Line(NamedTuple):
@@ -214,10 +209,6 @@ def _lines(batch: pa.RecordBatch) -> Iterator[_Line]:
         *columns, micros(batch, "log_ts").tolist(), strict=True
     ):
         yield _Line(_API_KEYS[api], version, changes, (us, file, offset))
-
-
-def _place(stated: tuple[_Place, int | None]) -> _Place:
-    return stated[0]
 
 
 def _in_order(stated: tuple[_Place, int | None]) -> tuple[_Place, int]:

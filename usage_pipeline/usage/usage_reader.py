@@ -7,7 +7,7 @@ one worker: 32 bytes for a second, once for each worker that had some of it.
 Example: 2 million rows of usage by 40 tenants on 4 brokers, read in 4 parts, are about 1,000 rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -61,11 +61,13 @@ class UsageRows:
             schema: the schema of the function's result.
         """
         since, until = self.since, self.until
-
-        def made(files: Iterable[TableFile]) -> Batches:
-            return function(_read(files, columns, since, until))
-
-        return read_by_workers(self.spark, self.files, made, schema, _TASKS_PER_CORE)
+        return read_by_workers(
+            self.spark,
+            self.files,
+            lambda files: function(_read(files, columns, since, until)),
+            schema,
+            _TASKS_PER_CORE,
+        )
 
 
 def packed_by_name(usage: UsageRows, names_of: NamesOf) -> DataFrame:
@@ -78,11 +80,7 @@ def packed_by_name(usage: UsageRows, names_of: NamesOf) -> DataFrame:
     Returns:
         Rows of ``packed.PACKED``; the same name and broker may be in several rows.
     """
-
-    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return packed(batches, names_of)
-
-    return usage.mapped(READ, of_batches, PACKED)
+    return usage.mapped(READ, lambda batches: packed(batches, names_of), PACKED)
 
 
 def in_shards(rows: DataFrame, usage: UsageRows) -> GroupedData:

@@ -14,7 +14,6 @@ Both have ``events`` 1.
 Source: KIP-124, KIP-219, KIP-936; KafkaApis.
 """
 
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -40,14 +39,12 @@ def write_usage(requests: Requests, target: Target) -> list[Written]:
     least = SHARDS_OF_A_CORE * requests.spark.sparkContext.defaultParallelism
     shards = requests.shards(least, IN_SHARD)
 
-    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return packed(batches, shards)
-
     def written(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         return written_shard(target, key[0].as_py(), usage_rows(table))
 
-    sums = by_shard(requests.mapped(NEEDED, of_batches, PACKED), shards).groupBy("shard")
-    return files_of(collected(sums.applyInArrow(written, REPORTS)), target.table)
+    sums = requests.mapped(NEEDED, lambda batches: packed(batches, shards), PACKED)
+    reports = by_shard(sums, shards).groupBy("shard").applyInArrow(written, REPORTS)
+    return files_of(collected(reports), target.table)
 
 
 def written_shard(target: Target, shard: int, rows: pa.Table) -> pa.Table:
