@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from usage_pipeline.kernels.packed import Usage, unpacked
 from usage_pipeline.kernels.values import Doubles, Longs
+from usage_pipeline.tables.arrow import schema_of
 
 RATES: Final = (
     "quota_type string, entity string, percentile_rate double, peak_seen double, events bigint,"
@@ -28,19 +29,7 @@ _DAY_S: Final = 86_400
 _HOUR_S: Final = 3600
 _WEIGHT: Final = 1_000_000
 _IDS: Final = "producer_ids"
-_SCHEMA: Final = pa.schema(
-    [
-        ("quota_type", pa.string()),
-        ("entity", pa.string()),
-        ("percentile_rate", pa.float64()),
-        ("peak_seen", pa.float64()),
-        ("events", pa.int64()),
-        ("throttled", pa.int64()),
-        ("hours", pa.list_(pa.int32())),
-        ("newest", pa.int64()),
-        ("coverage", pa.float64()),
-    ]
-)
+_SCHEMA: Final = schema_of(RATES)
 
 
 @dataclass(frozen=True, slots=True)

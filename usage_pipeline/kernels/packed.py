@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from usage_pipeline.kernels.values import Doubles, Longs
+from usage_pipeline.tables.arrow import schema_of
 
 READ: Final = (
     *("quota_type", "user", "client_id", "broker", "window_start"),
@@ -43,17 +44,7 @@ _MOST_SUMS: Final = _CHUNK_ROWS // 2
 """From this many sums on, adding up is expected not to reduce the rows any more."""
 _MOST_CLIENTS: Final = 1 << 18
 """How many (quota type, user, client-id) a worker remembers: about 100 MB."""
-_SCHEMA: Final = pa.schema(
-    [
-        ("quota_type", pa.string()),
-        ("name", pa.string()),
-        ("broker", pa.int32()),
-        ("second", pa.binary()),
-        ("amount", pa.binary()),
-        ("events", pa.binary()),
-        ("throttled", pa.binary()),
-    ]
-)
+_SCHEMA: Final = schema_of(PACKED)
 
 
 @dataclass(frozen=True, slots=True)

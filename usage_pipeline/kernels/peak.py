@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from usage_pipeline.kernels.packed import Usage, unpacked
+from usage_pipeline.tables.arrow import schema_of
 
 PEAKS: Final = "quota_type string, shared_by string, peak double"
 """The rows of ``peaks_of``."""
@@ -16,9 +17,7 @@ PEAKS: Final = "quota_type string, shared_by string, peak double"
 _WINDOW_S: Final = 10
 _HOURS_OF_IDS: Final = 10
 _HOUR_S: Final = 3600
-_SCHEMA: Final = pa.schema(
-    [("quota_type", pa.string()), ("shared_by", pa.string()), ("peak", pa.float64())]
-)
+_SCHEMA: Final = schema_of(PEAKS)
 
 
 def peaks_of(table: pa.Table) -> pa.Table:

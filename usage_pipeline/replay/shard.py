@@ -9,7 +9,7 @@ Example: 1,000 charges of alice's produce quota on brokers 1 and 2 are two group
 scenarios four rows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -27,6 +27,7 @@ from usage_pipeline.replay.packing import NAMES, Names
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario, sweep
 from usage_pipeline.replay.slots import Slot
 from usage_pipeline.runtime.by_workers import Batches
+from usage_pipeline.tables.arrow import schema_of
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 MOST_RETAINED: Final = 1 << 20
@@ -309,23 +310,14 @@ def _numbers(place: Longs, shared: Longs) -> Longs:
     return np.asarray(number, np.int64)
 
 
-_ARROW: Final[Mapping[str, pa.DataType]] = {
-    "date": pa.date32(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-}
-
-
 def _table(schema: str, columns: Sequence[object]) -> pa.Table:
-    fields = [each.split(" ") for each in schema.split(", ")]
-    types = [_ARROW[kind] for _, kind in fields]
+    fields = schema_of(schema)
     return pa.table(
         [
-            column if isinstance(column, pa.ChunkedArray | pa.Array) else pa.array(column, kind)
-            for column, kind in zip(columns or [[]] * len(types), types, strict=True)
+            column
+            if isinstance(column, pa.ChunkedArray | pa.Array)
+            else pa.array(column, field.type)
+            for column, field in zip(columns or [[]] * len(fields), fields, strict=True)
         ],
-        names=[name for name, _ in fields],
+        names=fields.names,
     )
