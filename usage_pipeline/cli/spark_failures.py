@@ -90,23 +90,23 @@ _WHO: Final = re.compile(
 _LONGEST: Final = 300
 
 
-def trouble(trace: str, said: str = "") -> Trouble:
+def trouble(trace: str, stderr: str = "") -> Trouble:
     """Return the cause of a failure.
 
     Args:
         trace: the traceback of Python and Java, with its causes.
-        said: the end of the JVM's standard error, used if the traceback has no known cause.
+        stderr: the end of the JVM's standard error, used if the traceback has no known cause.
     """
     if ours := _OURS.findall(trace):
         return Trouble(ours[-1])
-    for text in (trace, said):
+    for text in (trace, stderr):
         for pattern, known in _KNOWN[:-1]:
             if match := re.search(f".*(?:{pattern}).*", text):
                 return Trouble(f"{known.cause} ({_cut(_bare(match[0]))})", known.advice)
     pattern, ended = _KNOWN[-1]
     if re.search(pattern, trace):
         return ended
-    return Trouble(_cut(_last(trace) or _last(said) or trace.strip().split("\n")[-1]))
+    return Trouble(_cut(_last(trace) or _last(stderr) or trace.strip().split("\n")[-1]))
 
 
 def _bare(line: str) -> str:
