@@ -3,6 +3,7 @@
 import click
 
 from sidecar.errors import SidecarError
+from usage_pipeline.cli.job_options import OUT
 
 
 class NoTableError(SidecarError):
@@ -18,12 +19,7 @@ Examples:
 """,
 )
 @click.argument("names", metavar="TABLE...", nargs=-1, required=True)
-@click.option(
-    "--out",
-    required=True,
-    metavar="DIR",
-    help="Folder of the tables; also s3:// and gs://.",
-)
+@OUT
 def command(names: tuple[str, ...], out: str) -> None:
     """Print the Parquet files of tables, one per line.
 

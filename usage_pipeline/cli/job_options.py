@@ -187,6 +187,13 @@ BROKER_PATTERN: Final = click.option(
     help="Finds the broker's id (group broker) and the cluster's name (group cluster) in a path."
     " Default: broker-3, kafka-3 or a folder 3, and cluster_id=eu.",
 )
+OUT: Final = click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    callback=_place,
+    help="Folder of the tables; also s3:// and gs://.",
+)
 CLUSTER_ID: Final = click.option(
     "--cluster-id",
     metavar="NAME",
@@ -208,13 +215,7 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
         function,
         "job",
         JobOptions,
-        click.option(
-            "--out",
-            required=True,
-            metavar="DIR",
-            callback=_place,
-            help="Folder of the tables; also s3:// and gs://.",
-        ),
+        OUT,
         CLUSTER_ID,
         click.option(
             "--master",
