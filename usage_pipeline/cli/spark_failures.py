@@ -17,12 +17,7 @@ _LESS: Final = "process fewer days at a time (--since, --until)"
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The cause of a failure.
-
-    Attributes:
-        cause: a description.
-        advice: the remedy; "" if it is unknown.
-    """
+    """The cause of a failure, and the remedy, which is empty if it is unknown."""
 
     cause: str
     advice: str = ""

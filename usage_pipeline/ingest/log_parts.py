@@ -31,13 +31,7 @@ _UNPACKED_TIMES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The lines that begin in a part of a file.
-
-    Attributes:
-        file: the file.
-        start: the first byte of the part.
-        end: the first byte after the part.
-    """
+    """The lines of a file that begin at byte ``start`` or later, and before byte ``end``."""
 
     file: LogFile
     start: int

@@ -67,11 +67,7 @@ class Charged(NamedTuple):
 
 
 def charged(batch: pa.RecordBatch) -> Charged:
-    """Return the charges of requests, without mutations.
-
-    Args:
-        batch: rows with the columns NEEDED.
-    """
+    """Return the charges of requests, without mutations, from rows with the columns NEEDED."""
     kind = _kinds(batch)
     by_api = np.flatnonzero(kind != _NONE)
     timed = np.flatnonzero(flags(batch, "exempt", missing=True) == 0)

@@ -94,11 +94,7 @@ def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.
 
 
 def unpacked(table: pa.Table) -> Iterator[Usage]:
-    """Yield the usage by quota type, name and broker, in this order.
-
-    Args:
-        table: rows of PACKED.
-    """
+    """Yield the usage in rows of PACKED by quota type, name and broker, in this order."""
     rows_by_key: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     keys = (table.column(name).to_pylist() for name in ("quota_type", "name", "broker"))
     for row, key in enumerate(zip(*keys, strict=True)):

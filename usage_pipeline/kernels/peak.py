@@ -21,11 +21,7 @@ _SCHEMA: Final = schema_of(PEAKS)
 
 
 def peaks_of(table: pa.Table) -> pa.Table:
-    """Return the peak of each tenant on each broker, if it is above 0.
-
-    Args:
-        table: the input of ``packed.unpacked``.
-    """
+    """Return each tenant's peak on each broker, if it is above 0, from rows of packed.PACKED."""
     peaks = ((each.quota_type, each.name, peak(each)) for each in unpacked(table))
     rows = [each for each in peaks if each[2] > 0]
     return pa.table([list(each) for each in zip(*rows, strict=True)] or [[]] * 3, schema=_SCHEMA)

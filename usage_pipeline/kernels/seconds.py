@@ -86,11 +86,7 @@ def packed(
 
 
 def usage_rows(table: pa.Table) -> pa.Table:
-    """Return rows of USED.
-
-    Args:
-        table: all rows of PACKED of a shard.
-    """
+    """Return rows of USED from all rows of PACKED of a shard."""
     # Only the sums, and the columns made of them, are in memory.
     return _to_usage(*_summed(table))
 

@@ -206,11 +206,7 @@ def entity_name(user: str | None, client_id: str | None) -> str:
 
 
 def quotas_of(config: DataFrame) -> dict[str, Quotas]:
-    """Query the quotas of each kind, which are few.
-
-    Args:
-        config: rows of SILVER_QUOTA_CONFIG.
-    """
+    """Query the quotas of each kind, which are few, from rows of SILVER_QUOTA_CONFIG."""
     by_type = {quota_type: Quotas(quota_type) for quota_type in KEYS}
     quotas = config.where(sf.col("value").isNotNull() & sf.col("key").isin(*_TYPES)).select(
         *("entity", "user", "client_id", "key", "value"),

@@ -127,11 +127,7 @@ class _Track:
 
 
 class Replay:
-    """A group that is replayed part by part.
-
-    Attributes:
-        quota_type: the kind of quota.
-    """
+    """A group that is replayed part by part."""
 
     def __init__(
         self, quota_type: str, windows: Windows, asked: Sequence[Asked], *, is_whole: bool = False

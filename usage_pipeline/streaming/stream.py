@@ -48,12 +48,7 @@ class StreamError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of lines.
-
-    Attributes:
-        frame: messages or files, as a stream.
-        parse: parses its rows in a task.
-    """
+    """The source of lines: a stream of messages or files, and the function that parses them."""
 
     frame: "DataFrame"
     parse: Parse

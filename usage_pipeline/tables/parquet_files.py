@@ -198,10 +198,7 @@ class _File:
 
 
 def collected(reports: "DataFrame") -> list[Report]:
-    """Run the tasks, and return their reports.
-
-    Args:
-        reports: rows of REPORTS.
+    """Run the tasks that make rows of REPORTS, and return the reports.
 
     Raises:
         NotWrittenError: a task could not write a file.
@@ -222,11 +219,7 @@ def files_of(reports: Iterable[Report], table: Table) -> list[Written]:
 
 
 def written_by_tasks(frame: "DataFrame", target: Target) -> list[Written]:
-    """Write a frame in as few tasks as it needs.
-
-    Args:
-        frame: rows with the table's columns.
-        target: where to write.
+    """Write rows with the table's columns, in as few tasks as they need.
 
     Raises:
         NotWrittenError: a file can't be written.

@@ -129,12 +129,7 @@ class Charges(NamedTuple):
 
 
 def charges(batch: pa.RecordBatch, sizes: Sizes) -> Charges:
-    """Compute the charges of requests, topic by topic, for a replay.
-
-    Args:
-        batch: rows with the columns NEEDED.
-        sizes: the sizes of topics.
-    """
+    """Compute the charges of rows with the columns NEEDED, topic by topic, for a replay."""
     rows = [
         (row, mutation.partitions, _AFTER_OTHERS + at, line.is_strict)
         for row, line in enumerate(_lines(batch))
@@ -150,13 +145,9 @@ def charges(batch: pa.RecordBatch, sizes: Sizes) -> Charges:
 
 
 def charged(batch: pa.RecordBatch, sizes: Sizes) -> Charged:
-    """Compute what requests used: the partitions that were accepted.
+    """Compute the accepted partitions of requests, from rows with the columns NEEDED.
 
     A request is not ``known`` if some of its partitions were refused, or if no line has a number.
-
-    Args:
-        batch: rows with the columns NEEDED.
-        sizes: the sizes of topics.
     """
     amount, known = [], []
     for line in _lines(batch):
