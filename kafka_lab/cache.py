@@ -42,16 +42,12 @@ async def filling(target: Path) -> AsyncIterator[Path | None]:
         try:
             yield partial
             if partial is not None:
-                _put(partial, target)
+                partial.rename(target)
         finally:
             if partial is not None:
                 shutil.rmtree(partial, ignore_errors=True)
     finally:
         os.close(lock)
-
-
-def _put(partial: Path, target: Path) -> None:
-    partial.rename(target)
 
 
 def _new_partial(target: Path) -> Path | None:

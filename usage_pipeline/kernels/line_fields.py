@@ -65,7 +65,7 @@ class Slot(IntEnum):
     API_KEY = auto()
     VERSION = auto()
     FORWARDED = auto()
-    # Each string has its first byte, its end and its escapes, in this order: see ``STRINGS``.
+    # Each string has its first byte, its end and its escapes, in this order.
     USER = auto()
     USER_END = auto()
     USER_ESCAPES = auto()
@@ -113,10 +113,6 @@ class Slot(IntEnum):
     RECORDS_BYTES = auto()
     QUOTA_BYTES = auto()
     BYTES_KNOWN = auto()
-
-
-STRINGS: Final = (Slot.USER, Slot.CLIENT_ID, Slot.LISTENER, Slot.API)
-"""The indexes of strings."""
 
 
 class Shape(IntEnum):

@@ -89,7 +89,7 @@ def charged(
     """Returns the requests that are charged so, from files of the table."""
     requests = Requests(spark, files_of(out, SILVER_REQUEST, map(request, charges)))
     changes = requests.of_admins()
-    return requests, MutationRequests.of(changes, dim_topic(changes))
+    return requests, MutationRequests.from_changes(changes, dim_topic(changes))
 
 
 Quotas = Sequence[tuple[int, ClientQuotas]]

@@ -58,7 +58,7 @@ def store(
     spark: SparkSession, logs: RequestLogs, tmp_path_factory: pytest.TempPathFactory
 ) -> Store:
     """The table of those requests."""
-    found, _ = recovered(Folder.of(str(tmp_path_factory.mktemp("tables"))))
+    found, _ = recovered(Folder.parse(str(tmp_path_factory.mktemp("tables"))))
     store = Store(spark, found)
     store.write(SILVER_REQUEST, silver_request(requests_of(spark, logs)))
     return store
@@ -74,7 +74,9 @@ def requests(spark: SparkSession, store: Store) -> Requests:
 def mutations(store: Store) -> MutationRequests:
     """Requests about topics on the first day."""
     rows = store.read(SILVER_REQUEST)
-    return MutationRequests.of(rows.where(f"to_date(quota_ts) = '{FIRST}'"), dim_topic(rows))
+    return MutationRequests.from_changes(
+        rows.where(f"to_date(quota_ts) = '{FIRST}'"), dim_topic(rows)
+    )
 
 
 @pytest.mark.spark
