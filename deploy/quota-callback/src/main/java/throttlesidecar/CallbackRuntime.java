@@ -100,7 +100,7 @@ final class CallbackRuntime {
         this.running = new RunningTime(clocks);
         this.journal = journal;
         boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
-        quotas = new Quotas(() -> this.settings, tagSets, forgets);
+        quotas = new Quotas(() -> this.settings, forgets);
         writers = new ExcludedWriters(quotas::settingsChanged);
         this.settings = settings.alsoExcluding(writers::has);
         enforcement = new Enforcement(tagSets, quotas, () -> this.settings, clocks);

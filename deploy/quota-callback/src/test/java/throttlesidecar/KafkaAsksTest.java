@@ -17,14 +17,14 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Value;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
-import throttlesidecar.throttling.Canary;
-import throttlesidecar.throttling.TagSet;
-import throttlesidecar.throttling.TagSets;
 import throttlesidecar.observability.Lines;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.RefusalLog;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
+import throttlesidecar.throttling.Canary;
+import throttlesidecar.throttling.TagSet;
+import throttlesidecar.throttling.TagSets;
 
 /**
  * What clients get when Kafka's quota manager asks the callback of a broker that follows a sidecar,

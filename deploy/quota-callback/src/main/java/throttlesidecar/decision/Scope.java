@@ -74,10 +74,4 @@ public final class Scope {
     public int hashCode() {
         return Objects.hashCode(topics);
     }
-
-    /** For a log line. */
-    @Override
-    public String toString() {
-        return topics == null ? "all" : "those that write to " + topics.size() + " topics";
-    }
 }

@@ -1,7 +1,9 @@
 package throttlesidecar.jmx;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 import javax.management.Attribute;
@@ -27,8 +29,7 @@ public final class CallbackFigures implements DynamicMBean {
     /** The current value by name. */
     private final Map<String, Supplier<Object>> attributes = new LinkedHashMap<>();
 
-    /** The description by name. */
-    private final Map<String, String> descriptions = new HashMap<>();
+    private final List<MBeanAttributeInfo> infos = new ArrayList<>();
 
     /**
      * Reads the figures of these whenever they are asked for.
@@ -95,7 +96,8 @@ public final class CallbackFigures implements DynamicMBean {
 
     private void add(String name, Supplier<Object> value, String description) {
         attributes.put(name, value);
-        descriptions.put(name, description);
+        String type = value.get().getClass().getName();
+        infos.add(new MBeanAttributeInfo(name, type, description, true, false, false));
     }
 
     /** The headers of a request to the sidecar. */
@@ -158,15 +160,9 @@ public final class CallbackFigures implements DynamicMBean {
 
     @Override
     public MBeanInfo getMBeanInfo() {
-        MBeanAttributeInfo[] infos =
-                attributes.entrySet().stream()
-                        .map(each ->
-                                new MBeanAttributeInfo(
-                                        each.getKey(), each.getValue().get().getClass().getName(),
-                                        descriptions.get(each.getKey()), true, false, false))
-                        .toArray(MBeanAttributeInfo[]::new);
-        String description = "The quota callback of this broker";
-        return new MBeanInfo(getClass().getName(), description, infos, null, null, null);
+        return new MBeanInfo(
+                getClass().getName(), "The quota callback of this broker",
+                infos.toArray(new MBeanAttributeInfo[0]), null, null, null);
     }
 
     @Override

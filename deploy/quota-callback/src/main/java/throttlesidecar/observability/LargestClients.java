@@ -3,8 +3,8 @@ package throttlesidecar.observability;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.Map.Entry;
 import java.util.Map;
+import java.util.Map.Entry;
 import throttlesidecar.support.Sanitized;
 
 /**

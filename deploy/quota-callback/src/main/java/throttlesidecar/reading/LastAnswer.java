@@ -81,13 +81,6 @@ final class LastAnswer {
                         : (Long) (answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.limitInMs));
     }
 
-    /** Takes a document that was kept on disk; it may have expired. */
-    void remember(Document kept, long ageMs, long nowNanos) {
-        document = kept;
-        untilNanos = nowNanos + TimeUnit.MILLISECONDS.toNanos(kept.validForMs - ageMs);
-        observedNanos = nowNanos - TimeUnit.MILLISECONDS.toNanos(ageMs);
-    }
-
     /** Whether the sidecar expected a volume at its limit before a moment. */
     boolean expectsLimitBefore(long nanos) {
         return limitAtNanos != null && limitAtNanos - nanos < 0;

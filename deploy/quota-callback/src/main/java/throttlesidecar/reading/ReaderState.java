@@ -1,6 +1,7 @@
 package throttlesidecar.reading;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -11,7 +12,7 @@ import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.Journal;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.volumes.OwnVolumes;
-import throttlesidecar.volumes.VolumeReadings;
+import throttlesidecar.volumes.Volume;
 
 /**
  * Decides which factors apply and which request is due: the half of a {@link SidecarReader} without a
@@ -130,8 +131,10 @@ final class ReaderState {
      * its limits are used until there are newer ones.
      */
     void remember(Document kept, long ageMs, long nowNanos) {
-        own.remember(kept, ageMs, nowNanos);
-        limits = new Limits(kept, nowNanos - ms(ageMs));
+        long atNanos = nowNanos - ms(ageMs);
+        own.take(Answer.modified(kept, null, atNanos));
+        own.failed();
+        limits = new Limits(kept, atNanos);
     }
 
     /** Processes the answer of another sidecar, by its number from 0 on. */
@@ -153,7 +156,7 @@ final class ReaderState {
     }
 
     /** Takes new readings of the broker's own volumes. */
-    void onReadings(VolumeReadings readings) {
+    void onReadings(Map<String, Volume> readings) {
         volumes.take(readings);
     }
 

@@ -15,6 +15,8 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
@@ -63,7 +65,7 @@ public final class SidecarClient {
     private final Clocks clocks;
     private final long timeoutMs;
     private final Resolver resolver;
-    private CompletableFuture<InetAddress[]> lookUp;
+    private Future<InetAddress[]> lookUp;
     private volatile Socket open;
     private volatile boolean closed;
 
@@ -193,20 +195,13 @@ public final class SidecarClient {
     }
 
     /** The current look-up, or a new one. */
-    private synchronized CompletableFuture<InetAddress[]> lookUp() {
+    private synchronized Future<InetAddress[]> lookUp() {
         if (lookUp == null || lookUp.isDone()) {
-            CompletableFuture<InetAddress[]> found = new CompletableFuture<>();
-            Runnable task = () -> {
-                try {
-                    found.complete(resolver.of(host));
-                } catch (UnknownHostException | RuntimeException error) {
-                    found.completeExceptionally(error);
-                }
-            };
+            FutureTask<InetAddress[]> task = new FutureTask<>(() -> resolver.of(host));
             Thread thread = new Thread(task, "throttle-sidecar-resolver");
             thread.setDaemon(true);
             thread.start();
-            lookUp = found;
+            lookUp = task;
         }
         return lookUp;
     }

@@ -16,7 +16,7 @@ import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.Journal;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
-import throttlesidecar.volumes.VolumeReadings;
+import throttlesidecar.volumes.Volume;
 
 /**
  * The thread that reads the sidecar's decisions and applies them. A second thread waits for answers, so
@@ -88,7 +88,7 @@ public final class SidecarReader implements AutoCloseable {
     }
 
     /** Takes new readings of the broker's own volumes; on any thread. */
-    public void see(VolumeReadings readings) {
+    public void see(Map<String, Volume> readings) {
         offer(() -> state.onReadings(readings));
     }
 

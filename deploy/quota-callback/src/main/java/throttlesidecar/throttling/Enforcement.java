@@ -321,12 +321,7 @@ public final class Enforcement {
 
     /** The faults that were found, with the canary's. */
     public Faults faults() {
-        Boolean asked = canary.isAsked();
-        if (asked != null && asked) {
-            faults.gone(Faults.Kind.NOT_ASKED);
-        } else if (asked != null) {
-            faults.found(Faults.Kind.NOT_ASKED, canary.toString());
-        }
+        canary.check(faults);
         return faults;
     }
 

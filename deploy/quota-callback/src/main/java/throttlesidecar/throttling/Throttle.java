@@ -100,7 +100,7 @@ public final class Throttle {
 
     /** The same throttle with another factor below 1. */
     Throttle change(double newFactor, long newEpoch, long nowNanos) {
-        return newFactor == factor ? this : begin(newFactor, before, newEpoch, nowNanos);
+        return begin(newFactor, before, newEpoch, nowNanos);
     }
 
     /**
@@ -117,9 +117,10 @@ public final class Throttle {
         return new Throttle(next, 1.0, newEpoch, nowNanos, before);
     }
 
-    /** The current moment of the ramp; call it only in the mode RAMP. */
-    Ramp ramp(long nowNanos, long rampMs) {
-        return new Ramp((nowNanos - sinceNanos) / NANOS_PER_MS, Math.max(1, rampMs));
+    /** The pace of a client by this ramp, from its previous rate; call it only in the mode RAMP. */
+    double pace(double rateBefore, long rampMs, long nowNanos) {
+        double sinceMs = (nowNanos - sinceNanos) / NANOS_PER_MS;
+        return Ramp.pace(sinceMs, Math.max(1, rampMs), rateBefore, fairShare());
     }
 
     /** The rate that all clients together may leak while the factor is 0, bytes per second, at least 1. */

@@ -16,7 +16,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import throttlesidecar.settings.Settings;
-import throttlesidecar.throttling.TagSets;
 
 /** What is not Kafka's own: users with tags of their own, static quotas, and the bounded cache. */
 class OwnTagsTest {
@@ -24,7 +23,7 @@ class OwnTagsTest {
     private static final ClientQuotaType FETCH = ClientQuotaType.FETCH;
     private Settings settings =
             Settings.of(Map.of("client.quota.callback.sidecar.excluded.principals", "User:root"));
-    private final Quotas quotas = new Quotas(() -> settings, new TagSets(), true);
+    private final Quotas quotas = new Quotas(() -> settings, true);
 
     private static ClientQuotaEntity entity(ClientQuotaEntity.ConfigEntityType type, String name) {
         ClientQuotaEntity.ConfigEntity part = new ClientQuotaEntity.ConfigEntity() {

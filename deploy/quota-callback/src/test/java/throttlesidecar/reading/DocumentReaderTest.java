@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import throttlesidecar.decision.Scope;
-import throttlesidecar.volumes.VolumeReadings;
+import throttlesidecar.volumes.Volume;
 
 /** What is read of a document of factors, and what is refused. */
 class DocumentReaderTest {
@@ -54,12 +54,12 @@ class DocumentReaderTest {
                                 + "\"stop_line\":null}");
         assertEquals(Document.Source.OPERATOR, document.source);
         assertTrue(document.stops);
-        VolumeReadings.Volume at = new VolumeReadings.Volume(50, 500);
-        VolumeReadings.Volume above = new VolumeReadings.Volume(51, 500);
+        Volume at = new Volume(50, 500);
+        Volume above = new Volume(51, 500);
         assertTrue(document.limit.isReached(at, false));
         assertFalse(document.limit.isReached(above, false));
         assertTrue(document.limit.isReached(above, true));
-        assertFalse(document.limit.isReached(new VolumeReadings.Volume(61, 500), true));
+        assertFalse(document.limit.isReached(new Volume(61, 500), true));
         assertNull(document.stopLine);
         Document none = read("{\"factor\":1,\"valid_for_ms\":1,\"limit\":null,\"source\":\"fallback\"}");
         assertNull(none.limit);

@@ -25,7 +25,7 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.Enforcement;
-import throttlesidecar.volumes.VolumeReadings;
+import throttlesidecar.volumes.Volume;
 
 /**
  * Plays scenarios of answers and produce requests, so that a model can be compared with the callback. It
@@ -151,9 +151,9 @@ public final class ScenarioPlayer implements Clocks {
                 step();
                 break;
             case "readings":
-                VolumeReadings.Volume volume =
-                        new VolumeReadings.Volume(event.get(2).asLong(), event.get(3).asLong());
-                state.onReadings(new VolumeReadings(Map.of("/d", volume)));
+                Volume volume =
+                        new Volume(event.get(2).asLong(), event.get(3).asLong());
+                state.onReadings(Map.of("/d", volume));
                 step();
                 break;
             default:

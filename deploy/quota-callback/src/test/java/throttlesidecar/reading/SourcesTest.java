@@ -17,8 +17,8 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.decision.Leak;
 import throttlesidecar.decision.Scope;
 import throttlesidecar.observability.Faults;
@@ -27,8 +27,8 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.support.MovedClocks;
 import throttlesidecar.volumes.OwnVolumePoller;
 import throttlesidecar.volumes.OwnVolumes;
+import throttlesidecar.volumes.Volume;
 import throttlesidecar.volumes.VolumeLine;
-import throttlesidecar.volumes.VolumeReadings;
 
 /** What a broker knows that does not hear from its own sidecar: others, its own volumes, its disk. */
 class SourcesTest {
@@ -102,13 +102,12 @@ class SourcesTest {
         now += TimeUnit.MILLISECONDS.toNanos(millis);
     }
 
-    private static VolumeReadings readings(long available) {
-        return new VolumeReadings(
-                Map.of("/a", new VolumeReadings.Volume(900, 1000), "/b", volume(available)));
+    private static Map<String, Volume> readings(long available) {
+        return Map.of("/a", new Volume(900, 1000), "/b", volume(available));
     }
 
-    private static VolumeReadings.Volume volume(long available) {
-        return new VolumeReadings.Volume(available, 1000);
+    private static Volume volume(long available) {
+        return new Volume(available, 1000);
     }
 
     /** A fallback or an override of another sidecar replaces neither a dead sidecar's answer nor the readings. */
@@ -334,9 +333,9 @@ class SourcesTest {
         return document;
     }
 
-    private static VolumeReadings holding(String topic, long available) {
+    private static Map<String, Volume> holding(String topic, long available) {
         Scope scope = Scope.of(Set.of(topic));
-        return new VolumeReadings(Map.of("/b", new VolumeReadings.Volume(available, 1000, scope)));
+        return Map.of("/b", new Volume(available, 1000, scope));
     }
 
     /** Its own full volumes throttle the clients that write to them, besides those that a sidecar throttles. */
@@ -372,8 +371,8 @@ class SourcesTest {
         OwnVolumePoller.Disk disk =
                 new OwnVolumePoller.Disk() {
                     @Override
-                    public VolumeReadings.Volume look(String logDir) {
-                        return new VolumeReadings.Volume(1, 2);
+                    public Volume look(String logDir) {
+                        return new Volume(1, 2);
                     }
 
                     @Override
@@ -385,22 +384,22 @@ class SourcesTest {
         String deleted = "e-0.0123456789abcdef0123456789abcdef-delete";
         folders.put("/a", new String[] {"a-0", "b-c-12", moves, deleted, "meta.properties"});
         boolean[] isAsked = {false};
-        List<VolumeReadings> seen = new ArrayList<>();
+        List<Map<String, Volume>> seen = new ArrayList<>();
         OwnVolumePoller poller =
                 new OwnVolumePoller(List.of("/a", "/b"), disk, () -> isAsked[0], seen::add);
         poller.look();
-        assertTrue(seen.get(0).volumes.get("/a").scope.isAll());
+        assertTrue(seen.get(0).get("/a").scope.isAll());
         isAsked[0] = true;
         poller.look();
         Scope listed = Scope.of(Set.of("a", "b-c", "d"));
-        assertEquals(listed, seen.get(1).volumes.get("/a").scope);
-        assertTrue(seen.get(1).volumes.get("/b").scope.isAll());
+        assertEquals(listed, seen.get(1).get("/a").scope);
+        assertTrue(seen.get(1).get("/b").scope.isAll());
         folders.put("/a", new String[] {"z-0"});
         poller.look();
-        assertEquals(listed, seen.get(2).volumes.get("/a").scope, "once a second is enough");
+        assertEquals(listed, seen.get(2).get("/a").scope, "once a second is enough");
         poller.look();
         poller.look();
-        assertEquals(Scope.of(Set.of("z")), seen.get(4).volumes.get("/a").scope);
+        assertEquals(Scope.of(Set.of("z")), seen.get(4).get("/a").scope);
     }
 
     /** The limits of a document count when its validity has ended, and with the sidecar's fallback. */
@@ -473,8 +472,8 @@ class SourcesTest {
             violates.add(volumes.violate(LIMIT.withMargin(20)));
         }
         assertEquals(List.of(false, true, true, false, false, true), violates);
-        VolumeReadings.Volume near = new VolumeReadings.Volume(110, 1000);
-        volumes.take(new VolumeReadings(Map.of("/a", near, "/b", near)));
+        Volume near = new Volume(110, 1000);
+        volumes.take(Map.of("/a", near, "/b", near));
         assertTrue(volumes.violate(LIMIT.withMargin(20)));
         assertEquals("/b of this broker has 110 bytes available of 1000", volumes.reason());
     }
@@ -482,21 +481,21 @@ class SourcesTest {
     /** A look that fails leaves the last reading: nothing is released unseen. */
     @Test
     void theLastReadingRemains() {
-        Map<String, VolumeReadings.Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
-        List<VolumeReadings> seen = new ArrayList<>();
+        Map<String, Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
+        List<Map<String, Volume>> seen = new ArrayList<>();
         OwnVolumePoller poller = new OwnVolumePoller(List.of("/a", "/b"), disks::get, () -> false, seen::add);
         poller.look();
         disks.remove("/a");
         disks.put("/b", volume(7));
         poller.look();
-        assertEquals(5, seen.get(1).volumes.get("/a").availableBytes);
-        assertEquals(7, seen.get(1).volumes.get("/b").availableBytes);
+        assertEquals(5, seen.get(1).get("/a").availableBytes);
+        assertEquals(7, seen.get(1).get("/b").availableBytes);
     }
 
     /** The machine's own disks: the folder of this test, and one that is not there. */
     @Test
     void looksAtRealDisks(@TempDir Path folder) {
-        VolumeReadings.Volume volume = OwnVolumePoller.Disk.SYSTEM.look(folder.toString());
+        Volume volume = OwnVolumePoller.Disk.SYSTEM.look(folder.toString());
         assertTrue(volume.totalBytes >= volume.availableBytes);
         assertTrue(volume.availableBytes > 0);
         assertNull(OwnVolumePoller.Disk.SYSTEM.look(folder.resolve("none").toString()));

@@ -11,8 +11,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import throttlesidecar.decision.Factors;
-import throttlesidecar.decision.Scope;
 import throttlesidecar.decision.Leak;
+import throttlesidecar.decision.Scope;
 import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.Throttle.Mode;
 
