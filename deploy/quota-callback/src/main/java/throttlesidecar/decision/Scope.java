@@ -15,7 +15,6 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
  * topics, which are on the volumes that are too full.
  */
 public final class Scope {
-    /** All requests. */
     public static final Scope ALL = new Scope(null);
 
     private final Set<String> topics;

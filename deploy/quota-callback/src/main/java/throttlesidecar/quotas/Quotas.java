@@ -47,7 +47,6 @@ public final class Quotas implements OwnLimit {
         }
     }
 
-    /** A client and its tags. */
     public static final class Client {
         private final long version;
         private final Map<ClientQuotaType, Map<String, String>> tags;
@@ -68,8 +67,7 @@ public final class Quotas implements OwnLimit {
             TagSet known = tagSet;
             if (known == null || known.metric() == null) {
                 Map<String, String> produce = tags.get(ClientQuotaType.PRODUCE);
-                known = tagSets.find(
-                        produce.get(TagSet.USER_TAG), produce.get(TagSet.CLIENT_ID_TAG));
+                known = tagSets.find(produce.get(TagSet.USER_TAG), produce.get(TagSet.CLIENT_ID_TAG));
                 tagSet = known;
             }
             return known;
@@ -119,7 +117,6 @@ public final class Quotas implements OwnLimit {
         return resolved;
     }
 
-    /** How many clients are cached. */
     int cached() {
         return clients.size();
     }

@@ -75,10 +75,9 @@ final class LastAnswer {
         answeredNanos = answer.atNanos;
         untilNanos = answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.validForMs);
         observedNanos = answeredNanos - TimeUnit.MILLISECONDS.toNanos(answer.observedMsAgo);
-        limitAtNanos =
-                answer.limitInMs < 0
-                        ? null
-                        : (Long) (answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.limitInMs));
+        limitAtNanos = answer.limitInMs < 0
+                ? null
+                : (Long) (answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.limitInMs));
     }
 
     /** Whether the sidecar expected a volume at its limit before a moment. */
@@ -136,7 +135,7 @@ final class LastAnswer {
         }
         Leak smallest = Leak.WHOLE;
         for (LastAnswer last : counting) {
-            smallest = last.leak.share() < smallest.share() ? last.leak : smallest;
+            smallest = last.leak.share < smallest.share ? last.leak : smallest;
         }
         return smallest;
     }

@@ -1,8 +1,8 @@
 package throttlesidecar.reading;
 
 import java.util.List;
-import java.util.Map;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -205,8 +205,7 @@ final class ReaderState {
             isFailing = false;
             journal.info(
                     String.format(
-                            Locale.ROOT,
-                            "The sidecar at %s answers again, after %d failures in %d s",
+                            Locale.ROOT, "The sidecar at %s answers again, after %d failures in %d s",
                             settings.url(), failuresInARow, seconds(nowNanos - failingSinceNanos)));
         }
     }
@@ -222,12 +221,10 @@ final class ReaderState {
         failuresInARow = 1;
         String applies = "The fallback " + settings.fallback + " applies";
         if (own.isValid(nowNanos)) {
-            applies =
-                    String.format(
-                            Locale.ROOT,
-                            "Its last factor, %s, is valid for another %d s, then the fallback %s applies",
-                            own.document.factor, seconds(own.untilNanos - nowNanos),
-                            settings.fallback);
+            applies = String.format(
+                    Locale.ROOT,
+                    "Its last factor, %s, is valid for another %d s, then the fallback %s applies",
+                    own.document.factor, seconds(own.untilNanos - nowNanos), settings.fallback);
         }
         journal.warn("The request to the sidecar at " + settings.url() + " failed: " + problem + ". "
                 + applies);
@@ -380,13 +377,12 @@ final class ReaderState {
     }
 
     private void logFactors(Factors next) {
-        String line =
-                "Produce quotas are multiplied by " + next.global
-                        + (next.admitsNobody ? ", and nothing is admitted" : "")
-                        + " (" + origin(next) + (reason.isEmpty() ? "" : ": " + reason) + ")"
-                        + (next.users.isEmpty()
-                                ? ""
-                                : ", those of " + next.users.size() + " users by their own factors");
+        String line = "Produce quotas are multiplied by " + next.global
+                + (next.admitsNobody ? ", and nothing is admitted" : "")
+                + " (" + origin(next) + (reason.isEmpty() ? "" : ": " + reason) + ")"
+                + (next.users.isEmpty()
+                        ? ""
+                        : ", those of " + next.users.size() + " users by their own factors");
         if (next.global < 1.0) {
             journal.warn(line);
         } else {

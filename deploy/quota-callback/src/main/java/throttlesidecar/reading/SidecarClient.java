@@ -77,8 +77,7 @@ public final class SidecarClient {
      * @param tokenFile contains the bearer token, and is read for each request; null for none.
      * @param timeoutMs see {@link #TIMEOUT_MS}.
      */
-    public SidecarClient(
-            URI url, SSLSocketFactory tls, Path tokenFile, Clocks clocks, long timeoutMs) {
+    public SidecarClient(URI url, SSLSocketFactory tls, Path tokenFile, Clocks clocks, long timeoutMs) {
         this(url, tls, tokenFile, clocks, timeoutMs, InetAddress::getAllByName);
     }
 
@@ -184,8 +183,7 @@ public final class SidecarClient {
         try {
             return lookUp().get(timeoutMs / 2, TimeUnit.MILLISECONDS);
         } catch (TimeoutException late) {
-            throw new IOException(
-                    "no address of " + host + " within " + timeoutMs / 2 + " ms", late);
+            throw new IOException("no address of " + host + " within " + timeoutMs / 2 + " ms", late);
         } catch (ExecutionException error) {
             throw new IOException(error.getCause().toString(), error);
         } catch (InterruptedException ended) {
@@ -270,8 +268,7 @@ public final class SidecarClient {
             String tag = http.header("etag");
             answer = Answer.modified(
                     DocumentReader.read(http.body),
-                    tag != null && ETAG.matcher(tag).matches() ? tag : null,
-                    atNanos);
+                    tag != null && ETAG.matcher(tag).matches() ? tag : null, atNanos);
         } else if (http.status == 304 && etag != null) {
             long validForMs = millis(http, "Throttle-Valid-For-Ms", -1);
             if (validForMs < 0) {

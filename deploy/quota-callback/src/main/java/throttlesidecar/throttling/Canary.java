@@ -31,7 +31,6 @@ public final class Canary {
         quotas.increment();
     }
 
-    /** Another throttle begins. */
     void reset() {
         requests.reset();
         quotas.reset();

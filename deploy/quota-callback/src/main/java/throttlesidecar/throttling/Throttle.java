@@ -17,7 +17,6 @@ import throttlesidecar.settings.Settings;
  */
 public final class Throttle {
 
-    /** How clients are throttled. */
     public enum Mode {
         /** Every client has its own quota. */
         FREE,
@@ -68,7 +67,7 @@ public final class Throttle {
     /** The rates before a throttle began. */
     static final class Before {
         private final double bytesPerSecond;
-        private final int tagSets;
+        final int tagSets;
 
         /**
          * Measured rates.
@@ -79,6 +78,11 @@ public final class Throttle {
         Before(double bytesPerSecond, int tagSets) {
             this.bytesPerSecond = bytesPerSecond;
             this.tagSets = tagSets;
+        }
+
+        /** The average rate of the tag sets with traffic; 0 if none had any. */
+        double fairShare() {
+            return tagSets == 0 ? 0.0 : bytesPerSecond / tagSets;
         }
     }
 
@@ -125,11 +129,10 @@ public final class Throttle {
 
     /** The rate that all clients together may leak while the factor is 0, bytes per second, at least 1. */
     double budget(Settings settings, Leak leak) {
-        double budget =
-                Double.isNaN(settings.leakBytesPerSecond)
-                        ? settings.leakRatio * SAFETY_FACTOR * before.bytesPerSecond
-                        : settings.leakBytesPerSecond;
-        return Math.max(1.0, budget * leak.share());
+        double budget = Double.isNaN(settings.leakBytesPerSecond)
+                ? settings.leakRatio * SAFETY_FACTOR * before.bytesPerSecond
+                : settings.leakBytesPerSecond;
+        return Math.max(1.0, budget * leak.share);
     }
 
     /** Whether the share of a tag set lets a new connection's request land; the share is then reserved. */
@@ -137,12 +140,10 @@ public final class Throttle {
         return shares.bucket(tagSet).reserve(share(tagSet, settings, leak), nowNanos);
     }
 
-    /** Ends the reservation of a tag set's share. */
     void cancel(TagSet tagSet) {
         shares.bucket(tagSet).cancel();
     }
 
-    /** Takes landed bytes from the share of a tag set. */
     void take(TagSet tagSet, double bytes, Settings settings, Leak leak, long nowNanos) {
         shares.bucket(tagSet).take(bytes, share(tagSet, settings, leak), nowNanos);
     }
@@ -154,6 +155,6 @@ public final class Throttle {
 
     /** The assumed previous rate of a client that had none before the throttle. */
     double fairShare() {
-        return before.tagSets == 0 ? 0.0 : before.bytesPerSecond / before.tagSets;
+        return before.fairShare();
     }
 }

@@ -95,7 +95,6 @@ public final class OwnVolumePoller implements AutoCloseable {
         }
     }
 
-    /** Reads all log dirs once. */
     public void look() {
         if (looks++ % LOOKS == 0) {
             scopes.clear();

@@ -47,8 +47,7 @@ public final class OwnVolumes {
         VolumeLine wide = line == null ? null : line.withMarginOf(STOP_MARGIN);
         boolean was = stopped;
         stopped = wide != null
-                && violating.stream()
-                        .anyMatch(logDir -> wide.isReached(volumes.get(logDir), was));
+                && violating.stream().anyMatch(logDir -> wide.isReached(volumes.get(logDir), was));
         return stopped;
     }
 

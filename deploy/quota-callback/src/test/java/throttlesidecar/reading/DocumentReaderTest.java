@@ -78,7 +78,7 @@ class DocumentReaderTest {
                                 + member
                                 + "\":{\"type\":\"max_growth\",\"value\":1}}"));
 
-        assertTrue(wrong.isOfLaterVersion());
+        assertTrue(wrong.isOfLaterVersion);
         assertEquals(
                 member + " is of the type max_growth, which this jar does not know: update the jar,"
                         + " which is older than the sidecar",

@@ -86,7 +86,7 @@ class ReaderStateTest {
 
         Factors renewed = state.decide(now);
         assertEquals(0.0, renewed.global);
-        assertEquals(0.5, renewed.leak.share());
+        assertEquals(0.5, renewed.leak.share);
         assertEquals(500, state.ageMs(now));
         pass(500);
         assertEquals(Source.SIDECAR, decided().source);
@@ -153,7 +153,7 @@ class ReaderStateTest {
             pass(10_000);
             Leak leak = new Leak(1.0 / (1 + round), 4000);
             onAnswer(Answer.notModified(60_000, leak, now));
-            assertEquals(leak.share(), state.decide(now).leak.share());
+            assertEquals(leak.share, state.decide(now).leak.share);
             assertNull(state.decide(now));
         }
         assertEquals(1, lines.count("multiplied by 0.0"), lines.toString());

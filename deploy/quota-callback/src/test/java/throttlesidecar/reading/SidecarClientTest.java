@@ -70,7 +70,7 @@ class SidecarClientTest {
             assertNull(answer.failure);
             assertNull(answer.document);
             assertEquals(298_000, answer.validForMs);
-            assertEquals(0.25, answer.leak.share());
+            assertEquals(0.25, answer.leak.share);
             assertEquals(16_000, answer.leak.pauseMaxMs(Settings.of(Map.of())));
             assertTrue(hasHeader(server, "if-none-match: \"a-3\""));
             assertTrue(hasHeader(server, "prefer: wait=7"));

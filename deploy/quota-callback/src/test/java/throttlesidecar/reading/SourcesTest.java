@@ -187,19 +187,19 @@ class SourcesTest {
     void theOwnSidecarsLeakCounts() {
         state.adoptOthers(2);
         own(says(new Leak(0.1, 40_000)));
-        assertEquals(0.1, state.decide(now).leak.share());
+        assertEquals(0.1, state.decide(now).leak.share);
         pass(1000);
         state.onOther(0, says(new Leak(0.05, 80_000)));
-        assertEquals(0.1, state.decide(now).leak.share());
+        assertEquals(0.1, state.decide(now).leak.share);
         pass(1000);
         state.onOther(1, says(Leak.WHOLE));
-        assertEquals(0.1, state.decide(now).leak.share());
+        assertEquals(0.1, state.decide(now).leak.share);
         own(Answer.failed("dead"));
-        assertEquals(0.05, state.decide(now).leak.share());
+        assertEquals(0.05, state.decide(now).leak.share);
         own(says("observation", 1.0, 0));
-        assertEquals(0.05, state.decide(now).leak.share(), "it sees no violation");
+        assertEquals(0.05, state.decide(now).leak.share, "it sees no violation");
         state.onOther(0, Answer.failed("dead"));
-        assertEquals(1.0, state.decide(now).leak.share());
+        assertEquals(1.0, state.decide(now).leak.share);
     }
 
     /**
