@@ -16,13 +16,13 @@ from typing import Final
 
 from benchmarks.harness.machine import quiet_cores
 from benchmarks.rows import Row, median_row
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
+from sidecar.formats.cache_folder import cache_folder
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.rate_quota import RateQuota
 from sidecar.quotas.token_bucket import TokenBucket
 from tests.support.java import compiled
+from usage_pipeline.replay.rate_quota import RateQuota
 
 _WINDOW: Final = QuotaWindow()
 _LIMIT: Final = 500.0

@@ -167,30 +167,15 @@ class Admin:
 
     async def delete_acls(self, user: str, operation: str, resource: str, name: str) -> None:
         """Delete the ACLs that ``allow`` and ``deny`` created with the same arguments."""
-        each = AclBindingFilter(
-            ResourceType[resource],
-            name,
-            ResourcePatternType.LITERAL,
-            f"User:{user}",
-            "*",
-            AclOperation[operation],
-            AclPermissionType.ANY,
-        )
+        parts = _acl(AclPermissionType.ANY, user, operation, resource, name)
+        each = AclBindingFilter(*parts)
         futures = self._client.delete_acls([each], request_timeout=self._timeout_s)
         await self._done(f"{user}'s {operation} can't be deleted", futures[each])
 
     async def _create_acl(
         self, permission: AclPermissionType, user: str, operation: str, resource: str, name: str
     ) -> None:
-        binding = AclBinding(
-            ResourceType[resource],
-            name,
-            ResourcePatternType.LITERAL,
-            f"User:{user}",
-            "*",
-            AclOperation[operation],
-            permission,
-        )
+        binding = AclBinding(*_acl(permission, user, operation, resource, name))
         futures = self._client.create_acls([binding], request_timeout=self._timeout_s)
         what = f"{operation} can't be set to {permission.name} for {user}"
         await self._done(what, futures[binding])
@@ -215,3 +200,11 @@ class Admin:
             raise ClusterError(f"{what}: {error.args[0].str()}") from error
         except TimeoutError as error:
             raise ClusterError(f"{what}: no answer in {self._timeout_s:.0f} s") from error
+
+
+def _acl(
+    permission: AclPermissionType, user: str, operation: str, resource: str, name: str
+) -> tuple[Any, ...]:
+    """Return the arguments of a binding or a filter."""
+    principal, kind = f"User:{user}", ResourcePatternType.LITERAL
+    return ResourceType[resource], name, kind, principal, "*", AclOperation[operation], permission

@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,14 +18,6 @@ from kafka_lab.waiting import POLL_S
 from sidecar.errors import ClusterError
 
 _PARTIAL = "partial-"
-
-
-def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return the cache: ``throttle-sidecar`` in the XDG base directory for caches."""
-    base = environ.get("XDG_CACHE_HOME", "")
-    # According to the specification, a relative path is ignored.
-    root = Path(base) if base.startswith("/") else Path.home() / ".cache"
-    return root / "throttle-sidecar"
 
 
 @asynccontextmanager
@@ -50,16 +42,12 @@ async def filling(target: Path) -> AsyncIterator[Path | None]:
         try:
             yield partial
             if partial is not None:
-                _put(partial, target)
+                partial.rename(target)
         finally:
             if partial is not None:
                 shutil.rmtree(partial, ignore_errors=True)
     finally:
         os.close(lock)
-
-
-def _put(partial: Path, target: Path) -> None:
-    partial.rename(target)
 
 
 def _new_partial(target: Path) -> Path | None:

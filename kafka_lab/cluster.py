@@ -45,7 +45,6 @@ from typing import Self
 from kafka_lab import isolation
 from kafka_lab.admin import Admin
 from kafka_lab.broker_properties import SESSION_TIMEOUT_MS, authorizer_properties
-from kafka_lab.cache import cache_folder
 from kafka_lab.controller import Controller
 from kafka_lab.folders import OwnedFolder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
@@ -60,6 +59,7 @@ from kafka_lab.supervisor import Supervisor
 from kafka_lab.waiting import deadline
 from kafka_lab.warmup import Warm, warm_up
 from sidecar.errors import ClusterError
+from sidecar.formats.cache_folder import cache_folder
 
 _SCRAM_SINCE = (3, 5)
 
@@ -71,8 +71,6 @@ class Cluster(Members):
         version: Kafka's version.
         isolation: how the brokers are isolated (``isolation.Isolation``).
         folder: the temporary folder; None while the cluster is not up.
-        timings: the seconds of each step of the start: "jars", "warm-up", "volumes" and "ready".
-            The first two only do something at the first start of a version.
     """
 
     def __init__(
@@ -128,7 +126,6 @@ class Cluster(Members):
         self.version = version
         self.isolation = isolation.Isolation("plain folders", (), has_mounts=False)
         self.folder: Path | None = None
-        self.timings: dict[str, float] = {}
         self._environ = environ
         self._counts = (brokers, volumes, volume_bytes)
         self._properties = dict(properties or {})
@@ -176,11 +173,8 @@ class Cluster(Members):
         self.folder = None
 
     async def _start(self) -> None:
-        now = asyncio.get_running_loop().time
-        times = [now()]
         command = java(self._environ)
         jar_folder = await jars(self.version, cache_folder(self._environ))
-        times.append(now())
         self.isolation = await asyncio.to_thread(isolation.probe)
         folder = self._stack.enter_context(OwnedFolder()).path
         ports = self._stack.enter_context(Ports())
@@ -190,14 +184,12 @@ class Cluster(Members):
         processes = Processes(supervisor, command, jar_folder, self._heap_mb)
         warm = await warm_up(processes, folder)
         processes.archive = warm.class_archive
-        times.append(now())
         async with deadline(self._start_timeout_s, f"Kafka {self.version} was not ready"):
             layout = self._layout(folder, supervisor, ports)
             if not self._combined:
                 self._controller = self._make_controller(layout, processes, warm)
                 await self._controller.spawn()
             await self._add_members(layout, processes, warm)
-            times.append(now())
             async with asyncio.TaskGroup() as group:
                 for member in self._members.values():
                     group.create_task(self._spawn(member))
@@ -206,9 +198,6 @@ class Cluster(Members):
             everyone = frozenset(self._members)
             await self._wait_all_see(lambda active: active == everyone)
             await self._create_users()
-        times.append(now())
-        steps = zip(("jars", "warm-up", "volumes", "ready"), times, times[1:], strict=False)
-        self.timings = {step: end - begin for step, begin, end in steps}
         self.folder = folder
 
     def _layout(self, folder: Path, supervisor: Supervisor, ports: Ports) -> Layout:

@@ -65,7 +65,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Producer:
     """A producer to start, for a topic of its own with one partition."""
 
     name: str
@@ -96,26 +96,26 @@ async def loads(cluster: Cluster) -> AsyncIterator[tuple[Load, ...]]:
         ClusterError: a topic, the quota or a producer can't be created.
     """
     first, last = min(cluster.brokers), max(cluster.brokers)
-    wanted = [
-        _Wanted(f"broker {broker_id}", f"demo-{broker_id}", broker_id, BYTES_PER_S)
+    producers = [
+        _Producer(f"broker {broker_id}", f"demo-{broker_id}", broker_id, BYTES_PER_S)
         for broker_id in cluster.brokers
         if broker_id != last
     ]
-    wanted += [
-        _Wanted(f"broker {last} ({FILLER})", fill_topic(cluster), last, FILL_BYTES_PER_S, FILLER),
+    producers += [
+        _Producer(f"broker {last} ({FILLER})", fill_topic(cluster), last, FILL_BYTES_PER_S, FILLER),
         # Kafka uses the log dir with the fewest partitions, on the volume that is not filled.
-        _Wanted(f"broker {last} ({OTHER})", OTHER, last, OTHER_BYTES_PER_S, OTHER),
-        _Wanted(TENANT, f"{TENANT}-{first}", first, TENANT_BYTES_PER_S, TENANT, TENANT_QUOTA),
+        _Producer(f"broker {last} ({OTHER})", OTHER, last, OTHER_BYTES_PER_S, OTHER),
+        _Producer(TENANT, f"{TENANT}-{first}", first, TENANT_BYTES_PER_S, TENANT, TENANT_QUOTA),
     ]
     async with Admin(cluster.bootstrap) as admin:
-        for each in wanted:
+        for each in producers:
             retained = MUCH_BYTES if each.topic == fill_topic(cluster) else LITTLE_BYTES
             config = {"retention.bytes": str(retained)}
             await admin.create_topic(each.topic, assignment=[[each.broker_id]], config=config)
     await _set_quota(cluster)
     async with AsyncExitStack() as stack:
         running = []
-        for each in wanted:
+        for each in producers:
             traffic = Traffic(
                 cluster.bootstrap,
                 each.topic,

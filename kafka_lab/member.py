@@ -1,12 +1,11 @@
-"""A broker of a running cluster: its files, its process, and operations on them."""
+"""A broker of a running cluster, and operations on its process and its volumes."""
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from kafka_lab.admin import Admin
-from kafka_lab.broker_properties import render
+from kafka_lab.node import Node
 from kafka_lab.nodes import Broker
 from kafka_lab.processes import Processes
 from kafka_lab.waiting import deadline, until
@@ -14,7 +13,7 @@ from kafka_lab.waiting import deadline, until
 _REQUEST_S = 1.0
 
 
-class Member:
+class Member(Node):
     """A broker, running or not.
 
     Attributes:
@@ -22,51 +21,18 @@ class Member:
         is_paused: whether the process is stopped by SIGSTOP.
     """
 
-    def __init__(
-        self,
-        broker: Broker,
-        properties: Mapping[str, str],
-        processes: Processes,
-    ) -> None:
+    def __init__(self, broker: Broker, properties: Mapping[str, str], processes: Processes) -> None:
         """Make a broker without starting it."""
+        file = broker.home / "server.properties"
+        super().__init__(f"broker {broker.id}", file, broker.log, properties, processes)
         self.broker = broker
         self.is_paused = False
-        self._name = f"broker {broker.id}"
-        self._base = dict(properties)
-        self._more: Mapping[str, str] = {}
-        self._more_jars: tuple[Path, ...] = ()
-        self._processes = processes
         self._failed: set[int] = set()
-
-    @property
-    def is_running(self) -> bool:
-        """Return whether the process exists, paused or not."""
-        return self._processes.is_running(self._name)
-
-    def configure(self, more: Mapping[str, str], more_jars: Sequence[Path]) -> None:
-        """Set additional properties and jars, which apply from the next start on."""
-        self._more, self._more_jars = dict(more), tuple(more_jars)
 
     async def spawn(self) -> None:
         """Start the process; the caller waits for it."""
-        broker = self.broker
-        file = broker.home / "server.properties"
-        file.write_text(render({**self._base, **self._more}))
-        # Rename the log, because an earlier run's messages would be taken for this run's.
-        if broker.log.exists():
-            broker.log.rename(broker.log.with_suffix(f".{broker.pid}.log"))
-        pid = await self._processes.start(
-            self._name, [str(file)], broker.log, more_jars=self._more_jars
-        )
-        self.broker = replace(broker, pid=pid)
-
-    async def wait_started(self) -> None:
-        """Wait until the log says that the broker is up and unfenced.
-
-        Raises:
-            ClusterError: the broker ended instead; the message has the end of its log.
-        """
-        await self._processes.wait_started(self._name)
+        await super().spawn()
+        self.broker = replace(self.broker, pid=self._pid)
 
     async def wait_sees(self, holds: Callable[[frozenset[int]], bool]) -> None:
         """Wait until a condition holds for the active brokers that this broker sees."""

@@ -150,7 +150,9 @@ def _sparks(load: Load) -> str:
 
 def _bar(volume: VolumeNow, limit_bytes: int) -> Text:
     """Draw the used space from the left, and the position of the limit."""
-    used = round(_BAR_CELLS * (1 - volume.available_bytes / volume.total_bytes))
-    limit = round(_BAR_CELLS * (1 - limit_bytes / volume.total_bytes))
-    cells = "".join("█" if cell < used else "░" for cell in range(_BAR_CELLS))
-    return Text(f"{cells[:limit]}│{cells[limit:]}", "red" if used >= limit else "cyan")
+    used_cells = round(_BAR_CELLS * (1 - volume.available_bytes / volume.total_bytes))
+    limit_cell = round(_BAR_CELLS * (1 - limit_bytes / volume.total_bytes))
+    cells = "".join("█" if cell < used_cells else "░" for cell in range(_BAR_CELLS))
+    return Text(
+        f"{cells[:limit_cell]}│{cells[limit_cell:]}", "red" if used_cells >= limit_cell else "cyan"
+    )

@@ -5,7 +5,7 @@ Example: the acknowledged bytes are 0 at 10.0 s and 600 at 10.2 s. The rate from
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 
 class Series:
@@ -75,15 +75,6 @@ class Series:
         return Series((at, value) for at, value in self if begin <= at <= end)
 
 
-def total(parts: Sequence[Series]) -> Series:
-    """Return the sum of several counts at all their times; before its first sample, a count is 0.
-
-    Example: 5 from 1.0 s on and 7 from 2.0 s on are 5 at 1.0 s and 12 at 2.0 s.
-    """
-    moments = sorted({at for part in parts for at, _ in part})
-    return Series((at, sum(_so_far(part, at) for part in parts)) for at in moments)
-
-
 def crossing(series: Series, threshold: float) -> float | None:
     """Return when the value first reaches a threshold from above, by interpolation.
 
@@ -99,8 +90,3 @@ def crossing(series: Series, threshold: float) -> float | None:
             return earlier + (at - earlier) * (above - threshold) / (above - value)
         before = at, value
     return None
-
-
-def _so_far(part: Series, at: float) -> float:
-    begins = next(iter(part), None)
-    return 0.0 if begins is None or at < begins[0] else part.at(at)

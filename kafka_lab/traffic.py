@@ -11,7 +11,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -32,21 +31,6 @@ class ThrottleEvent(Protocol):
     throttle_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class ThrottleTime:
-    """The last throttle time that a broker reported.
-
-    Attributes:
-        wait_s: the throttle time in seconds; 0.0 at the end of a throttle.
-        broker_id: the broker.
-        at: when it was reported, in ``time.monotonic()`` seconds.
-    """
-
-    wait_s: float
-    broker_id: int
-    at: float
-
-
 class Traffic:
     """A producer that runs from entry to exit of its async context.
 
@@ -54,7 +38,6 @@ class Traffic:
         acknowledged_bytes: the bytes of record values that brokers have acknowledged.
         failed_records: the number of dropped records.
         last_failure: why the last of them was dropped, in one line; None without a failure.
-        last_throttle: the last report of throttle_cb; None without a report.
         longest_throttle_s: the longest reported throttle time, in seconds.
         samples: the acknowledged bytes, ten times a second, over ``time.monotonic()`` seconds.
     """
@@ -82,7 +65,6 @@ class Traffic:
         self.acknowledged_bytes = 0
         self.failed_records = 0
         self.last_failure: str | None = None
-        self.last_throttle: ThrottleTime | None = None
         self.longest_throttle_s = 0.0
         self.samples = Series()
         self._topic = topic
@@ -161,5 +143,4 @@ class Traffic:
             self.last_failure = error.str()
 
     def _throttled(self, event: ThrottleEvent) -> None:
-        self.last_throttle = ThrottleTime(event.throttle_time, event.broker_id, time.monotonic())
         self.longest_throttle_s = max(self.longest_throttle_s, event.throttle_time)

@@ -23,7 +23,7 @@ from sidecar.api.readiness import Polling
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.daemon.application import Peers, build_app
+from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
@@ -49,6 +49,23 @@ OWN_ROUTES: Final = (
     ("GET /", "The [status page](status-page.md), for people, with `/volumes` and `/override`"),
 )
 """Those that are not in the document."""
+
+EXCHANGED: Final = {
+    "AllocatedIdDocument": "Only sidecars read it.",
+    "AllocatedIdsDocument": "Only sidecars read it.",
+    "LeakDocument": "Only the quota callback reads it.",
+}
+"""Forms between sidecars, or with the jar: their fields are in /openapi.json alone."""
+
+REPEATED: Final = {
+    "QuotaFactorsDocument": "FactorDocument",
+    "IdQuotaSet": "IdQuotaCleared",
+    "BrokerForgotten": "OverrideCleared",
+}
+"""A form, and the one that has the same fields with the same meaning."""
+
+_BOUNDS: Final = re.compile(r", [≥≤] [^ ,]+")
+"""The bounds of a number, which matter in a body, but not in an answer."""
 
 
 def written(text: str) -> str:
@@ -120,26 +137,58 @@ def routes(_before: str) -> str:
 
 
 def forms(_before: str) -> str:
-    """Every form of a body or an answer."""
+    """Every form of a body or an answer; a field that two documents share stands once."""
     document = _document()
-    shapes = {}
+    answers = dict(sorted(document["components"]["schemas"].items()))
+    sections = []
+    for schema, requests in _bodies(document):
+        sections += [_form(f"Body of {requests[0]}", schema, _also(requests[1:]))]
+        items = (field.get("items", {}) for field in schema["properties"].values())
+        sections += [_form(item["title"], item, "") for item in items if "properties" in item]
+    for name, schema in answers.items():
+        if name in EXCHANGED:
+            sections += [_form(name, {**schema, "properties": {}}, EXCHANGED[name])]
+        else:
+            sections += [_without_shared(name, schema, answers)]
+    return "\n".join(sections)
+
+
+def _bodies(document: dict[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
+    """Each body, with the requests that have it."""
+    found: list[tuple[dict[str, Any], list[str]]] = []
     for request, said in _operations(document):
         body = said.get("requestBody", {}).get("content", {}).get("application/json")
         if body:
-            shapes[f"Body of {request}"] = body["schema"]
-            shapes |= body["schema"].get("$defs", {})
-    shapes |= dict(sorted(document["components"]["schemas"].items()))
-    return "\n".join(
-        f"### {name}\n\n{' '.join(schema.get('description', '').split())}\n\n"
-        + table(
-            ("field", "form", "meaning"),
-            (
-                (f"`{field}`", form, " ".join(meaning.split()))
-                for field, form, meaning in fields(schema, schema.get("required", []), "")
-            ),
-        )
-        for name, schema in shapes.items()
-    )
+            requests = next((known for schema, known in found if schema == body["schema"]), None)
+            if requests is None:
+                found.append((body["schema"], [request]))
+            else:
+                requests.append(request)
+    return found
+
+
+def _also(requests: Sequence[str]) -> str:
+    return " ".join(f"`{request}` has the same body." for request in requests)
+
+
+def _without_shared(name: str, schema: dict[str, Any], answers: dict[str, Any]) -> str:
+    """A form, in which fields of the document that it repeats are only named."""
+    other = REPEATED.get(name)
+    shared = answers[other]["properties"].keys() & schema["properties"].keys() if other else ()
+    own = {field: each for field, each in schema["properties"].items() if field not in shared}
+    names = ", ".join(f"`{field}`" for field in schema["properties"] if field in shared)
+    named = f"As in [{other}](#{other.lower()}): {names}." if other else ""
+    return _form(name, {**schema, "properties": own}, named, has_bounds=False)
+
+
+def _form(name: str, schema: dict[str, Any], more: str, *, has_bounds: bool = True) -> str:
+    text = " ".join([*schema.get("description", "").split(), *more.split()])
+    rows = [
+        (f"`{field}`", form if has_bounds else _BOUNDS.sub("", form), " ".join(meaning.split()))
+        for field, form, meaning in fields(schema, schema.get("required", []), "")
+    ]
+    lines = table(("field", "form", "meaning"), rows) if rows else ""
+    return f"### {name}\n\n{text}\n" + (f"\n{lines}" if lines else "")
 
 
 def pipeline(_before: str) -> str:
@@ -235,7 +284,7 @@ def _document() -> dict[str, Any]:
         services,
         Polling(enabled=False, stuck_after_s=1.0, reaction_s=1.0),
         capabilities=_capabilities(services),
-        peers=Peers((), ObservationLog("", board.now)),
+        observations=ObservationLog("", board.now),
         registry=CollectorRegistry(),
     )
     return app.openapi()

@@ -1,15 +1,13 @@
 """Checks the English of pages, comments, docstrings and messages.
 
 ``make lint`` runs it. It prints a line for each finding, with the file, the line and a plain
-alternative, and ends with exit code 1 if there is any. ``tools/prose.toml`` has the patterns, the
-checks of proselint that are off, and ``not_yet``: the files that are not clean yet, and so are
-not checked. ``--all`` checks these too, and ``--shrink`` removes those that have become clean.
+alternative, and ends with exit code 1 if there is any. ``tools/prose.toml`` has the patterns and
+the checks of proselint that are off.
 
 The rules apply to text only: code becomes characters that match no pattern, in their lines.
 Example: ``docs/x.md:7: "so many": name the number, or write "that number of"``.
 """
 
-import argparse
 import io
 import re
 import sys
@@ -126,24 +124,13 @@ def _masked(match: re.Match[str]) -> str:
 
 def main() -> None:
     """Checks the files, and prints the findings."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--all", action="store_true", help="check files that are not clean yet too")
-    parser.add_argument("--shrink", action="store_true", help="remove clean files from not_yet")
-    options = parser.parse_args()
-    written = CONFIG.read_text(encoding="utf-8")
-    config = tomllib.loads(written)
+    config = tomllib.loads(CONFIG.read_text(encoding="utf-8"))
     failed = False
     for path in sorted({path for pattern in PATHS for path in ROOT.glob(pattern)}):
         name = path.relative_to(ROOT).as_posix()
-        found = check(name, path.read_text(encoding="utf-8"), config)
-        if name not in config["not_yet"] or options.all:
-            failed = failed or bool(found)
-            for line, advice in found:
-                print(f"{name}:{line}: {advice}")
-        elif not found:
-            written = written.replace(f'  "{name}",\n', "")
-    if options.shrink:
-        CONFIG.write_text(written, encoding="utf-8")
+        for line, advice in check(name, path.read_text(encoding="utf-8"), config):
+            failed = True
+            print(f"{name}:{line}: {advice}")
     sys.exit(failed)
 
 

@@ -13,9 +13,9 @@ from typing import Final
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.clients.clients import Client
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from sidecar.errors import ClusterError
+from sidecar.formats.cache_folder import cache_folder
 
 _OUTCOMES_TIMEOUT_S: Final = 15.0
 _READ_TIMEOUT_S: Final = 300.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_lab.cache import cache_folder, filling
+from kafka_lab.cache import filling
 from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
 from kafka_lab.cluster import Cluster
 from kafka_lab.nodes import Broker
@@ -18,6 +18,7 @@ from kafka_lab.sidecar_processes import start_sidecars
 from kafka_lab.waiting import deadline
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.errors import ClusterError
+from sidecar.formats.cache_folder import cache_folder
 from tests.support.java import bean
 
 PAUSE_MAX_S: Final = 4.0

@@ -121,7 +121,7 @@ def _usage(spark: SparkSession, logs: Path, out: Path) -> None:
 
 
 def _store(spark: SparkSession, out: Path) -> Store:
-    tables = pinned(Folder.of(str(out)))
+    tables = pinned(Folder.parse(str(out)))
     begin(tables)
     return Store(spark, tables)
 

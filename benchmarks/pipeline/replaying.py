@@ -58,7 +58,7 @@ def measure(spark: SparkSession, tables: Path, work: Path) -> Iterator[Row]:
     )
     topics = _table(work / "topics", dim_topic(rows))
     all_requests = requests()
-    mutations = MutationRequests.of(all_requests.of_admins(), topics)
+    mutations = MutationRequests.from_changes(all_requests.of_admins(), topics)
     count = replay_events(all_requests, mutations, config).count()
     one = _rates(requests, topics, config, [Scenario("x1", factor=1.0)], count)
     many = [Scenario(f"x{number}", factor=number / 10) for number in range(1, _CANDIDATES + 1)]
@@ -87,7 +87,7 @@ def measure(spark: SparkSession, tables: Path, work: Path) -> Iterator[Row]:
 
 
 def _store(spark: SparkSession, folder: Path) -> Store:
-    return Store(spark, pinned(Folder.of(str(folder))))
+    return Store(spark, pinned(Folder.parse(str(folder))))
 
 
 def _table(folder: Path, rows: DataFrame) -> DataFrame:
@@ -108,7 +108,7 @@ def _rates(
         begin = time.perf_counter()
         requests = asked()
         of_admins = requests.of_admins().persist()
-        mutations = MutationRequests.of(of_admins, topics)
+        mutations = MutationRequests.from_changes(of_admins, topics)
         replayed = replay(requests, mutations, config, scenarios)
         replayed.write.format("noop").mode("overwrite").save()
         of_admins.unpersist()

@@ -36,12 +36,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A request's wait.
-
-    Attributes:
-        logged_throttle_ms: the wait in the broker's log.
-        predicted_ms: the wait according to the replay.
-    """
+    """A request's wait, in the broker's log and according to the replay."""
 
     logged_throttle_ms: int
     predicted_ms: int

@@ -63,7 +63,7 @@ def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
         ]
     finally:
         spark.stop()
-    page = report(read_tables(pinned(Folder.of(_out(once)))), datetime.now(UTC))
+    page = report(read_tables(pinned(Folder.parse(_out(once)))), datetime.now(UTC))
     (out / "report.html").write_text(page, encoding="utf-8")
     return checks
 
@@ -74,7 +74,7 @@ def _run(spark: "SparkSession", round_: Round, stages: Sequence[Stage]) -> Store
     inputs = Inputs(RequestLogs(str(round_.folder / "logs")), None, quotas)
     options = Options(datetime.now(UTC), scenarios=(scenario(_DOUBLED),))
     run(spark, _out(round_), inputs, options, stages=stages)
-    return Store(spark, pinned(Folder.of(_out(round_))))
+    return Store(spark, pinned(Folder.parse(_out(round_))))
 
 
 def _out(round_: Round) -> str:
@@ -104,7 +104,7 @@ def _charged(tables: Store) -> Iterable[tuple[tuple[str, int], str, int, int]]:
     """Yield charges except for time: the line, the entity, the reported and the predicted wait."""
     changes = tables.read(SILVER_CHANGE)
     requests = Requests(changes.sparkSession, tables.files(SILVER_REQUEST))
-    mutations = MutationRequests.of(changes, tables.read(DIM_TOPIC))
+    mutations = MutationRequests.from_changes(changes, tables.read(DIM_TOPIC))
     replayed = replay_events(requests, mutations, tables.read(SILVER_QUOTA_CONFIG))
     compared = replayed.where(replayed["quota_type"].isin(PRODUCE, FETCH, CONTROLLER_MUTATION))
     for row in compared.collect():

@@ -51,17 +51,18 @@ SecondsLeft = Annotated[Raw, _encoded(Annotated[float, Field(ge=0)] | None)]
 
 @described
 class LimitDocument:
-    """The limit of every volume. A volume violates it at or below the value."""
+    """The limit of every volume."""
 
     type: LimitName
-    """The size that is compared with the value."""
+    """The type of the limit, as its setting's name ends. A volume violates a limit of either type
+    when it has no more than the value available."""
     value: float
     """The value in the unit of the type: bytes, or a share of the volume's bytes."""
 
 
 @described
 class ViolationDocument:
-    """A volume at or below the limit, as last read."""
+    """A volume that violated the limit, or the stop line, when it was last read."""
 
     broker_id: int
     """The broker's node id."""
@@ -86,7 +87,7 @@ class ShadowDocument:
     source: SourceName
     """The source of that factor."""
     stop_line_reached: bool
-    """Whether nothing would be admitted."""
+    """Whether brokers would refuse all producers except excluded principals."""
     users: int
     """How many single users would be throttled."""
 
@@ -102,16 +103,16 @@ class FactorDocument:
     reason: str
     """One sentence for a person, with the numbers."""
     violations: Annotated[Raw, _encoded(list[ViolationDocument])]
-    """The volumes at or below the limit, which an override does not hide."""
+    """The volumes that violate the limit. An override does not hide them."""
     slope: bool
     """Whether the factor is on its slope between the soft limit and the limit. There it moves
     without a new generation; the header Throttle-Factor has it, also in a 304."""
     stop_line_reached: bool
-    """Whether brokers refuse all producers except excluded principals, because a volume is at or
-    below the stop line. A fallback or an override never sets this."""
+    """Whether brokers refuse all producers except excluded principals, because the stop line is
+    reached. A fallback or an override never sets this."""
     stop_line_violations: Annotated[Raw, _encoded(list[ViolationDocument])]
-    """The volumes at or below the stop line. Once it is reached, also the volumes that are not yet
-    above it by a tenth. Their limit is the stop line. An override does not hide them."""
+    """The volumes that violate the stop line. Once it is reached, also the volumes that do not have
+    a tenth more yet. Their limit is the stop line. An override does not hide them."""
     computed_at: Time | None
     """When the newest valid factor was computed; null when there is none."""
     valid_until: Time | None
@@ -165,7 +166,7 @@ class QuotaFactorsDocument:
     """Whether the factor is on its slope, as in /v1/throttle-factor. There it multiplies the
     client's quota or its previous rate, whichever is lower. A missing member means false."""
     stop: bool
-    """Whether nothing is admitted, except from excluded principals: `stop_line_reached` of
+    """Whether brokers refuse all producers except excluded principals: `stop_line_reached` of
     /v1/throttle-factor. A missing member means false."""
     valid_for_ms: Annotated[int, Field(ge=0)]
     """How long a reader may use this answer when it gets no other one, milliseconds. Every answer
@@ -202,7 +203,7 @@ class RefusedByReason:
     new_connection: Annotated[int, Field(ge=0)]
     """The connection is newer than the throttle, and its share of the leak budget is used up."""
     stop_line: Annotated[int, Field(ge=0)]
-    """A volume is at or below the stop line."""
+    """The stop line is reached."""
     release: Annotated[int, Field(ge=0)]
     """The request came soon after the release, and its client may have sent it before."""
 
@@ -323,9 +324,9 @@ class VolumeDocument:
     available_ratio: float | None
     """Available over total bytes; 0 when the total is 0."""
     limit_violated: bool | None
-    """Whether it was at or below the limit when last read."""
+    """Whether it violated the limit when last read."""
     stop_line_violated: bool | None
-    """Whether it was at or below the stop line when last read; null also without a stop line."""
+    """Whether it violated the stop line when last read; null also without a stop line."""
     read_at: Time | None
     """When the request for the sizes was sent."""
     fill_bytes_per_second: float | None
@@ -403,7 +404,7 @@ class ChangeDocument:
     reason: str
     """Why, in a sentence."""
     violation_count: int
-    """How many volumes were at or below the limit."""
+    """How many volumes violated the limit."""
     violations: list[ViolationDocument]
     """The first 20 of them."""
     stop_line_reached: bool

@@ -1,9 +1,9 @@
-"""The volumes at or below the limit, which an override lets fill: one line for each cluster.
+"""The volumes that violate the limit, which an override lets fill: one line for each cluster.
 
 All sidecars of a cluster see the same volumes, but not at the same moment. The command prints the
 answer with the most volumes.
 
-Example: "1 volume is at or below the limit: broker 1 /d has 11.1 MB left; producers fill it until
+Example: "1 volume violates the limit: broker 1 /d has 11.1 MB left; producers fill it until
 2026-11-21T04:00:00.000Z."
 """
 
@@ -25,7 +25,7 @@ class _Volume(NamedTuple):
 
 
 def still_full(answers: Sequence[Answer]) -> list[str]:
-    """Return a line for each cluster that has volumes at or below the limit.
+    """Return a line for each cluster that has volumes that violate the limit.
 
     Args:
         answers: the answers to an override with a factor above 0. The answers of sidecars that did
@@ -72,8 +72,7 @@ def _line(volumes: Sequence[_Volume], until: str) -> str:
         for volume in volumes[:_NAMED]
     )
     more = f" and {len(volumes) - _NAMED} more" if len(volumes) > _NAMED else ""
-    are, them = ("volume is", "it") if len(volumes) == 1 else ("volumes are", "them")
+    violate, them = ("volume violates", "it") if len(volumes) == 1 else ("volumes violate", "them")
     return printable(
-        f"{len(volumes)} {are} at or below the limit: {named}{more}; producers fill {them} until "
-        f"{until}."
+        f"{len(volumes)} {violate} the limit: {named}{more}; producers fill {them} until {until}."
     )

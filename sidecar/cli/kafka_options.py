@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-from sidecar.cli.options import gathered, settings_options
+from sidecar.cli.options import settings_options
 from sidecar.errors import SettingsError
+from sidecar.formats.gathered_options import gathered
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no settings, and pydantic takes time to import.

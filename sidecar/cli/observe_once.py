@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from sidecar.api.views import View, limit_document
+from sidecar.api.views import View, cluster_id, limit_document
 from sidecar.clock import SteadyClock
 from sidecar.control.board import Snapshot
 from sidecar.errors import SettingsError
@@ -40,11 +40,6 @@ class ClusterCheck:
     view: View
 
     @property
-    def cluster_id(self) -> str | None:
-        """None when no broker reported it."""
-        return self.memory.membership.cluster_id if self.memory.membership else None
-
-    @property
     def recommended_stop_line(self) -> RecommendedStopLine | None:
         """The stop line to set; None while one is set, or no volume was read."""
         if self.rules.stop_line is not None:
@@ -67,7 +62,7 @@ class ClusterCheck:
         document = {
             "verdict": self.verdict,
             "reason": self.reason,
-            "cluster_id": self.cluster_id,
+            "cluster_id": cluster_id(self.memory),
             "limit": dataclasses.asdict(limit) if limit else None,
             "stop_line_reached": self.view.snapshot.decision.stop_line_reached,
             "stop_line": dataclasses.asdict(stop_line) if stop_line else None,

@@ -1,4 +1,4 @@
-"""Options that several commands share: the settings' files, durations, options as one value.
+"""Options that several commands share: the settings' files and durations.
 
 Example::
 
@@ -8,12 +8,10 @@ Example::
         loaded = load_settings(config, properties)
 """
 
-import functools
 import os
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
@@ -58,25 +56,6 @@ def load_settings(config: Path | None, properties: Path | None) -> "Loaded":
     from sidecar.settings import load  # noqa: PLC0415 - see TYPE_CHECKING above
 
     return load(environ=os.environ, config=config, properties=properties)
-
-
-def gathered(
-    function: Callable[..., _R],
-    name: str,
-    kind: Callable[..., Any],
-    *options: Callable[[Callable[..., _R]], Callable[..., _R]],
-) -> Callable[..., _R]:
-    """Give a command its options as one argument ``name``, of the dataclass ``kind``."""
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # a dataclass's class
-
-    @functools.wraps(function)
-    def call(*args: Any, **values: Any) -> _R:  # noqa: ANN401 - the command's own arguments
-        mine = {each: values.pop(each) for each in names if each in values}
-        return function(*args, **{name: kind(**mine)}, **values)
-
-    for option in reversed(options):
-        call = option(call)
-    return call
 
 
 def duration(zero: str | None = None) -> Callable[[click.Context, click.Parameter, str], float]:

@@ -5,6 +5,7 @@ request to all the named sidecars at once and prints the answer of each.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -110,8 +111,8 @@ def set_override(
     """Override the throttle factor, from 0 (throttle producers) to 1 (release them).
 
     An override also lifts the stop line, even with factor 0: producers are then throttled and
-    no longer refused. With a factor above 0, standard error lists the volumes at or below the
-    limit, because producers continue to fill them.
+    no longer refused. With a factor above 0, standard error lists the volumes that violate
+    the limit, because producers continue to fill them.
     """
     body = {"factor": factor, "reason": reason, "duration": duration}
     answers = change(Request("PUT", "/v1/override", body), sidecars, token_file)
@@ -198,11 +199,7 @@ def _position(document: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _disagreement(answers: Sequence[Answer]) -> str:
-    counts: dict[tuple[str, ...], int] = {}
-    for answer in answers:
-        if answer.problem is None:
-            position = _position(merged(answer))[:2]
-            counts[position] = counts.get(position, 0) + 1
+    counts = Counter(_position(merged(each))[:2] for each in answers if each.problem is None)
     if len(counts) == 1:
         return "on the override"
     return ", ".join(

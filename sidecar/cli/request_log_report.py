@@ -36,14 +36,12 @@ LogDirConfigs = Mapping[int, Configs | Failure] | Failure
 """The brokers' configurations of their log dirs, by broker id."""
 
 
-def log_dirs(configs: Configs | Failure | None) -> tuple[str, ...]:
+def log_dirs(configs: Configs) -> tuple[str, ...]:
     """Return a broker's log dirs, and the metadata log's if that is a different one.
 
     Args:
-        configs: the values of the ``LOG_DIRS`` properties; a failure or None has no log dirs.
+        configs: the values of the ``LOG_DIRS`` properties.
     """
-    if configs is None or isinstance(configs, Failure):
-        return ()
     data = configs.get("log.dirs") or configs.get("log.dir") or ""
     metadata = configs.get("metadata.log.dir") or ""
     paths = [path.strip() for path in f"{data},{metadata}".split(",")]

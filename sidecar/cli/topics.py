@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
-from sidecar.cli.options import duration, gathered
+from sidecar.cli.options import duration
 from sidecar.cli.topic_names import NamedTopic, names_options, read_names
+from sidecar.formats.gathered_options import gathered
 
 if TYPE_CHECKING:
     # Not at run time: see above.

@@ -334,7 +334,7 @@ class Board:
             news = self._news
             until = self._snapshot.decision.changes_after
             if until is not None and not is_valid(until, 0.0, self._clock()):
-                self.update(_unchanged)
+                self.update(lambda memory: memory)
                 continue
             # Slightly after the boundary, because at the boundary the decision is still valid.
             wait_s = None if until is None else max(0.0, until - self._clock()) + 0.001
@@ -375,10 +375,6 @@ def _violations_read(memory: Memory, broker_id: int, reading: Reading) -> int:
 def random_id() -> str:
     """Return an id that no earlier start had."""
     return secrets.token_hex(4)
-
-
-def _unchanged(memory: Memory) -> Memory:
-    return memory
 
 
 def _effect(decision: Decision) -> tuple[float | None, Source]:

@@ -141,7 +141,7 @@ class Capability:
         Raises:
             SettingsError: the credentials can't be used; nothing has changed.
         """
-        return _nothing
+        return lambda: None
 
     async def leave(self, timeout_s: float) -> None:
         """Finish before the daemon ends; the tasks are already cancelled."""
@@ -153,7 +153,3 @@ Build = Callable[[Services], Capability]
 Prepare = Callable[[Settings], Build]
 """Checks whether a capability can start, or raises SettingsError. It needs no daemon, so that the
 command ``check`` finds the same problems as ``run``."""
-
-
-def _nothing() -> None:
-    """Do nothing."""

@@ -36,7 +36,7 @@ def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     _log_leaks(before, after)
     if before is None or before.memory is after.memory:
         return
-    _log_failure("polling", _poll_failure(before), _poll_failure(after))
+    _log_failure("polling", before.memory.failure, after.memory.failure)
     old, new = before.memory.brokers, after.memory.brokers
     if old is new:
         return
@@ -81,12 +81,9 @@ def _log_stop_line(before: Snapshot | None, after: Snapshot) -> None:
             f"broker {state.volume.broker_id} {state.volume.log_dir}"
             for state in decision.at_stop_line[:_NAMED]
         )
-        more = (
-            f" and {len(decision.at_stop_line) - _NAMED} more"
-            if decision.at_stop_line[_NAMED:]
-            else ""
-        )
-        _log.warning("stop line reached: nothing is admitted, because of %s%s", volumes, more)
+        others = len(decision.at_stop_line) - _NAMED
+        more = f" and {others} more" if others > 0 else ""
+        _log.warning("stop line reached: brokers refuse producers, because of %s%s", volumes, more)
     elif was_reached and not decision.stop_line_reached:
         _log.info("stop line: no longer reached (%s)", decision.source.value)
 
@@ -147,7 +144,3 @@ def _log_failure(subject: str, before: Failure | None, after: Failure | None) ->
         _log.warning(
             "%s: %s: %s", subject, after.kind.value, after.message, extra={"kind": after.kind.value}
         )
-
-
-def _poll_failure(snapshot: Snapshot) -> Failure | None:
-    return snapshot.memory.failure

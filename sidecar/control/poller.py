@@ -27,7 +27,6 @@ _GRACE_S: Final = 1.0
 _HAIR_S: Final = 1e-6
 """Shorter waits than the resolution of the clock would never end."""
 
-
 _LOOK_S: Final = 0.25
 """How often the poller checks whether this sidecar has to poll."""
 
@@ -35,10 +34,6 @@ _LOOK_S: Final = 0.25
 def always() -> bool:
     """Return True: without observers, every sidecar polls."""
     return True
-
-
-def _ignored(due_at: float) -> None:
-    """Do nothing, since there are no followers."""
 
 
 @dataclass(slots=True)
@@ -52,7 +47,7 @@ class Poller:
         polled: called with the duration of each poll, seconds.
         observed: called with each observation after it was published; must not raise.
         is_wanted: whether this sidecar has to poll; otherwise it waits while others poll for it.
-        planned: called with the latest end of the next poll, steady seconds.
+        planned: called with the latest end of the next poll, steady seconds; for followers.
     """
 
     source: VolumeSource
@@ -61,7 +56,7 @@ class Poller:
     polled: Callable[[float], None]
     observed: Callable[[Observation], None]
     is_wanted: Callable[[], bool] = always
-    planned: Callable[[float], None] = _ignored
+    planned: Callable[[float], None] = lambda _due_at: None
     _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:

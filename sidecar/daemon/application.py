@@ -5,7 +5,6 @@ an address that only Prometheus and probes may reach.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from fastapi import FastAPI
@@ -39,27 +38,14 @@ from sidecar.status import StatusInputs, add_status
 from sidecar.status.contents import VolumeContents
 
 
-@dataclass(frozen=True, slots=True)
-class Peers:
-    """The other sidecars of the cluster.
-
-    Attributes:
-        addresses: their addresses, as far as they are known.
-        observations: the observations of this sidecar, which followers read; None when it does not
-            publish them.
-    """
-
-    addresses: Sequence[str] = ()
-    observations: ObservationLog | None = None
-
-
 def build_app(
     services: Services,
     polling: Polling,
     *,
     capabilities: Sequence[Capability] = (),
     contents: VolumeContents | None = None,
-    peers: Peers = Peers(),
+    peers: Sequence[str] = (),
+    observations: ObservationLog | None = None,
     registry: CollectorRegistry | None = None,
 ) -> FastAPI:
     """The whole API.
@@ -69,21 +55,22 @@ def build_app(
         polling: the expected times of polling.
         capabilities: the capabilities that add routes, in the order of the documentation.
         contents: the topics on volumes, for the status page; None when no broker is queried.
-        peers: the other sidecars.
+        peers: the addresses of other sidecars, as far as they are known.
+        observations: the observations of this sidecar for its followers; None to publish none.
         registry: the metrics; None when they have an address of their own.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
     board, wall, failures = services.board, services.wall, services.failures
     add_long_polls(app, board, wall)
     add_lists(app, board, wall)
-    if peers.observations is not None:
-        add_observations(app, board, peers.observations)
+    if observations is not None:
+        add_observations(app, board, observations)
     changes = Changes(board, wall, services.persist)
     add_changing(app, changes, services.token)
     for each in capabilities:
         _add_guarded(app, each, failures)
     inputs = StatusInputs(board, polling.reaction_s, contents, capabilities, failures)
-    add_status(app, inputs, changes, services.token, peers.addresses)
+    add_status(app, inputs, changes, services.token, peers)
     _add_health(app, board, polling)
     if registry is not None:
         _add_metrics(app, registry)

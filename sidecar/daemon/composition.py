@@ -19,6 +19,7 @@ from sidecar import __version__
 from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer
+from sidecar.api.views import cluster_id
 from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
@@ -26,7 +27,7 @@ from sidecar.control.contents_watch import ContentsWatch
 from sidecar.control.feed_watch import FeedWatch
 from sidecar.control.journal import log_publication
 from sidecar.control.poller import Poller
-from sidecar.daemon.application import Peers, build_app, build_metrics_app
+from sidecar.daemon.application import build_app, build_metrics_app
 from sidecar.daemon.capabilities import (
     CAPABILITIES,
     announce_to,
@@ -41,7 +42,7 @@ from sidecar.errors import SidecarError
 from sidecar.formats.addresses import HostPort
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.fed_brokers import fed_brokers
-from sidecar.kafka.largest_topics import LogDirTopics, largest_topics, topics_by_log_dir
+from sidecar.kafka.largest_topics import largest_topics, topics_by_log_dir
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.observer_collector import ObserverCollector
@@ -53,7 +54,7 @@ from sidecar.settings import KafkaAdmin, Settings
 from sidecar.state import Damaged, StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
-from sidecar.status.contents import FetchContents, VolumeContents
+from sidecar.status.contents import VolumeContents
 from sidecar.throttle.decision import Disabled, FactorSource, Shadow, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -164,7 +165,8 @@ def compose(
     timing = _timing(settings)
     if factors is not None and settings.kafka_admin is not None:
         source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
-        contents = VolumeContents(_contents_of(credentials), clock.now)
+        fetch = _ask_one_broker(credentials, largest_topics, _CONTENTS_S)
+        contents = VolumeContents(fetch, clock.now)
         supervised.append((_STATUS, "contents of volumes", contents.run))
         supervised += _watches(board, credentials, settings)
         announce = announce_to(capabilities, failures)
@@ -186,7 +188,8 @@ def compose(
         polling,
         capabilities=capabilities,
         contents=contents,
-        peers=Peers(settings.peers, seen),
+        peers=settings.peers,
+        observations=seen,
         registry=registry if settings.metrics_listen is None else None,
     )
     apps = [(app, settings.http_listen)]
@@ -307,9 +310,8 @@ def _observers(
         board.observe(observation)
         announce(observation)
 
-    def cluster_id() -> str | None:
-        membership = board.snapshot.memory.membership
-        return None if membership is None else membership.cluster_id
+    def known_cluster_id() -> str | None:
+        return cluster_id(board.snapshot.memory)
 
     def whole_at() -> float | None:
         return board.snapshot.memory.membership_at
@@ -317,7 +319,7 @@ def _observers(
     count = settings.observers or len(settings.peers)
     timing = _timing(settings)
     longest_s = timing.interval_s + timing.deadline_s
-    sight = Sight(seen, take, board.now, cluster_id, whole_at, longest_s)
+    sight = Sight(seen, take, board.now, known_cluster_id, whole_at, longest_s)
     return Observers(Addresses(settings.peers, board.now), count, sight)
 
 
@@ -332,16 +334,6 @@ def _observed(poller: Poller, observers: Observers, seen: ObservationLog) -> Pol
         return observers.is_observer
 
     return replace(poller, observed=observed, is_wanted=is_wanted, planned=seen.plan)
-
-
-def _contents_of(credentials: Credentials) -> FetchContents:
-    async def fetch(broker_id: int) -> Mapping[str, LogDirTopics] | Failure:
-        admin = credentials.kafka_admin
-        if admin is None:
-            return _NO_BROKERS
-        return await largest_topics(admin, broker_id, _CONTENTS_S)
-
-    return fetch
 
 
 def _ask_one_broker(

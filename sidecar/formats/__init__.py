@@ -1,1 +1,1 @@
-"""Reads and writes sizes, durations, addresses, PEM, JAAS and Java properties, without I/O."""
+"""Reads and writes what people write, such as sizes, durations and addresses, without I/O."""

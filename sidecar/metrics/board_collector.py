@@ -1,8 +1,8 @@
 """The metrics: a collector that reads the board at each scrape, and costs no broker request.
 
-Nothing is counted here except the durations of polls: gauges are the published snapshot, counters
-are the board's tally, so a volume that is gone has no series left. Every name, label and unit is
-listed in docs/metrics.md.
+Only the durations of polls are counted here. Gauges show the published snapshot, and counters the
+board's tally, so a volume that is gone has no series. docs/metrics.md lists every name, label and
+unit.
 
 Example: two volumes at their limit, seen by 30 polls, add 60 to
 ``kafka_throttle_limit_violated_total``.
@@ -26,7 +26,7 @@ from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
 _UNITS: Final = ("bytes_per_second", "bytes", "seconds")
-"""What a name may end in, for OpenMetrics' UNIT."""
+"""The units that a name may end in, for OpenMetrics' UNIT."""
 
 _DURATIONS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """From three brokers nearby (some ms) to the longest deadline of a poll (10 s)."""
@@ -50,19 +50,18 @@ class SidecarRegistry(CollectorRegistry):
         )
 
     def register(self, collector: Collector) -> None:
-        """Adds a collector; one that writes its metrics bit by bit notes at first what they say."""
+        """Add a collector; one that yields its metrics lazily must read their values at once."""
         super().register(collector)
         self._collectors.append(collector)
 
     def collect(self) -> Iterable[Metric]:
-        """Every metric with the unit that its name ends in, and none of the library's ``_created``.
+        """Yield every metric with the unit that its name ends in, without ``_created`` series.
 
-        All collectors begin before the first metric is written, so that all are of one moment.
-        A ``_created`` series for each counter would show when this process started, which
-        ``process_start_time_seconds`` does; the library's own switch for them is global.
+        All collectors begin before the first metric is written, so that all metrics show one
+        moment. The library's own switch for ``_created`` series is global.
         """
         for metric in chain.from_iterable([each.collect() for each in self._collectors]):
-            # Of the process's metrics too, which the library exposes without.
+            # The library exposes the process's metrics without a unit.
             metric.unit = metric.unit or _unit(metric.name)
             if metric.type == "histogram":
                 metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
@@ -70,10 +69,10 @@ class SidecarRegistry(CollectorRegistry):
 
 
 def build_registry(board: Board, wall: Callable[[float], float]) -> SidecarRegistry:
-    """Every metric of a sidecar.
+    """Return a registry with the metrics of the board and of the process.
 
     Args:
-        board: what is read at each scrape.
+        board: the board, which is read at each scrape.
         wall: steady seconds -> epoch seconds of the machine's clock.
     """
     registry = SidecarRegistry()
@@ -91,7 +90,7 @@ class _BoardCollector(Collector):
         self._labels: dict[tuple[int, str], dict[str, str]] = {}
 
     def collect(self) -> Iterable[Metric]:
-        """Reads the board once; what each of thousands of volumes says is written bit by bit."""
+        """Read the board once. The thousands of metrics of volumes are yielded lazily."""
         snapshot = self._board.snapshot
         return chain(
             [*self._decision(snapshot), *self._readers(), *self._counts()],
@@ -113,8 +112,8 @@ class _BoardCollector(Collector):
         )
         yield _gauge(
             "stop_line_reached",
-            "1 while a volume is at or below the stop line, so that nothing is admitted except "
-            "from excluded principals; else 0.",
+            "1 while the stop line is reached, so that brokers refuse all producers except "
+            "excluded principals; else 0.",
             float(decision.stop_line_reached),
         )
         source = GaugeMetricFamily(
@@ -196,7 +195,7 @@ class _BoardCollector(Collector):
         )
         yield CounterMetricFamily(
             "kafka_throttle_limit_violated",
-            "Volumes at or below the limit, counted once in each observation.",
+            "Volumes that violate the limit, counted once in each observation.",
             tally.limit_violated,
         )
         failures = CounterMetricFamily(
@@ -281,12 +280,12 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         lambda state: state.volume.available_bytes,
     ),
     "limit_violated": (
-        "1 when the volume was at or below the limit when last read, else 0.",
+        "1 when the volume violated the limit when last read, else 0.",
         lambda state: float(state.violates),
     ),
     "stop_line_violated": (
-        "1 when the volume was at or below the stop line when last read, else 0; no series "
-        "without a stop line.",
+        "1 when the volume violated the stop line when last read, else 0; no series without a "
+        "stop line.",
         lambda state: None if state.stop_line_verdict is None else float(state.is_at_stop_line),
     ),
     "online": (

@@ -1,8 +1,8 @@
 """The metrics of single brokers: whether they are seen, and whether their callbacks are up to date.
 
-A broker has series while it is in the cluster, and as long as anything is remembered of it; what
-its callback says, until 10 minutes after its last request. Only the sidecar that a callback polls
-knows of it, so in Prometheus the largest value of all sidecars counts.
+A broker has series while it is in the cluster, or while the sidecar remembers its volumes. The
+series of its callback end 10 minutes after the callback's last request. Only the sidecar that a
+callback reads knows the callback, so in Prometheus the largest value of all sidecars counts.
 
 Example: broker 3 is killed. Its ``broker_active`` is 0 as soon as it is fenced, and its
 ``reader_up_to_date`` 0 until its last report is 10 minutes old; then it has none.
@@ -17,13 +17,13 @@ from sidecar.control.board import Board
 
 
 class BrokerCollector(Collector):
-    """Reads what is known of brokers at each scrape."""
+    """Reads the state of brokers at each scrape."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
 
     def collect(self) -> Iterable[Metric]:
-        """Every metric is there, whether or not a broker is known."""
+        """Return every metric, even before a broker is known."""
         return [*self._members(), *self._readers()]
 
     def _members(self) -> Iterator[Metric]:
@@ -31,8 +31,8 @@ class BrokerCollector(Collector):
         active = memory.active
         members = _of_brokers(
             "broker_active",
-            "1 while a broker is in the cluster and not fenced; 0 for one that is fenced, or has"
-            " left and still counts.",
+            "1 while a broker is in the cluster and not fenced; 0 for a broker that is fenced, or"
+            " has left and still counts.",
         )
         failing = _of_brokers(
             "broker_failing", "1 when an active broker did not answer when it was last asked."

@@ -1,7 +1,7 @@
-"""The metrics of observers, where only some of the sidecars ask all brokers (SIDECAR_OBSERVERS).
+"""The metrics of observers, the few sidecars that poll all brokers (SIDECAR_OBSERVERS).
 
-Example: of 30 sidecars with 3 observers the sum of ``observer`` is 3; while one of these is being
-replaced it may be 4.
+Example: of 30 sidecars with 3 observers, the sum of ``observer`` is 3. While another sidecar
+replaces an observer, it may be 4.
 """
 
 from collections.abc import Iterable
@@ -16,23 +16,23 @@ _REASONS: Final = ("contradicting", "malformed", "old")
 
 
 class ObserverCollector(Collector):
-    """Reads them at each scrape."""
+    """Reads the observers' state at each scrape."""
 
     def __init__(self, observers: Observers | None) -> None:
-        """``observers`` is None where every sidecar asks every broker."""
+        """``observers`` is None when every sidecar polls all brokers."""
         self._observers = observers
 
     def collect(self) -> Iterable[Metric]:
-        """Both, from the start on."""
+        """Return both metrics, from the start on."""
         observer = GaugeMetricFamily(
             "kafka_throttle_observer",
-            "1 while this sidecar asks all brokers itself; 0 while it follows others that do.",
+            "1 while this sidecar polls all brokers itself; 0 while it follows observers.",
             1.0 if self._observers is None else float(self._observers.is_observer),
         )
         dropped = CounterMetricFamily(
             "kafka_throttle_observations_dropped",
-            "Observations of other sidecars that were not used, by reason: of another cluster, not"
-            " in the form that is expected, or older than what was known.",
+            "Observations of other sidecars that were not used, by reason: from another cluster"
+            " (contradicting), in an unexpected form (malformed), or too old (old).",
             labels=["reason"],
         )
         for reason in _REASONS:

@@ -5,9 +5,9 @@ connection appends one request before it is muted. A request quota stops it, bec
 INIT_PRODUCER_ID too. If the user's producer id quota has a request_percentage, the sidecar sets it
 with AlterClientQuotas. It removes it when the throttle ends and when the sidecar stops.
 
-- The sidecar never replaces or removes a quota that an operator set. - It notes its own quota in
-the state file before it sets it, so that it finds the quota again after a
-  kill. A sidecar without a state file recognises it by the number: see
+- The sidecar never replaces or removes a quota that an operator set.
+- It notes its own quota in the state file before it sets it, so that it finds the quota again after
+  a kill. A sidecar without a state file recognises it by the number: see
   ``quotas.producer_ids.throttle_signature``.
 
 Several sidecars may throttle the same user. Each treats the others' quotas as its own, and the
@@ -144,14 +144,14 @@ class RequestQuotaEnforcer:
         return targets
 
     async def _compare(self, targets: Mapping[str, float]) -> Failure | None:
-        found = await _unraised(self.describe())
-        if isinstance(found, Failure):
-            return found
+        current = await _unraised(self.describe())
+        if isinstance(current, Failure):
+            return current
         noted = dict(self.retained.enforced_request_percentages)
         if not self._adopted:
-            noted |= _left_by_others(found, noted)
+            noted |= _left_by_others(current, noted)
             self._adopted = True
-        changes, noted = self._changes(found, targets, noted)
+        changes, noted = self._changes(current, targets, noted)
         self._note(noted)
         if not changes:
             return None
@@ -162,17 +162,17 @@ class RequestQuotaEnforcer:
         return await self._change_all(changes)
 
     def _changes(
-        self, found: ClientQuotas, targets: Mapping[str, float], noted: Mapping[str, float]
+        self, current: ClientQuotas, targets: Mapping[str, float], noted: Mapping[str, float]
     ) -> tuple[dict[str, float | None], dict[str, float]]:
         """Return the quotas to set or remove (None) by user, and the quotas to note."""
         changes: dict[str, float | None] = {}
         retained: dict[str, float] = {}
         for user, value in noted.items():
-            if user not in targets and is_signed(_percentage(found, user)):
+            if user not in targets and is_signed(_percentage(current, user)):
                 retained[user] = value
                 changes[user] = None
         for user, value in targets.items():
-            now = _percentage(found, user)
+            now = _percentage(current, user)
             if now is not None and not is_signed(now):
                 self._leave_to_operator(user, now)
                 continue
@@ -244,14 +244,14 @@ async def _unraised(answer: Awaitable[_T | Failure]) -> _T | Failure:
         return Failure(FailureKind.AUTHENTICATION, "; ".join(str(error).splitlines()))
 
 
-def _left_by_others(found: ClientQuotas, noted: Mapping[str, float]) -> dict[str, float]:
+def _left_by_others(current: ClientQuotas, noted: Mapping[str, float]) -> dict[str, float]:
     """Find quotas of an earlier run without a state file, by their signature."""
     left = {}
-    for entity in found:
+    for entity in current:
         user = entity.user
         if not isinstance(user, str) or entity.client_id is not None or user in noted:
             continue
-        value = _percentage(found, user)
+        value = _percentage(current, user)
         if value is not None and is_signed(value):
             _log.info("found the request_percentage that an earlier run set for %s", user)
             left[user] = value
@@ -262,5 +262,5 @@ def _percentage(quotas: ClientQuotas, user: str) -> float | None:
     return quotas.get(Entity(user=user), {}).get(QuotaKey.REQUEST)
 
 
-def _same(found: float | None, value: float | None) -> bool:
-    return found is not None and value is not None and abs(found - value) < _DIGITS
+def _same(first: float | None, second: float | None) -> bool:
+    return first is not None and second is not None and abs(first - second) < _DIGITS

@@ -341,14 +341,14 @@ class _Quotas:
 
     def _in_force(self, user: str | Default) -> IdQuotaDocument:
         quotas = self.parts.watch.quotas
-        found = quotas[DEFAULT] if isinstance(user, Default) else quota_of(quotas, user)
-        return _document(user, found)
+        in_force = quotas[DEFAULT] if isinstance(user, Default) else quota_of(quotas, user)
+        return _document(user, in_force)
 
 
-def _document(user: str | Default, found: InForce) -> IdQuotaDocument:
+def _document(user: str | Default, in_force: InForce) -> IdQuotaDocument:
     return IdQuotaDocument(
         None if isinstance(user, Default) else user,
-        found.quota.producer_ids_rate,
-        found.quota.throttled_request_percentage,
-        found.origin.value,
+        in_force.quota.producer_ids_rate,
+        in_force.quota.throttled_request_percentage,
+        in_force.origin.value,
     )

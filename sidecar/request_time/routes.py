@@ -86,8 +86,8 @@ def add_usage(app: FastAPI, log: LogReader | None) -> None:
 def _clients(log: LogReader | None) -> Iterator[ClientUsageDocument]:
     if log is None:
         return
-    found = sorted(log.usage.clients().items(), key=lambda each: -each[1].request_ms)
-    for (user, client_id), usage in found:
+    by_request_time = sorted(log.usage.clients().items(), key=lambda each: -each[1].request_ms)
+    for (user, client_id), usage in by_request_time:
         yield _document(user, client_id, usage)
 
 

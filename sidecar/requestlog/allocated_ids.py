@@ -4,14 +4,13 @@ Only the answer to INIT_PRODUCER_ID contains both the id and the principal. A pr
 request to any broker, and only that broker logs it.
 
 Example: alice's producer gets id 1000001 from broker 2. Broker 2's log then yields a
-``ProducerIdAllocated`` with user "alice", id 1000001 and epoch 0. An answer with an error contains
-no id, so it yields no event.
+``ProducerIdAllocated`` with user "alice" and id 1000001. An answer with an error contains no id, so
+it yields no event.
 
 Source: KIP-936, section "ProducerIdQuotaManager"; Kafka's InitProducerIdResponse.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.request_detail import INIT_PRODUCER_ID, detail
@@ -23,18 +22,12 @@ class ProducerIdAllocated:
     """An id that a broker allocated to a producer, or returned to it again with the next epoch.
 
     Attributes:
-        time: when the broker answered, in the broker's time zone.
         user: the principal's name without its type.
-        client_id: the client's id; "" if it has none.
-        producer_id: >= 0.
-        epoch: 0 for a new id. Transactional producers get the same id again, with a higher epoch.
+        producer_id: >= 0. Transactional producers get the same id again.
     """
 
-    time: datetime
     user: str
-    client_id: str
     producer_id: int
-    epoch: int
 
 
 def producer_id(line: Line) -> ProducerIdAllocated | None:
@@ -44,6 +37,4 @@ def producer_id(line: Line) -> ProducerIdAllocated | None:
     answer = detail(line)
     if not isinstance(answer, InitProducerIdAnswer) or answer.error != 0 or answer.producer_id < 0:
         return None
-    return ProducerIdAllocated(
-        line.time, line.user, line.client_id, answer.producer_id, answer.producer_epoch
-    )
+    return ProducerIdAllocated(line.user, answer.producer_id)

@@ -6,9 +6,9 @@ sums begin at zero when the sidecar starts.
 
 Request time is a lower bound, because the network threads' time is not in the log. If a broker
 forwards a request to the controller, both charge it. On a node that is both, such a request has two
-lines. Forwarded lines are therefore counted separately. Mutations are counted from forwarded lines
-only, which the controller writes. A CREATE_PARTITIONS contains the new total and a DELETE_TOPICS no
-number. Both need the previous size of the topic, from an earlier line or from ``learn``.
+lines. A forwarded line, which the controller writes, therefore counts for mutations only, and no
+other line does. A CREATE_PARTITIONS contains the new total and a DELETE_TOPICS no number. Both need
+the previous size of the topic, from an earlier line.
 
 Example: a broker's lines of alice's client "etl" took 0.258 and 0.312 ms, so ``request_ms`` is 0.57
 and ``requests`` is 2. The controller's line of her CREATE_TOPICS with 12 partitions makes
@@ -33,29 +33,6 @@ Client = tuple[str, str]
 """User and client-id, "" for a client without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsageSettings:
-    """How much ``Usage`` remembers.
-
-    Attributes:
-        most_clients: the number of pairs of user and client-id, > 0.
-        most_topics: the number of topics whose sizes are remembered, > 0.
-        longest_name: the characters kept of a user's, client's or topic's name, > 0. Names that
-            have these characters in common are counted together.
-
-    Raises:
-        ValueError: one of them is not positive.
-    """
-
-    most_clients: int = 10_000
-    most_topics: int = 20_000
-    longest_name: int = 256
-
-    def __post_init__(self) -> None:
-        if min(self.most_clients, self.most_topics, self.longest_name) <= 0:
-            raise ValueError("most_clients, most_topics and longest_name must be positive")
-
-
 @dataclass(slots=True)
 class ClientUsage:
     """The sums of one client.
@@ -67,12 +44,9 @@ class ClientUsage:
         throttled: requests that got a throttle time.
         throttle_ms: the sum of these throttle times.
         longest_throttle_ms: the longest of them.
-        forwarded: requests that a broker forwarded to this controller.
-        forwarded_ms: request handlers' time of forwarded requests.
         mutations: partitions created and deleted, as charged.
         mutations_refused: partitions that the quota refused.
         mutations_unknown: topics whose number of partitions is not known; neither sum has them.
-        mutations_throttle_ms: the throttle times in the controller's answers to mutations.
     """
 
     requests: int = 0
@@ -81,12 +55,9 @@ class ClientUsage:
     throttled: int = 0
     throttle_ms: int = 0
     longest_throttle_ms: int = 0
-    forwarded: int = 0
-    forwarded_ms: float = 0.0
     mutations: int = 0
     mutations_refused: int = 0
     mutations_unknown: int = 0
-    mutations_throttle_ms: int = 0
 
     def add(self, other: "ClientUsage") -> None:
         """Adds another client's sums to these."""
@@ -96,12 +67,9 @@ class ClientUsage:
         self.throttled += other.throttled
         self.throttle_ms += other.throttle_ms
         self.longest_throttle_ms = max(self.longest_throttle_ms, other.longest_throttle_ms)
-        self.forwarded += other.forwarded
-        self.forwarded_ms += other.forwarded_ms
         self.mutations += other.mutations
         self.mutations_refused += other.mutations_refused
         self.mutations_unknown += other.mutations_unknown
-        self.mutations_throttle_ms += other.mutations_throttle_ms
 
 
 @dataclass(slots=True)
@@ -109,16 +77,22 @@ class Usage:
     """The sums of all clients.
 
     Attributes:
-        settings: how much is remembered.
+        most_clients: the number of pairs of user and client-id that are remembered, > 0.
+        most_topics: the number of topics whose sizes are remembered, > 0.
+        longest_name: the characters kept of a user's, client's or topic's name, > 0. Names that
+            have these characters in common are counted together.
         evicted: the sums of clients that were removed to make room.
-        clients_evicted: how often a client was removed.
         rejected: the number of lines that could not be read, by kind.
         unread: requests about topics whose line could be read, but not the topics in it.
+
+    Raises:
+        ValueError: one of the three bounds is not positive.
     """
 
-    settings: UsageSettings = UsageSettings()
+    most_clients: int = 10_000
+    most_topics: int = 20_000
+    longest_name: int = 256
     evicted: ClientUsage = field(default_factory=ClientUsage, init=False)
-    clients_evicted: int = field(default=0, init=False)
     rejected: dict[RejectedKind, int] = field(
         default_factory=lambda: dict.fromkeys(RejectedKind, 0), init=False
     )
@@ -127,15 +101,13 @@ class Usage:
     _sizes: TopicSizes = field(init=False)
 
     def __post_init__(self) -> None:
-        self._sizes = TopicSizes(self.settings.most_topics, self.settings.longest_name)
+        if min(self.most_clients, self.most_topics, self.longest_name) <= 0:
+            raise ValueError("most_clients, most_topics and longest_name must be positive")
+        self._sizes = TopicSizes(self.most_topics, self.longest_name)
 
     def clients(self) -> Mapping[Client, ClientUsage]:
         """A copy of the current sums; the least recently seen client first."""
         return {client: replace(usage) for client, usage in self._clients.items()}
-
-    def learn(self, sizes: Mapping[str, int]) -> None:
-        """Sets how many partitions topics have; later lines of the log override it."""
-        self._sizes.learn(sizes)
 
     def record(self, parsed: Line | Rejected) -> None:
         """Counts the result of ``parse``."""
@@ -144,10 +116,7 @@ class Usage:
             return
         usage = self._usage_of(parsed)
         if parsed.is_forwarded:
-            usage.forwarded += 1
-            usage.forwarded_ms += parsed.local_ms
             if parsed.api_key in ABOUT_TOPICS:
-                usage.mutations_throttle_ms += parsed.throttle_ms
                 self._record_mutations(usage, parsed)
             return
         usage.requests += 1
@@ -162,14 +131,13 @@ class Usage:
             usage.longest_throttle_ms = max(usage.longest_throttle_ms, throttle_ms)
 
     def _usage_of(self, line: Line) -> ClientUsage:
-        most = self.settings.longest_name
+        most = self.longest_name
         client = (line.user[:most], line.client_id[:most])
         usage = self._clients.pop(client, None)
         if usage is None:
             usage = ClientUsage()
-            if len(self._clients) >= self.settings.most_clients:
+            if len(self._clients) >= self.most_clients:
                 self.evicted.add(self._clients.pop(next(iter(self._clients))))
-                self.clients_evicted += 1
         # A dict keeps the order of insertion, so its first client is the least recently seen.
         self._clients[client] = usage
         return usage

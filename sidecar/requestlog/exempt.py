@@ -20,8 +20,8 @@ import msgspec
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.wire import Acks, Fetch
 
-_PRODUCE: Final = 0
-_FETCH: Final = 1
+PRODUCE: Final = 0
+FETCH: Final = 1
 _DESCRIBE_QUORUM: Final = 55
 _ALWAYS: Final = frozenset(
     {
@@ -55,9 +55,9 @@ def is_exempt(line: Line) -> bool:
     """Whether Kafka charges no quota for this request; False if its body can't be read."""
     key = line.api_key
     try:
-        if key == _PRODUCE:
+        if key == PRODUCE:
             return _ACKS_DECODER.decode(line.body.request).acks == 0
-        if key == _FETCH:
+        if key == FETCH:
             return _FETCH_DECODER.decode(line.body.request).replica >= 0
     except msgspec.MsgspecError:
         return False

@@ -2,7 +2,7 @@
 
 A CREATE_TOPICS or its answer contains the number of partitions. A CREATE_PARTITIONS contains the
 new total, and a DELETE_TOPICS no number. Both need the previous size of the topic, from an earlier
-line or from ``learn``. A request that failed for another reason than the quota is not charged.
+line. A request that failed for another reason than the quota is not charged.
 
 Example: a topic is created with 12 partitions, grown to 24, and deleted: 12, 12 and 24 mutations.
 If error 89 refuses the growth, 12 mutations are refused, and the deletion is charged with 12.
@@ -13,7 +13,6 @@ is removed. Names are cut to ``longest_name``; topics whose names are then equal
 Source: KIP-599; Kafka's ReplicationControlManager.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,11 +80,6 @@ class TopicSizes:
 
     def __repr__(self) -> str:
         return f"TopicSizes({len(self._sizes)} topics)"
-
-    def learn(self, sizes: Mapping[str, int]) -> None:
-        """Sets how many partitions topics have; later lines of the log override it."""
-        for topic, partitions in sizes.items():
-            self._resize(topic, partitions)
 
     def mutations(self, line: Line) -> tuple[Mutations, ...] | None:
         """The mutations that a line's request was charged with or refused, in its order.

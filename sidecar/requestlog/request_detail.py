@@ -1,12 +1,10 @@
 """Decodes the request and the answer of a line, for the APIs that quotas need.
 
-- PRODUCE: bytes and acks.
 - INIT_PRODUCER_ID: the producer id; no other request contains both id and user (KIP-936).
 - CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS: partitions created and deleted (KIP-599).
-- ALTER_CLIENT_QUOTAS: the quotas that were changed (KIP-546).
 
-An answer can be missing (acks=0, a closed connection). The log then has "" or null in its place,
-and the fields that only the answer contains are None.
+An answer can be missing (a closed connection). The log then has "" or null in its place, and the
+fields that only the answer contains are None.
 
 Example: a CREATE_TOPICS asks for -1 partitions of ``invoices``, and the answer contains 12. This is
 ``TopicChange("invoices", partitions=12, error=0)``. Before version 5 the answer contains no number,
@@ -21,26 +19,19 @@ from typing import Final
 
 import msgspec
 
-from sidecar.quotas.entities import Entity
 from sidecar.requestlog.line import Line, Rejected, RejectedKind
 from sidecar.requestlog.wire import (
-    EntityPart,
     InitProducerIdAnswer,
-    Produce,
-    QuotasAnswer,
-    QuotasRequest,
     Topic,
     TopicAnswer,
     TopicsAnswer,
     TopicsRequest,
 )
 
-PRODUCE: Final = 0
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 INIT_PRODUCER_ID: Final = 22
 CREATE_PARTITIONS: Final = 37
-ALTER_CLIENT_QUOTAS: Final = 49
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,45 +65,12 @@ class TopicChanges:
     validate_only: bool
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaChange:
-    """One quota that was set or removed.
-
-    Attributes:
-        entity: the entity that the quota applies to.
-        key: the quota's name in Kafka's configuration.
-        value: the quota; None if it was removed.
-        error: Kafka's error code; None without an answer.
-    """
-
-    entity: Entity
-    key: str
-    value: float | None
-    error: int | None
+Detail = InitProducerIdAnswer | TopicChanges
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaChanges:
-    """An ALTER_CLIENT_QUOTAS request.
-
-    Attributes:
-        changes: the changes in the request's order.
-        validate_only: whether the request only validates.
-    """
-
-    changes: tuple[QuotaChange, ...]
-    validate_only: bool
-
-
-Detail = Produce | InitProducerIdAnswer | TopicChanges | QuotaChanges
-
-
-_PRODUCE: Final = msgspec.json.Decoder(Produce)
 _PRODUCER_ID: Final = msgspec.json.Decoder(InitProducerIdAnswer | str | None)
 _TOPICS_REQUEST: Final = msgspec.json.Decoder(TopicsRequest)
 _TOPICS_ANSWER: Final = msgspec.json.Decoder(TopicsAnswer | str | None)
-_QUOTAS_REQUEST: Final = msgspec.json.Decoder(QuotasRequest)
-_QUOTAS_ANSWER: Final = msgspec.json.Decoder(QuotasAnswer | str | None)
 
 
 def detail(line: Line) -> Detail | Rejected | None:
@@ -124,8 +82,8 @@ def detail(line: Line) -> Detail | Rejected | None:
         return decode(line)
     except msgspec.MsgspecError as error:
         return Rejected(RejectedKind.UNEXPECTED, str(error))
-    except ValueError:
-        return Rejected(RejectedKind.UNEXPECTED, "an unknown kind of entity, or not a number")
+    except UnicodeDecodeError:
+        return Rejected(RejectedKind.UNEXPECTED, "not UTF-8")
 
 
 def _producer_id(line: Line) -> InitProducerIdAnswer:
@@ -178,34 +136,9 @@ def _partitions(api_key: int, topic: Topic, answer: TopicAnswer) -> int | None:
     return next((count for count in counts.get(api_key, ()) if count > 0), None)
 
 
-def _quotas(line: Line) -> QuotaChanges:
-    request = _QUOTAS_REQUEST.decode(line.body.request)
-    answer = _QUOTAS_ANSWER.decode(line.body.response)
-    errors = (
-        {_entity(entry.entity): entry.error_code for entry in answer.entries}
-        if isinstance(answer, QuotasAnswer)
-        else {}
-    )
-    return QuotaChanges(
-        tuple(
-            QuotaChange(entity, op.key, None if op.remove else float(op.value), errors.get(entity))
-            for entry in request.entries
-            for entity in (_entity(entry.entity),)
-            for op in entry.ops
-        ),
-        request.validate_only,
-    )
-
-
-def _entity(parts: tuple[EntityPart, ...]) -> Entity:
-    return Entity.of({part.entity_type: part.entity_name for part in parts})
-
-
 _DECODERS: Final[Mapping[int, Callable[[Line], Detail]]] = {
-    PRODUCE: lambda line: _PRODUCE.decode(line.body.request),
     INIT_PRODUCER_ID: _producer_id,
     CREATE_TOPICS: _topics,
     CREATE_PARTITIONS: _topics,
     DELETE_TOPICS: _topics,
-    ALTER_CLIENT_QUOTAS: _quotas,
 }

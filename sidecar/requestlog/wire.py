@@ -16,55 +16,6 @@ class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Part of a request or answer, with Kafka's names."""
 
 
-class ProducePartition(Wire, frozen=True):
-    """The records for one partition.
-
-    Attributes:
-        index: the partition.
-        records_size_in_bytes: the size of the batches; the quota is charged for the whole request.
-    """
-
-    index: int
-    records_size_in_bytes: int = 0
-
-
-class ProduceTopic(Wire, frozen=True):
-    """The records for one topic.
-
-    Attributes:
-        partition_data: the topic's partitions.
-        name: the topic's name; "" from version 13 on, which use the id.
-        topic_id: the topic's id in base64, as logged; "" before version 13.
-    """
-
-    partition_data: tuple[ProducePartition, ...]
-    name: str = ""
-    topic_id: str = ""
-
-
-class Produce(Wire, frozen=True):
-    """A PRODUCE request.
-
-    Attributes:
-        acks: -1, 0 or 1.
-        topics: the records for each topic.
-        transactional_id: the transactional id; None outside transactions.
-    """
-
-    acks: int
-    topics: tuple[ProduceTopic, ...] = msgspec.field(name="topicData")
-    transactional_id: str | None = None
-
-    @property
-    def records_bytes(self) -> int:
-        """The size of all batches."""
-        return sum(
-            partition.records_size_in_bytes
-            for topic in self.topics
-            for partition in topic.partition_data
-        )
-
-
 class InitProducerIdAnswer(Wire, frozen=True):
     """The answer to INIT_PRODUCER_ID.
 
@@ -103,50 +54,6 @@ class Fetch(Wire, frozen=True):
         return self.replica_id if self.replica_id != -1 else self.replica_state.replica_id
 
 
-class Present(Wire, frozen=True):
-    """A structure of fixed size on the wire; only its presence matters."""
-
-
-class FetchedPartition(Wire, frozen=True):
-    """A partition in a FETCH's answer.
-
-    Attributes:
-        records_size_in_bytes: the size of the batches.
-        aborted_transactions: one element of fixed size for each aborted transaction; or None.
-        diverging_epoch: a tagged field from version 12 on, like the next two.
-        current_leader: the leader to fetch from instead.
-        snapshot_id: the snapshot to fetch instead.
-    """
-
-    records_size_in_bytes: int = 0
-    aborted_transactions: tuple[Present, ...] | None = None
-    diverging_epoch: Present | None = None
-    current_leader: Present | None = None
-    snapshot_id: Present | None = None
-
-
-class FetchedTopic(Wire, frozen=True):
-    """A topic in a FETCH's answer; its name is "" from version 13 on."""
-
-    topic: str = ""
-    partitions: tuple[FetchedPartition, ...] = ()
-
-
-class Fetched(Wire, frozen=True):
-    """A FETCH's answer."""
-
-    responses: tuple[FetchedTopic, ...] = ()
-
-    @property
-    def records_bytes(self) -> int:
-        """The size of all batches."""
-        return sum(
-            partition.records_size_in_bytes
-            for topic in self.responses
-            for partition in topic.partitions
-        )
-
-
 class Topic(Wire, frozen=True):
     """A topic in one of the three requests about topics."""
 
@@ -180,45 +87,3 @@ class TopicsAnswer(Wire, frozen=True):
     topics: tuple[TopicAnswer, ...] = ()
     results: tuple[TopicAnswer, ...] = ()
     responses: tuple[TopicAnswer, ...] = ()
-
-
-class EntityPart(Wire, frozen=True):
-    """A user, client-id or address; the name None stands for the default."""
-
-    entity_type: str
-    entity_name: str | None
-
-
-class Op(Wire, frozen=True):
-    """A quota to set or to remove; Jackson writes NaN and infinities as strings."""
-
-    key: str
-    value: float | str
-    remove: bool
-
-
-class QuotaEntry(Wire, frozen=True):
-    """The quotas of one entity."""
-
-    entity: tuple[EntityPart, ...]
-    ops: tuple[Op, ...]
-
-
-class QuotasRequest(Wire, frozen=True):
-    """An ALTER_CLIENT_QUOTAS request."""
-
-    entries: tuple[QuotaEntry, ...]
-    validate_only: bool
-
-
-class QuotaAnswer(Wire, frozen=True):
-    """The result for one entity."""
-
-    error_code: int
-    entity: tuple[EntityPart, ...]
-
-
-class QuotasAnswer(Wire, frozen=True):
-    """The answer to ALTER_CLIENT_QUOTAS."""
-
-    entries: tuple[QuotaAnswer, ...] = ()

@@ -16,11 +16,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sidecar.errors import SettingsError
+from sidecar.logs import printable
 from sidecar.settings.forms import Entry
 from sidecar.settings.kafka_admin import check_admin
 from sidecar.settings.model import KafkaAdmin, Settings
 from sidecar.settings.properties import read_broker_properties, read_client_properties
-from sidecar.settings.report import Loaded, Problems, one_line, rows
+from sidecar.settings.report import Loaded, Problems, rows
 from sidecar.settings.rules import check_together, remarks
 from sidecar.settings.sources import PasswordFile, Source, read_environment, read_toml
 from sidecar.settings.values import Place
@@ -52,7 +53,7 @@ def examine(
     problems, notices = reading.problems, reading.notices
     settings = check_together(reading.values, problems) if reading.is_readable else None
     if settings is not None:
-        notices += map(one_line, remarks(settings, problems))
+        notices += map(printable, remarks(settings, problems))
     return Loaded(settings, rows(settings, problems), problems.lines(), tuple(notices))
 
 
@@ -115,7 +116,7 @@ class _Reading:
         self.problems = Problems(entries, place)
         self.problems.add_general(line for source in sources for line in source.problems)
         self.is_readable = all(source.readable for source in sources)
-        self.notices = [one_line(notice) for source in sources for notice in source.notices]
+        self.notices = [printable(notice) for source in sources for notice in source.notices]
         password = PasswordFile()
         self.values = self._validated([*sources, password])
         if password.failure:

@@ -11,6 +11,7 @@ from typing import Final
 
 from sidecar.errors import SettingsError
 from sidecar.formats.quantities import format_duration
+from sidecar.logs import printable
 from sidecar.settings import keys
 from sidecar.settings.forms import Entry
 from sidecar.settings.keys import SettingRow
@@ -45,13 +46,6 @@ class Loaded:
         if self.found is None:
             raise SettingsError(self.problems)
         return self.found
-
-
-def one_line(text: str) -> str:
-    """Return the text with line breaks and unprintable characters as escapes."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 class Problems:
@@ -90,7 +84,7 @@ class Problems:
         """Return the problems of these settings, or of all, in order and without duplicates."""
         places = [_ORDER.index(field) for field in fields] or range(-1, len(_ORDER))
         problems = sorted(self._found, key=lambda problem: problem[0])
-        return tuple(dict.fromkeys(one_line(line) for at, line in problems if at in places))
+        return tuple(dict.fromkeys(printable(line) for at, line in problems if at in places))
 
 
 def describe() -> tuple[SettingRow, ...]:
@@ -113,7 +107,7 @@ def rows(settings: Settings | None, problems: Problems) -> tuple[SettingRow, ...
         values["metrics_listen"] = str(settings.http_listen)
     for field, entry in problems.entries.items():
         values[field] = MASK if keys.FIELDS[field].form.is_secret else _shown(entry.value)
-        origins[field] = one_line(entry.origin)
+        origins[field] = printable(entry.origin)
     values |= dict.fromkeys(problems.wrong, "")
     return tuple(
         replace(
@@ -132,4 +126,4 @@ def _shown(value: object) -> str:
     text = str(value)
     if "-----BEGIN" in text:
         return f"PEM text of {len(text)} characters"
-    return one_line(text)
+    return printable(text)

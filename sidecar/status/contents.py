@@ -13,9 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from sidecar.errors import SidecarError
 from sidecar.kafka.largest_topics import LogDirTopics
-from sidecar.volumes import Failure, FailureKind
+from sidecar.volumes import Failure
 
 EVERY_S: Final = 60.0
 """An answer has 88 kB and costs a broker 34 ms for 4,000 partitions, so reads are rare."""
@@ -77,12 +76,7 @@ class VolumeContents:
             while self._due:
                 broker_id = next(iter(self._due))
                 self._requested[broker_id] = self._clock()
-                try:
-                    result = await self._ask(broker_id)
-                except SidecarError as error:
-                    # A password file can't be read now. Polls still use the password that was read
-                    # before.
-                    result = Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
+                result = await self._ask(broker_id)
                 del self._due[broker_id]
                 self._known[broker_id] = Contents(result, self._clock())
             self._forget()

@@ -30,7 +30,7 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
     if hides := hidden(snapshot, requested.factor):
         sentences.append(f"It ignores that {hides}")
     if snapshot.decision.stop_line_reached:
-        sentences.append("Brokers admit producers again, although the stop line is reached.")
+        sentences.append("Brokers no longer refuse producers, although the stop line is reached.")
     if snapshot.decision.override is not None:
         before = snapshot.decision.override
         sentences.append(
@@ -75,11 +75,11 @@ def _to(sidecars: str) -> str:
 
 def _after(inputs: StatusInputs, decision: Decision) -> str:
     if decision.violations:
-        does = "Nothing is admitted" if decision.at_stop_line else "Producers are throttled"
+        does = "Producers are refused" if decision.at_stop_line else "Producers are throttled"
         return f"{does} at once: {short_of(inputs.board.snapshot)}."
     if decision.computed_at is None:
         return "The volumes can't be read: the fallback applies at once."
-    return "Nobody is throttled then: no volume is at or below the limit."
+    return "Nobody is throttled then: no volume violates the limit."
 
 
 def _where(inputs: StatusInputs, now: float) -> str:

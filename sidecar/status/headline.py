@@ -99,7 +99,7 @@ def sentence(snapshot: Snapshot) -> str:
     if decision.stop_line_reached and len(decision.at_stop_line) > 1:
         text += f" {len(decision.at_stop_line)} volumes are affected."
     elif not decision.stop_line_reached and len(decision.violations) > 1:
-        text += f" {len(decision.violations)} volumes are at or below it."
+        text += f" {len(decision.violations)} volumes violate it."
     if decision.users:
         are = "single user is" if len(decision.users) == 1 else "single users are"
         text += f" In addition, {len(decision.users)} {are} throttled."
@@ -121,7 +121,7 @@ def effect_of(decision: Decision) -> str:
         return f"observe mode: {effect_of(decision.shadow)}"
     if decision.is_sloped:
         return f"producers are slowed to {100 * decision.factor:.4g} % of their previous rate"
-    return "nothing is admitted" if decision.stop_line_reached else effect(decision.factor)
+    return "producers are refused" if decision.stop_line_reached else effect(decision.factor)
 
 
 def worst(violations: Sequence[VolumeState]) -> VolumeState:

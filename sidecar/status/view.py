@@ -193,8 +193,8 @@ def _stop_line(inputs: StatusInputs) -> Iterator[str]:
             yield from recommended.sentences(setting)
         return
     yield (
-        f"At the stop line, {line.describe()}, nothing is admitted until every volume has a tenth "
-        "more. A broker without the authorizer can only pause producers for longer."
+        f"At the stop line, {line.describe()}, brokers refuse producers until every volume has a "
+        "tenth more. A broker without the authorizer can only pause producers for longer."
     )
     if wrong := not_below_limit(memory.volumes()):
         volume = wrong[0].volume
@@ -220,12 +220,10 @@ def hidden(snapshot: Snapshot, factor: float) -> str:
         return ""
     state = worst(violations)
     others = len(violations) - 1
-    others_too = (
-        f" {others} more {'is' if others == 1 else 'are'} at or below it." if others else ""
-    )
+    others_too = f" {others} more {'violates' if others == 1 else 'violate'} it." if others else ""
     return (
         f"{state.volume.log_dir} of broker {state.volume.broker_id} has "
-        f"{size(state.volume.available_bytes)} left, at or below the limit"
+        f"{size(state.volume.available_bytes)} left and violates the limit"
         f"{_course(snapshot, state)}.{others_too}"
     )
 

@@ -1,8 +1,8 @@
 """The volumes as rows, the worst first, each with a bar.
 
-A bar shows the whole volume, its used part, and the limits. Volumes at or below the limit come
-first, then offline volumes, then the volumes that reach the limit soonest, then the volumes with
-the least room above it.
+A bar shows the whole volume, its used part, and the limits. Volumes that violate the limit
+come first, then offline volumes, then the volumes that reach the limit soonest, then the volumes
+with the least room to it.
 
 Example: 91 of 100 GB used under a limit of 10 GB: 91 % of the bar, and the limit at 90 %.
 """
@@ -36,7 +36,7 @@ class Row:
         broker_id: the broker's node id.
         log_dir: the log dir's path on the broker.
         state: the problems of the volume, in words; "" without a problem.
-        is_bad: whether the volume is at or below the limit.
+        is_bad: whether the volume violates the limit.
         left: the available bytes; "" when they were never read.
         total: the size of the volume.
         used: the used part of the bar, 0 to 100; None when the volume was never read.
@@ -186,7 +186,7 @@ def _state(
     volume_state: VolumeState, offline: OfflineLogDir | None, broker: BrokerStateName
 ) -> str:
     line = "stop line" if volume_state.is_at_stop_line else "limit"
-    states = [f"at or below the {line}"] if volume_state.violates else []
+    states = [f"violates the {line}"] if volume_state.violates else []
     if offline is not None:
         states.append(offline.reason)
     if broker != "active":

@@ -376,17 +376,17 @@ class Shadow:
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """Return factor 1.0, with the decision of enforce mode."""
-        would = self.decided.decide(memory, now)
+        enforced = self.decided.decide(memory, now)
         return Decision(
             1.0,
             Source.SHADOW,
-            reason.shadowed(would.factor, would.reason),
-            would.violations,
-            would.at_stop_line,
-            would.computed_at,
-            would.valid_until,
-            users_until=would.users_until,
-            shadow=would,
+            reason.shadowed(enforced.factor, enforced.reason),
+            enforced.violations,
+            enforced.at_stop_line,
+            enforced.computed_at,
+            enforced.valid_until,
+            users_until=enforced.users_until,
+            shadow=enforced,
         )
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
@@ -401,16 +401,14 @@ class Shadow:
 def _computed(
     memory: Memory, violations: tuple[VolumeState, ...], *, was_reached: bool
 ) -> Computed | None:
-    """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line.
-
-    A broker that does not answer renews nothing: proposal 047 counts a computation without all
-    active brokers as failed. So the time is that of the oldest reading, or of the newest that shows
-    a violation.
-    """
+    """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line."""
     if memory.membership_at is None:
         return None
     on_slope = 1.0 if memory.slope is None else memory.slope.factor
     factor = 0.0 if violations else on_slope
+    # A broker that does not answer renews nothing, since proposal 047 counts a computation without
+    # all active brokers as failed. So the validity begins with the oldest reading, or with the
+    # newest that shows a violation. It never goes back while the same volumes violate.
     if violations:
         computed_at = max(_shown_at(memory, state) for state in violations)
     else:

@@ -2,8 +2,7 @@
 
 A callback pauses clients for longer when a volume will soon be full. If no sidecar answers, it
 begins to throttle when a volume reaches its limit. A volume is full when 0 bytes are available;
-then the broker stops. Both times are counted from a volume's reading, so they come nearer between
-polls too.
+then the broker stops.
 
 Example: read at 10 s with 400 bytes available and a fill rate of 20 bytes/s, a volume is full at
 30 s. With a validity of 300 s and no later reading, this counts until 310 s.
@@ -32,6 +31,7 @@ def soonest_full_at(volumes: Iterable[VolumeState], window_s: float) -> float | 
     for state in volumes:
         left_s = seconds_to(state.volume.available_bytes, rate_over(state.fill, window_s))
         if left_s is not None:
+            # Counted from the reading and not from now, so the time comes nearer between polls too.
             times.append(state.read_at + left_s)
     return min(times, default=None)
 

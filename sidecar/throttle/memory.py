@@ -74,6 +74,9 @@ class VolumeState:
         """The available bytes at which the stop line lies, at the limit at most; None: no line."""
         if self.stop_line_verdict is None:
             return None
+        # A stop line in bytes may be above a limit that is a ratio of a small volume. There the
+        # limit is the stop line, because a volume that does not throttle must not make brokers
+        # refuse.
         return min(self.stop_line_verdict.threshold_bytes, self.verdict.threshold_bytes)
 
     @property

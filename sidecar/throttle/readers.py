@@ -2,8 +2,7 @@
 
 A reader is remembered for 10 min after its last request, which is longer than any answer takes.
 Anyone who reaches the API can claim to be any broker. So these reports are shown to people, and no
-decision depends on them (``sidecar.control.feed_watch`` asks the broker itself). At most 1,000
-readers are remembered; one more replaces the reader that was silent for longest.
+decision depends on them (``sidecar.control.feed_watch`` asks the broker itself).
 
 Example: a request of broker 3 came at 100 s and waits. Broker 3 is remembered until 700 s.
 """
@@ -137,9 +136,12 @@ class Reader:
 
     def note(self) -> None:
         """Keeps the last report if a rate may begin there."""
+        # A rate over a restart of the broker would be negative, so it begins after the restart.
         if not self.earlier or _restarted(self.earlier[-1][1], self.report):
             self.earlier = ((self.seen_at, self.report),)
         elif self.seen_at - self.earlier[-1][0] >= RATE_S:
+            # Two are kept: a rate from the older one covers at least ``RATE_S``, also just after a
+            # new one came.
             self.earlier = (self.earlier[-1], (self.seen_at, self.report))
 
     def refusal_rates(self) -> RefusalRates:
@@ -170,6 +172,7 @@ class Reader:
 
     def is_up_to_date(self, generation: int, now: float) -> bool:
         """Whether the reader has this generation and waits for the next, at ``now`` (steady s)."""
+        # Between two of its requests a reader does not wait, although nothing is wrong with it.
         listens = self.waiting > 0 or is_valid(self.seen_at, MOMENT_S, now)
         return listens and self.generation == generation
 
@@ -214,7 +217,8 @@ class Readers:
         reader.note()
         if generation is not None:
             reader.generation = generation
-        # Each report moves its reader to the end, so the first was silent for longest.
+        # Anyone can claim to be a thousand brokers, so the readers are bounded. Each report moves
+        # its reader to the end, so the first was silent for longest.
         self._known[report.broker_id] = reader
         if len(self._known) > MOST:
             del self._known[next(iter(self._known))]

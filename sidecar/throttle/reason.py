@@ -10,7 +10,6 @@ from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Memory, Override, VolumeState
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.scope import Scope
-from sidecar.throttle.sizes import size
 
 DISABLED = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
 
@@ -27,6 +26,7 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
             f"every volume has {limit.within()} "
             f"({_count(volumes, 'volume')}, {_count(brokers, 'broker')})"
         )
+    # The sentence has room for one volume: the fullest one, which people would look at first.
     worst = min(violations, key=lambda state: state.volume.available_ratio)
     volume = worst.volume
     retained = why_retained(memory, worst)
@@ -45,11 +45,10 @@ def sloped(volumes: Iterable[VolumeState], rules: Rules) -> str:
         return f"every volume has {soft_limit.within()} again, and the factor rises step by step"
     nearest = min(below, key=lambda state: state.headroom_bytes)
     volume = nearest.volume
-    more = f"; {len(below)} volumes are below it" if len(below) > 1 else ""
+    more = f"; {len(below)} volumes violate it" if len(below) > 1 else ""
     return (
-        f"broker {volume.broker_id} {volume.log_dir} has {size(volume.available_bytes)} of "
-        f"{size(volume.total_bytes)} available, at or below the soft limit of "
-        f"{soft_limit.describe()}: the factor falls until the limit of {limit.describe()}{more}"
+        f"broker {volume.broker_id} {volume.log_dir} {soft_limit.sentence(volume, 'soft limit')}: "
+        f"the factor falls until the limit of {limit.describe()}{more}"
     )
 
 
@@ -59,10 +58,11 @@ def stop_line_reached(volumes: Sequence[VolumeState], stop_line: Limit | None) -
         return ""
     line = stop_line.describe()
     below = sum(state.is_at_stop_line for state in volumes)
+    # The line is still reached, although every volume is above it: the margin keeps it.
     if not below:
         above = f"not yet above the stop line of {line} by a tenth"
-        return f"; nothing is admitted: {_count(len(volumes), 'volume')} {above}"
-    return f"; nothing is admitted: {_count(below, 'volume')} at or below the stop line of {line}"
+        return f"; brokers refuse producers: {_count(len(volumes), 'volume')} {above}"
+    return f"; brokers refuse producers: {_violate(below)} the stop line of {line}"
 
 
 def scoped(scope: Scope) -> str:
@@ -81,9 +81,7 @@ def scoped(scope: Scope) -> str:
 
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
     """The operator's reason of an override, and how many violations the override hides."""
-    are = "is" if len(violations) == 1 else "are"
-    count = _count(len(violations), "volume")
-    hides = f" (while {count} {are} at or below the limit)" if violations else ""
+    hides = f" (while {_violate(len(violations))} the limit)" if violations else ""
     return f"set by an operator: {override.reason}{hides}"
 
 
@@ -132,6 +130,10 @@ def _brokers(ids: Sequence[int]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _violate(number: int) -> str:
+    return f"{_count(number, 'volume')} {'violates' if number == 1 else 'violate'}"
 
 
 def why_retained(memory: Memory, state: VolumeState) -> str:

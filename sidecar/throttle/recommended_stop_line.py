@@ -1,11 +1,7 @@
 """Recommends a stop line that leaves room for all writes until brokers act.
 
-Brokers act within the reaction time (``sidecar.throttle.schedule``). Room for that time is needed
-twice: between the limit and the stop line, so that an ordinary throttle does not reach the line,
-and below the stop line, so that refusals come in time. Half of the limit leaves the same room for
-both, so no other line allows a higher write rate. The line never needs more than a network of
-10 Gbit/s brings in that time. The current rate does not decide, because a line for the rate of
-the night is too low for the day. It only shows whether the limit itself leaves enough room.
+Brokers act within the reaction time (``sidecar.throttle.schedule``). The line is half of the limit,
+or what a network of 10 Gbit/s brings in that time, if that is less.
 
 Example: a limit of 100 GB and a reaction time of 79 s: 50 GB, which is room for 632.9 MB/s. A limit
 of 1 TB: 98 GB, what 1.25 GB/s write in 79 s. A volume that fills by 900 MB/s needs a limit of
@@ -23,6 +19,9 @@ from sidecar.throttle.sizes import size
 ENOUGH_BYTES_PER_SECOND: Final = 1.25e9
 """10 Gbit/s: more than the networks of most brokers have, here all on one volume."""
 
+# Room for the reaction time is needed twice: between the limit and the stop line, so that an
+# ordinary throttle does not reach the line, and below the line, so that refusals come in time. Half
+# of the limit leaves the same room for both, so no other line allows a higher write rate.
 _SHARE: Final = 0.5
 
 
@@ -49,21 +48,22 @@ class RecommendedStopLine:
 
     def sentences(self, setting: str) -> list[str]:
         """The recommendation in sentences; ``setting`` is the name of the setting."""
-        said = [
-            f"No stop line is set. Recommended: {setting}={self.line.value}. At "
-            f"{self.line.describe()} available, brokers refuse all producers. The rest has room "
+        sentences = [
+            f"No stop line is set. Recommended: {setting}={self.line.value}. At this line, "
+            f"{self.line.describe()}, brokers refuse all producers. The rest has room "
             f"for {size(self.bytes_per_second)}/s on a volume during the {self.reaction_s:.0f} s "
             "that brokers may take to act."
         ]
         fast = self.too_fast
         if fast is not None:
             rate = fast.fill.bytes_per_second or 0.0
+            # Above the line and below it, as for the line itself.
             needed = 2 * rate * self.reaction_s
-            said.append(
+            sentences.append(
                 f"Broker {fast.volume.broker_id} {fast.volume.log_dir} fills by {size(rate)}/s. "
                 f"A limit of {size(needed)} would leave room for that."
             )
-        return said
+        return sentences
 
 
 def recommended_stop_line(
@@ -90,6 +90,8 @@ def recommended_stop_line(
         return None
     # Rounding to two digits may have made the line lower than the share asked for.
     share = line.value / limit.value
+    # The current rate does not decide on the line, because a line for the rate of the night is too
+    # low for the day. It only shows whether the limit itself leaves enough room.
     room_bytes = share * least_bytes
     fastest = max(known, key=lambda state: _used_up(state, share, reaction_s))
     too_fast = fastest if _used_up(fastest, share, reaction_s) > 1.0 else None

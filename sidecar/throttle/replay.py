@@ -15,8 +15,8 @@ from sidecar.throttle.decision import Decision, FactorSource, Source
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.volumes import Observation
 
-_HAIR_S: Final = 0.001
-"""A decision is still valid at its end, so the next decision is made this much later."""
+# A decision is still valid at its end, so the next one is made a little later.
+_AFTER_THE_END_S: Final = 0.001
 
 _MOST_POINTS: Final = 4000
 """The most points of a chart; more points are merged in pairs."""
@@ -75,15 +75,15 @@ class Replay:
         self._open: Episode | None = None
         self._points: list[Point] = []
         # The number of decisions that become one point, and the decisions that wait for a point.
-        self._step = 1
-        self._waiting: list[Point] = []
-        self._seen = 0
+        self._decisions_per_point = 1
+        self._unmerged: list[Point] = []
+        self._observations = 0
         self.first_at: float | None = None
 
     @property
     def observations(self) -> int:
         """The number of observations."""
-        return self._seen
+        return self._observations
 
     @property
     def last_at(self) -> float:
@@ -93,7 +93,7 @@ class Replay:
     @property
     def points(self) -> list[Point]:
         """The points of a chart, ``_MOST_POINTS`` + 1 at most, each the worst of its period."""
-        last = [min(self._waiting, key=_severity)] if self._waiting else []
+        last = [min(self._unmerged, key=_severity)] if self._unmerged else []
         return [*self._points, *last]
 
     def see(self, observation: Observation) -> None:
@@ -102,13 +102,13 @@ class Replay:
         # Between two observations, time alone may have changed the decision (an expiry).
         while self._decision is not None:
             end = self._decision.changes_after
-            if end is None or end + _HAIR_S >= now:
+            if end is None or end + _AFTER_THE_END_S >= now:
                 break
-            self._decide(end + _HAIR_S)
+            self._decide(end + _AFTER_THE_END_S)
         self._memory = self._factors.fold(self._memory, observation)
         if self.first_at is None:
             self.first_at = now
-        self._seen += 1
+        self._observations += 1
         self._decide(now)
 
     def episodes(self) -> list[Episode]:
@@ -117,6 +117,7 @@ class Replay:
 
     def _decide(self, now: float) -> None:
         before, since = self._decision, self._at
+        # A replay shows what enforce mode would do, also for the settings of observe mode.
         decision = self._factors.decide(self._memory, now).decided
         self._decision, self._at = decision, now
         self._add_point(now, decision)
@@ -142,21 +143,21 @@ class Replay:
 
     def _add_point(self, now: float, decision: Decision) -> None:
         headrooms = [state.headroom_bytes for state in self._memory.volumes()]
-        self._waiting.append(Point(now, decision.factor, min(headrooms, default=None)))
-        if len(self._waiting) < self._step:
+        self._unmerged.append(Point(now, decision.factor, min(headrooms, default=None)))
+        if len(self._unmerged) < self._decisions_per_point:
             return
-        self._points.append(min(self._waiting, key=_severity))
-        self._waiting = []
+        self._points.append(min(self._unmerged, key=_severity))
+        self._unmerged = []
         # When there are too many points, the worse of every two stays. So no throttle vanishes from
         # the chart, however long the history is.
         if len(self._points) > _MOST_POINTS:
             halves = range(0, len(self._points), 2)
             self._points = [min(self._points[at : at + 2], key=_severity) for at in halves]
-            self._step *= 2
+            self._decisions_per_point *= 2
 
 
-def _worse(one: VolumeState | None, other: VolumeState | None) -> VolumeState | None:
-    states = [state for state in (one, other) if state is not None]
+def _worse(first: VolumeState | None, second: VolumeState | None) -> VolumeState | None:
+    states = [state for state in (first, second) if state is not None]
     return min(states, key=lambda state: state.headroom_bytes, default=None)
 
 

@@ -123,6 +123,8 @@ def unread(before: Memory, memory: Memory, validity_s: float, now: float) -> dic
 
 def brokers_to_read(memory: Memory, now: float) -> frozenset[int]:
     """The active brokers with a volume that throttles or soon will, at ``now`` (steady seconds)."""
+    # Contents that are read only at the limit come late: until then nobody is throttled, and after
+    # a second everyone.
     sloped = {broker_id for broker_id, _ in _on_slope(memory)}
     return frozenset(
         state.volume.broker_id
@@ -158,6 +160,8 @@ def _throttling(memory: Memory, computed: Computed) -> list[LogDir]:
     """The volumes that make the factor lower than 1.0."""
     if computed.factor == 1.0:
         return []
+    # While a volume violates, those on the slope are left out: the factor is 0.0 because of the
+    # violation, and their clients alone would have a higher one.
     return [_key(state) for state in computed.violations] or _on_slope(memory)
 
 

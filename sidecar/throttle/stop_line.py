@@ -2,8 +2,7 @@
 
 At the limit, producers are throttled: they wait, and brokers let a small part through. The stop
 line lies below the limit, so that this leak can't fill a volume. It is compared with the same
-readings as the limit. If a stop line would lie above the limit of a volume, the limit is the stop
-line: a volume that does not throttle never makes brokers refuse.
+readings as the limit.
 
 The stop line is reached when a volume is at or below it. It is no longer reached when every volume
 is above it by ``MARGIN``, or above the limit.
@@ -17,10 +16,11 @@ from typing import Final
 
 from sidecar.throttle.memory import VolumeState
 
+# Without a margin, each segment that retention deletes could make brokers refuse and admit in
+# turns. A tenth is enough: the throttle continues, and a leak of a hundredth of the full rate needs
+# ten reaction times to fill it.
 MARGIN: Final = 0.1
-"""The margin, as a share of the stop line's bytes. Without one, each segment that retention deletes
-could make brokers refuse and admit in turns. A tenth is enough: the throttle continues, and a leak
-of a hundredth of the full rate needs ten reaction times to fill it."""
+"""The margin, as a share of the stop line's bytes."""
 
 
 def volumes_at_stop_line(
@@ -32,7 +32,8 @@ def volumes_at_stop_line(
         violations: the volumes at or below the limit that count now.
         was_reached: whether the stop line was reached until now.
     """
-    # The margin only matters while the line is reached. It never makes brokers begin to refuse.
+    # The margin only matters while the line is reached. It never makes brokers begin to refuse, so
+    # without a volume at the line itself nothing has to be compared with the margin.
     if not was_reached and not any(state.is_at_stop_line for state in violations):
         return ()
     return tuple(state for state in violations if _within_margin(state))

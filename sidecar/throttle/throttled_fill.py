@@ -2,10 +2,8 @@
 
 A factor of 0.0 throttles clients that produce through a quota callback. It does not throttle
 reassignments, offset commits and excluded principals, and a few requests of each producer pass. So
-a volume can go on filling. What was written just as the throttle began must not be mistaken for
-that: a rate counts only if all its readings came ``SETTLE_S`` after the beginning, or later. It is
-taken over ``OVER_S``, or over the whole throttle if that is shorter. While producers pause for a
-minute each, 5 s would show a spike or nothing.
+a volume can go on filling. A rate counts only if all its readings came ``SETTLE_S`` after the
+beginning, or later. It is taken over ``OVER_S``, or over the whole throttle if that is shorter.
 
 Example: producers are throttled since 100 s. 10 bytes/s between readings at 104 s and 110 s do not
 count, because the first reading is too early. Between readings at 105 s and 112 s they do.
@@ -39,6 +37,8 @@ def throttled_since(factor: float, since: float) -> float | None:
 
 def throttled_rate(state: VolumeState, since: float) -> float | None:
     """The fill rate since a throttle began (steady seconds), < 0 if it empties; None: unknown."""
+    # Earlier readings contain what was written just as the throttle began. And while producers
+    # pause for a minute each, a rate over a few seconds would show a spike or nothing.
     return rate_since(state.fill, since + SETTLE_S, OVER_S) if state.online else None
 
 

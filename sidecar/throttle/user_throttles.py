@@ -1,9 +1,8 @@
 """Throttles of single users, which do not depend on volumes.
 
 A throttle of a user is factor 0.0 for that user until a known time. It ends then, or by a release.
-Each enforcer (a capability) has its own throttles, so that no enforcer ends another's. When a user
-has several, the one that ends last applies. When an enforcer throttles a user again, the throttle
-keeps its beginning and gets the new end.
+Each enforcer (a capability) has its own throttles. When a user has several, the one that ends last
+applies.
 
 Example: alice is throttled for her producer ids at 100 s for 72 s, and by another enforcer until
 200 s. That enforcer releases her at 150 s: the first throttle applies until 172 s.
@@ -54,6 +53,7 @@ def throttle_users(
     """
     throttles = dict(unexpired(user_throttles, now))
     for user, (ends_at, reason) in until.items():
+        # A longer throttle is the same throttle with another end, so people see when it began.
         before = throttles.get((user, enforcer))
         since = now if before is None else before.since
         throttles[user, enforcer] = UserThrottle(since, ends_at, reason, enforcer)
@@ -62,6 +62,7 @@ def throttle_users(
 
 def release(user_throttles: UserThrottles, enforcer: str, users: Collection[str]) -> UserThrottles:
     """The throttles without those of one enforcer for some users."""
+    # The throttles of other enforcers stay: none of them knows why another one throttles.
     return {
         (user, owner): throttle
         for (user, owner), throttle in user_throttles.items()

@@ -22,9 +22,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from kafka_lab.cache import cache_folder
 from kafka_lab.cluster import Cluster
 from kafka_lab.jars import DEFAULT_VERSION, jars
+from sidecar.formats.cache_folder import cache_folder
 from tests.integration.chromium import CHROMIUM
 from tests.support.clusters import FENCED_MS, Clusters, Kind
 from tests.support.daemon import Beside, Daemon, Start

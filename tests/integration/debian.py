@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kafka_lab.cache import cache_folder, filling
+from kafka_lab.cache import filling
+from sidecar.formats.cache_folder import cache_folder
 
 ROOT: Final = Path(__file__).parents[2]
 PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"

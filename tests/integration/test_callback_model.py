@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest_asyncio
 
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars
+from sidecar.formats.cache_folder import cache_folder
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Default, Entity, Name, QuotaKey
 from tests.simulation.callback import Callback, Request
 from tests.simulation.following import KeptDocument, read_answer

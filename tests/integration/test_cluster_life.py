@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 from kafka_lab.admin import Admin
-from kafka_lab.cache import cache_folder
 from kafka_lab.cluster import Cluster
 from kafka_lab.folders import PREFIX, sweep
 from kafka_lab.jars import DEFAULT_VERSION, jars
 from kafka_lab.traffic import Traffic
 from sidecar.errors import ClusterError
+from sidecar.formats.cache_folder import cache_folder
 from tests.support.clusters import Clusters, Kind
 from tests.support.java import bean, compiled
 from tests.support.waiting import seen
 
 _CHILD = """
 import asyncio, os
-from kafka_lab.cache import cache_folder
+from sidecar.formats.cache_folder import cache_folder
 from kafka_lab.cluster import Cluster
 
 async def main():

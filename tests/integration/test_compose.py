@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from kafka_lab.ports import Ports
 from sidecar.cli.callback.jar import callback_jar
+from sidecar.formats.cache_folder import cache_folder
 from tests.support.daemon import started
 from tests.support.waiting import listens, seen
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kafka_lab.admin import Admin
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import jars, java
+from sidecar.formats.cache_folder import cache_folder
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
 from sidecar.kafka.fed_brokers import fed_brokers

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.harness.throttles import PEER
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from sidecar.cli.callback.jar import callback_jar
+from sidecar.formats.cache_folder import cache_folder
 from sidecar.settings import load
 from tests.docs.moving_from_strimzi import EXAMPLE, ROWS
 from tests.sidecar.settings.support import STATIC

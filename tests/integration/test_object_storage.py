@@ -435,7 +435,7 @@ def test_of_several_who_make_a_file_at_once_one_succeeds(
     for name, text in server.environ.items():
         if name.startswith("AWS_"):
             monkeypatch.setenv(name, text)
-    folder = Folder.of("s3://tables/race")
+    folder = Folder.parse("s3://tables/race")
     with ThreadPoolExecutor(8) as threads:
         for number in range(5):
             path = str(number)

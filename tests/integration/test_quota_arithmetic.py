@@ -16,11 +16,11 @@ import pytest_asyncio
 
 from sidecar.quotas.admission import Admission
 from sidecar.quotas.rate import QuotaWindow, Rate
-from sidecar.quotas.rate_quota import RateQuota
-from sidecar.quotas.request_time.request_percentage import percent
 from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 from sidecar.quotas.token_bucket import TokenBucket
 from tests.support.quota_traces import Answers, KafkaQuotas, Trace, shortened
+from usage_pipeline.replay.rate_quota import RateQuota
+from usage_pipeline.replay.request_percentage import percent
 
 EVENTS = int(os.environ.get("QUOTA_EVENTS", "400000"))
 """All tests together compare as many, at least."""

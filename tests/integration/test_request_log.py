@@ -15,11 +15,11 @@ from sidecar.kafka.topic_changes import create_partitions, create_topics, delete
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome, TopicResult
 from sidecar.quotas.entities import Entity
-from sidecar.requestlog.request_detail import QuotaChange, QuotaChanges, detail
 from tests.support.client_quotas import admin_of
 from tests.support.command import command
 from tests.support.request_logs import controllers_of, logged
 from tests.support.waiting import SEEN_S, seen
+from usage_pipeline.kernels.line_detail import QuotaChange, QuotaChanges, detail
 
 SOMEONE = {"user": "someone", "client-id": None}
 VALUES = (1e6, None)

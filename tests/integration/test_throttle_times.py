@@ -12,13 +12,9 @@ from time import monotonic
 
 from kafka_lab.cluster import Cluster
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
-from sidecar.quotas.prediction import Charge
-from sidecar.quotas.request_time.request_percentage import percent
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, QUOTA_EXCEEDED
-from sidecar.requestlog.produce_size import produce_bytes
-from sidecar.requestlog.request_detail import TopicChanges, detail
-from sidecar.requestlog.wire import Produce
+from sidecar.requestlog.request_detail import TopicChanges
 from tests.support.client_quotas import under
 from tests.support.request_logs import logged
 from tests.support.throttle_times import (
@@ -37,6 +33,10 @@ from tests.support.throttle_times import (
     send_compressed,
     throttled,
 )
+from usage_pipeline.kernels.line_detail import detail
+from usage_pipeline.kernels.produce_size import Produce, produce_bytes
+from usage_pipeline.replay.prediction import Charge
+from usage_pipeline.replay.request_percentage import percent
 
 CLOCK_MS = 500
 """What the time of a line may be off, on a busy machine."""

@@ -16,10 +16,10 @@ import pytest_asyncio
 from confluent_kafka import Producer
 
 from kafka_lab.admin import Admin
-from kafka_lab.cache import cache_folder
 from kafka_lab.cluster import Cluster
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from kafka_lab.traffic import Traffic
+from sidecar.formats.cache_folder import cache_folder
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.client.connection import dial
 from sidecar.kafka.client.security import load_security
@@ -31,8 +31,6 @@ from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.requestlog.allocated_ids import producer_id
-from sidecar.requestlog.request_detail import detail
-from sidecar.requestlog.wire import Produce
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure
@@ -44,6 +42,8 @@ from tests.support.java import bean, beans
 from tests.support.java_traffic import JavaTraffic
 from tests.support.request_logs import logged
 from tests.support.waiting import seen
+from usage_pipeline.kernels.line_detail import detail
+from usage_pipeline.kernels.produce_size import Produce
 
 MESSAGES_OF = {
     # version: of DescribeLogDirs, of DescribeCluster
@@ -334,8 +334,11 @@ class TestKafka:
         async with under(node, quota), logged(node) as logs:
             for name, config in producers.items():
                 await asyncio.to_thread(produce, node.bootstrap, name, config)
-        events = filter(None, map(producer_id, logs.all_lines))
-        made = {event.client_id: event.producer_id for event in events}
+        made = {
+            line.client_id: event.producer_id
+            for line in logs.all_lines
+            if (event := producer_id(line)) is not None
+        }
         assert {"first", "second"} == set(made)
         assert 2 == len(set(made.values()))
         for name in producers:

@@ -5,26 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_lab.cache import cache_folder, filling
+from kafka_lab.cache import filling
 from sidecar.errors import ClusterError
 
 
 def _names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
-
-
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({"XDG_CACHE_HOME": "/c"}, Path("/c/throttle-sidecar")),
-        ({"XDG_CACHE_HOME": "relative"}, Path.home() / ".cache/throttle-sidecar"),
-        ({"XDG_CACHE_HOME": ""}, Path.home() / ".cache/throttle-sidecar"),
-        ({}, Path.home() / ".cache/throttle-sidecar"),
-    ],
-)
-def test_where_it_is(environ: dict[str, str], expected: Path) -> None:
-    """It is where the XDG base directory specification says, relative paths ignored."""
-    assert expected == cache_folder(environ)
 
 
 async def test_a_filled_folder_is_there_for_the_next(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_lab.series import Series, crossing, total
+from kafka_lab.series import Series, crossing
 
 COUNT = Series([(10.0, 0.0), (10.2, 600.0), (11.0, 600.0)])
 
@@ -47,12 +47,6 @@ def test_a_sample_that_is_not_later_is_dropped() -> None:
 def test_a_window_has_both_its_ends() -> None:
     """The samples at its ends are included."""
     assert [(10.0, 0.0), (10.2, 600.0)] == list(COUNT.window(10.0, 10.2))
-
-
-def test_a_total_has_all_moments_of_its_parts() -> None:
-    """A part that has not begun counts nothing; each is interpolated where another was sampled."""
-    early, late = Series([(1.0, 5.0), (3.0, 9.0)]), Series([(2.0, 7.0)])
-    assert [(1.0, 5.0), (2.0, 14.0), (3.0, 16.0)] == list(total([early, late, Series()]))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
+from sidecar.formats.cache_folder import cache_folder
 from tests.support.java import compiled
 
 INTERVAL_MS: Final = 500

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidecar.quotas.entities import QuotaKey
-from sidecar.quotas.prediction import Charge
-from sidecar.quotas.request_time.request_percentage import percent
-from sidecar.requestlog.charges import charged_at_ms, is_strict
-from sidecar.requestlog.exempt import is_exempt
+from sidecar.requestlog.exempt import PRODUCE, is_exempt
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
-from sidecar.requestlog.produce_size import produce_bytes
-from sidecar.requestlog.request_detail import PRODUCE, detail
-from sidecar.requestlog.wire import Produce
+from usage_pipeline.kernels.charge_times import charged_at_ms, is_strict
+from usage_pipeline.kernels.line_detail import detail
+from usage_pipeline.kernels.produce_size import Produce, produce_bytes
+from usage_pipeline.replay.prediction import Charge
+from usage_pipeline.replay.request_percentage import percent
 
 _NS_PER_MS: Final = 1_000_000
 

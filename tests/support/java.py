@@ -16,11 +16,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kafka_lab.cache import cache_folder, filling
+from kafka_lab.cache import filling
 from kafka_lab.cluster import Cluster
 from kafka_lab.jars import jars, java
 from kafka_lab.waiting import POLL_S, deadline
 from sidecar.errors import ClusterError
+from sidecar.formats.cache_folder import cache_folder
 
 _CALLBACK: Final = Path(__file__).parents[2] / "deploy" / "quota-callback" / "src"
 _TIMEOUT_S: Final = 60.0

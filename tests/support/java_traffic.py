@@ -10,10 +10,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from kafka_lab.series import Series
 from sidecar.errors import ClusterError
+from sidecar.formats.cache_folder import cache_folder
 from tests.support.java import compiled
 
 _START_TIMEOUT_S: Final = 60.0

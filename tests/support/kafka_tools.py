@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from kafka_lab.cache import cache_folder
 from kafka_lab.cluster import Cluster
 from kafka_lab.jars import jars, java
+from sidecar.formats.cache_folder import cache_folder
 from tests.support.command import run
 from tests.support.maven import jars_of
 

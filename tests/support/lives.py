@@ -18,9 +18,9 @@ from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from sidecar.errors import ClusterError
+from sidecar.formats.cache_folder import cache_folder
 from tests.support.java import compiled
 
 _END_S: Final = 330.0

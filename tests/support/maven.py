@@ -6,7 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from kafka_lab.cache import cache_folder, filling
+from kafka_lab.cache import filling
+from sidecar.formats.cache_folder import cache_folder
 
 _DEADLINE_S = 300.0
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
-from kafka_lab.cache import cache_folder
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
+from sidecar.formats.cache_folder import cache_folder
 from sidecar.quotas.rate import QuotaWindow
 from tests.support.java import compiled
 

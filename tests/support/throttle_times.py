@@ -25,16 +25,16 @@ from kafka_lab.cluster import Cluster
 from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
-from sidecar.quotas.prediction import Charge, Prediction, Predictor
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.request_time.request_percentage import percent
+from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
-from sidecar.requestlog.request_detail import PRODUCE
 from tests.support.charges import charges
 from tests.support.client_quotas import admin_of, under
 from tests.support.java import bean, beans
 from tests.support.request_logs import controllers_of, logged
+from usage_pipeline.replay.prediction import Charge, Prediction, Predictor
+from usage_pipeline.replay.request_percentage import percent
 
 WINDOW = QuotaWindow()
 """Kafka's defaults, which the cluster has."""

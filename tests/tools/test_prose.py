@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from tools.prose import CONFIG, ROOT, check
+from tools.prose import CONFIG, check
 
 RULES = tomllib.loads(CONFIG.read_text(encoding="utf-8"))
 CODE = '''"""{}"""
@@ -92,8 +92,3 @@ def test_proselint_checks_pages() -> None:
     """Its checks apply to pages, with the line."""
     (finding,) = check("page.md", "# Title\n\nClients\nshare together.\n", RULES)
     assert 4 == finding.line
-
-
-def test_files_that_are_not_clean_yet_exist() -> None:
-    """A file that is removed leaves the list."""
-    assert [] == [name for name in RULES["not_yet"] if not (ROOT / name).is_file()]

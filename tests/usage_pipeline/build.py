@@ -28,13 +28,13 @@ def frame_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> Dat
 
 def stored(spark: SparkSession, out: Path, table: Table) -> list[Row]:
     """Returns the rows of a table in a folder of tables, in an order."""
-    store = Store(spark, newest(Folder.of(str(out))))
+    store = Store(spark, newest(Folder.parse(str(out))))
     return sorted(store.read(table).collect(), key=str)
 
 
 def rows_in(out: Path | str, table: Table) -> list[dict[str, Any]]:
     """Returns the same without Spark, in no order."""
-    folder = Folder.of(str(out))
+    folder = Folder.parse(str(out))
     found = []
     for written in newest(folder).files(table):
         values = dict(zip(table.folders, written.values, strict=True))
@@ -58,7 +58,7 @@ def files_of(
     cluster: str = UNNAMED,
 ) -> tuple[TableFile, ...]:
     """Writes rows as a task does; columns that a row leaves out are null; they are in no table."""
-    folder = Folder.of(str(out))
+    folder = Folder.parse(str(out))
     writer = Target(folder, table, run, cluster).writer(0)
     writer.write(pa.Table.from_pylist(list(rows), arrow_schema(table.columns)))
     written = writer.close()[table.name]
@@ -82,7 +82,7 @@ def committed(
     out: Path, table: Table, *rows: dict[str, Any], run: str = "test", cluster: str = UNNAMED
 ) -> Pinned:
     """Puts rows of a cluster into a table in place of its rows of the same days."""
-    before, _ = recovered(Folder.of(str(out)))
+    before, _ = recovered(Folder.parse(str(out)))
     begin(before)
     files = [file.written for file in files_of(out, table, rows, run, cluster)]
     days = sorted({str(day) for file in files for day in [day_of(table, file)] if day})

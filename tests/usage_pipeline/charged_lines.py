@@ -15,15 +15,14 @@ from typing import Any
 
 from sidecar.quotas.entities import QuotaKey
 from sidecar.requestlog.allocated_ids import producer_id
-from sidecar.requestlog.charges import charged_at_ms
-from sidecar.requestlog.exempt import is_exempt
-from sidecar.requestlog.fetch_size import FETCH, fetch_answer, fetch_bytes
+from sidecar.requestlog.exempt import FETCH, PRODUCE, is_exempt
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
-from sidecar.requestlog.request_detail import PRODUCE
 from tests.support.charges import charges
 from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.ingest.stored_logs import log_files
+from usage_pipeline.kernels.charge_times import charged_at_ms
+from usage_pipeline.kernels.fetch_size import fetch_answer, fetch_bytes
 
 NS_PER_PERCENT = 10_000_000
 Used = tuple[str, int, bool]

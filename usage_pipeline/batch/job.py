@@ -78,7 +78,7 @@ def run(
     Raises:
         SidecarError: the run failed; the message says what to do, and the tables are unchanged.
     """
-    folder = Folder.of(out)
+    folder = Folder.parse(out)
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {options.now:%FT%TZ},"
     with storage_failures(), leased(folder, holder):
         refuse_batch(folder)

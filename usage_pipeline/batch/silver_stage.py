@@ -129,4 +129,4 @@ def _silver_volume(run: Run, history: History) -> None:
     """Add the readings to existing days, because the oldest history is removed hour by hour."""
     cluster = run.store.cluster
     kept = run.store.read(SILVER_VOLUME, history.days[cluster])
-    run.store.write(SILVER_VOLUME, one_per_slot(kept.unionByName(history.of(cluster))))
+    run.store.write(SILVER_VOLUME, one_per_slot(kept.unionByName(history.readings_of(cluster))))

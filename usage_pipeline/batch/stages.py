@@ -182,7 +182,7 @@ def _charged(run: Run, days: Iterable[date]) -> Requests:
 def _mutations(run: Run, days: Sequence[date]) -> MutationRequests:
     """Return the requests about topics that were charged on these days."""
     of_days = changes(run).where(sql.to_date("quota_ts").isin(*days))
-    return MutationRequests.of(of_days, valid(run.store.read(DIM_TOPIC), days))
+    return MutationRequests.from_changes(of_days, valid(run.store.read(DIM_TOPIC), days))
 
 
 def valid(rows: DataFrame, days: Sequence[date]) -> DataFrame:

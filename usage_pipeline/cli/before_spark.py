@@ -106,7 +106,7 @@ def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0)
     from usage_pipeline.tables.table_files import day_of  # noqa: PLC0415 - as above
 
     out = job.out
-    folder = Folder.of(out)
+    folder = Folder.parse(out)
     folder.check_store()
     tables = pinned(folder)
     if not is_finished(tables):
@@ -140,7 +140,7 @@ def check_logs(
     """
     from usage_pipeline.ingest.stored_logs import log_files  # noqa: PLC0415 - of the extra
 
-    log_files(path, Zones.of(zones), broker_pattern, cluster)
+    log_files(path, Zones.parse(zones), broker_pattern, cluster)
 
 
 def check_volumes(path: str) -> None:
@@ -161,7 +161,7 @@ def _free(out: str) -> "Folder":
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
     from usage_pipeline.tables.lease import refuse_leased  # noqa: PLC0415 - as above
 
-    folder = Folder.of(out)
+    folder = Folder.parse(out)
     if folder.here is not None:
         _refuse_unwritable(out, folder.here)
     folder.check_store()

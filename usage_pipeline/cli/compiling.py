@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from usage_pipeline.cli.options import cache_folder
+from sidecar.formats.cache_folder import cache_folder
 from usage_pipeline.kernels.sources import SOURCES
 
 _MODULE: Final = "usage_pipeline.cli.kernels"

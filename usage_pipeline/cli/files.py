@@ -3,6 +3,7 @@
 import click
 
 from sidecar.errors import SidecarError
+from usage_pipeline.cli.job_options import OUT
 
 
 class NoTableError(SidecarError):
@@ -18,12 +19,7 @@ Examples:
 """,
 )
 @click.argument("names", metavar="TABLE...", nargs=-1, required=True)
-@click.option(
-    "--out",
-    required=True,
-    metavar="DIR",
-    help="Folder of the tables; also s3:// and gs://.",
-)
+@OUT
 def command(names: tuple[str, ...], out: str) -> None:
     """Print the Parquet files of tables, one per line.
 
@@ -35,7 +31,7 @@ def command(names: tuple[str, ...], out: str) -> None:
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - of the extra
     from usage_pipeline.tables.schemas import TABLES  # noqa: PLC0415 - of the extra
 
-    tables = newest(Folder.of(out))
+    tables = newest(Folder.parse(out))
     known = {table.name: table for table in TABLES if table.name in tables.versions}
     for name in names:
         if name not in known:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from usage_pipeline.cli.options import cache_folder
+from sidecar.formats.cache_folder import cache_folder
 
 if TYPE_CHECKING:
     from usage_pipeline.runtime.class_archive import ClassArchive

@@ -18,7 +18,8 @@ from typing import Final, TypeVar
 
 import click
 
-from usage_pipeline.cli.options import Size, gathered, shown
+from sidecar.formats.gathered_options import gathered
+from usage_pipeline.cli.options import Size, shown
 from usage_pipeline.cli.spark_options import CONF
 from usage_pipeline.ingest.clusters import ClusterError, cluster_name
 from usage_pipeline.recommend.terms import FLOORS, TermsError, floor
@@ -40,8 +41,8 @@ class _Utc(click.DateTime):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
         """Convert to a time in UTC, or fail."""
-        found: datetime = super().convert(value, param, ctx)
-        return found.replace(tzinfo=UTC)
+        time: datetime = super().convert(value, param, ctx)
+        return time.replace(tzinfo=UTC)
 
 
 class _NewFile(click.Path):
@@ -187,6 +188,13 @@ BROKER_PATTERN: Final = click.option(
     help="Finds the broker's id (group broker) and the cluster's name (group cluster) in a path."
     " Default: broker-3, kafka-3 or a folder 3, and cluster_id=eu.",
 )
+OUT: Final = click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    callback=_place,
+    help="Folder of the tables; also s3:// and gs://.",
+)
 CLUSTER_ID: Final = click.option(
     "--cluster-id",
     metavar="NAME",
@@ -208,13 +216,7 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
         function,
         "job",
         JobOptions,
-        click.option(
-            "--out",
-            required=True,
-            metavar="DIR",
-            callback=_place,
-            help="Folder of the tables; also s3:// and gs://.",
-        ),
+        OUT,
         CLUSTER_ID,
         click.option(
             "--master",

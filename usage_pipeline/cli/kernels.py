@@ -45,8 +45,8 @@ def _parse() -> None:
 
 def _replay() -> None:
     quotas = {quota_type: Quotas(quota_type) for quota_type in QUOTA_TYPES}
-    for one in quotas.values():
-        one.add("alice", None, Quota("user=alice", 1.0, -EVER, EVER))
+    for quotas_of_type in quotas.values():
+        quotas_of_type.add("alice", None, Quota("user=alice", 1.0, -EVER, EVER))
     client = pa.RecordBatch.from_pydict(
         {"user": ["alice"], "client_id": ["etl"], "src_file": ["a.log"]}
     )
@@ -59,7 +59,7 @@ def _charges(batch: pa.RecordBatch, met: Met) -> Records:
     """Return charges of each kind, at the same times."""
     kind, at = np.divmod(np.arange(_CHARGES * len(QUOTA_TYPES)), _CHARGES)
     records = np.zeros(kind.size, CHARGE)
-    records["slot"] = met.slots.of(batch, np.zeros_like(kind), kind, at)
+    records["slot"] = met.slots.slot_numbers(batch, np.zeros_like(kind), kind, at)
     records["at_ms"] = at * 100
     records["amount"] = 1.0
     records["line"] = at

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from sidecar.errors import SettingsError
-from usage_pipeline.cli.job_options import CLUSTER_ID, NEW_FILE
+from usage_pipeline.cli.job_options import CLUSTER_ID, NEW_FILE, OUT
 
 
 @click.command(
@@ -16,12 +16,7 @@ Examples:
   throttle-sidecar pipeline report --out s3://bucket/tables --html quotas.html
 """,
 )
-@click.option(
-    "--out",
-    required=True,
-    metavar="DIR",
-    help="Folder of the tables; also s3:// and gs://.",
-)
+@OUT
 @click.option(
     "--html",
     type=NEW_FILE,

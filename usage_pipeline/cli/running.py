@@ -181,7 +181,7 @@ def write_report(out: str, page: Path | None = None, cluster: str | None = None)
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
     from usage_pipeline.tables.schemas import UNNAMED  # noqa: PLC0415 - as above
 
-    folder = Folder.of(out)
+    folder = Folder.parse(out)
     here = folder.here
     page = page or (None if here is None else here / "report.html")
     if page is None:
@@ -230,7 +230,7 @@ def inputs_of(options: InputOptions) -> "Inputs":
 
     logs = None
     if options.request_logs is not None:
-        logs = RequestLogs(options.request_logs, Zones.of(options.zone), options.broker_pattern)
+        logs = RequestLogs(options.request_logs, Zones.parse(options.zone), options.broker_pattern)
     snapshot = None
     if options.quotas is not None:
         written = datetime.fromtimestamp(options.quotas.stat().st_mtime, UTC)

@@ -17,12 +17,7 @@ _LESS: Final = "process fewer days at a time (--since, --until)"
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The cause of a failure.
-
-    Attributes:
-        cause: a description.
-        advice: the remedy; "" if it is unknown.
-    """
+    """The cause of a failure, and the remedy, which is empty if it is unknown."""
 
     cause: str
     advice: str = ""
@@ -90,23 +85,23 @@ _WHO: Final = re.compile(
 _LONGEST: Final = 300
 
 
-def trouble(trace: str, said: str = "") -> Trouble:
+def trouble(trace: str, stderr: str = "") -> Trouble:
     """Return the cause of a failure.
 
     Args:
         trace: the traceback of Python and Java, with its causes.
-        said: the end of the JVM's standard error, used if the traceback has no known cause.
+        stderr: the end of the JVM's standard error, used if the traceback has no known cause.
     """
     if ours := _OURS.findall(trace):
         return Trouble(ours[-1])
-    for text in (trace, said):
+    for text in (trace, stderr):
         for pattern, known in _KNOWN[:-1]:
-            if found := re.search(f".*(?:{pattern}).*", text):
-                return Trouble(f"{known.cause} ({_cut(_bare(found[0]))})", known.advice)
+            if match := re.search(f".*(?:{pattern}).*", text):
+                return Trouble(f"{known.cause} ({_cut(_bare(match[0]))})", known.advice)
     pattern, ended = _KNOWN[-1]
     if re.search(pattern, trace):
         return ended
-    return Trouble(_cut(_last(trace) or _last(said) or trace.strip().split("\n")[-1]))
+    return Trouble(_cut(_last(trace) or _last(stderr) or trace.strip().split("\n")[-1]))
 
 
 def _bare(line: str) -> str:
@@ -116,8 +111,8 @@ def _bare(line: str) -> str:
 
 def _last(text: str) -> str:
     """Return the last error with a message; causes come last."""
-    found = [match for line in text.splitlines() if (match := _ERROR.match(line))]
-    return f"{found[-1][1].rpartition('.')[2]}: {found[-1][2]}" if found else ""
+    errors = [match for line in text.splitlines() if (match := _ERROR.match(line))]
+    return f"{errors[-1][1].rpartition('.')[2]}: {errors[-1][2]}" if errors else ""
 
 
 def _cut(text: str) -> str:

@@ -23,7 +23,7 @@ import click
 from sidecar.errors import SidecarError
 from usage_pipeline.cli.spark_failures import trouble
 
-_TOLD: Final = 1 << 16
+_SEARCHED_BYTES: Final = 1 << 16
 """Bytes at the end of the file in which the cause is searched."""
 _ERROR: Final = b" ERROR "
 """The level, as log4j2.properties formats it."""
@@ -92,21 +92,21 @@ def _is_sparks(error: BaseException) -> bool:
 
 def _failed(what: str, error: BaseException, log: Path) -> SparkFailedError:
     trace = _trace(error)
-    found = trouble(trace, _end(log))
-    advice = f"\n{found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
-    return SparkFailedError(f"{what}: {found.cause}{advice}\nOutput{_kept(log, trace)}")
+    failure = trouble(trace, _end(log))
+    advice = f"\n{failure.advice[0].upper()}{failure.advice[1:]}." if failure.advice else ""
+    return SparkFailedError(f"{what}: {failure.cause}{advice}\nOutput{_kept(log, trace)}")
 
 
 def _kept(log: Path, trace: str = "") -> str:
     """Copy the output to a named file, and return the end of the sentence about it."""
     try:
         with (
-            log.open("rb") as said,
+            log.open("rb") as output,
             tempfile.NamedTemporaryFile(
                 prefix="throttle-sidecar-", suffix=".log", delete=False
             ) as file,
         ):
-            shutil.copyfileobj(said, file)
+            shutil.copyfileobj(output, file)
             file.write(f"\n{trace}".encode(errors="replace"))
     except OSError as error:
         return f" can't be stored: {error.strerror}"
@@ -126,7 +126,7 @@ def _trace(error: BaseException) -> str:
 
 def _end(log: Path) -> str:
     with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _TOLD))
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _SEARCHED_BYTES))
         return file.read().decode(errors="replace")
 
 

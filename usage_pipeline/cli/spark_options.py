@@ -15,19 +15,19 @@ _JARS: Final = "spark.jars"
 
 
 def _jars(_: click.Context, __: click.Parameter, folders: tuple[Path, ...]) -> tuple[str, ...]:
-    found = tuple(str(jar) for folder in folders for jar in sorted(folder.glob("*.jar")))
-    if folders and not found:
+    jars = tuple(str(jar) for folder in folders for jar in sorted(folder.glob("*.jar")))
+    if folders and not jars:
         raise click.BadParameter(f"no jars found in {', '.join(map(str, folders))}")
-    return found
+    return jars
 
 
 def _pairs(
     _: click.Context, __: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
     pairs = []
-    for one in texts:
-        name, is_one, value = one.partition("=")
-        if not is_one or not name.startswith("spark."):
+    for text in texts:
+        name, is_pair, value = text.partition("=")
+        if not is_pair or not name.startswith("spark."):
             # The message omits the value, which may be a secret.
             raise click.BadParameter(f"{name}: write a setting as spark.name=value")
         pairs.append((name, value))

@@ -183,15 +183,15 @@ def command(
 
 
 def _jars(folder: Path) -> list[str]:
-    found = sorted(str(jar) for jar in folder.glob("*.jar"))
-    if not found:
+    jars = sorted(str(jar) for jar in folder.glob("*.jar"))
+    if not jars:
         raise SettingsError(
             (
                 f"{folder} has no jars; `mvn -f deploy/spark/kafka-connector/pom.xml package`"
                 " creates them in target/jars beside pom.xml",
             )
         )
-    return found
+    return jars
 
 
 def _session(master: str | None, options: Mapping[str, str], log: Path) -> "SparkSession":
@@ -210,7 +210,7 @@ def _logs(
     from usage_pipeline.ingest.request_logs import RequestLogs  # noqa: PLC0415 - as above
     from usage_pipeline.streaming.file_source import is_of_stream  # noqa: PLC0415 - as above
 
-    logs = RequestLogs(path, Zones.of(zone), broker_pattern)
+    logs = RequestLogs(path, Zones.parse(zone), broker_pattern)
     for file in logs.files(cluster):
         is_of_stream(file.path, patterns_of(broker_pattern), cluster)
     return logs
@@ -241,7 +241,7 @@ def _topics(
     from usage_pipeline.streaming.stream import Source  # noqa: PLC0415 - as above
     from usage_pipeline.streaming.topic_failures import topic_failures  # noqa: PLC0415 - as above
 
-    options = TopicOptions(zones=Zones.of(zone), **own_options)
+    options = TopicOptions(zones=Zones.parse(zone), **own_options)
     parse = functools.partial(parsed_messages, zones=options.zones)
 
     def source(spark: "SparkSession") -> "Source":

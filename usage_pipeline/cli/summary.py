@@ -81,11 +81,11 @@ def scenarios_of_nobody(
         if quota_type is None or entity in names or (entity is None and names):
             continue
         about = f"{quota_type}:" if entity is None else f"{quota_type}:{entity}:"
-        said = f"--scenario {about}{each.name}: "
+        prefix = f"--scenario {about}{each.name}: "
         if entity is None or not names:
-            lines.append(f"{said}no charges for {quota_type}")
+            lines.append(f"{prefix}no charges for {quota_type}")
             continue
-        lines.append(f"{said}no charges to {entity} for {quota_type}; {_near(entity, names)}")
+        lines.append(f"{prefix}no charges to {entity} for {quota_type}; {_near(entity, names)}")
     return lines
 
 

@@ -8,9 +8,10 @@ Example: a week of readings every 10 s is 60,000 readings of a volume, and 2 MB 
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Final
 
-import pandas as pd
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
@@ -20,18 +21,11 @@ from usage_pipeline.forecast.volume_forecast import (
     Readings,
     forecast_volume,
 )
+from usage_pipeline.tables.arrow import arrow_schema
 from usage_pipeline.tables.schemas import GOLD_DISK_FORECAST, SILVER_VOLUME
 
-_TOLD = {column.name: column.type for column in GOLD_DISK_FORECAST.columns if column.name != "dt"}
-_PANDAS = {
-    name: {
-        "int": "int32",
-        "bigint": "Int64",
-        "double": "Float64",
-        "timestamp": "datetime64[us]",
-    }.get(kind, "object")
-    for name, kind in _TOLD.items()
-}
+_COLUMNS: Final = [column for column in GOLD_DISK_FORECAST.columns if column.name != "dt"]
+_SCHEMA: Final = arrow_schema(_COLUMNS)
 
 
 def disk_forecast(
@@ -64,8 +58,8 @@ def disk_forecast(
         .where((sql.col("hours") <= 0) & (sql.col("hours") >= -24 * chosen.history_days))
         .select("broker", "log_dir", *fields)
         .groupBy("broker", "log_dir", "as_of")
-        .applyInPandas(
-            _of_volume(chosen), ", ".join(f"{name} {kind}" for name, kind in _TOLD.items())
+        .applyInArrow(
+            _of_volume(chosen), ", ".join(f"{column.name} {column.type}" for column in _COLUMNS)
         )
     )
     return GOLD_DISK_FORECAST.select(forecasts.withColumn("dt", sql.to_date("as_of")))
@@ -77,23 +71,20 @@ def _micros(at: datetime) -> int:
 
 def _of_volume(
     forecasting: Forecasting,
-) -> Callable[[tuple[Any, ...], pd.DataFrame], pd.DataFrame]:
+) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     """Forecast a volume from its readings, in a Python worker."""
 
-    def of_volume(key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
-        ordered = frame.sort_values("hours")
+    def of_volume(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
+        ordered = table.sort_by("hours")
         readings = Readings(
-            ordered["hours"].to_numpy("float64"),
-            ordered["total_bytes"].to_numpy("float64"),
-            ordered["available_bytes"].to_numpy("float64"),
-            ordered["offline"].to_numpy("bool"),
+            ordered["hours"].to_numpy(),
+            ordered["total_bytes"].to_numpy().astype(np.float64),
+            ordered["available_bytes"].to_numpy().astype(np.float64),
+            ordered["offline"].to_numpy(),
         )
-        row = {
-            "broker": key[0],
-            "log_dir": key[1],
-            "as_of": key[2],
-            **asdict(forecast_volume(readings, forecasting)),
-        }
-        return pd.DataFrame([row], columns=list(_TOLD)).astype(_PANDAS)
+        broker, log_dir, as_of = (each.as_py() for each in key)
+        row = {"broker": broker, "log_dir": log_dir, "as_of": as_of}
+        row |= asdict(forecast_volume(readings, forecasting))
+        return pa.Table.from_pylist([row], schema=_SCHEMA)
 
     return of_volume

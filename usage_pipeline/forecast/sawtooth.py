@@ -95,27 +95,27 @@ class Refused:
     reason: str
 
 
-def fit(hours: Floats, used: Floats) -> Saw | Refused:
+def fit(hours: Floats, used_bytes: Floats) -> Saw | Refused:
     """Fit a saw.
 
     Args:
         hours: the times of the readings, ascending, in hours from the as-of time.
-        used: the used bytes of the readings.
+        used_bytes: the used bytes of the readings.
     """
     if len(hours) < FEWEST_READINGS:
         return Refused(f"there are {len(hours)} readings; a forecast needs {FEWEST_READINGS}")
-    found = teeth(hours, used)
-    if 0 < len(found.valleys) < FEWEST_TEETH:
-        found = teeth(hours, used, lines=1)
-    count = len(found.valleys)
+    saw_teeth = teeth(hours, used_bytes)
+    if 0 < len(saw_teeth.valleys) < FEWEST_TEETH:
+        saw_teeth = teeth(hours, used_bytes, lines=1)
+    count = len(saw_teeth.valleys)
     if 0 < count < FEWEST_TEETH:
         return Refused(
             f"the history has {count} deletions; a forecast needs {FEWEST_TEETH} to separate growth"
             " from retention; if a topic was deleted, exclude that time with --history-days"
         )
-    points = found.valleys if count else np.arange(len(hours))
-    x, y = _thinned(hours[points], used[points], lowest=bool(count))
-    rises = _rises(hours, used, found)
+    points = saw_teeth.valleys if count else np.arange(len(hours))
+    x, y = _thinned(hours[points], used_bytes[points], lowest=bool(count))
+    rises = _rises(hours, used_bytes, saw_teeth)
     unsure = float(np.median(np.diff(hours)) * np.median(rises)) if count else 0.0
     times = parts(x, y, unsure)
     newest = times[-1]
@@ -126,14 +126,14 @@ def fit(hours: Floats, used: Floats) -> Saw | Refused:
         growth=growth,
         newest_growth=theil_sen(x[-newer:], y[-newer:])[0],
         points=len(x[newest]),
-        heights=used[found.peaks] - np.interp(hours[found.peaks], x, y),
+        heights=used_bytes[saw_teeth.peaks] - np.interp(hours[saw_teeth.peaks], x, y),
         rises=rises,
         step_hours=float(x[-1] - x[0]) / (len(x) - 1),
         surprises=np.concatenate([_surprises(x[time], y[time]) for time in times]),
     )
 
 
-def teeth(hours: Floats, used: Floats, lines: int = 3) -> Teeth:
+def teeth(hours: Floats, used_bytes: Floats, lines: int = 3) -> Teeth:
     """Return the turns before and after each deletion.
 
     A valley counts once the disk has filled again by more than the least height of a turn. The
@@ -141,39 +141,43 @@ def teeth(hours: Floats, used: Floats, lines: int = 3) -> Teeth:
 
     Args:
         hours: the times of the readings, ascending.
-        used: the used bytes of the readings.
+        used_bytes: the used bytes of the readings.
         lines: the number of lines around which the spread is measured.
     """
-    least = max(_TURN_OF_SPREAD * _spread(hours, used, lines), _TURN_OF_USED * float(used.max()))
-    steps = np.sign(np.diff(used))
+    least = max(
+        _TURN_OF_SPREAD * _spread(hours, used_bytes, lines), _TURN_OF_USED * float(used_bytes.max())
+    )
+    steps = np.sign(np.diff(used_bytes))
     moving = np.flatnonzero(steps)
     turns = moving[1:][steps[moving[1:]] != steps[moving[:-1]]]
     peaks: list[int] = []
     valleys: list[int] = []
     peak, valley, is_falling = 0, 0, False
-    for turn in (*turns.tolist(), len(used) - 1):
+    for turn in (*turns.tolist(), len(used_bytes) - 1):
         if is_falling:
-            if used[turn] < used[valley]:
+            if used_bytes[turn] < used_bytes[valley]:
                 valley = turn
-            elif used[turn] - used[valley] > least:
+            elif used_bytes[turn] - used_bytes[valley] > least:
                 peaks.append(peak)
                 valleys.append(valley)
                 peak, is_falling = turn, False
-        elif used[turn] > used[peak]:
+        elif used_bytes[turn] > used_bytes[peak]:
             peak = turn
-        elif used[peak] - used[turn] > least:
+        elif used_bytes[peak] - used_bytes[turn] > least:
             valley, is_falling = turn, True
     return Teeth(np.array(peaks, dtype=np.int64), np.array(valleys, dtype=np.int64))
 
 
-def _spread(hours: Floats, used: Floats, lines: int) -> float:
+def _spread(hours: Floats, used_bytes: Floats, lines: int) -> float:
     """Return the median spread around straight lines through equal parts of the time."""
-    found = []
+    spreads = []
     for part in np.array_split(np.arange(len(hours)), lines):
-        off = used[part] - np.polyval(np.polyfit(hours[part], used[part], 1), hours[part])
+        off = used_bytes[part] - np.polyval(
+            np.polyfit(hours[part], used_bytes[part], 1), hours[part]
+        )
         lower, upper = np.quantile(off, (0.05, 0.95))
-        found.append(upper - lower)
-    return float(np.median(found))
+        spreads.append(upper - lower)
+    return float(np.median(spreads))
 
 
 def _thinned(x: Floats, y: Floats, *, lowest: bool) -> tuple[Floats, Floats]:
@@ -194,12 +198,12 @@ def _surprises(x: Floats, y: Floats) -> Floats:
     slope, _ = theil_sen(x, y)
     off = np.diff(y) - slope * np.diff(x)
     # Few points are closer to their own line than to the true line.
-    found: Floats = (off - off.mean()) * np.sqrt(len(x) / (len(x) - 2))
-    return found
+    surprises: Floats = (off - off.mean()) * np.sqrt(len(x) / (len(x) - 2))
+    return surprises
 
 
-def _rises(hours: Floats, used: Floats, found: Teeth) -> Floats:
+def _rises(hours: Floats, used_bytes: Floats, saw_teeth: Teeth) -> Floats:
     """Return the rates from each valley to the next peak, bytes an hour."""
-    starts, ends = found.valleys[:-1], found.peaks[1:]
-    rises: Floats = (used[ends] - used[starts]) / (hours[ends] - hours[starts])
+    starts, ends = saw_teeth.valleys[:-1], saw_teeth.peaks[1:]
+    rises: Floats = (used_bytes[ends] - used_bytes[starts]) / (hours[ends] - hours[starts])
     return rises

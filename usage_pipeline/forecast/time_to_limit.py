@@ -98,8 +98,8 @@ def _futures(saw: Saw, growth: float, limit_bytes: float, horizon_h: float, seed
     within = np.take_along_axis(at, np.argmax(exists, axis=1)[:, None], axis=1)[:, 0]
     missing = limit_bytes - tops[:, -1]
     beyond = np.where(growths > 0.0, missing / np.maximum(growths, 1e-9), np.inf)
-    found: Floats = np.where(exists.any(axis=1), within, at[:, -1] + beyond)
-    return found
+    hours: Floats = np.where(exists.any(axis=1), within, at[:, -1] + beyond)
+    return hours
 
 
 def _blocks(surprises: Floats, steps: int, rng: np.random.Generator) -> Floats:

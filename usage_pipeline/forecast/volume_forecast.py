@@ -114,14 +114,18 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
     refused = _too_little(readings, online, forecasting)
     if refused is not None:
         return _refused(online, forecasting, refused)
-    used = online.total_bytes - online.available_bytes
-    saw = fit(online.hours, used)
+    used_bytes = online.total_bytes - online.available_bytes
+    saw = fit(online.hours, used_bytes)
     if isinstance(saw, Refused):
         return _refused(online, forecasting, saw.reason)
     total = int(online.total_bytes[-1])
     limit = forecasting.limit_of(total)
     at = reach(
-        saw, float(used[-1]), float(total - limit), forecasting.horizon_hours, forecasting.seed
+        saw,
+        float(used_bytes[-1]),
+        float(total - limit),
+        forecasting.horizon_hours,
+        forecasting.seed,
     )
     return VolumeForecast(
         total_bytes=total,
@@ -131,10 +135,10 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
         hours_to_limit=at.hours,
         hours_low=at.low,
         hours_high=at.high,
-        readings=len(used),
+        readings=len(used_bytes),
         history_hours=float(online.hours[-1] - online.hours[0]),
         teeth=saw.teeth,
-        backtest_error_bytes=backtest_error(online.hours, used),
+        backtest_error_bytes=backtest_error(online.hours, used_bytes),
         refused=None,
     )
 

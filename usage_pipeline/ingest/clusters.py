@@ -44,7 +44,7 @@ def cluster_of(path: str, patterns: Iterable[re.Pattern[str]] = ()) -> str | Non
     """
     for pattern in (*patterns, _FOLDER):
         if "cluster" in pattern.groupindex:
-            found = [match["cluster"] for match in pattern.finditer(path) if match["cluster"]]
-            if found:
-                return cluster_name(found[-1])
+            names = [match["cluster"] for match in pattern.finditer(path) if match["cluster"]]
+            if names:
+                return cluster_name(names[-1])
     return None

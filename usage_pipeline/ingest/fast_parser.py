@@ -114,16 +114,16 @@ def fast_lines(block: Buffer) -> FastLines:
     rows = np.empty((min(lines, len(block) // SHORTEST) + 1, len(Slot)), np.int64)
     left = np.empty((lines, 2), np.int64)
     places = np.zeros((DEEPEST + 1, 4), np.int64)
-    found, others = read_lines(view, rows, rows.view(np.float64), left, places)
-    return FastLines(block, rows[:found], left[:others])
+    usual, others = read_lines(view, rows, rows.view(np.float64), left, places)
+    return FastLines(block, rows[:usual], left[:others])
 
 
 def _strings(block: Buffer, rows: Longs, slot: int) -> pa.Array:
     count = len(rows)
     seen = np.full(1 << (2 * count).bit_length(), -1, np.int64)
     numbers, first = np.empty(count, np.int64), np.empty(count, np.int64)
-    found = number_strings(np.frombuffer(block, np.uint8), rows, slot, seen, numbers, first)
-    texts = [_text(block, *place) for place in rows[first[:found], slot : slot + 3].tolist()]
+    different = number_strings(np.frombuffer(block, np.uint8), rows, slot, seen, numbers, first)
+    texts = [_text(block, *place) for place in rows[first[:different], slot : slot + 3].tolist()]
     return pa.array(texts, pa.string()).take(pa.array(numbers))
 
 
@@ -146,7 +146,7 @@ def _local_ms(rows: Longs) -> Longs:
 
 
 def _charged_ms(rows: Longs) -> Longs:
-    """The times of charges by the broker's clock, in the order of ``requestlog.charges``."""
+    """The times of charges by the broker's clock, in the order of ``charge_times``."""
     times = rows.view(np.float64)
     charged = _local_ms(rows).astype(np.float64) - times[:, Slot.SENDING] - times[:, Slot.QUEUED]
     return np.floor(charged).astype(np.int64)

@@ -147,9 +147,9 @@ def _next_line(file: BufferedIOBase, start: int, step: int) -> int:
     position = start - 1
     file.seek(position)
     while piece := file.read(min(step, _LITTLE)):
-        found = piece.find(b"\n")
-        if found >= 0:
-            return position + found + 1
+        newline = piece.find(b"\n")
+        if newline >= 0:
+            return position + newline + 1
         position += len(piece)
     return position
 
@@ -207,8 +207,8 @@ def _skip(file: _Readable, begun: int, step: int) -> tuple[int, memoryview]:
     """Skip the rest of a line; return its length without newline, and the bytes read beyond it."""
     data = bytearray(step)
     while size := file.readinto(memoryview(data)):
-        found = data.find(b"\n", 0, size)
-        if found >= 0:
-            return begun + found, memoryview(data)[found + 1 : size]
+        newline = data.find(b"\n", 0, size)
+        if newline >= 0:
+            return begun + newline, memoryview(data)[newline + 1 : size]
         begun += size
     return begun, memoryview(b"")

@@ -80,15 +80,15 @@ def doubled(second: int, zone: tzinfo) -> Doubled:
     """Return the range of repeated times that contains a repeated time."""
     longest_s = (_ahead_ms(second, zone, 0) - _ahead_ms(second, zone, 1)) // 1000
     around = np.arange(second - longest_s, second + longest_s + 1, dtype=np.int64)
-    found = around[ahead_ms(around, zone, 0) > ahead_ms(around, zone, 1)]
-    return Doubled(int(found[0]), int(found[-1]) + 1)
+    repeated = around[ahead_ms(around, zone, 0) > ahead_ms(around, zone, 1)]
+    return Doubled(int(repeated[0]), int(repeated[-1]) + 1)
 
 
 @lru_cache(maxsize=4096)
 def _has_doubled(hour: int, zone: tzinfo) -> bool:
     first = hour * _HOUR_S
     looked_at = (*range(first, first + _HOUR_S, _LOOKED_AT_S), first + _HOUR_S - 1)
-    return any(_ahead_ms(one, zone, 0) > _ahead_ms(one, zone, 1) for one in looked_at)
+    return any(_ahead_ms(second, zone, 0) > _ahead_ms(second, zone, 1) for second in looked_at)
 
 
 @lru_cache(maxsize=4096)

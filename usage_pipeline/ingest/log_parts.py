@@ -31,13 +31,7 @@ _UNPACKED_TIMES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The lines that begin in a part of a file.
-
-    Attributes:
-        file: the file.
-        start: the first byte of the part.
-        end: the first byte after the part.
-    """
+    """The lines of a file that begin at byte ``start`` or later, and before byte ``end``."""
 
     file: LogFile
     start: int
@@ -68,15 +62,15 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
     zone = ZoneInfo(file.zone)
 
     def is_second(offsets: Longs, seconds: Longs) -> Flags:
-        found = np.zeros(len(seconds), np.bool_)
+        is_later = np.zeros(len(seconds), np.bool_)
         left = np.ones(len(seconds), np.bool_)
         while left.any():
             # A file covers about a day, so it has repeated times of at most one autumn.
             hour = doubled(int(seconds[left][0]), zone)
             of_hour = (seconds >= hour.start) & (seconds < hour.end)
-            found[of_hour] = _second_pass(file, hour).has(offsets[of_hour], seconds[of_hour])
+            is_later[of_hour] = _second_pass(file, hour).has(offsets[of_hour], seconds[of_hour])
             left &= ~of_hour
-        return found
+        return is_later
 
     with open_log(file) as opened:
         pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)

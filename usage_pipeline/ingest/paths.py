@@ -47,22 +47,22 @@ class Zones:
     named: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> "Zones":
+    def parse(cls, texts: Iterable[str]) -> "Zones":
         """Parse "Europe/Berlin" and "3=UTC", in any order; the default is UTC.
 
         Raises:
             RequestLogsError: a zone does not exist, or a broker's id is not a number.
         """
         default, named = "UTC", {}
-        for one in texts:
-            broker, is_named, zone = one.rpartition("=")
+        for text in texts:
+            broker, is_named, zone = text.rpartition("=")
             _known_zone(zone)
             if not is_named:
                 default = zone
             elif broker.isdecimal():
                 named[int(broker)] = zone
             else:
-                raise RequestLogsError(f"{one!r}: a broker's zone is written as 3=Europe/Berlin")
+                raise RequestLogsError(f"{text!r}: a broker's zone is written as 3=Europe/Berlin")
         return cls(default, named)
 
     def name_of(self, broker: int) -> str:
@@ -70,7 +70,7 @@ class Zones:
         return self.named.get(broker, self.default)
 
     def __str__(self) -> str:
-        """Return the text for ``of``, separated by commas."""
+        """Return the text for ``parse``, separated by commas."""
         return ",".join((self.default, *(f"{id_}={zone}" for id_, zone in self.named.items())))
 
 
@@ -122,9 +122,9 @@ def broker_and_place(
 ) -> tuple[int, int]:
     """Return the broker, and where in the path its id ends; raises as ``broker_of`` does."""
     for pattern in patterns:
-        found = list(pattern.finditer(path))
-        if found and int(found[-1]["broker"]) <= _LARGEST_ID:
-            return int(found[-1]["broker"]), found[-1].end("broker")
+        matches = list(pattern.finditer(path))
+        if matches and int(matches[-1]["broker"]) <= _LARGEST_ID:
+            return int(matches[-1]["broker"]), matches[-1].end("broker")
     raise RequestLogsError(
         f"{path}: the path does not name the broker; give a pattern with a group"
         r" named broker: --broker-pattern '/node-(?P<broker>\d+)/'"

@@ -65,16 +65,18 @@ def parse_block(
     """
 
     def passes(starts: Longs, seconds: Longs) -> Flags | None:
-        found = is_doubled(seconds, zone)
-        if found is not None:
-            found[found] = is_second(starts[found] + offset, seconds[found])
-        return found
+        in_second_pass = is_doubled(seconds, zone)
+        if in_second_pass is not None:
+            in_second_pass[in_second_pass] = is_second(
+                starts[in_second_pass] + offset, seconds[in_second_pass]
+            )
+        return in_second_pass
 
     def fold(line: Line, start: int) -> int:
         if not YEARS[0] <= line.time.year <= YEARS[1]:
             return 0
-        found = passes(np.array([start]), np.array([local_us(line.time) // 1_000_000]))
-        return int(found is not None and found[0])
+        in_second_pass = passes(np.array([start]), np.array([local_us(line.time) // 1_000_000]))
+        return int(in_second_pass is not None and in_second_pass[0])
 
     quick = fast_lines(block)
     rows: list[tuple[Row, int]] = []
@@ -164,8 +166,8 @@ def _rejected(
         "broker": [broker] * len(rejected),
         "src_file": [src_file] * len(rejected),
         "src_offset": [offset for _, offset, _ in rejected],
-        "kind": [str(one.kind) for one, _, _ in rejected],
-        "reason": [one.message for one, _, _ in rejected],
+        "kind": [str(line.kind) for line, _, _ in rejected],
+        "reason": [line.message for line, _, _ in rejected],
         "bytes": [length for _, _, length in rejected],
     }
     return pa.RecordBatch.from_pydict(columns, schema=REJECTED)

@@ -30,5 +30,5 @@ class RequestLogs:
         Raises:
             SidecarError: as ``stored_logs.log_files`` does.
         """
-        found = log_files(self.path, self.zones, self.broker_pattern, cluster)
-        return tuple(map(identified, found))
+        files = log_files(self.path, self.zones, self.broker_pattern, cluster)
+        return tuple(map(identified, files))

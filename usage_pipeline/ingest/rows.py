@@ -21,21 +21,16 @@ from typing import Final, NamedTuple
 
 from sidecar.quotas.entities import Default, Name
 from sidecar.requestlog.allocated_ids import producer_id
-from sidecar.requestlog.charges import charged_at_ms
-from sidecar.requestlog.exempt import is_exempt
-from sidecar.requestlog.fetch_size import FETCH, fetch_answer, fetch_bytes
+from sidecar.requestlog.exempt import FETCH, PRODUCE, is_exempt
 from sidecar.requestlog.line import Line, Rejected, RejectedKind
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, mutations_of
-from sidecar.requestlog.produce_size import produce_bytes
-from sidecar.requestlog.request_detail import (
-    PRODUCE,
-    QuotaChanges,
-    TopicChange,
-    TopicChanges,
-    detail,
-)
-from sidecar.requestlog.wire import InitProducerIdAnswer, Produce
+from sidecar.requestlog.request_detail import TopicChange, TopicChanges
+from sidecar.requestlog.wire import InitProducerIdAnswer
+from usage_pipeline.kernels.charge_times import charged_at_ms
+from usage_pipeline.kernels.fetch_size import fetch_answer, fetch_bytes
+from usage_pipeline.kernels.line_detail import QuotaChanges, detail
 from usage_pipeline.kernels.log_lines import LONGEST_QUEUED_MS
+from usage_pipeline.kernels.produce_size import Produce, produce_bytes
 from usage_pipeline.tables.schemas import SILVER_REQUEST
 
 TopicValue = tuple[str, str, int | None, int | None]
@@ -164,19 +159,21 @@ def _fits(made: Row) -> bool:
 def _details(line: Line) -> _Details:
     if line.api_key == FETCH:
         return _fetch(line)
-    said = detail(line)
+    fields = detail(line)
     if line.api_key == PRODUCE:
-        return _produce(line, said) if isinstance(said, Produce) else _Details(bytes_known=False)
+        return (
+            _produce(line, fields) if isinstance(fields, Produce) else _Details(bytes_known=False)
+        )
     if line.api_key in ABOUT_TOPICS:
         return (
-            _topics(line, said)
-            if isinstance(said, TopicChanges)
+            _topics(line, fields)
+            if isinstance(fields, TopicChanges)
             else _Details(mutations_known=False)
         )
-    if isinstance(said, InitProducerIdAnswer):
+    if isinstance(fields, InitProducerIdAnswer):
         allocated = producer_id(line)
         return _Details(producer_id=allocated.producer_id if allocated else None)
-    return _quotas(said) if isinstance(said, QuotaChanges) else NO_DETAILS
+    return _quotas(fields) if isinstance(fields, QuotaChanges) else NO_DETAILS
 
 
 def _fetch(line: Line) -> _Details:
@@ -189,25 +186,25 @@ def _fetch(line: Line) -> _Details:
     return _Details(records_bytes=records, quota_bytes=size, bytes_known=size is not None)
 
 
-def _produce(line: Line, said: Produce) -> _Details:
-    size = produce_bytes(said, line.api_version, line.client_id)
+def _produce(line: Line, fields: Produce) -> _Details:
+    size = produce_bytes(fields, line.api_version, line.client_id)
     return _Details(
-        acks=said.acks,
-        records_bytes=said.records_bytes,
+        acks=fields.acks,
+        records_bytes=fields.records_bytes,
         quota_bytes=size,
         bytes_known=size is not None,
     )
 
 
-def _topics(line: Line, said: TopicChanges) -> _Details:
-    mutations = _mutations(line.api_key, said.changes)
+def _topics(line: Line, fields: TopicChanges) -> _Details:
+    mutations = _mutations(line.api_key, fields.changes)
     return _Details(
         mutations=mutations,
         mutations_known=mutations is not None,
-        validate_only=said.validate_only,
+        validate_only=fields.validate_only,
         topic_changes=[
             (change.topic, change.topic_id, change.partitions, change.error)
-            for change in said.changes
+            for change in fields.changes
         ],
     )
 
@@ -216,18 +213,18 @@ def _mutations(api_key: int, changes: Iterable[TopicChange]) -> int | None:
     """Return the accepted mutations if the line has all; topics' sizes may be in other lines."""
     total = 0
     for change in changes:
-        found = mutations_of(api_key, change, size=None)
-        if found is None or found.refused:
+        mutation = mutations_of(api_key, change, size=None)
+        if mutation is None or mutation.refused:
             continue
-        if found.partitions is None:
+        if mutation.partitions is None:
             return None
-        total += found.partitions
+        total += mutation.partitions
     return total
 
 
-def _quotas(said: QuotaChanges) -> _Details:
+def _quotas(fields: QuotaChanges) -> _Details:
     return _Details(
-        validate_only=said.validate_only,
+        validate_only=fields.validate_only,
         quota_changes=[
             (
                 _name(change.entity.user),
@@ -237,7 +234,7 @@ def _quotas(said: QuotaChanges) -> _Details:
                 change.value,
                 change.error,
             )
-            for change in said.changes
+            for change in fields.changes
         ],
     )
 

@@ -185,20 +185,20 @@ def _next_line(file: BufferedIOBase, at: int, size: int) -> int:
         piece = file.read(_PIECE)
         if not piece:
             break
-        found = piece.find(b"\n")
-        if found >= 0:
-            return at + found + 1
+        newline = piece.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1
         at += len(piece)
     return size
 
 
 def _time_of(line: bytes) -> int | None:
     """Return the local time of a line, or None if it does not begin with a time."""
-    found = _TIME.match(line)
-    if found is None:
+    match = _TIME.match(line)
+    if match is None:
         return None
     try:
-        time = datetime.fromisoformat(found[1].decode())
+        time = datetime.fromisoformat(match[1].decode())
     except ValueError:
         return None
     return int(time.replace(tzinfo=UTC).timestamp())

@@ -61,8 +61,8 @@ def log_files(
     """
     patterns = patterns_of(broker_pattern)
     address = address_of(path)
-    found = sorted(_once(files_of(path)).items())
-    if not found:
+    infos = sorted(_once(files_of(path)).items())
+    if not infos:
         raise RequestLogsError(
             f"{address}: there are no files; name a file, a folder or a glob"
             + (
@@ -72,7 +72,7 @@ def log_files(
         )
     files, below = [], []
     named = set()
-    for where, info in found:
+    for where, info in infos:
         broker, place = broker_and_place(where, patterns)
         of_path = cluster_of(where, patterns)
         named.add(of_path)
@@ -160,10 +160,10 @@ def open_log(file: LogFile) -> BufferedIOBase:
         opened.close()
         raise OSError(errno.ESTALE, "it was rewritten while it was read: run again", file.path)
     path = Path(file.path)
-    for one in _where(path):
-        beginning = _beginning(one, file.head.length)
+    for candidate in _where(path):
+        beginning = _beginning(candidate, file.head.length)
         if beginning is not None and beginning[1] == file.head and beginning[0] >= file.size:
-            return open_input(str(one))
+            return open_input(str(candidate))
     raise OSError(
         errno.ESTALE, "it was compressed or removed while it was read: run again", file.path
     )
@@ -234,12 +234,12 @@ def _found(path: Address) -> Iterable[tuple[str, fs.FileInfo]]:
             yield whole, info
 
 
-def _once(found: Mapping[str, fs.FileInfo]) -> dict[str, fs.FileInfo]:
+def _once(infos: Mapping[str, fs.FileInfo]) -> dict[str, fs.FileInfo]:
     """Leave out gzip files that are being written: if the log still exists, it is complete."""
     return {
         path: info
-        for path, info in found.items()
-        if not (path.endswith(".gz") and path.removesuffix(".gz") in found)
+        for path, info in infos.items()
+        if not (path.endswith(".gz") and path.removesuffix(".gz") in infos)
     }
 
 
@@ -258,10 +258,10 @@ def _infos(system: fs.FileSystem, inner: str) -> list[fs.FileInfo]:
     else:
         infos = [info]
     return [
-        one
-        for one in infos
-        if one.type == fs.FileType.File
+        info
+        for info in infos
+        if info.type == fs.FileType.File
         and not any(
-            name.startswith((".", "_")) for name in one.path[len(inner) :].split("/") if name
+            name.startswith((".", "_")) for name in info.path[len(inner) :].split("/") if name
         )
     ]

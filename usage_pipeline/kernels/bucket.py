@@ -3,8 +3,8 @@
 After a charge without a limit, the next charge with a limit finds a full bucket, as in
 ``quotas.prediction``. A charge that does not count leaves the bucket unchanged.
 
-``used`` is the used part of the bucket, expressed as a rate: with a quota of 5 over 100 s, 560 used
-tokens of 500 are 5.6 a second, and the wait is 12 s.
+``compared`` is the used part of the bucket, expressed as a rate. With a quota of 5 over 100 s, 560
+used tokens of 500 are 5.6 a second, and the wait is 12 s.
 
 Source: Kafka's TokenBucket and ControllerMutationQuotaManager.
 """
@@ -54,16 +54,16 @@ def bucket_waits(
         limit: tokens per second; NaN means no limit.
         burst_s: how long an empty bucket takes to fill, in seconds.
         bucket: the state before the charges; it is updated.
-        results: filled, except for the rate; ``used`` is the used part of the bucket, per second.
+        results: filled, except for the rate; ``compared`` is the bucket's used part, per second.
     """
     at_ms, amount, strict, counts = charges
-    wait_ms, refused, used, _ = results
+    wait_ms, refused, compared, _ = results
     tokens = bucket.tokens[0]
     updated_ms = bucket.updated_ms[0]
     for at in range(at_ms.size):
         wait_ms[at] = 0
         refused[at] = False
-        used[at] = math.nan
+        compared[at] = math.nan
         if not counts[at]:
             continue
         if not is_limit(limit[at]):
@@ -81,6 +81,6 @@ def bucket_waits(
             tokens = min(burst, tokens - amount[at])
         if refused[at] or not strict[at]:
             wait_ms[at] = wait_for(tokens, limit[at])
-        used[at] = (burst - tokens) / burst_s
+        compared[at] = (burst - tokens) / burst_s
     bucket.tokens[0] = tokens
     bucket.updated_ms[0] = updated_ms

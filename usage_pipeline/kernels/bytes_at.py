@@ -34,9 +34,9 @@ def _splat(value: int) -> ir.Constant:
     return ir.Constant(ir.VectorType(byte, LOOKED_AT), [ir.Constant(byte, value)] * LOOKED_AT)
 
 
-def _first(builder: Any, found: ir.Instruction) -> ir.Instruction:
+def _first(builder: Any, matches: ir.Instruction) -> ir.Instruction:
     """Return the number of the first match among 16 bytes; 16 if there is none."""
-    bits = builder.zext(builder.bitcast(found, ir.IntType(LOOKED_AT)), ir.IntType(64))
+    bits = builder.zext(builder.bitcast(matches, ir.IntType(LOOKED_AT)), ir.IntType(64))
     marked = builder.or_(bits, ir.Constant(ir.IntType(64), 1 << LOOKED_AT))
     return builder.cttz(marked, ir.Constant(ir.IntType(1), 1))
 

@@ -3,7 +3,7 @@
 PRODUCE and FETCH are charged for their size on the wire. Every request that is not exempt is
 charged for its handlers' time, a controller's line about topics for partitions, and a line that
 shows a producer id for that id. The rows (``ingest.rows``) contain the sizes and say which requests
-are from replicas or exempt, as ``requestlog`` reads them for the daemon too. ``requestlog.charges``
+are from replicas or exempt, as ``requestlog`` reads them for the daemon too. ``charge_times``
 defines the time of a charge. Tests compare the result with charging line by line
 (``tests/support/charges.py``).
 
@@ -67,11 +67,7 @@ class Charged(NamedTuple):
 
 
 def charged(batch: pa.RecordBatch) -> Charged:
-    """Return the charges of requests, without mutations.
-
-    Args:
-        batch: rows with the columns NEEDED.
-    """
+    """Return the charges of requests, without mutations, from rows with the columns NEEDED."""
     kind = _kinds(batch)
     by_api = np.flatnonzero(kind != _NONE)
     timed = np.flatnonzero(flags(batch, "exempt", missing=True) == 0)
@@ -93,16 +89,16 @@ def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
     Args:
         batch: rows with the columns NEEDED_WITH_MUTATIONS.
     """
-    found = charged(batch)
+    charges = charged(batch)
     forwarded = np.flatnonzero(flags(batch, "is_forwarded", missing=False))
     apis = batch["api"].take(pa.array(forwarded)).to_pylist()
     row = forwarded[np.array([api in TOPIC_APIS for api in apis], np.bool_)]
     lines = batch.select(_OF_MUTATIONS).take(pa.array(row)).to_pylist()
     return Charged(
-        np.concatenate((found.row, row)),
-        np.concatenate((found.kind, np.full(row.size, _MUTATION))),
-        np.concatenate((found.amount, np.array([_mutations(line) for line in lines], np.int64))),
-        np.concatenate((found.known, np.array([_is_complete(line) for line in lines], np.bool_))),
+        np.concatenate((charges.row, row)),
+        np.concatenate((charges.kind, np.full(row.size, _MUTATION))),
+        np.concatenate((charges.amount, np.array(list(map(_mutations, lines)), np.int64))),
+        np.concatenate((charges.known, np.array(list(map(_is_complete, lines)), np.bool_))),
     )
 
 

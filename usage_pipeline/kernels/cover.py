@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from usage_pipeline.kernels.packed import seconds
+from usage_pipeline.tables.arrow import schema_of
 
 COVER_S: Final = 600
 """The length of a slot, in seconds."""
 COVERED: Final = "broker int, slot bigint, last bigint"
 """The rows of ``covered``."""
-_SCHEMA: Final = pa.schema([("broker", pa.int32()), ("slot", pa.int64()), ("last", pa.int64())])
+_SCHEMA: Final = schema_of(COVERED)
 
 
 def covered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from usage_pipeline.kernels.packed import Used, unpacked
+from usage_pipeline.kernels.packed import Usage, unpacked
 from usage_pipeline.kernels.values import Doubles, Longs
+from usage_pipeline.tables.arrow import schema_of
 
 RATES: Final = (
     "quota_type string, entity string, percentile_rate double, peak_seen double, events bigint,"
@@ -28,19 +29,7 @@ _DAY_S: Final = 86_400
 _HOUR_S: Final = 3600
 _WEIGHT: Final = 1_000_000
 _IDS: Final = "producer_ids"
-_SCHEMA: Final = pa.schema(
-    [
-        ("quota_type", pa.string()),
-        ("entity", pa.string()),
-        ("percentile_rate", pa.float64()),
-        ("peak_seen", pa.float64()),
-        ("events", pa.int64()),
-        ("throttled", pa.int64()),
-        ("hours", pa.list_(pa.int32())),
-        ("newest", pa.int64()),
-        ("coverage", pa.float64()),
-    ]
-)
+_SCHEMA: Final = schema_of(RATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +57,27 @@ class Decayed:
         """
         end = int(table.column("end")[0].as_py())
         coverage = table.column("coverage")[0].as_py()
-        rows = [(*self._row(used, end), coverage) for used in unpacked(table)]
+        rows = [(*self._row(usage, end), coverage) for usage in unpacked(table)]
         columns = [list(each) for each in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
         return pa.table(columns, schema=_SCHEMA)
 
-    def _row(self, used: Used, end: int) -> tuple[object, ...]:
-        step, rate = self._rates(used)
+    def _row(self, usage: Usage, end: int) -> tuple[object, ...]:
+        step, rate = self._rates(usage)
         return (
-            *(used.quota_type, used.name),
+            *(usage.quota_type, usage.name),
             percentile(rate, self._weights(end - step), self.share),
             float(rate.max()),
-            int(used.events.sum()),
-            int(used.throttled.sum()),
-            np.unique(used.second // _HOUR_S),
-            int(used.second[-1]),
+            int(usage.events.sum()),
+            int(usage.throttled.sum()),
+            np.unique(usage.second // _HOUR_S),
+            int(usage.second[-1]),
         )
 
-    def _rates(self, used: Used) -> tuple[Longs, Doubles]:
-        if used.quota_type == _IDS:
-            step, amount = used.steps(self.hours_of_ids * _HOUR_S)
+    def _rates(self, usage: Usage) -> tuple[Longs, Doubles]:
+        if usage.quota_type == _IDS:
+            step, amount = usage.steps(self.hours_of_ids * _HOUR_S)
             return step, amount / self.hours_of_ids
-        step, amount = used.steps(self.step_s)
+        step, amount = usage.steps(self.step_s)
         return step, amount / self.step_s
 
     def _weights(self, age_s: Longs) -> Longs:

@@ -33,12 +33,12 @@ def _hash(block: Bytes, at: int, length: int) -> int:
 
 
 @merged
-def _same(block: Bytes, one: int, other: int, length: int) -> bool:
+def _same(block: Bytes, first_at: int, other_at: int, length: int) -> bool:
     while length > 0:
-        if _part(block, one, length) != _part(block, other, length):
+        if _part(block, first_at, length) != _part(block, other_at, length):
             return False
-        one += 8
-        other += 8
+        first_at += 8
+        other_at += 8
         length -= 8
     return True
 
@@ -60,7 +60,7 @@ def number_strings(  # noqa: PLR0917  kernels are called by position
     Returns:
         The number of different strings.
     """
-    found = 0
+    count = 0
     mask = seen.size - 1
     for at in range(len(rows)):
         begun = rows[at, slot]
@@ -73,8 +73,8 @@ def number_strings(  # noqa: PLR0917  kernels are called by position
                 break
             place = (place + 1) & mask
         if seen[place] < 0:
-            seen[place] = found
-            first[found] = at
-            found += 1
+            seen[place] = count
+            first[count] = at
+            count += 1
         numbers[at] = seen[place]
-    return found
+    return count

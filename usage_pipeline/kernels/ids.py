@@ -49,12 +49,12 @@ def new_ids(
     opened_ms, now_ms = clock[0], clock[1]
     for at in range(at_ms.size):
         now_ms = max(now_ms, at_ms[at])
-        one = number[at]
-        is_new[at] = now_ms > noted_ms[one] + window_ms
+        id_number = number[at]
+        is_new[at] = now_ms > noted_ms[id_number] + window_ms
         if is_new[at]:
             if now_ms > opened_ms + window_ms // 2:
                 opened_ms = now_ms
-            noted_ms[one] = opened_ms
+            noted_ms[id_number] = opened_ms
     clock[0], clock[1] = opened_ms, now_ms
 
 
@@ -70,10 +70,9 @@ def id_waits(  # noqa: PLR0917  kernels are called by position
         limit: ids per window; NaN means no limit.
         span: the windows whose tokens the bucket holds.
         bucket: the state before these ids; it is updated.
-        results: filled, except for the rate; ``used`` is the used part of the bucket, as ids per
-            window.
+        results: filled, except for the rate; ``compared`` is the used part in ids per window.
     """
-    wait_ms, _, used, _ = results
+    wait_ms, _, compared, _ = results
     window_s = span.window_ms / 1000
     burst_s = span.samples * window_s
     tokens = bucket.tokens[0]
@@ -82,7 +81,7 @@ def id_waits(  # noqa: PLR0917  kernels are called by position
     for at in range(at_ms.size):
         now_ms = max(now_ms, at_ms[at])
         wait_ms[at] = 0
-        used[at] = math.nan
+        compared[at] = math.nan
         if not is_limit(limit[at]):
             tokens = math.nan
             continue
@@ -96,6 +95,6 @@ def id_waits(  # noqa: PLR0917  kernels are called by position
         if is_new[at]:
             tokens = min(burst, tokens - 1)
         wait_ms[at] = wait_for(tokens, rate)
-        used[at] = (burst - tokens) / burst_s * window_s
+        compared[at] = (burst - tokens) / burst_s * window_s
     bucket.tokens[0] = tokens
     bucket.updated_ms[0] = now_ms

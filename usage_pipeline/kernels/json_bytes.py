@@ -41,8 +41,8 @@ def _character(block: Bytes, at: int) -> int:
     if not 0xC2 <= byte <= 0xF4:
         return 0
     taken = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-    for one in range(1, taken):
-        if block[at + one] & 0xC0 != 0x80:
+    for offset in range(1, taken):
+        if block[at + offset] & 0xC0 != 0x80:
             return 0
     after = block[at + 1]
     # Overlong forms, surrogates, and code points beyond Unicode's range.

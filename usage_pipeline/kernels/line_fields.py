@@ -18,10 +18,11 @@ from typing import Final
 
 import numpy as np
 
-from sidecar.requestlog.exempt import is_exempt_by_api
-from sidecar.requestlog.fetch_size import CURRENT_LEADER, DIVERGING_EPOCH, FETCH, SNAPSHOT_ID
+from sidecar.requestlog.exempt import FETCH, PRODUCE, is_exempt_by_api
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS
-from sidecar.requestlog.request_detail import ALTER_CLIENT_QUOTAS, INIT_PRODUCER_ID, PRODUCE
+from sidecar.requestlog.request_detail import INIT_PRODUCER_ID
+from usage_pipeline.kernels.fetch_size import CURRENT_LEADER, DIVERGING_EPOCH, SNAPSHOT_ID
+from usage_pipeline.kernels.line_detail import ALTER_CLIENT_QUOTAS
 
 NONE: Final = -(1 << 62)
 """Stands for "no number"; it is beyond any number that is read."""
@@ -64,7 +65,7 @@ class Slot(IntEnum):
     API_KEY = auto()
     VERSION = auto()
     FORWARDED = auto()
-    # Each string has its first byte, its end and its escapes, in this order: see ``STRINGS``.
+    # Each string has its first byte, its end and its escapes, in this order.
     USER = auto()
     USER_END = auto()
     USER_ESCAPES = auto()
@@ -112,10 +113,6 @@ class Slot(IntEnum):
     RECORDS_BYTES = auto()
     QUOTA_BYTES = auto()
     BYTES_KNOWN = auto()
-
-
-STRINGS: Final = (Slot.USER, Slot.CLIENT_ID, Slot.LISTENER, Slot.API)
-"""The indexes of strings."""
 
 
 class Shape(IntEnum):

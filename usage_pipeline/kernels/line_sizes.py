@@ -1,4 +1,4 @@
-"""Computes the bytes of a line's request, as ``requestlog.produce_size`` and ``fetch_size`` do.
+"""Computes the bytes of a line's request, as ``produce_size`` and ``fetch_size`` do.
 
 Both add up parts whose sizes depend on the version, so sums that do not depend on it are enough.
 
@@ -6,16 +6,17 @@ Example: client-id "etl" sends a PRODUCE of version 11 with 10,000 bytes for one
 10 + 3 + 1 for its header, 6 + 1 + 1 + 1 for its body, 2 + 1 + 1 for the topic, 10,000 + 5 + 2 for
 the partition, 1 for the topic's tags: 10,035 bytes.
 
-Source: as ``requestlog.produce_size`` and ``fetch_size``, which the tests compare it with.
+Source: as ``produce_size`` and ``fetch_size``, which the tests compare it with.
 """
 
 from typing import Final
 
-from sidecar.requestlog.fetch_size import FETCH, NEWEST_FETCH
-from sidecar.requestlog.produce_size import NEWEST_PRODUCE
-from sidecar.requestlog.request_detail import INIT_PRODUCER_ID, PRODUCE
+from sidecar.requestlog.exempt import FETCH, PRODUCE
+from sidecar.requestlog.request_detail import INIT_PRODUCER_ID
 from usage_pipeline.kernels.compiled import merged
+from usage_pipeline.kernels.fetch_size import NEWEST_FETCH
 from usage_pipeline.kernels.line_fields import APIS, EXEMPT, NONE, Slot
+from usage_pipeline.kernels.produce_size import NEWEST_PRODUCE
 from usage_pipeline.kernels.values import Longs
 
 _PRODUCE_FLEXIBLE_SINCE: Final = 9

@@ -85,8 +85,8 @@ def _is_plain(block: Bytes, start: int, end: int) -> bool:
 @merged
 def _ends(block: Bytes, at: int) -> bool:
     """Whether the line has its end."""
-    for one in range(_AFTER):  # noqa: SIM110  a kernel has no all()
-        if block[at + one] != _MARK_END[one]:
+    for offset in range(_AFTER):  # noqa: SIM110  a kernel has no all()
+        if block[at + offset] != _MARK_END[offset]:
             return False
     return True
 
@@ -135,28 +135,28 @@ def read_lines(
     Returns:
         How many lines were read, and how many were left.
     """
-    found = 0
+    read = 0
     others = 0
     start = 0
     while start < block.size:
         end = _line_end(block, start)
-        row = rows[found]
+        row = rows[read]
         for slot in range(row.size):
             row[slot] = UNSET[slot]
         if (
             _is_plain(block, start, end)
             and _second(block, start, row)
-            and read_json(block, start + _BODY_AT, end - _AFTER, row, times[found], inside)
-            and times[found, Slot.SENDING] + times[found, Slot.QUEUED] <= LONGEST_QUEUED_MS
+            and read_json(block, start + _BODY_AT, end - _AFTER, row, times[read], inside)
+            and times[read, Slot.SENDING] + times[read, Slot.QUEUED] <= LONGEST_QUEUED_MS
             and _fits(row[Slot.VERSION])
             and (row[Slot.ACKS] == NONE or _fits(row[Slot.ACKS]))
         ):
             row[Slot.START] = start
             fill_sizes(row)
-            found += 1
+            read += 1
         else:
             left[others, 0] = start
             left[others, 1] = end
             others += 1
         start = end + 1
-    return found, others
+    return read, others

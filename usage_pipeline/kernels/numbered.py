@@ -16,7 +16,7 @@ def clients_of(batch: pa.RecordBatch) -> tuple[list[tuple[str, str]], Longs]:
     ids, client_id = coded(batch["client_id"])
     pairs, at = distinct(user * max(1, len(ids)) + client_id, len(users) * len(ids))
     named = (divmod(pair, max(1, len(ids))) for pair in pairs.tolist())
-    return [(users[one], ids[other]) for one, other in named], at
+    return [(users[user_at], ids[id_at]) for user_at, id_at in named], at
 
 
 def distinct(values: Longs, end: int) -> tuple[Longs, Longs]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from usage_pipeline.kernels.values import Doubles, Longs
+from usage_pipeline.tables.arrow import schema_of
 
 READ: Final = (
     *("quota_type", "user", "client_id", "broker", "window_start"),
@@ -43,21 +44,11 @@ _MOST_SUMS: Final = _CHUNK_ROWS // 2
 """From this many sums on, adding up is expected not to reduce the rows any more."""
 _MOST_CLIENTS: Final = 1 << 18
 """How many (quota type, user, client-id) a worker remembers: about 100 MB."""
-_SCHEMA: Final = pa.schema(
-    [
-        ("quota_type", pa.string()),
-        ("name", pa.string()),
-        ("broker", pa.int32()),
-        ("second", pa.binary()),
-        ("amount", pa.binary()),
-        ("events", pa.binary()),
-        ("throttled", pa.binary()),
-    ]
-)
+_SCHEMA: Final = schema_of(PACKED)
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class Usage:
     """The usage of a broker by all clients that share a quota.
 
     Attributes:
@@ -102,17 +93,13 @@ def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.
         yield from sums.rows().to_batches()
 
 
-def unpacked(table: pa.Table) -> Iterator[Used]:
-    """Yield the usage by quota type, name and broker, in this order.
-
-    Args:
-        table: rows of PACKED.
-    """
-    found: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+def unpacked(table: pa.Table) -> Iterator[Usage]:
+    """Yield the usage in rows of PACKED by quota type, name and broker, in this order."""
+    rows_by_key: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     keys = (table.column(name).to_pylist() for name in ("quota_type", "name", "broker"))
     for row, key in enumerate(zip(*keys, strict=True)):
-        found[key].append(row)
-    for key, rows in sorted(found.items()):
+        rows_by_key[key].append(row)
+    for key, rows in sorted(rows_by_key.items()):
         second, amount, events, throttled = (
             np.concatenate([np.frombuffer(column[row].as_buffer(), kind) for row in rows])
             for column, kind in (
@@ -125,7 +112,7 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
         order = np.argsort(second, kind="stable")
         second = second[order]
         at = _starts(second)
-        yield Used(
+        yield Usage(
             *key,
             second[at],
             _sums(amount[order], at, _whole(key[0])),

@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from usage_pipeline.kernels.packed import Used, unpacked
+from usage_pipeline.kernels.packed import Usage, unpacked
+from usage_pipeline.tables.arrow import schema_of
 
 PEAKS: Final = "quota_type string, shared_by string, peak double"
 """The rows of ``peaks_of``."""
@@ -16,27 +17,21 @@ PEAKS: Final = "quota_type string, shared_by string, peak double"
 _WINDOW_S: Final = 10
 _HOURS_OF_IDS: Final = 10
 _HOUR_S: Final = 3600
-_SCHEMA: Final = pa.schema(
-    [("quota_type", pa.string()), ("shared_by", pa.string()), ("peak", pa.float64())]
-)
+_SCHEMA: Final = schema_of(PEAKS)
 
 
 def peaks_of(table: pa.Table) -> pa.Table:
-    """Return the peak of each tenant on each broker, if it is above 0.
-
-    Args:
-        table: the input of ``packed.unpacked``.
-    """
+    """Return each tenant's peak on each broker, if it is above 0, from rows of packed.PACKED."""
     peaks = ((each.quota_type, each.name, peak(each)) for each in unpacked(table))
     rows = [each for each in peaks if each[2] > 0]
     return pa.table([list(each) for each in zip(*rows, strict=True)] or [[]] * 3, schema=_SCHEMA)
 
 
-def peak(used: Used) -> float:
+def peak(usage: Usage) -> float:
     """Return the highest usage of a window that ends with a second, in the quota's unit."""
-    is_ids = used.quota_type == "producer_ids"
+    is_ids = usage.quota_type == "producer_ids"
     window_s = _HOURS_OF_IDS * _HOUR_S if is_ids else _WINDOW_S
-    until = np.concatenate(([0.0], np.cumsum(used.amount)))
-    before = np.searchsorted(used.second, used.second - window_s)
+    until = np.concatenate(([0.0], np.cumsum(usage.amount)))
+    before = np.searchsorted(usage.second, usage.second - window_s)
     most = float((until[1:] - until[before]).max())
     return most / (_HOURS_OF_IDS if is_ids else _WINDOW_S)

@@ -108,11 +108,11 @@ def observe(
     if marks[_UNUSED_MS] <= too_old_ms or marks[total.size + marks[_USED]] <= too_old_ms:
         return _observe_each(marks, total, window_ms, now_ms, drops)
     # Add the samples in the order of the ring, to round as Kafka does.
-    found = 0.0
+    summed = 0.0
     for at in range(marks[_COUNT]):
-        found += total[at]
+        summed += total[at]
     over_ms = _over_ms(now_ms - marks[_OLDEST_MS], samples, window_ms)
-    return found / (over_ms / 1000.0), over_ms
+    return summed / (over_ms / 1000.0), over_ms
 
 
 @compiled
@@ -122,7 +122,7 @@ def _observe_each(
     """Do the work of ``observe`` if a sample is too old."""
     samples = total.size - 1
     too_old_ms = now_ms - samples * window_ms
-    found = 0.0
+    summed = 0.0
     oldest_ms = _EVER
     for at in range(marks[_COUNT]):
         since_ms = marks[at]
@@ -131,12 +131,12 @@ def _observe_each(
             if drops:
                 _open(marks, total, at, now_ms)
         else:
-            found += total[at]
+            summed += total[at]
         oldest_ms = min(oldest_ms, since_ms)
     if drops:
         _note(marks, total)
     over_ms = _over_ms(now_ms - oldest_ms, samples, window_ms)
-    return found / (over_ms / 1000.0), over_ms
+    return summed / (over_ms / 1000.0), over_ms
 
 
 @inlined

@@ -85,14 +85,10 @@ def packed(
         yield _rows(joined(pending), list(numbers), shards)
 
 
-def used(table: pa.Table) -> pa.Table:
-    """Return rows of USED.
-
-    Args:
-        table: all rows of PACKED of a shard.
-    """
+def usage_rows(table: pa.Table) -> pa.Table:
+    """Return rows of USED from all rows of PACKED of a shard."""
     # Only the sums, and the columns made of them, are in memory.
-    return _used(*_summed(table))
+    return _to_usage(*_summed(table))
 
 
 def _summed(table: pa.Table) -> tuple[Records, Sequence[Client]]:
@@ -123,10 +119,10 @@ def summed(records: Records) -> Records:
     changes = (np.diff(key) != 0) | (np.diff(place) != 0)
     starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
     ordered = taken(records, order)
-    found = taken(ordered, starts)
+    sums = taken(ordered, starts)
     for name in _SUMS:
-        found[name] = np.add.reduceat(ordered[name], starts)
-    return found
+        sums[name] = np.add.reduceat(ordered[name], starts)
+    return sums
 
 
 def _records(batch: pa.RecordBatch, charged: Charged, numbers: dict[Client, int]) -> Records:
@@ -169,12 +165,12 @@ def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.Record
     )
 
 
-def _used(found: Records, clients: Sequence[Client]) -> pa.Table:
+def _to_usage(sums: Records, clients: Sequence[Client]) -> pa.Table:
     """Return rows of USED, one for each record."""
-    kind, client = found["kind"].astype(np.int64), found["client"]
+    kind, client = sums["kind"].astype(np.int64), sums["client"]
     per_unit = np.where(kind == _REQUEST, _NS_PER_PERCENT, 1.0)
     users, ids = (pa.array(names, pa.string()) for names in zip(*clients, strict=True))
-    places, at = np.unique(found["place"], return_inverse=True)
+    places, at = np.unique(sums["place"], return_inverse=True)
     days = pa.array([day_of(place) for place in places.tolist()], pa.date32())
     brokers = pa.array([broker_of(place) for place in places.tolist()], pa.int32())
     columns = {
@@ -183,12 +179,12 @@ def _used(found: Records, clients: Sequence[Client]) -> pa.Table:
         "user": users.take(pa.array(client)),
         "client_id": ids.take(pa.array(client)),
         "quota_type": pa.array(QUOTA_TYPES).take(pa.array(kind)),
-        "window_start": pa.array(found["second"] * _US, pa.timestamp("us", "UTC")),
-        "amount": pa.array(found["amount"] / per_unit),
+        "window_start": pa.array(sums["second"] * _US, pa.timestamp("us", "UTC")),
+        "amount": pa.array(sums["amount"] / per_unit),
         **{
-            name: pa.array(found[name].astype(np.int64))
+            name: pa.array(sums[name].astype(np.int64))
             for name in ("events", "throttled", "throttle_ms")
         },
-        "lower_bound": pa.array(found["short"] > 0),
+        "lower_bound": pa.array(sums["short"] > 0),
     }
     return pa.table(columns)

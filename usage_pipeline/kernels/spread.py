@@ -91,15 +91,15 @@ def _wait_for(bursts: Bursts, current: int, limit: float, now_ms: int, window_ms
 def spread_waits(
     charges: Charges, limit: Doubles, span: Span, bursts: Bursts, results: ChargeResults
 ) -> None:
-    """Do the same as ``bucket.bucket_waits``; ``used`` is the spread rate."""
+    """Do the same as ``bucket.bucket_waits``; ``compared`` is the spread rate."""
     at_ms, amount, strict, counts = charges
-    wait_ms, refused, used, _ = results
+    wait_ms, refused, compared, _ = results
     window_ms = span.window_ms
     is_new = bursts[2][3] == 0
     for at in range(at_ms.size):
         wait_ms[at] = 0
         refused[at] = False
-        used[at] = math.nan
+        compared[at] = math.nan
         if not counts[at]:
             continue
         if not is_limit(limit[at]):
@@ -107,11 +107,11 @@ def spread_waits(
             continue
         current = _window_at(bursts, at_ms[at], window_ms, is_new)
         is_new = False
-        used[at] = _rate_in(bursts, current, window_ms)
-        refused[at] = strict[at] and used[at] >= limit[at]
+        compared[at] = _rate_in(bursts, current, window_ms)
+        refused[at] = strict[at] and compared[at] >= limit[at]
         if not refused[at]:
             _add(bursts, amount[at], current)
-            used[at] = _rate_in(bursts, current, window_ms)
+            compared[at] = _rate_in(bursts, current, window_ms)
         if refused[at] or not strict[at]:
             wait_ms[at] = _wait_for(bursts, current, limit[at], at_ms[at], window_ms)
     bursts[2][3] = not is_new

@@ -66,7 +66,7 @@ def tally(entity: Longs, results: ChargeResults, limit: Doubles, over_at: bool, 
         over_at: whether a charge at the limit is over it.
         sums: the sums; they are updated.
     """
-    wait_ms, refused, used, rate = results
+    wait_ms, refused, compared, rate = results
     counts, peaks, last = sums
     for at in range(entity.size):
         row = counts[entity[at]]
@@ -81,7 +81,7 @@ def tally(entity: Longs, results: ChargeResults, limit: Doubles, over_at: bool, 
         # Several unbounded waits must not overflow to a negative sum.
         row[TOTAL_MS] += min(wait_ms[at], LONG_MAX - row[TOTAL_MS])
         row[MAX_MS] = max(row[MAX_MS], wait_ms[at])
-        if used[at] >= _NEAR * limit[at]:
+        if compared[at] >= _NEAR * limit[at]:
             row[NEAR] += 1
-        if used[at] > limit[at] or (over_at and used[at] == limit[at]):
+        if compared[at] > limit[at] or (over_at and compared[at] == limit[at]):
             row[OVER] += 1

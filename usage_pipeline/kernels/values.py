@@ -65,13 +65,13 @@ class ChargeResults(NamedTuple):
     Attributes:
         wait_ms: how long its client has to wait, milliseconds.
         refused: whether it was, and so is not counted.
-        used: what is compared with the limit, in its unit; NaN without a limit.
+        compared: what is compared with the limit, in its unit; NaN without a limit.
         rate: as Kafka takes it, in the limit's unit.
     """
 
     wait_ms: Longs
     refused: Flags
-    used: Doubles
+    compared: Doubles
     rate: Doubles
 
     @classmethod

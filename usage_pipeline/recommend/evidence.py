@@ -47,8 +47,8 @@ def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
         ``newest`` event, and the ``coverage`` of the time as a share.
     """
     bounds = sf.broadcast(_bounds(usage))
-    used = packed_by_name(usage, _SharedNow(quotas_of(config)))
-    return _percentiles(used, usage, bounds, terms)
+    packed_usage = packed_by_name(usage, _SharedNow(quotas_of(config)))
+    return _percentiles(packed_usage, usage, bounds, terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,20 @@ class _SharedNow:
     quotas: Mapping[str, Quotas]
 
     def __call__(self, quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
-        *_, last = self.quotas[quota_type].of(user, client_id)
+        *_, last = self.quotas[quota_type].of_client(user, client_id)
         return [(-EVER_S, last.shared_by)]
 
 
-def _percentiles(used: DataFrame, usage: UsageRows, bounds: DataFrame, terms: Terms) -> DataFrame:
+def _percentiles(
+    packed_usage: DataFrame, usage: UsageRows, bounds: DataFrame, terms: Terms
+) -> DataFrame:
     """For each tenant: the highest percentile and peak of all brokers, with their data."""
     decayed = Decayed(_RATE_S, _HOURS_OF_IDS, terms.percentile, _DAY_S * terms.half_life_days)
 
     def of_shard(table: pa.Table) -> pa.Table:
         return decayed.rows(table)
 
-    of_brokers = in_shards(used.crossJoin(bounds), usage).applyInArrow(of_shard, RATES)
+    of_brokers = in_shards(packed_usage.crossJoin(bounds), usage).applyInArrow(of_shard, RATES)
     return of_brokers.groupBy(*TENANT).agg(
         *(sf.max(name).alias(name) for name in ("percentile_rate", "peak_seen", "newest")),
         *(sf.sum(name).alias(name) for name in ("events", "throttled")),

@@ -62,9 +62,9 @@ def gold_recommendation(
         A row of GOLD_RECOMMENDATION for each tenant and quota type.
     """
     seen = evidence(usage, config, terms)
-    found = seen.join(_candidates(replay, terms), list(TENANT), how="left")
+    joined = seen.join(_candidates(replay, terms), list(TENANT), how="left")
     quota = _quota(terms)
-    decided = found.withColumn("refused", _refused(terms)).withColumn(
+    decided = joined.withColumn("refused", _refused(terms)).withColumn(
         "quota", sf.when(sf.col("refused").isNull(), quota)
     )
     return GOLD_RECOMMENDATION.select(_completed(decided, capacity))

@@ -104,18 +104,18 @@ def capacity_of(
     Raises:
         TermsError: the document is no such output.
     """
-    found: dict[str, float] = {}
+    capacity: dict[str, float] = {}
     if document is not None:
         percent = document.get("smallest_capacity_percent")
         if not isinstance(percent, int | float) or percent <= 0:
             raise TermsError('capacity is not an output of "quotas capacity --json"')
-        found["request"] = float(percent)
+        capacity["request"] = float(percent)
     written = [rate for rate in (network_bytes_per_s, disk_bytes_per_s) if rate is not None]
     if written:
-        found["produce"] = min(written)
+        capacity["produce"] = min(written)
     if network_bytes_per_s is not None:
-        found["fetch"] = network_bytes_per_s
-    return found
+        capacity["fetch"] = network_bytes_per_s
+    return capacity
 
 
 def recommended_quotas(
@@ -127,18 +127,18 @@ def recommended_quotas(
         rows: rows of GOLD_RECOMMENDATION. The plan omits refused ones, so that current quotas stay.
             It also omits producer ids, for which Kafka has no quota, and ambiguous names.
     """
-    found: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
+    quotas_by_entity: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
     for row in rows:
         quota = row["quota"]
         if not isinstance(quota, int | float) or row["quota_type"] == "producer_ids":
             continue
         parts = entity_parts(str(row["entity"]))
         if parts is not None:
-            found.setdefault(tuple(parts.items()), {})[str(row["key"])] = float(quota)
+            quotas_by_entity.setdefault(tuple(parts.items()), {})[str(row["key"])] = float(quota)
     return {
         "quotas": [
             {"entity": dict(parts), "quotas": dict(sorted(quotas.items()))}
-            for parts, quotas in sorted(found.items(), key=lambda each: str(each[0]))
+            for parts, quotas in sorted(quotas_by_entity.items(), key=lambda each: str(each[0]))
         ]
     }
 

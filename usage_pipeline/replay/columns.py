@@ -71,7 +71,7 @@ class Columns:
     order: Longs
 
     @classmethod
-    def of(cls, charges: Records, slots: Slots) -> "Columns":
+    def sort(cls, charges: Records, slots: Slots) -> "Columns":
         """Sort charges (of CHARGE) by group, and by (time, file, offset) in each group."""
         shared = slots.shared[charges["slot"]]
         order = np.lexsort((charges["line"], charges["at_ms"], shared, charges["place"]))

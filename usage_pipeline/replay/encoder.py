@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from sidecar.quotas.request_time.request_percentage import percent
 from usage_pipeline.kernels import charging
 from usage_pipeline.kernels.charge import CHARGE, Records
 from usage_pipeline.kernels.charging import charged, doubles, longs, micros
 from usage_pipeline.kernels.places import BROKER_BITS, LINE_BITS
 from usage_pipeline.kernels.values import Doubles, Longs
 from usage_pipeline.replay.packing import Met
+from usage_pipeline.replay.request_percentage import percent
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 from usage_pipeline.usage import mutations
 
@@ -33,36 +33,36 @@ _MOST_MS: Final = float(1 << 52)
 
 def mutation_charges(batch: pa.RecordBatch, met: Met, sizes: mutations.Sizes) -> Records:
     """Encode a batch of ``mutations.NEEDED``, with the sizes of topics, as records of CHARGE."""
-    found = mutations.charges(batch, sizes)
-    row = found.row
+    charges = mutations.charges(batch, sizes)
+    row = charges.row
     kind = np.full(row.size, mutations.KIND)
     # The controller charges mutations when it starts, before it commits them.
     waited_ms = np.rint(doubles(batch, "remote_ms").clip(max=_MOST_MS)).astype(np.int64)
     at_ms = micros(batch, "quota_ts") // _US_PER_MS
-    records = _records(batch, met, row, kind, (at_ms - waited_ms)[row], found.amount)
+    records = _records(batch, met, row, kind, (at_ms - waited_ms)[row], charges.amount)
     records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[row]
-    records["position"] = found.position
-    records["line"] += found.position
-    records["extra"] = waited_ms[row] * 2 + found.strict
+    records["position"] = charges.position
+    records["line"] += charges.position
+    records["extra"] = waited_ms[row] * 2 + charges.strict
     records["logged_throttle_ms"] = longs(batch, "throttle_ms")[row]
     return records
 
 
 def request_charges(batch: pa.RecordBatch, met: Met) -> Records:
     """Encode a batch of OF_REQUESTS as records of CHARGE, without mutations."""
-    found = charged(batch)
+    charges = charged(batch)
     at_ms = micros(batch, "quota_ts") // _US_PER_MS
-    amount = found.amount.astype(np.float64)
-    is_timed = found.kind == _REQUEST
+    amount = charges.amount.astype(np.float64)
+    is_timed = charges.kind == _REQUEST
     amount[is_timed] *= _PERCENT_PER_NS
-    amount[~found.known] = np.nan
-    records = _records(batch, met, found.row, found.kind, at_ms[found.row], amount)
-    records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[found.row]
+    amount[~charges.known] = np.nan
+    records = _records(batch, met, charges.row, charges.kind, at_ms[charges.row], amount)
+    records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[charges.row]
     records["position"] = is_timed
     records["line"] += is_timed
-    of_ids = longs(batch, "producer_id")[found.row]
-    records["extra"] = np.where(found.kind == _IDS, of_ids, 0)
-    records["logged_throttle_ms"] = longs(batch, "throttle_ms")[found.row]
+    of_ids = longs(batch, "producer_id")[charges.row]
+    records["extra"] = np.where(charges.kind == _IDS, of_ids, 0)
+    records["logged_throttle_ms"] = longs(batch, "throttle_ms")[charges.row]
     return records
 
 
@@ -70,7 +70,7 @@ def _records(  # noqa: PLR0917  as numpy's columns
     batch: pa.RecordBatch, met: Met, row: Longs, kind: Longs, at_ms: Longs, amount: Doubles
 ) -> Records:
     records = np.zeros(row.size, CHARGE)
-    records["slot"] = met.slots.of(batch, row, kind, at_ms)
+    records["slot"] = met.slots.slot_numbers(batch, row, kind, at_ms)
     records["at_ms"] = at_ms
     records["amount"] = amount
     # A line has more bytes than charges, so the positions of lines do not overlap.

@@ -3,7 +3,7 @@
 For each (user, client-id) and kind of quota, the eight levels of ``sidecar.quotas.entities`` are
 resolved. The first level with a quota determines the tags, and the tags determine the limit.
 Clients without a quota share by the shape of the existing quotas, as in
-``sidecar.quotas.prediction``: by user, by client-id or by both if all quotas of the kind are for
+``replay.prediction``: by user, by client-id or by both if all quotas of the kind are for
 one of these, otherwise by client-id. If the kind has no quotas, nothing counts, and clients are
 identified by user, for whom a quota would be set.
 
@@ -108,23 +108,23 @@ class Quotas:
         self._spans[shape].append((quota.from_ms, quota.to_ms))
         self._joined = False
 
-    def of(self, user: str, client_id: str) -> Iterator[ClientQuota]:
+    def of_client(self, user: str, client_id: str) -> Iterator[ClientQuota]:
         """Return the quotas of a client in the order of time."""
         if not self._joined:
             self._spans.update({shape: _joined(spans) for shape, spans in self._spans.items()})
             self._joined = True
-        found = [
+        levels = [
             (level, quota)
             for level, parts in enumerate(_levels(user, client_id), 1)
             if self._quota_type != PRODUCER_IDS or level in _SHARED_BY[True, False]
             for quota in self._by_parts.get(parts, ())
         ]
-        changes = {each for _, quota in found for each in (quota.from_ms, quota.to_ms)}
+        changes = {each for _, quota in levels for each in (quota.from_ms, quota.to_ms)}
         changes |= {each for spans in self._spans.values() for span in spans for each in span}
         edges = sorted({-EVER, EVER} | changes)
         last: ClientQuota | None = None
         for from_ms, to_ms in pairwise(edges):
-            in_force = [each for each in found if each[1].from_ms <= from_ms < each[1].to_ms]
+            in_force = [each for each in levels if each[1].from_ms <= from_ms < each[1].to_ms]
             resolved = self._resolved(user, client_id, from_ms, to_ms, in_force)
             if last is None or last[_AFTER_TIMES:] == resolved[_AFTER_TIMES:]:
                 last = resolved._replace(from_ms=resolved.from_ms if last is None else last.from_ms)
@@ -190,13 +190,13 @@ def _levels(user: str, client_id: str) -> tuple[_Parts, ...]:
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Merge consecutive spans with the same quota."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for from_ms, to_ms in sorted(spans):
-        if found and from_ms <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], to_ms))
+        if merged and from_ms <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], to_ms))
         else:
-            found.append((from_ms, to_ms))
-    return found
+            merged.append((from_ms, to_ms))
+    return merged
 
 
 def entity_name(user: str | None, client_id: str | None) -> str:
@@ -206,12 +206,8 @@ def entity_name(user: str | None, client_id: str | None) -> str:
 
 
 def quotas_of(config: DataFrame) -> dict[str, Quotas]:
-    """Query the quotas of each kind, which are few.
-
-    Args:
-        config: rows of SILVER_QUOTA_CONFIG.
-    """
-    found = {quota_type: Quotas(quota_type) for quota_type in KEYS}
+    """Query the quotas of each kind, which are few, from rows of SILVER_QUOTA_CONFIG."""
+    by_type = {quota_type: Quotas(quota_type) for quota_type in KEYS}
     quotas = config.where(sf.col("value").isNotNull() & sf.col("key").isin(*_TYPES)).select(
         *("entity", "user", "client_id", "key", "value"),
         sf.unix_millis("valid_from").alias("from_ms"),
@@ -219,5 +215,5 @@ def quotas_of(config: DataFrame) -> dict[str, Quotas]:
     )
     for row in quotas.collect():
         quota = Quota(row.entity, row.value, row.from_ms, row.to_ms)
-        found[_TYPES[row.key]].add(row.user, row.client_id, quota)
-    return found
+        by_type[_TYPES[row.key]].add(row.user, row.client_id, quota)
+    return by_type

@@ -127,11 +127,7 @@ class _Track:
 
 
 class Replay:
-    """A group that is replayed part by part.
-
-    Attributes:
-        quota_type: the kind of quota.
-    """
+    """A group that is replayed part by part."""
 
     def __init__(
         self, quota_type: str, windows: Windows, asked: Sequence[Asked], *, is_whole: bool = False
@@ -169,8 +165,8 @@ class Replay:
             unknown: the entities of the other charges.
         """
         entity = self._rows_of(np.concatenate([group.entity, unknown]))
-        for one in entity[group.entity.size :].tolist():
-            self._unknown[one] += 1
+        for row in entity[group.entity.size :].tolist():
+            self._unknown[row] += 1
         entity = entity[: group.entity.size]
         part = _Part(group, self._windows)
         for track in self._tracks:
@@ -233,7 +229,7 @@ class Replay:
         is_fetch = self.quota_type == "fetch"
         before = track.seen
         track.seen, seen = part.rates(charges, limit, before, takes_back=is_fetch)
-        results = ChargeResults.none(limit.size)._replace(used=seen.rate, rate=seen.rate)
+        results = ChargeResults.none(limit.size)._replace(compared=seen.rate, rate=seen.rate)
         if track.every is not None or not charges.counts.all():
             # Usage from before the first quota is reported too.
             every = charges._replace(counts=part.always)
@@ -262,7 +258,7 @@ class Replay:
         else:
             track.bursts = track.bursts or no_bursts(span)
             spread_waits(charges, limit, span, track.bursts, results)
-            results = results._replace(rate=np.nan_to_num(results.used))
+            results = results._replace(rate=np.nan_to_num(results.compared))
         np.maximum(results.wait_ms - part.group.waited_ms, 0, out=results.wait_ms)
         return results
 

@@ -62,10 +62,10 @@ class Met:
         """Return the number of each row's file."""
         names, at = coded(batch["src_file"])
         # A dictionary may contain names of rows that were filtered out.
-        used = np.flatnonzero(np.bincount(at, minlength=len(names)))
+        needed = np.flatnonzero(np.bincount(at, minlength=len(names)))
         numbers = np.zeros(len(names), np.int64)
-        numbers[used] = [
-            self.files.setdefault(names[each], len(self.files)) for each in used.tolist()
+        numbers[needed] = [
+            self.files.setdefault(names[each], len(self.files)) for each in needed.tolist()
         ]
         return numbers[at]
 
@@ -119,8 +119,8 @@ def packed_peaks(
         of_shards: dict[int, set[int]] = {}
         for place in places:
             shard = shard_of((np.full(hashes.size, place), hashes), shards)
-            for at, one in enumerate(shard.tolist()):
-                of_shards.setdefault(one, set()).add(at)
+            for at, of_shard in enumerate(shard.tolist()):
+                of_shards.setdefault(of_shard, set()).add(at)
         rows = [
             (shard, Names(peaks=[peaks[each] for each in sorted(some)]))
             for shard, some in of_shards.items()
@@ -136,10 +136,10 @@ def _rows(records: Records, met: Met, shards: int) -> pa.RecordBatch:
     for at, own in by_shard(records, shard, shards):
         is_used = np.zeros(number.size, np.bool_)
         is_used[own["slot"]] = True
-        used = np.flatnonzero(is_used)
-        number[used] = np.arange(used.size)
+        needed = np.flatnonzero(is_used)
+        number[needed] = np.arange(needed.size)
         own["slot"] = number[own["slot"]]
-        names = Names([met.slots.slots[each] for each in used.tolist()], files)
+        names = Names([met.slots.slots[each] for each in needed.tolist()], files)
         rows.append((at, int(own["at_ms"].min()), names, own.tobytes()))
     return _batch(rows)
 

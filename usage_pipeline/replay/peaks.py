@@ -31,9 +31,9 @@ class _SharedBy:
     quotas: Mapping[str, Quotas]
 
     def __call__(self, quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
-        found = self.quotas[quota_type].of(user, client_id)
+        quotas = self.quotas[quota_type].of_client(user, client_id)
         # The quota at the start of a second applies to the whole second.
-        return [(-(-each.from_ms // _MS), each.shared_by) for each in found]
+        return [(-(-each.from_ms // _MS), each.shared_by) for each in quotas]
 
 
 def peaks(usage: UsageRows, config: DataFrame) -> DataFrame:
@@ -46,6 +46,6 @@ def peaks(usage: UsageRows, config: DataFrame) -> DataFrame:
     Returns:
         ``quota_type``, ``shared_by`` and ``peak``, in the quota's unit, above 0.
     """
-    used = packed_by_name(usage, _SharedBy(quotas_of(config)))
-    of_brokers = in_shards(used, usage).applyInArrow(peaks_of, PEAKS)
+    packed_usage = packed_by_name(usage, _SharedBy(quotas_of(config)))
+    of_brokers = in_shards(packed_usage, usage).applyInArrow(peaks_of, PEAKS)
     return of_brokers.groupBy("quota_type", "shared_by").agg(sf.max("peak").alias("peak"))

@@ -16,7 +16,7 @@ no list of clients or of their candidates, of which there may be millions.
 Example: alice sends 1,500 bytes at once, and her quota is 100 a second. The row of the scenario
 ``in force`` has a wait of 5,000 ms, and the row "x2" has none.
 
-Source: KIP-13, KIP-124, KIP-599, KIP-936; ``sidecar.quotas.prediction`` is the same for one node.
+Source: KIP-13, KIP-124, KIP-599, KIP-936; ``replay.prediction`` is the same for one node.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,35 +37,9 @@ from usage_pipeline.replay.slots import SlotsOfClients
 from usage_pipeline.runtime.by_workers import Batches
 from usage_pipeline.runtime.shards import by_shard
 from usage_pipeline.silver.requests import Requests
-from usage_pipeline.tables.schemas import GOLD_REPLAY, Column, Table
+from usage_pipeline.tables.schemas import GOLD_REPLAY
 from usage_pipeline.usage.mutations import MutationRequests
 
-REPLAY_EVENTS: Final = Table(
-    "replay_events",
-    (
-        Column("dt", "date", "the day of the charge"),
-        Column("broker", "int", "the node that charged it"),
-        Column("quota_type", "string", "of which quota"),
-        Column("entity", "string", "whose quota it was"),
-        Column("shared_by", "string", "who shared it"),
-        Column("at_ms", "bigint", "when it was charged, milliseconds since 1970"),
-        Column("src_file", "string", "the file of the request's line"),
-        Column("src_offset", "bigint", "of the line in it"),
-        Column("position", "int", "of the charge among its request's"),
-        Column("limit", "double", "in force; null: none"),
-        Column("rate", "double", "as Kafka takes it, with this charge in it"),
-        Column("throttle_ms", "bigint", "how long its client would have to wait for this quota"),
-        Column("accepted", "boolean", "false: a strict mutation that would be refused"),
-        Column(
-            "logged_throttle_ms",
-            "bigint",
-            "what the line says the client had to wait, for any quota",
-        ),
-    ),
-    (),
-    "a charge whose amount is known, and what the quota in force did with it; a request waits for"
-    " the greatest of its charges' times",
-)
 WINDOWS: Final = Windows()
 """The default windows: 11 samples of a second, or of an hour for ids."""
 
@@ -108,12 +82,11 @@ def replay(
     rows, shards = _packed(requests, mutations, config)
     sweep = Sweep(windows, scenarios, 0 if candidates is None else candidates.count)
     if candidates is not None:
-        places = _places(requests)
-
-        def of_peaks(batches: Batches) -> Batches:
-            return packed_peaks(batches, places, shards)
-
-        rows = rows.unionByName(candidates.peaks.mapInArrow(of_peaks, PACKED))
+        places = sorted(place_of(*each) for each in requests.days_and_brokers())
+        peaks = candidates.peaks.mapInArrow(
+            lambda batches: packed_peaks(batches, places, shards), PACKED
+        )
+        rows = rows.unionByName(peaks)
     return GOLD_REPLAY.select(_replayed(rows, shards, sweep.rows, SUMMED))
 
 
@@ -132,10 +105,11 @@ def replay_events(
         windows: as in ``replay``; mutations use the token bucket.
 
     Returns:
-        Unordered rows of REPLAY_EVENTS.
+        Unordered rows of ``shard.COMPARED``, for charges with known amounts. A request waits for
+        the longest of its charges' times.
     """
     rows, shards = _packed(requests, mutations, config)
-    return REPLAY_EVENTS.select(_replayed(rows, shards, Comparison(windows).rows, COMPARED))
+    return _replayed(rows, shards, Comparison(windows).rows, COMPARED)
 
 
 def _packed(
@@ -144,11 +118,11 @@ def _packed(
     """Return packed charges, and the number of shards."""
     quotas, sizes, shards = quotas_of(config), mutations.sizes, requests.shards()
 
-    def of(encode: Encode) -> Callable[[Batches], Batches]:
+    def pack_with(encode: Encode) -> Callable[[Batches], Batches]:
         return lambda batches: packed(batches, encode, SlotsOfClients(quotas), shards)
 
-    rows = requests.mapped(OF_REQUESTS, of(request_charges), PACKED)
-    of_topics = of(partial(mutation_charges, sizes=sizes))
+    rows = requests.mapped(OF_REQUESTS, pack_with(request_charges), PACKED)
+    of_topics = pack_with(partial(mutation_charges, sizes=sizes))
     return rows.unionByName(mutations.rows.mapInArrow(of_topics, PACKED)), shards
 
 
@@ -159,7 +133,3 @@ def _replayed(
     ordered = by_shard(rows, shards).sortWithinPartitions(*IN_ORDER)
     # Spark would count the ``self`` of a method as a parameter.
     return ordered.mapInArrow(lambda batches: made(batches), schema)  # noqa: PLW0108  see above
-
-
-def _places(requests: Requests) -> list[int]:
-    return sorted(place_of(*each) for each in requests.days_and_brokers())

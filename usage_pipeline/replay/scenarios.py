@@ -107,8 +107,8 @@ def candidates(peak: float, count: int) -> tuple[float, ...]:
     if not 0 < peak < math.inf or count < 2:
         raise ValueError(f"{count} candidates up to {peak} are impossible")
     step = (_HIGHEST / _LOWEST) ** (1 / (count - 1))
-    found = (float(f"{peak * _LOWEST * step**at:.{_DIGITS}g}") for at in range(count))
-    return tuple(sorted(set(found)))
+    quotas = (float(f"{peak * _LOWEST * step**at:.{_DIGITS}g}") for at in range(count))
+    return tuple(sorted(set(quotas)))
 
 
 def sweep(peaks: Iterable[tuple[str, str, float]], count: int) -> tuple[Scenario, ...]:

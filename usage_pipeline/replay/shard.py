@@ -9,7 +9,7 @@ Example: 1,000 charges of alice's produce quota on brokers 1 and 2 are two group
 scenarios four rows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -27,6 +27,7 @@ from usage_pipeline.replay.packing import NAMES, Names
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario, sweep
 from usage_pipeline.replay.slots import Slot
 from usage_pipeline.runtime.by_workers import Batches
+from usage_pipeline.tables.arrow import schema_of
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 MOST_RETAINED: Final = 1 << 20
@@ -62,9 +63,9 @@ class _Received:
         files = [self._files.setdefault(each, len(self._files)) for each in names.files]
         if not records.size:
             return records
-        found = _with_files(records, np.array(files, np.int64))
-        found["slot"] = np.array(slots, np.int32)[records["slot"]]
-        return found
+        renumbered = _with_files(records, np.array(files, np.int64))
+        renumbered["slot"] = np.array(slots, np.int32)[records["slot"]]
+        return renumbered
 
     def ordered(self, records: Records) -> tuple[Records, list[str]]:
         """Return the records with files numbered in the order of their names, and the names."""
@@ -125,7 +126,7 @@ class Sweep:
     def asked(self, kind: int, shared_by: str, received: _Received) -> list[Asked]:
         """Return the scenarios that may apply to a group."""
         quota_type = QUOTA_TYPES[kind]
-        found = [
+        asked = [
             Asked(
                 each,
                 None
@@ -138,8 +139,8 @@ class Sweep:
         peak = received.peaks.get((kind, shared_by), 0.0)
         if self.candidates:
             tried = sweep([(quota_type, shared_by, peak)], self.candidates)
-            found += map(Asked, tried)
-        return found
+            asked += map(Asked, tried)
+        return asked
 
 
 class _SweptShard:
@@ -199,7 +200,7 @@ class _SweptShard:
             is_whole: whether new groups are complete in this part.
         """
         ordered, _ = self._received.ordered(records)
-        columns = Columns.of(ordered, self._received.slots)
+        columns = Columns.sort(ordered, self._received.slots)
         for rows in columns.groups():
             key = int(columns.place[rows.start]), int(columns.shared[rows.start])
             replay = self._open.get(key)
@@ -230,7 +231,7 @@ class Comparison:
             yield from self._compared(charges, files, received.slots).to_batches()
 
     def _compared(self, charges: Records, files: Sequence[str], slots: Slots) -> pa.Table:
-        columns = Columns.of(charges, slots)
+        columns = Columns.sort(charges, slots)
         kept, results = [], []
         for rows in columns.groups():
             group = columns.group(rows)
@@ -239,8 +240,8 @@ class Comparison:
             kept.append(columns.order[rows][columns.known[rows]])
         if not kept:
             return _table(COMPARED, [])
-        found = ChargeResults(*(np.concatenate(each) for each in zip(*results, strict=True)))
-        return _table(COMPARED, _compared(charges[np.concatenate(kept)], found, files, slots))
+        joint = ChargeResults(*(np.concatenate(each) for each in zip(*results, strict=True)))
+        return _table(COMPARED, _compared(charges[np.concatenate(kept)], joint, files, slots))
 
 
 def _shards(batches: Batches) -> Iterator[Iterator[tuple[int, Names, Records]]]:
@@ -256,8 +257,8 @@ def _rows(batches: Batches) -> Iterator[tuple[int, int, Names, Records]]:
         shards, since_ms = batch["shard"].to_pylist(), batch["since_ms"].to_pylist()
         names, records = batch["names"], batch["records"]
         for at, (shard, since) in enumerate(zip(shards, since_ms, strict=True)):
-            found = np.frombuffer(records[at].as_buffer(), CHARGE)
-            yield shard, since, NAMES.decode(names[at].as_buffer()), found
+            charges = np.frombuffer(records[at].as_buffer(), CHARGE)
+            yield shard, since, NAMES.decode(names[at].as_buffer()), charges
 
 
 def _summed(key: tuple[int, int], slots: Slots, replay: Replay) -> Iterator[tuple[object, ...]]:
@@ -273,7 +274,7 @@ def _summed(key: tuple[int, int], slots: Slots, replay: Replay) -> Iterator[tupl
 
 
 def _compared(
-    charges: Records, found: ChargeResults, files: Sequence[str], slots: Slots
+    charges: Records, results: ChargeResults, files: Sequence[str], slots: Slots
 ) -> list[object]:
     places, slot, line = charges["place"].tolist(), charges["slot"], charges["line"]
     names = pa.array(slots.names)
@@ -289,17 +290,17 @@ def _compared(
         (line & ((1 << LINE_BITS) - 1)) - charges["position"],
         charges["position"],
         pa.array(limit, mask=np.isnan(limit)),
-        *(found.rate, found.wait_ms, ~found.refused),
+        *(results.rate, results.wait_ms, ~results.refused),
         charges["logged_throttle_ms"],
     ]
 
 
 def _with_files(records: Records, number: Longs) -> Records:
     """Return the records with other file numbers."""
-    found = records.copy()
+    renumbered = records.copy()
     offset = records["line"] & ((1 << LINE_BITS) - 1)
-    found["line"] = (number[records["line"] >> LINE_BITS] << LINE_BITS) | offset
-    return found
+    renumbered["line"] = (number[records["line"] >> LINE_BITS] << LINE_BITS) | offset
+    return renumbered
 
 
 def _numbers(place: Longs, shared: Longs) -> Longs:
@@ -309,23 +310,14 @@ def _numbers(place: Longs, shared: Longs) -> Longs:
     return np.asarray(number, np.int64)
 
 
-_ARROW: Final[Mapping[str, pa.DataType]] = {
-    "date": pa.date32(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-}
-
-
 def _table(schema: str, columns: Sequence[object]) -> pa.Table:
-    fields = [each.split(" ") for each in schema.split(", ")]
-    types = [_ARROW[kind] for _, kind in fields]
+    fields = schema_of(schema)
     return pa.table(
         [
-            column if isinstance(column, pa.ChunkedArray | pa.Array) else pa.array(column, kind)
-            for column, kind in zip(columns or [[]] * len(types), types, strict=True)
+            column
+            if isinstance(column, pa.ChunkedArray | pa.Array)
+            else pa.array(column, field.type)
+            for column, field in zip(columns or [[]] * len(fields), fields, strict=True)
         ],
-        names=[name for name, _ in fields],
+        names=fields.names,
     )

@@ -68,7 +68,7 @@ class SlotsOfClients:
         if len(self._clients) > _MOST_CLIENTS:
             self._forget()
 
-    def of(self, batch: pa.RecordBatch, row: Longs, kind: Longs, at_ms: Longs) -> Longs:
+    def slot_numbers(self, batch: pa.RecordBatch, row: Longs, kind: Longs, at_ms: Longs) -> Longs:
         """Return the slot number of each charge.
 
         Args:
@@ -107,7 +107,7 @@ class SlotsOfClients:
         to_ms, hashes = [], []
         for client, kind in (divmod(each, _KINDS) for each in missing.tolist()):
             self._first[kind, client] = len(self.slots)
-            for each in self._quotas[kind].of(*self._clients[client]):
+            for each in self._quotas[kind].of_client(*self._clients[client]):
                 slot = Slot(kind, each.shared_by, each.entity, each.limit, each.counts)
                 self.slots.append(slot)
                 to_ms.append(each.to_ms)

@@ -82,10 +82,10 @@ def answers(tables: Mapping[str, Sequence[Row]]) -> str:
 
 def _most(rows: Sequence[Row]) -> list[str]:
     bars = []
-    used = sums(rows)
+    usage = sums(rows)
     together = _together(rows)
     for quota_type in _MOST_USED:
-        amounts = {name: each.amount for (name, kind), each in used.items() if kind == quota_type}
+        amounts = {name: each.amount for (name, kind), each in usage.items() if kind == quota_type}
         total = sum(amounts.values())
         if not total:
             continue

@@ -70,9 +70,9 @@ def _readings(rows: Iterable[Row]) -> dict[_Volume, list[tuple[float, float]]]:
 
 def _plot(row: Row, readings: dict[_Volume, list[tuple[float, float]]]) -> str:
     total, available = value(row, "total_bytes") or 0.0, value(row, "available_bytes") or 0.0
-    now, used = seconds(row["as_of"]), total - available
+    now, level = seconds(row["as_of"]), total - available
     limit = total - (value(row, "limit_bytes") or 0.0)
-    seen = _thinned(sorted(readings.get(_volume(row), [])), now) or [(now, used)]
+    seen = _thinned(sorted(readings.get(_volume(row), [])), now) or [(now, level)]
     history = max(now - seen[0][0], _HOUR_S)
     ends = [
         now + hours * _HOUR_S if (hours := value(row, name)) is not None else None
@@ -83,11 +83,11 @@ def _plot(row: Row, readings: dict[_Volume, list[tuple[float, float]]]) -> str:
     series = [Series("used", seen)]
     bands = []
     if ends[1] is not None:
-        series.append(Series("expected", _towards(now, used, ends[1], limit, last)))
+        series.append(Series("expected", _towards(now, level, ends[1], limit, last)))
     if ends[0] is not None:
         late = ends[2]
-        high = _towards(now, used, ends[0], limit, last)
-        low = _towards(now, used, late, limit, last) if late else [(now, used), (last, used)]
+        high = _towards(now, level, ends[0], limit, last)
+        low = _towards(now, level, late, limit, last) if late else [(now, level), (last, level)]
         xs = sorted({x for x, _ in (*high, *low)} | {last})
         bands.append(Band(xs, [_at(low, x) for x in xs], [_at(high, x) for x in xs]))
     most = max(total, limit, *(y for _, y in seen)) * 1.02 or 1.0
@@ -123,14 +123,14 @@ def _thinned(points: Sequence[tuple[float, float]], now: float) -> list[tuple[fl
 
 
 def _towards(
-    now: float, used: float, end: float, limit: float, last: float
+    now: float, level: float, end: float, limit: float, last: float
 ) -> list[tuple[float, float]]:
-    """Return a line from the present use to the limit and along it, cut at the last x."""
+    """Return a line from the present level to the limit and along it, cut at the last x."""
     if end <= now:
-        return [(now, used), (last, used)]
+        return [(now, level), (last, level)]
     if end >= last:
-        return [(now, used), (last, used + (limit - used) * (last - now) / (end - now))]
-    return [(now, used), (end, limit), (last, limit)]
+        return [(now, level), (last, level + (limit - level) * (last - now) / (end - now))]
+    return [(now, level), (end, limit), (last, limit)]
 
 
 def _at(points: Sequence[tuple[float, float]], x: float) -> float:

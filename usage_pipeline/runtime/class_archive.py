@@ -42,7 +42,7 @@ class ClassArchive:
     partial: Path | None
 
     @classmethod
-    def of(cls, folder: Path, java: Path, spark: Path, *, whole: bool) -> "ClassArchive":
+    def of_jdk(cls, folder: Path, java: Path, spark: Path, *, whole: bool) -> "ClassArchive":
         """Name the archive of this JDK and Spark; a ``whole`` run loads all and may write it."""
         paths = (java.resolve(), spark.resolve())
         key = "|".join(f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in paths)

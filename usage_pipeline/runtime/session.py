@@ -117,7 +117,7 @@ def class_archive(folder: Path, *, whole: bool) -> ClassArchive | None:
     home = Path(os.environ.get("SPARK_HOME") or str(files("pyspark")))
     if java is None or not (home / "jars").is_dir():
         return None
-    return ClassArchive.of(folder, java, home / "jars", whole=whole)
+    return ClassArchive.of_jdk(folder, java, home / "jars", whole=whole)
 
 
 def keep_classes(classes: ClassArchive) -> None:

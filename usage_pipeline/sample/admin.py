@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 
 from sidecar.quotas.entities import Entity, QuotaKey
-from sidecar.quotas.prediction import Charge, Prediction, Predictor
 from sidecar.quotas.rate import QuotaWindow
+from usage_pipeline.replay.prediction import Charge, Prediction, Predictor
 from usage_pipeline.sample.limits import MUTATIONS, Limit
 from usage_pipeline.sample.shapes import topic_id
 

@@ -6,7 +6,7 @@ throttled FETCH with an empty response and takes its charge back.
 
 Example: a client with 10 requests a second that must wait 2 s lacks the next 20 lines.
 
-Source: ``sidecar.quotas.rate_quota``; KIP-219 for the muted connection.
+Source: ``usage_pipeline.replay.rate_quota``; KIP-219 for the muted connection.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ import numpy as np
 
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.rate_quota import RateQuota
+from usage_pipeline.replay.rate_quota import RateQuota
 from usage_pipeline.sample.flows import Floats
 from usage_pipeline.sample.limits import Limit, charged_key
 from usage_pipeline.sample.lines import Batch, Times, local_ms

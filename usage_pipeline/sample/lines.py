@@ -3,7 +3,7 @@
 The durations of a request are chosen from tables of a few thousand prepared texts, because
 formatting a float takes longer than looking a text up. A request is charged at ``at_ms``. Its line
 is written when the answer is sent, later by the time in the response queue and of sending.
-``sidecar.requestlog.charges`` subtracts the same times.
+``kernels.charge_times`` subtracts the same times.
 
 Example: a request is charged at 10:00:00.122, with 0.063 ms in the queue and 0.144 ms of sending.
 Its line says 10:00:00,123.

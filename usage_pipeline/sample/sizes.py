@@ -11,11 +11,10 @@ import msgspec
 import numpy as np
 
 from sidecar.errors import SidecarError
-from sidecar.requestlog.fetch_size import fetch_bytes
 from sidecar.requestlog.line import Line, parse
-from sidecar.requestlog.produce_size import produce_bytes
-from sidecar.requestlog.request_detail import detail
-from sidecar.requestlog.wire import Fetched, Produce
+from usage_pipeline.kernels.fetch_size import Fetched, fetch_bytes
+from usage_pipeline.kernels.line_detail import detail
+from usage_pipeline.kernels.produce_size import Produce, produce_bytes
 from usage_pipeline.sample.flows import Floats
 from usage_pipeline.sample.lines import Batch, empty_line
 from usage_pipeline.sample.shapes import Ints

@@ -10,7 +10,6 @@ Example: 100 MB of 3 brokers over 2 h are 6 slices of 20 minutes, in files
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,9 +52,7 @@ class Written:
     capacity: Path
 
 
-def write_sample(
-    out: Path, sample: Sample, progress: Callable[[int], None] = lambda _: None
-) -> Written:
+def write_sample(out: Path, sample: Sample) -> Written:
     """Write a sample; files of an earlier sample are overwritten."""
     logs = out / "request-logs"
     writer = _Writer(logs, sample)
@@ -65,7 +62,6 @@ def write_sample(
     edges = np.linspace(0, seconds, slices + 1).round().astype(int) + sample.start_s
     for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         writer.slice(begin, end, edges[-1].item())
-        progress(writer.bytes)
     volumes = out / "volumes"
     write_volumes(volumes, sample)
     quotas, capacity = out / "quotas.json", out / "capacity.json"

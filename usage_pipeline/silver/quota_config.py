@@ -22,19 +22,13 @@ from pyspark.sql import functions as sf
 
 from sidecar.quotas.entities import ClientQuotas, Default, Name
 from usage_pipeline.tables.apis import QUOTA_APIS
+from usage_pipeline.tables.arrow import schema_of
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
 
 DEFAULT: Final = "<default>"
 """The name of the default entity, whose quotas apply to clients without quotas of their own."""
 
-_SNAPSHOT: Final = pa.schema(
-    [
-        ("user", pa.string()),
-        ("client_id", pa.string()),
-        ("key", pa.string()),
-        ("value", pa.float64()),
-    ]
-)
+_SNAPSHOT: Final = schema_of("user string, client_id string, key string, value double")
 _BY_ENTITY: Final = ("user", "client_id", "key")
 
 

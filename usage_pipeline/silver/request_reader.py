@@ -44,12 +44,7 @@ def rows(
 
 
 def admins_rows(files: Iterable[TableFile], size: int = _ROWS) -> Batches:
-    """Read all columns of the controllers' lines about topics and quotas.
-
-    Args:
-        files: the table's files.
-        size: the rows of a batch.
-    """
+    """Read all columns of the controllers' lines about topics and quotas."""
     for group in _groups(files):
         # Most groups have no such line. Two columns of thirty are enough to find out.
         of_admins = [_is_of_admins(batch) for batch in group.batches(size, ("api", "is_forwarded"))]

@@ -36,7 +36,7 @@ class Span:
     since: datetime | None = None
     until: datetime | None = None
 
-    def of(self, rows: pa.RecordBatch, time: str = "log_ts") -> pa.RecordBatch:
+    def select(self, rows: pa.RecordBatch, time: str = "log_ts") -> pa.RecordBatch:
         """Return the rows in the range.
 
         Args:
@@ -75,7 +75,7 @@ def write_parts(parts: Iterable[Part], requests: Writer, rejected: Writer, span:
     unmeasured = 0
     seen = Seen()
     for parsed in chain.from_iterable(map(parse_part, parts)):
-        rows = span.of(parsed.rows)
+        rows = span.select(parsed.rows)
         unmeasured += unknown(rows)
         requests.write(with_day(rows))
         rejected.write(parsed.rejected)

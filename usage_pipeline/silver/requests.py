@@ -4,7 +4,7 @@ Example: requests that were charged on 21 November are in files of the 21st and 
 ``days_and_brokers`` then pairs the 21st with each broker of these files.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
@@ -54,11 +54,13 @@ class Requests:
             schema: the schema of the function's result.
         """
         days = self.days
-
-        def made(files: Iterable[TableFile]) -> Batches:
-            return function(rows(files, columns, days))
-
-        return read_by_workers(self.spark, self.files, made, schema, _TASKS_PER_CORE)
+        return read_by_workers(
+            self.spark,
+            self.files,
+            lambda files: function(rows(files, columns, days)),
+            schema,
+            _TASKS_PER_CORE,
+        )
 
     def shards(self, least: int = _SHARDS, in_shard: int = _IN_SHARD) -> int:
         """Return the number of shards for the results of workers.

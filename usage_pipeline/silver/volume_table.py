@@ -78,7 +78,7 @@ class History:
     clusters: Mapping[str | None, str]
     days: Mapping[str, AbstractSet[date]]
 
-    def of(self, cluster: str) -> DataFrame:
+    def readings_of(self, cluster: str) -> DataFrame:
         """Return the readings of a cluster."""
         ids = [id_ for id_, whose in self.clusters.items() if whose == cluster]
         is_its = sql.col("cluster_id").isin([id_ for id_ in ids if id_ is not None])

@@ -26,7 +26,7 @@ import pyarrow as pa
 from sidecar.errors import SidecarError
 from usage_pipeline.ingest.records import Parsed
 from usage_pipeline.kernels.charging import charged_with_mutations
-from usage_pipeline.kernels.seconds import packed, used
+from usage_pipeline.kernels.seconds import packed, usage_rows
 from usage_pipeline.runtime.by_workers import Batches
 from usage_pipeline.silver.request_writer import with_day
 from usage_pipeline.streaming.positions import Positions, State
@@ -172,7 +172,7 @@ def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:
     else:
         sums = list(packed(rows(), 1, charged_with_mutations))
         if sums:
-            usage.write(used(pa.Table.from_batches(sums)))
+            usage.write(usage_rows(pa.Table.from_batches(sums)))
     files = {
         name: written for writer in writers.values() for name, written in writer.close().items()
     }

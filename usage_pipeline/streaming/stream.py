@@ -48,12 +48,7 @@ class StreamError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of lines.
-
-    Attributes:
-        frame: messages or files, as a stream.
-        parse: parses its rows in a task.
-    """
+    """The source of lines: a stream of messages or files, and the function that parses them."""
 
     frame: "DataFrame"
     parse: Parse
@@ -113,7 +108,7 @@ def stream(
         LockedError: another stream is writing to the output now.
         StreamError: the query failed.
     """
-    folder = Folder.of(settings.out)
+    folder = Folder.parse(settings.out)
     with leased(folder, f"a stream (process {os.getpid()} on {socket.gethostname()})"):
         refuse_stream(folder)
         stream_id = _stream_id(settings.checkpoint)
@@ -158,6 +153,6 @@ def _follow(query: "StreamingQuery", sink: BatchSink, report: Callable[[Progress
 
 def _stream_id(checkpoint: str) -> str:
     """Return the checkpoint's id; if Spark has not created one, create it here."""
-    folder = Folder.of(checkpoint)
+    folder = Folder.parse(checkpoint)
     folder.create("metadata", json.dumps({"id": str(uuid4())}).encode())
     return str(json.loads(folder.read("metadata") or b"")["id"])

@@ -18,6 +18,7 @@ _TYPES: Final = {
     "string": pa.string(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
+    "binary": pa.binary(),
 }
 
 
@@ -32,5 +33,11 @@ def arrow_type(spark_type: str) -> pa.DataType:
 
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
-    """Of columns."""
+    """Return the schema of a table's columns."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
+
+def schema_of(columns: str) -> pa.Schema:
+    """Return the schema of columns in Spark's SQL, such as "dt date, hours array<int>"."""
+    fields = (column.split(" ") for column in columns.split(", "))
+    return pa.schema([(name, arrow_type(kind)) for name, kind in fields])

@@ -296,11 +296,11 @@ def _refuse_missing(folder: Folder, change: Change) -> None:
     """Check that files exist, because Delta would commit missing files."""
     within = f"{change.table}/"
     partitions = {file.path.rpartition("/")[0] for file in change.files}
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for partition in partitions:
-        found |= folder.sizes(within + partition if partition else change.table)
+        sizes |= folder.sizes(within + partition if partition else change.table)
     for file in change.files:
-        if found.get(within + file.path) != file.bytes:
+        if sizes.get(within + file.path) != file.bytes:
             raise NotWrittenError(
                 f"{folder.uri(within + file.path)}: a task has written this file, but the driver"
                 " can't see it; use --out with a folder that all of Spark's machines share, or with"
@@ -321,12 +321,12 @@ def _refuse_earlier(folder: Folder) -> None:
 
 def _decoded(folder: Folder, text: bytes, kind: type[_T]) -> _T:
     try:
-        found = msgspec.json.decode(text, type=dict)
-        if found.get("format") == _FORMAT:
-            return msgspec.convert(found, kind)
+        document = msgspec.json.decode(text, type=dict)
+        if document.get("format") == _FORMAT:
+            return msgspec.convert(document, kind)
     except (msgspec.MsgspecError, AttributeError) as error:
         raise OtherFormatError(f"{folder}/{MANIFEST} can't be read: {error}") from error
-    raise delta.other_format(folder, f"format {found.get('format')}; this one has {_FORMAT}")
+    raise delta.other_format(folder, f"format {document.get('format')}; this one has {_FORMAT}")
 
 
 def _last(folder: Folder) -> int | None:

@@ -147,7 +147,7 @@ def opened_table(folder: Folder, table: Table, version: int | None = None) -> "D
         except TableNotFoundError:
             return None
     # A stream's tables have no manifest with the version.
-    if [field.name for field in opened.schema().fields] != [one.name for one in table.stored]:
+    if [field.name for field in opened.schema().fields] != [column.name for column in table.stored]:
         raise other_format(folder, f"{table.name} has other columns than this one's")
     return opened
 

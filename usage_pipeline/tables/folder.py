@@ -4,7 +4,7 @@ Arrow reads and writes Parquet files in the driver and in workers, which receive
 their task. Only the driver writes the other, small files. It writes each of them atomically, and
 can create a file only if it does not exist (S3: ``If-None-Match``).
 
-Example: ``Folder.of("s3://tables/kafka").create("_commits/7.json", b"{}")`` is True once.
+Example: ``Folder.parse("s3://tables/kafka").create("_commits/7.json", b"{}")`` is True once.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Folder:
     address: Address
 
     @classmethod
-    def of(cls, text: str) -> "Folder":
+    def parse(cls, text: str) -> "Folder":
         """Create the folder from an option.
 
         Raises:
@@ -90,8 +90,8 @@ class Folder:
             return
         with storage_failures(str(self)):
             system, root = located(Address(self.address.store, "", self.address.options))
-            found = system.get_file_info(root)
-        if found.type == fs.FileType.NotFound:
+            info = system.get_file_info(root)
+        if info.type == fs.FileType.NotFound:
             raise FolderError(f"{self}: the bucket does not exist; create it or correct its name")
 
     def open_output(self, path: str) -> "pa.NativeFile":
@@ -118,12 +118,12 @@ class Folder:
         """Return the files below a folder: path in this folder -> size in bytes."""
         with storage_failures(self.uri(path)):
             system, inner = self.inner(path)
-            found = system.get_file_info(
+            infos = system.get_file_info(
                 fs.FileSelector(inner, allow_not_found=True, recursive=True)
             )
         return {
             path + info.path[len(inner) :]: info.size
-            for info in found
+            for info in infos
             if info.type == fs.FileType.File
         }
 
@@ -131,8 +131,8 @@ class Folder:
         """Return the sorted names in a folder; none if it does not exist."""
         with storage_failures(self.uri(path)):
             system, inner = self.inner(path)
-            found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
-        return sorted(info.base_name for info in found)
+            infos = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
+        return sorted(info.base_name for info in infos)
 
     def read(self, path: str) -> bytes | None:
         """Read a small file; return None if it does not exist."""

@@ -1,10 +1,10 @@
-"""Parquet files of tables: written by the tasks that make the rows, where they belong.
+"""Writes the Parquet files of tables, in the tasks that make the rows.
 
-A task writes a file for each partition of its rows, row group after row group, and reports them.
-What it has written is in a table only once the driver commits it (``commits``): what a task that
-failed, or was done twice, has left is nobody's, and upkeep removes it.
+A task writes a file for each partition of its rows, one row group after the other, and reports the
+files. They belong to a table after the driver commits them (``commits``). Upkeep removes the files
+of tasks that failed or ran twice.
 
-Example: a task with requests of broker 3 on 20 and 21 November reports two files, of which one is
+Example: a task with requests of broker 3 on 20 and 21 November reports two files. One of them is
 ``cluster_id=eu/dt=2026-11-21/broker=3/part-00003-7-5f0c9d2e.parquet``.
 """
 
@@ -29,33 +29,34 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 REPORTS: Final = "report binary"
-"""The rows that tasks give to Spark: a ``Report`` of each, as JSON."""
+"""The rows that tasks return to Spark: a ``Report`` each, as JSON."""
 _GROUP_BYTES: Final = 1 << 26
-"""Of rows in memory, that are gathered before they are written: 250,000 requests or so."""
+"""Bytes of rows that are buffered before they are written; about 250,000 requests."""
 _SMALL_BYTES: Final = 1 << 26
-"""Files of fewer bytes are brought together, to files of no more than the next."""
+"""Smaller files are merged."""
 _MERGED_BYTES: Final = 1 << 28
+"""The largest size of a merged file."""
 _FEW: Final = 4
-"""Small files of a partition that may stay: to bring them together costs more than to read them."""
+"""Small files of a partition that are not merged, because merging costs more than reading."""
 _ROWS: Final = 1 << 17
 
 
 class NotWrittenError(SidecarError):
-    """Files of a table can't be written."""
+    """A file of a table can't be written."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a task did.
+    """The result of a task.
 
     Attributes:
-        files: that it wrote, by table.
-        problem: why it couldn't, for a person; None when it could.
-        unknown: requests that it wrote, whose bytes or partitions no line has.
-        days: on which requests were answered that it wrote.
-        times: of the first and the last request that it read, microseconds since 1970.
-        example: of a line that can't be read, for a person.
-        positions: of a stream, what it has read up to, as JSON.
-        resent: lines or files that it left out, since they were taken before.
+        files: the written files, by table.
+        problem: why a file could not be written; None if all were written.
+        unknown: the number of written requests whose bytes or partitions are in no line.
+        days: the days on which the written requests were answered.
+        times: the times of the first and the last request read, in microseconds since 1970.
+        example: why a line can't be read, for one of these lines.
+        positions: the end of what a stream has read, as JSON.
+        resent: the number of lines or files that were skipped because they were read before.
     """
 
     files: dict[str, list[Written]]
@@ -68,20 +69,20 @@ class Report(msgspec.Struct, frozen=True):
     resent: int = 0
 
     def as_batch(self) -> pa.RecordBatch:
-        """A row of REPORTS."""
+        """Return a row of REPORTS."""
         report = pa.array([msgspec.json.encode(self)], pa.binary())
         return pa.RecordBatch.from_arrays([report], ["report"])
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the tasks of a run write a cluster's rows of a table.
+    """The place where the tasks of a run write a cluster's rows of a table.
 
     Attributes:
-        folder: with the tables.
-        table: that is written.
-        run: no other run's files have it in their names.
-        cluster: whose rows they are.
+        folder: the folder of the tables.
+        table: the table.
+        run: an id of the run, which is part of the files' names.
+        cluster: the cluster of the rows.
     """
 
     folder: Folder
@@ -90,7 +91,7 @@ class Target:
     cluster: str = UNNAMED
 
     def writer(self, number: int) -> "Writer":
-        """Of a task that has this number, or of one of its groups."""
+        """Return the writer of the task, or of the group of rows, with this number."""
         from pyspark import TaskContext  # noqa: PLC0415 - of a worker
 
         context = TaskContext.get()
@@ -102,12 +103,13 @@ class Target:
 class Writer:
     """Writes rows of a table, in one task.
 
-    A disk that fails is reported at the end, not raised: Spark would do the task three times more.
+    A disk error is reported at the end and not raised, because Spark would retry the task three
+    times.
 
     Attributes:
-        target: where.
-        name: of its files.
-        problem: why it couldn't write; None while it can.
+        target: where to write.
+        name: the name of the files.
+        problem: why a file could not be written; None without an error.
     """
 
     target: Target
@@ -118,20 +120,20 @@ class Writer:
     _open: dict[Values, "_File"] = field(default_factory=dict, init=False)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Writes rows with all of the table's columns, in any order, of types that can be cast."""
+        """Write rows with all of the table's columns, in any order, whose types can be cast."""
         whole = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-        for values, some in _by_partition(whole, self.target.table.partitions):
-            self.write_to((self.target.cluster, *values), some)
+        for values, rows_of_partition in _by_partition(whole, self.target.table.partitions):
+            self.write_to((self.target.cluster, *values), rows_of_partition)
 
     def write_to(self, values: Values, rows: pa.Table) -> None:
-        """Writes rows of a folder, without the columns that its name has."""
+        """Write rows of one partition, without the columns in the names of its folders."""
         self._pending.setdefault(values, []).append(rows)
         self._pending_bytes += rows.nbytes
         if self._pending_bytes >= _GROUP_BYTES:
             self._flush()
 
     def close(self) -> dict[str, list[Written]]:
-        """The files, by table, which are whole now; none where there was a problem."""
+        """Complete the files, and return them by table; none after an error."""
         self._flush()
         written = []
         for values, file in self._open.items():
@@ -149,7 +151,7 @@ class Writer:
             for values, tables in pending.items():
                 if values not in self._open:
                     path = f"{self.target.table.name}/{self._path(values)}"
-                    self._open[values] = _File.begun(self.target, path)
+                    self._open[values] = _File.create(self.target, path)
                 self._open[values].write(pa.concat_tables(tables))
         except OSError as error:
             self.problem = str(error)
@@ -162,7 +164,7 @@ class Writer:
 
 @dataclass(slots=True)
 class _File:
-    """A file that is being written."""
+    """An open file."""
 
     output: pa.NativeFile
     writer: parquet.ParquetWriter
@@ -170,7 +172,7 @@ class _File:
     rows: int = 0
 
     @classmethod
-    def begun(cls, target: Target, path: str) -> "_File":
+    def create(cls, target: Target, path: str) -> "_File":
         schema = arrow_schema(target.table.in_files)
         output = target.folder.open_output(path)
         writer = parquet.ParquetWriter(
@@ -188,7 +190,7 @@ class _File:
         self.rows += rows.num_rows
 
     def close(self) -> int:
-        """Returns its size, bytes."""
+        """Return its size in bytes."""
         self.writer.close()
         size = int(self.output.tell())
         self.output.close()
@@ -196,63 +198,56 @@ class _File:
 
 
 def collected(reports: "DataFrame") -> list[Report]:
-    """Has the tasks write.
-
-    Args:
-        reports: of REPORTS.
+    """Run the tasks that make rows of REPORTS, and return the reports.
 
     Raises:
-        NotWrittenError: one couldn't.
+        NotWrittenError: a task could not write a file.
     """
-    found = [msgspec.json.decode(bytes(row["report"]), type=Report) for row in reports.collect()]
-    for report in found:
+    decoded = [msgspec.json.decode(bytes(row["report"]), type=Report) for row in reports.collect()]
+    for report in decoded:
         if report.problem is not None:
             raise NotWrittenError(
-                f"{report.problem}. Is there room, and may this user write there? Or name another"
-                " folder with --out"
+                f"{report.problem}. Check the free space and the permissions, or use another"
+                " folder for --out"
             )
-    return found
+    return decoded
 
 
 def files_of(reports: Iterable[Report], table: Table) -> list[Written]:
-    """The files of a table."""
+    """Return the files of a table."""
     return [file for report in reports for file in report.files.get(table.name, ())]
 
 
 def written_by_tasks(frame: "DataFrame", target: Target) -> list[Written]:
-    """Has tasks write a frame, as few as it needs.
-
-    Args:
-        frame: with the table's columns.
-        target: the table.
+    """Write rows with the table's columns, in as few tasks as they need.
 
     Raises:
         NotWrittenError: a file can't be written.
     """
 
-    def of_batches(batches: Batches) -> Batches:
+    def write(batches: Batches) -> Batches:
         writer = target.writer(task_number())
         for batch in batches:
             writer.write(batch)
         files = writer.close()
         yield Report(files, writer.problem).as_batch()
 
-    # A stage that makes rows in Python and writes them would have two workers for each core.
-    rows = target.table.select(frame).hint("rebalance").mapInArrow(of_batches, REPORTS)
+    # Without the hint, a stage that makes rows in Python would have two workers for each core.
+    rows = target.table.select(frame).hint("rebalance").mapInArrow(write, REPORTS)
     return files_of(collected(rows), target.table)
 
 
 def merged(
     spark: "SparkSession", targets: Sequence[tuple[Target, Sequence[Written]]]
 ) -> list[list[Written]]:
-    """Brings small files of a folder together; they are nobody's yet, and are removed.
+    """Merge small files of each partition, and remove them; no commit has named them yet.
 
     Args:
-        spark: whose tasks do it.
-        targets: tables of clusters, and what was written of each.
+        spark: the session whose tasks merge them.
+        targets: the tables of clusters, and the files written for each.
 
     Returns:
-        What each target has then.
+        The files of each target after the merge.
 
     Raises:
         NotWrittenError: a file can't be written.
@@ -260,18 +255,18 @@ def merged(
     kept: list[list[Written]] = []
     bins: list[tuple[Target, list[Written]]] = []
     for target, files in targets:
-        of_table = [some for some in _bins(files) if len(some) > _FEW]
-        bins += ((target, some) for some in of_table)
-        gone = {file.path for some in of_table for file in some}
-        kept.append([file for file in files if file.path not in gone])
+        to_merge = [small for small in _bins(files) if len(small) > _FEW]
+        bins += ((target, small) for small in to_merge)
+        removed = {file.path for small in to_merge for file in small}
+        kept.append([file for file in files if file.path not in removed])
     if not bins:
         return kept
 
     def merge(number: int, task: tuple[Target, list[Written]]) -> Batches:
-        target, some = task
+        target, small = task
         writer = target.writer(number)
         names = [column.name for column in target.table.in_files]
-        for written in some:
+        for written in small:
             file = TableFile(target.folder, target.table, written)
             for group in file.groups(target.table.few_values):
                 for batch in group.batches(_ROWS, names):
@@ -280,35 +275,35 @@ def merged(
         yield Report(files, writer.problem).as_batch()
 
     reports = collected(by_workers(spark, bins, merge, REPORTS))
-    for target, some in bins:
-        for file in some:
+    for target, small in bins:
+        for file in small:
             target.folder.remove(f"{target.table.name}/{file.path}")
-    for (target, _), own in zip(targets, kept, strict=True):
-        made = files_of(reports, target.table)
-        own.extend(file for file in made if file.cluster == target.cluster)
+    for (target, _), files in zip(targets, kept, strict=True):
+        merged_files = files_of(reports, target.table)
+        files.extend(file for file in merged_files if file.cluster == target.cluster)
     return kept
 
 
 def _bins(files: Iterable[Written]) -> Iterator[list[Written]]:
-    """Small files of a partition, as many as become one."""
+    """Yield groups of small files of a partition; each group becomes one file."""
     partitions: dict[Values, list[Written]] = {}
     for file in files:
         if file.bytes < _SMALL_BYTES:
             partitions.setdefault(file.values, []).append(file)
-    for some in partitions.values():
-        together: list[Written] = []
+    for small in partitions.values():
+        group: list[Written] = []
         size = 0
-        for file in some:
+        for file in small:
             if size + file.bytes > _MERGED_BYTES:
-                yield together
-                together, size = [], 0
-            together.append(file)
+                yield group
+                group, size = [], 0
+            group.append(file)
             size += file.bytes
-        yield together
+        yield group
 
 
 def _by_partition(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:
-    """Rows of each partition, without what they are partitioned by."""
+    """Yield the rows of each partition, without the partition columns."""
     if not rows.num_rows:
         return
     if not names:
@@ -323,7 +318,7 @@ def _by_partition(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Values
 
 
 def task_number() -> int:
-    """Of the task that calls it, among those of its stage."""
+    """Return the number of the calling task in its stage."""
     from pyspark import TaskContext  # noqa: PLC0415 - of a worker
 
     context = TaskContext.get()

@@ -1,10 +1,11 @@
-"""A cluster's tables as a run sees them: its own new days, and the last good others.
+"""A cluster's tables as a run reads and writes them.
 
-A stage reads what the stages before it wrote, committed or not; days that the run replaces are
-never read as they were. Only ``usage_pipeline.batch.job`` makes one.
+A stage reads the days that earlier stages of the run have written, although they are not committed
+yet. It reads the other days from the last commit. Only ``usage_pipeline.batch`` creates stores for
+a run.
 
-Example: with 19 and 20 November in the tables, a run of the 20th reads the 19th as it is and the
-20th as it has just written it.
+Example: the tables have 19 and 20 November. A run of the 20th reads the committed 19th, and the
+20th that it has just written.
 """
 
 from collections import Counter
@@ -33,7 +34,7 @@ class FewerRowsError(SidecarError):
 
 @dataclass(slots=True)
 class _New:
-    """What a run has written of a table; ``days`` are those that it replaces."""
+    """The files that a run has written for a table, and the days that it replaces."""
 
     files: list[Written] = field(default_factory=list)
     days: set[date] = field(default_factory=set)
@@ -43,9 +44,9 @@ class Store:
     """Reads and writes a cluster's rows of the tables, in one run.
 
     Attributes:
-        spark: whose tasks read and write them.
-        before: the tables with which the run began.
-        cluster: whose rows they are.
+        spark: the session whose tasks read and write.
+        before: the tables at the start of the run.
+        cluster: the cluster.
     """
 
     __slots__ = ("_kept", "_new", "_run", "_superseded", "before", "cluster", "spark")
@@ -63,37 +64,37 @@ class Store:
         return f"Store({self.before.folder}, {self.cluster}, {len(self._new)} tables written)"
 
     def target(self, table: Table) -> Target:
-        """Where tasks write a table."""
+        """Return where tasks write a table."""
         return Target(self.before.folder, table, self._run, self.cluster)
 
     def write(self, table: Table, frame: "DataFrame", days: Iterable[date] = ()) -> None:
-        """Writes a table, in place of what this run has written of it.
+        """Write a table, and replace the files that this run has already written for it.
 
         Args:
-            table: which.
-            frame: with its columns.
-            days: that are replaced, besides those of the rows.
+            table: the table.
+            frame: rows with its columns.
+            days: the days to replace, besides the days of the rows.
         """
         files = written_by_tasks(frame, self.target(table))
         self.leave_out(table, self._new.pop(table, _New()).files)
         self.add(table, files, days)
 
     def add(self, table: Table, files: Sequence[Written], days: Iterable[date] = ()) -> None:
-        """Takes note of files that tasks have written, and of the days that they replace."""
+        """Add files that tasks have written, and the days that they replace."""
         new = self._new.setdefault(table, _New())
         new.files += files
         new.days.update(days, (day for file in files if (day := day_of(table, file))))
 
     def leave_out(self, table: Table, files: Iterable[Written]) -> None:
-        """Takes note of files that tasks have written, and that are removed when the run ends."""
+        """Mark files that tasks have written for removal at the end of the run."""
         self._superseded += (f"{table.name}/{file.path}" for file in files)
 
     def files(self, table: Table, days: Iterable[date] | None = None) -> tuple[TableFile, ...]:
-        """The files of a table as it will be once the run has committed.
+        """Return the files that a table will have after the commit.
 
         Args:
-            table: which.
-            days: of its rows; None: all.
+            table: the table.
+            days: the days of the files; None for all.
         """
         requested = None if days is None else set(days)
         return tuple(
@@ -103,37 +104,36 @@ class Store:
         )
 
     def read(self, table: Table, days: Iterable[date] | None = None) -> "DataFrame":
-        """A table as it will be once the run has committed; empty when there is none."""
-        files = self.files(table, days)
-        return rows_of(self.spark, table, files)
+        """Return the rows that a table will have after the commit; none if it does not exist."""
+        return rows_of(self.spark, table, self.files(table, days))
 
     def rows(self, table: Table) -> int:
-        """How many rows this run has written of a table."""
+        """Return the number of rows that this run has written to a table."""
         return sum(file.rows for file in self._new[table].files)
 
     def has(self, table: Table) -> bool:
-        """Whether the cluster's rows of a table, or that there are none, will have been written."""
+        """Whether this or an earlier run has written the cluster to a table, even without rows."""
         return table in self._new or self.before.has_written(table, self.cluster)
 
     def days_of(self, table: Table) -> tuple[date, ...]:
-        """The days that a table will have once the run has committed."""
+        """Return the days that a table will have after the commit."""
         days = {day_of(table, file.written) for file in self.files(table)}
         return tuple(sorted(day for day in days if day is not None))
 
     def written_days(self, table: Table | None = None) -> tuple[date, ...]:
-        """The days that this run replaces in a table; None: in any."""
-        tables = self._new if table is None else (table,)
-        return tuple(sorted({day for one in tables for day in self._new.get(one, _New()).days}))
+        """Return the days that this run replaces in a table; None for any table."""
+        new = self._new.values() if table is None else [self._new.get(table, _New())]
+        return tuple(sorted({day for each in new for day in each.days}))
 
     def written(self) -> tuple[Table, ...]:
-        """The tables that this run has written."""
+        """Return the tables that this run has written."""
         return tuple(self._new)
 
     def refuse_fewer(self, table: Table) -> None:
-        """Refuses that a day of a table loses rows.
+        """Check that no day of a table loses rows.
 
         Raises:
-            FewerRowsError: one would.
+            FewerRowsError: a day would lose rows.
         """
         if table not in self._new:
             return
@@ -149,12 +149,12 @@ class Store:
         if lost:
             whose = "" if self.cluster == UNNAMED else f"{self.cluster}: "
             raise FewerRowsError(
-                f"{whose}{'; '.join(lost)}. A day is replaced whole: give all logs of it, leave it"
-                " out with --since or --until, or say --allow-fewer"
+                f"{whose}{'; '.join(lost)}. A run replaces whole days: give all logs of the day,"
+                " leave the day out with --since or --until, or use --allow-fewer"
             )
 
     def written_files(self) -> list[tuple[Target, list[Written]]]:
-        """What is to be committed, in the order in which tables are made."""
+        """Return the files to commit, in the order of ``TABLES``."""
         self._remove(self._superseded)
         self._superseded.clear()
         return [
@@ -164,19 +164,19 @@ class Store:
         ]
 
     def change(self, table: Table, files: list[Written]) -> Change:
-        """What puts files in place of what was."""
+        """Return the change that replaces the days of a table by these files."""
         days = [day.isoformat() for day in sorted(self._new[table].days)]
         return Change(table.name, files, days if table.partitions else None, self.cluster)
 
     def leave_to_commit(self) -> None:
-        """From here on a record may name the files, also where an error says that it wasn't made.
+        """Keep the files from now on.
 
-        They are not removed any more.
+        A record may name them, even if an error reports that it was not created.
         """
         self._new.clear()
 
     def discard(self) -> None:
-        """Removes what was written and is refused; nothing once the run has begun to commit."""
+        """Remove the files of a refused run; nothing after ``leave_to_commit``."""
         self._remove(self._superseded)
         for table, new in self._new.items():
             self._remove(f"{table.name}/{file.path}" for file in new.files)
@@ -186,7 +186,7 @@ class Store:
             self.before.folder.remove(path)
 
     def _kept_files(self, table: Table) -> list[Written]:
-        """Those that the run doesn't replace."""
+        """Return the committed files that the run does not replace."""
         if table not in self._kept:
             files = self.before.files(table)
             self._kept[table] = [file for file in files if file.cluster == self.cluster]
@@ -199,21 +199,23 @@ class Store:
 
 
 def commit_all(stores: Sequence[Store], by: str, at: datetime) -> Pinned:
-    """Puts what was written in place of what was, of all clusters, all or none.
+    """Replace the tables of all clusters atomically.
 
     Args:
-        stores: of a run, one for each cluster.
-        by: who the run is, for a person.
-        at: when it began, UTC.
+        stores: the stores of a run, one for each cluster.
+        by: a description of the run.
+        at: the start of the run, UTC.
 
     Raises:
-        SidecarError: it can't be done; nothing is replaced.
+        SidecarError: the commit failed; nothing is replaced.
     """
-    written = [(store, *one) for store in stores for one in store.written_files()]
-    files = merged(stores[0].spark, [(target, some) for _, target, some in written])
+    written = [
+        (store, target, files) for store in stores for target, files in store.written_files()
+    ]
+    merged_files = merged(stores[0].spark, [(target, files) for _, target, files in written])
     changes = [
-        store.change(target.table, some)
-        for (store, target, _), some in zip(written, files, strict=True)
+        store.change(target.table, files)
+        for (store, target, _), files in zip(written, merged_files, strict=True)
     ]
     for store in stores:
         store.leave_to_commit()
@@ -221,15 +223,15 @@ def commit_all(stores: Sequence[Store], by: str, at: datetime) -> Pinned:
 
 
 def rows_of(spark: "SparkSession", table: Table, files: Sequence[TableFile]) -> "DataFrame":
-    """Files as rows, which workers read: Spark itself needs no way to where the tables are."""
+    """Return the rows of files. Workers read them, so Spark needs no access to the store."""
     names = table.names
 
-    def of_files(some: Iterable[TableFile]) -> Batches:
-        for file in some:
+    def read(task_files: Iterable[TableFile]) -> Batches:
+        for file in task_files:
             for group in file.groups():
                 yield from group.batches(_ROWS, names)
 
-    return read_by_workers(spark, files, of_files, table.schema, 1)
+    return read_by_workers(spark, files, read, table.schema, 1)
 
 
 def _by_day(table: Table, files: Iterable[Written], days: set[date]) -> Mapping[date, int]:

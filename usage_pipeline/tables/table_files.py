@@ -1,8 +1,7 @@
 """Files of tables, and their row groups as workers read them.
 
-A row group has some 64 MB of rows in memory, a file as many groups as it has rows for: those of a
-large file are read by several tasks, so that a table which was brought together in few files keeps
-all of a cluster busy.
+A row group has about 64 MB of rows in memory. Several tasks read the row groups of a large file,
+so that a table of few files still occupies a whole Spark cluster.
 
 Example: two files of 90 and 45 MB are read by three tasks of 45 MB each.
 """
@@ -25,20 +24,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PART_BYTES: Final = 1 << 23
-"""Of a file's part, at least: two row groups or so."""
+"""The smallest part of a file, about two row groups."""
 
 Values = tuple[str, ...]
-"""Of a table's ``folders``."""
+"""A value for each of a table's ``folders``."""
 
 
 class Written(msgspec.Struct, frozen=True):
     """A file that a task wrote.
 
     Attributes:
-        path: below the table's folder.
-        values: of the table's ``folders``; days as 2026-11-21.
-        rows: in it.
-        bytes: of it.
+        path: its path below the table's folder.
+        values: the values of the table's ``folders``; days as 2026-11-21.
+        rows: the number of its rows.
+        bytes: its size.
     """
 
     path: str
@@ -48,7 +47,7 @@ class Written(msgspec.Struct, frozen=True):
 
     @property
     def cluster(self) -> str:
-        """Whose rows it has."""
+        """The cluster of its rows."""
         return self.values[0]
 
 
@@ -57,11 +56,11 @@ class TableFile:
     """A file that workers read, or a part of it.
 
     Attributes:
-        folder: with the tables.
-        table: whose it is.
+        folder: the folder of the tables.
+        table: its table.
         written: the file.
-        part: which one of its parts, from 0 on.
-        parts: how many it has, each with about as many row groups.
+        part: the number of this part, from 0.
+        parts: the number of parts, which have about the same number of row groups.
     """
 
     folder: Folder
@@ -71,15 +70,15 @@ class TableFile:
     parts: int = 1
 
     def groups(self, read_dictionary: Sequence[str] = ()) -> "Iterator[RowGroup]":
-        """The row groups of this part, each of which is to be read before the next.
+        """Yield the row groups of this part; read each before the next.
 
         Args:
-            read_dictionary: columns of few values, that are read as numbers of them.
+            read_dictionary: columns of few values, which are read as dictionaries.
 
         Raises:
-            OSError: it can't be read.
+            OSError: the file can't be read.
         """
-        # Of a path: a file that is opened for it would not be closed with it.
+        # Given a path and not an open file, which the ParquetFile would not close.
         system, path = self.folder.inner(f"{self.table.name}/{self.written.path}")
         names = list(read_dictionary)
         with parquet.ParquetFile(path, filesystem=system, read_dictionary=names) as opened:
@@ -92,12 +91,12 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group of a file that is open.
+    """A row group of an open file.
 
     Attributes:
-        file: whose it is.
-        opened: the same.
-        number: of the group, from 0 on.
+        file: the file.
+        opened: the same file, open.
+        number: the number of the row group in the file, from 0.
     """
 
     file: TableFile
@@ -105,11 +104,11 @@ class RowGroup:
     number: int
 
     def batches(self, size: int, columns: Sequence[str]) -> Batches:
-        """Its rows.
+        """Yield its rows.
 
         Args:
-            size: of a batch, rows at most.
-            columns: of the table; those that are in no file are made of the folders' names.
+            size: the largest number of rows in a batch.
+            columns: columns of the table; partition columns come from the names of the folders.
         """
         file = self.file
         for batch in self.opened.iter_batches(
@@ -121,11 +120,11 @@ class RowGroup:
             yield self._completed(batch, columns)
 
     def statistics(self, column: str) -> parquet.Statistics | None:
-        """What the file's end says of a column; None if nothing."""
+        """Return the statistics of a column in the file's footer; None if there are none."""
         group = self.opened.metadata.row_group(self.number)
-        columns = map(group.column, range(group.num_columns))
-        found = next(one.statistics for one in columns if one.path_in_schema == column)
-        return found if found is not None and found.has_min_max else None
+        chunks = map(group.column, range(group.num_columns))
+        statistics = next(each.statistics for each in chunks if each.path_in_schema == column)
+        return statistics if statistics is not None and statistics.has_min_max else None
 
     def _completed(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
         table = self.file.table
@@ -141,7 +140,7 @@ class RowGroup:
 
 
 def day_of(table: Table, file: Written) -> date | None:
-    """Of a file's rows; None in a table without days."""
+    """Return the day of a file's rows; None in a table without days."""
     if not table.partitions:
         return None
     return date.fromisoformat(file.values[table.folders.index("dt")])
@@ -150,25 +149,21 @@ def day_of(table: Table, file: Written) -> date | None:
 def read_by_workers(
     spark: "SparkSession",
     files: Sequence[TableFile],
-    made: Callable[[Sequence[TableFile]], Batches],
+    read: Callable[[Sequence[TableFile]], Batches],
     schema: str,
     tasks_per_core: int,
 ) -> "DataFrame":
-    """What workers make of files.
+    """Read files in workers, and return the rows that ``read`` makes of them.
 
-    Spark's own scan hands rows to Python at some 5 us each, most of what a replay would cost; a
-    worker that reads the columns it wants from Parquet itself needs a tenth of it.
+    Spark's own scan takes about 5 us to pass a row to Python, which would be most of the time of a
+    replay. A worker that reads only the needed columns from Parquet takes a tenth of this time.
     """
     tasks = shared_out(files, tasks_per_core * spark.sparkContext.defaultParallelism)
-
-    def of_task(_: int, some: Sequence[TableFile]) -> Batches:
-        return made(some)
-
-    return by_workers(spark, tasks, of_task, schema)
+    return by_workers(spark, tasks, lambda _, task_files: read(task_files), schema)
 
 
 def shared_out(files: Sequence[TableFile], tasks: int) -> list[list[TableFile]]:
-    """Files of each task, or parts of them, of about the same size together."""
+    """Return the files, or parts of files, of each task; tasks have about the same size."""
     size = max(_PART_BYTES, sum(file.written.bytes for file in files) // tasks)
     parts = [
         (file.written.bytes / count, replace(file, part=part, parts=count))

@@ -15,8 +15,10 @@ Source: KIP-599; ControllerApis, ReplicationControlManager.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,11 +26,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from sidecar.requestlog.charges import is_strict
 from sidecar.requestlog.mutation_counts import Mutations, mutations_of
 from sidecar.requestlog.request_detail import TopicChange
+from usage_pipeline.kernels.charge_times import is_strict
 from usage_pipeline.kernels.charging import Charged, micros
-from usage_pipeline.kernels.seconds import PACKED, USED, packed, used
+from usage_pipeline.kernels.seconds import PACKED, USED, packed, usage_rows
 from usage_pipeline.kernels.values import Doubles, Flags, Longs
 from usage_pipeline.silver.dim_topic import is_mutation_line
 from usage_pipeline.tables.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
@@ -66,7 +68,7 @@ class Sizes:
     stated: Mapping[tuple[str, str], Sequence[tuple[_Place, int | None]]] = field(repr=False)
 
     @classmethod
-    def of(cls, dim_topic: DataFrame) -> "Sizes":
+    def from_topics(cls, dim_topic: DataFrame) -> "Sizes":
         """Read DIM_TOPIC with a query."""
         stated = defaultdict(list)
         rows = dim_topic.select(
@@ -86,7 +88,7 @@ class Sizes:
         """Return the topic's partitions before a line, or None if no earlier line states them."""
         key = ("name", change.topic) if change.topic else ("id", change.topic_id)
         stated = self.stated.get(key, ())
-        at = bisect_left(stated, here, key=_place)
+        at = bisect_left(stated, here, key=itemgetter(0))
         return stated[at - 1][1] if at else None
 
 
@@ -103,11 +105,11 @@ class MutationRequests:
     sizes: Sizes
 
     @classmethod
-    def of(cls, of_admins: DataFrame, dim_topic: DataFrame) -> "MutationRequests":
+    def from_changes(cls, of_admins: DataFrame, dim_topic: DataFrame) -> "MutationRequests":
         """Use rows of SILVER_REQUEST or SILVER_CHANGE, and of DIM_TOPIC, which is read at once."""
         # Reading and charging in Python in one stage would need two workers for each core.
         rows = of_admins.where(is_mutation_line()).select(*NEEDED).hint("rebalance")
-        return cls(rows, Sizes.of(dim_topic))
+        return cls(rows, Sizes.from_topics(dim_topic))
 
 
 class Charges(NamedTuple):
@@ -127,12 +129,7 @@ class Charges(NamedTuple):
 
 
 def charges(batch: pa.RecordBatch, sizes: Sizes) -> Charges:
-    """Compute the charges of requests, topic by topic, for a replay.
-
-    Args:
-        batch: rows with the columns NEEDED.
-        sizes: the sizes of topics.
-    """
+    """Compute the charges of rows with the columns NEEDED, topic by topic, for a replay."""
     rows = [
         (row, mutation.partitions, _AFTER_OTHERS + at, line.is_strict)
         for row, line in enumerate(_lines(batch))
@@ -148,13 +145,9 @@ def charges(batch: pa.RecordBatch, sizes: Sizes) -> Charges:
 
 
 def charged(batch: pa.RecordBatch, sizes: Sizes) -> Charged:
-    """Compute what requests used: the partitions that were accepted.
+    """Compute the accepted partitions of requests, from rows with the columns NEEDED.
 
     A request is not ``known`` if some of its partitions were refused, or if no line has a number.
-
-    Args:
-        batch: rows with the columns NEEDED.
-        sizes: the sizes of topics.
     """
     amount, known = [], []
     for line in _lines(batch):
@@ -172,16 +165,9 @@ def usage_of(mutations: MutationRequests) -> DataFrame:
     Returns:
         Rows of GOLD_USAGE_1S.
     """
-    sizes = mutations.sizes
-
-    def of_batch(batch: pa.RecordBatch) -> Charged:
-        return charged(batch, sizes)
-
-    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return packed(batches, _SHARDS, of_batch)
-
-    sums = mutations.rows.mapInArrow(of_batches, PACKED).groupBy("shard")
-    return GOLD_USAGE_1S.select(sums.applyInArrow(used, USED))
+    of_batch = partial(charged, sizes=mutations.sizes)
+    sums = mutations.rows.mapInArrow(lambda batches: packed(batches, _SHARDS, of_batch), PACKED)
+    return GOLD_USAGE_1S.select(sums.groupBy("shard").applyInArrow(usage_rows, USED))
 
 
 class _Line(NamedTuple):
@@ -214,10 +200,6 @@ def _lines(batch: pa.RecordBatch) -> Iterator[_Line]:
         *columns, micros(batch, "log_ts").tolist(), strict=True
     ):
         yield _Line(_API_KEYS[api], version, changes, (us, file, offset))
-
-
-def _place(stated: tuple[_Place, int | None]) -> _Place:
-    return stated[0]
 
 
 def _in_order(stated: tuple[_Place, int | None]) -> tuple[_Place, int]:

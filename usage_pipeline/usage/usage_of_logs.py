@@ -24,10 +24,11 @@ from usage_pipeline.kernels.charging import (
     charged_with_mutations,
     micros,
 )
-from usage_pipeline.kernels.seconds import PACKED, packed, used
+from usage_pipeline.kernels.seconds import PACKED, packed, usage_rows
 from usage_pipeline.runtime.by_workers import Batches, by_workers
 from usage_pipeline.runtime.shards import by_shard
 from usage_pipeline.silver.request_writer import Seen, Span, unknown
+from usage_pipeline.tables.arrow import schema_of
 from usage_pipeline.tables.parquet_files import REPORTS, Report, Target, Writer, collected
 from usage_pipeline.usage.usage_writer import IN_SHARD, SHARDS_OF_A_CORE, written_shard
 
@@ -37,9 +38,8 @@ _US_PER_DAY: Final = 86_400_000_000
 _EPOCH: Final = date(1970, 1, 1)
 _LINE_BYTES: Final = 1000
 """The length of a line, rounded up."""
-_WITH_REPORT: Final = pa.schema(
-    {"shard": pa.int32(), "clients": pa.binary(), "records": pa.binary(), "report": pa.binary()}
-)
+_WITH_REPORT: Final = f"{PACKED}, {REPORTS}"
+_WITH_REPORT_SCHEMA: Final = schema_of(_WITH_REPORT)
 
 
 def write_usage_of_logs(
@@ -72,10 +72,10 @@ def write_usage_of_logs(
         shard = key[0].as_py()
         if shard is None:
             return table.select(["report"])
-        return written_shard(usage, shard, used(table.drop_columns(["report"])))
+        return written_shard(usage, shard, usage_rows(table.drop_columns(["report"])))
 
     tasks = in_tasks(parts, cores)
-    rows = by_workers(spark, tasks, read, f"{PACKED}, {REPORTS}")
+    rows = by_workers(spark, tasks, read, _WITH_REPORT)
     return collected(by_shard(rows, shards).groupBy("shard").applyInArrow(written, REPORTS))
 
 
@@ -89,7 +89,7 @@ def _read(parts: Iterable[Part], span: Span, shards: int, lines: Writer) -> Batc
         nonlocal unmeasured
         for part in parts:
             for parsed in parse_part(part, _SCHEMA):
-                selected = span.of(parsed.rows, "quota_ts")
+                selected = span.select(parsed.rows, "quota_ts")
                 unmeasured += unknown(selected)
                 lines.write(parsed.rejected)
                 seen.add(parsed.rows, parsed.rejected)
@@ -98,12 +98,12 @@ def _read(parts: Iterable[Part], span: Span, shards: int, lines: Writer) -> Batc
 
     for batch in packed(rows(), shards, charged_with_mutations):
         none = pa.nulls(batch.num_rows, pa.binary())
-        yield pa.RecordBatch.from_arrays([*batch.columns, none], schema=_WITH_REPORT)
+        yield pa.RecordBatch.from_arrays([*batch.columns, none], schema=_WITH_REPORT_SCHEMA)
     files = lines.close()
     answered = [day.isoformat() for day in sorted(days)]
     report = Report(files, lines.problem, unmeasured, answered, seen.times, seen.example).as_batch()
-    nothing = [pa.nulls(1, field.type) for field in _WITH_REPORT][:-1]
-    yield pa.RecordBatch.from_arrays([*nothing, report["report"]], schema=_WITH_REPORT)
+    nothing = [pa.nulls(1, field.type) for field in _WITH_REPORT_SCHEMA][:-1]
+    yield pa.RecordBatch.from_arrays([*nothing, report["report"]], schema=_WITH_REPORT_SCHEMA)
 
 
 def _days(rows: pa.RecordBatch) -> set[date]:

@@ -7,7 +7,7 @@ one worker: 32 bytes for a second, once for each worker that had some of it.
 Example: 2 million rows of usage by 40 tenants on 4 brokers, read in 4 parts, are about 1,000 rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -61,11 +61,13 @@ class UsageRows:
             schema: the schema of the function's result.
         """
         since, until = self.since, self.until
-
-        def made(files: Iterable[TableFile]) -> Batches:
-            return function(_read(files, columns, since, until))
-
-        return read_by_workers(self.spark, self.files, made, schema, _TASKS_PER_CORE)
+        return read_by_workers(
+            self.spark,
+            self.files,
+            lambda files: function(_read(files, columns, since, until)),
+            schema,
+            _TASKS_PER_CORE,
+        )
 
 
 def packed_by_name(usage: UsageRows, names_of: NamesOf) -> DataFrame:
@@ -78,23 +80,19 @@ def packed_by_name(usage: UsageRows, names_of: NamesOf) -> DataFrame:
     Returns:
         Rows of ``packed.PACKED``; the same name and broker may be in several rows.
     """
-
-    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return packed(batches, names_of)
-
-    return usage.mapped(READ, of_batches, PACKED)
+    return usage.mapped(READ, lambda batches: packed(batches, names_of), PACKED)
 
 
-def in_shards(used: DataFrame, usage: UsageRows) -> GroupedData:
+def in_shards(rows: DataFrame, usage: UsageRows) -> GroupedData:
     """Group rows for ``applyInArrow`` by quota type, name and broker.
 
     Args:
-        used: rows of ``packed.PACKED``, possibly with more columns.
-        usage: the rows from which ``used`` was made.
+        rows: rows of ``packed.PACKED``, possibly with more columns.
+        usage: the usage from which they were made.
     """
     shards = max(_SHARDS, sum(file.written.rows for file in usage.files) // _IN_SHARD)
     shard = sf.pmod(sf.xxhash64("quota_type", "name", "broker"), sf.lit(shards)).cast("int")
-    return by_shard(used.withColumn("shard", shard), shards).groupBy("shard")
+    return by_shard(rows.withColumn("shard", shard), shards).groupBy("shard")
 
 
 def _read(

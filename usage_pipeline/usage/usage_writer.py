@@ -14,12 +14,11 @@ Both have ``events`` 1.
 Source: KIP-124, KIP-219, KIP-936; KafkaApis.
 """
 
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
 
-from usage_pipeline.kernels.seconds import NEEDED, PACKED, packed, used
+from usage_pipeline.kernels.seconds import NEEDED, PACKED, packed, usage_rows
 from usage_pipeline.runtime.shards import by_shard
 from usage_pipeline.silver.requests import Requests
 from usage_pipeline.tables.parquet_files import REPORTS, Report, Target, collected, files_of
@@ -40,23 +39,21 @@ def write_usage(requests: Requests, target: Target) -> list[Written]:
     least = SHARDS_OF_A_CORE * requests.spark.sparkContext.defaultParallelism
     shards = requests.shards(least, IN_SHARD)
 
-    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return packed(batches, shards)
-
     def written(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        return written_shard(target, key[0].as_py(), used(table))
+        return written_shard(target, key[0].as_py(), usage_rows(table))
 
-    sums = by_shard(requests.mapped(NEEDED, of_batches, PACKED), shards).groupBy("shard")
-    return files_of(collected(sums.applyInArrow(written, REPORTS)), target.table)
+    sums = requests.mapped(NEEDED, lambda batches: packed(batches, shards), PACKED)
+    reports = by_shard(sums, shards).groupBy("shard").applyInArrow(written, REPORTS)
+    return files_of(collected(reports), target.table)
 
 
-def written_shard(target: Target, shard: int, used: pa.Table) -> pa.Table:
+def written_shard(target: Target, shard: int, rows: pa.Table) -> pa.Table:
     """Write the rows of a shard; a failing disk is reported, not raised.
 
     Returns:
         Rows of REPORTS.
     """
     writer = target.writer(shard)
-    writer.write(used)
+    writer.write(rows)
     files = writer.close()
     return pa.Table.from_batches([Report(files, writer.problem).as_batch()])

@@ -3,15 +3,15 @@
 Example: ``--tenants 50 --capacity 6400`` gives each tenant without a quota of its own 128 %.
 """
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 
 from sidecar.errors import PlanError
+from sidecar.formats.gathered_options import gathered
 from sidecar.quotas.request_time.fair_shares import Tenant
 from sidecar.quotas.request_time.quota_plan import Plan, TenantKind, Terms, equal_plan, named_plan
 from sidecar.request_time.tenants import Source
@@ -44,6 +44,19 @@ class PlanOptions:
     internal: tuple[str, ...] = ()
     default_percent: float | None = None
     kind: TenantKind | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse options that exclude each other."""
+        if self.tenants is not None and self.tenants_from is not None:
+            raise click.UsageError("give --tenants or --tenants-from, not both")
+        is_default = self.as_default or self.tenants is not None
+        if is_default and self.default_percent is not None:
+            raise click.UsageError(
+                "--default is the quota of tenants that are not named; with --as-default the"
+                " default entity already has the share"
+            )
+        if self.internal and not self.reserve_percent:
+            raise click.UsageError("--internal users share a --reserve")
 
     @property
     def tenant_kind(self) -> TenantKind:
@@ -86,36 +99,7 @@ class PlanOptions:
 
 def plan_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Give a command ``options: PlanOptions``."""
-
-    @functools.wraps(function)
-    def with_plan(
-        *args: Any,  # noqa: ANN401 - the command's own arguments are passed through
-        tenants: int | None,
-        tenants_from: str | None,
-        as_default: bool,
-        capacity: float | None,
-        reserve: float,
-        internal: tuple[str, ...],
-        default: float | None,
-        entity_type: str | None,
-        **others: Any,  # noqa: ANN401 - as above
-    ) -> _R:
-        options = PlanOptions(
-            tenants=tenants,
-            tenants_from=tenants_from,
-            as_default=as_default or tenants is not None,
-            capacity_percent=capacity,
-            reserve_percent=reserve,
-            internal=internal,
-            default_percent=default,
-            kind=None if entity_type is None else TenantKind(entity_type),
-        )
-        _check(options)
-        return function(*args, options=options, **others)
-
-    for option in reversed(_OPTIONS):
-        with_plan = option(with_plan)
-    return with_plan
+    return gathered(function, "options", PlanOptions, *_OPTIONS)
 
 
 def _finite(
@@ -127,16 +111,10 @@ def _finite(
     return value
 
 
-def _check(options: PlanOptions) -> None:
-    if options.tenants is not None and options.tenants_from is not None:
-        raise click.UsageError("give --tenants or --tenants-from, not both")
-    if options.as_default and options.default_percent is not None:
-        raise click.UsageError(
-            "--default is the quota of tenants that are not named; with --as-default the default"
-            " entity already has the share"
-        )
-    if options.internal and not options.reserve_percent:
-        raise click.UsageError("--internal users share a --reserve")
+def _kind(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> TenantKind | None:
+    return None if value is None else TenantKind(value)
 
 
 _OPTIONS: Final = (
@@ -160,6 +138,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--capacity",
+        "capacity_percent",
         type=_PERCENT,
         callback=_finite,
         metavar="PERCENT",
@@ -168,6 +147,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--reserve",
+        "reserve_percent",
         type=click.FloatRange(min=0.0),
         callback=_finite,
         default=0.0,
@@ -182,6 +162,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--default",
+        "default_percent",
         type=_PERCENT,
         callback=_finite,
         metavar="PERCENT",
@@ -189,7 +170,9 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--entity-type",
+        "kind",
         type=click.Choice([kind.value for kind in TenantKind]),
+        callback=_kind,
         help="What identifies a tenant: users, without this option.",
     ),
 )

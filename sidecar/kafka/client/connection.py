@@ -73,6 +73,12 @@ class GuardedConnection(AIOKafkaConnection):
         self._answered = False
 
     @property
+    def usable(self) -> bool:
+        """Whether it is connected, and its SASL session need not be renewed yet."""
+        ends_at = self.session_ends_at
+        return bool(self.connected()) and (ends_at is None or self._clock() < ends_at)
+
+    @property
     def owed(self) -> int:
         """How many answers are outstanding, including those of cancelled calls."""
         return len(self._requests)

@@ -104,9 +104,8 @@ class Controller:
         return None
 
     async def _connected(self, deadline: float) -> GuardedConnection | Failure:
-        known = self._connection
-        if known is not None and known.connected() and not _ended(known):
-            return known
+        if self._connection is not None and self._connection.usable:
+            return self._connection
         await self._close()
         failures: list[Failure] = []
         # If the controller that was found has left, the configured addresses are tried again.
@@ -136,8 +135,3 @@ class Controller:
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
-
-
-def _ended(connection: GuardedConnection) -> bool:
-    ends_at = connection.session_ends_at
-    return ends_at is not None and asyncio.get_running_loop().time() >= ends_at

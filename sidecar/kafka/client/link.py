@@ -46,12 +46,7 @@ class Link:
     def usable(self) -> bool:
         """Whether a call can use the open connection without making a new one."""
         connection = self._connection
-        return (
-            connection is not None
-            and connection.connected()
-            and self._connection_dial is self._dial
-            and (connection.session_ends_at is None or self._clock() < connection.session_ends_at)
-        )
+        return connection is not None and connection.usable and self._connection_dial is self._dial
 
     @property
     def awaits_answer(self) -> bool:

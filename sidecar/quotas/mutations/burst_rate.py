@@ -7,8 +7,8 @@ quota. The wait is (rate - quota) / quota x samples x window.
 
 Example: the quota is 5 per second, with 100 samples of 1 s, and a burst of 560 comes. The rate is
 5.6 and the wait (5.6 - 5) / 5 x 100 x 1 s = 12 s. After 12 s, 88 parts of 5.6 remain, a rate of
-4.928, and more is accepted. Without the spread, requests would be rejected for 101 s: see
-``rate_quota``.
+4.928, and more is accepted. Without the spread, requests would be rejected for 101 s: a
+sampled rate keeps the burst until its whole sample is dropped.
 
 Windows begin at multiples of their length since the epoch, and a part is dropped only when its
 window has passed. At or just above the quota the formula gives a wait that ends before that. Then

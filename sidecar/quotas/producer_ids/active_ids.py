@@ -102,9 +102,9 @@ def _filter(states: States) -> "Bloom | None":
         return None
     from rbloom import Bloom  # noqa: PLC0415 - see above
 
-    found = Bloom(len(states), _MISSED)
-    found.update(states)
-    return found
+    bloom = Bloom(len(states), _MISSED)
+    bloom.update(states)
+    return bloom
 
 
 @dataclass(frozen=True, slots=True)

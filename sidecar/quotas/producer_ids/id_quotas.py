@@ -75,10 +75,10 @@ def in_force(
     setting: ProducerIdQuota, file: ProducerIdQuotas, api: ProducerIdQuotas
 ) -> dict[str | Default, InForce]:
     """Return the quota of DEFAULT and of each user with a quota of their own."""
-    found: dict[str | Default, InForce] = {DEFAULT: InForce(setting, Origin.SETTING)}
-    found.update((name, InForce(quota, Origin.FILE)) for name, quota in file.items())
-    found.update((name, InForce(quota, Origin.API)) for name, quota in api.items())
-    return found
+    quotas: dict[str | Default, InForce] = {DEFAULT: InForce(setting, Origin.SETTING)}
+    quotas.update((name, InForce(quota, Origin.FILE)) for name, quota in file.items())
+    quotas.update((name, InForce(quota, Origin.API)) for name, quota in api.items())
+    return quotas
 
 
 def quota_of(quotas: Mapping[str | Default, InForce], user: str) -> InForce:

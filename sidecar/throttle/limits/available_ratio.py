@@ -22,6 +22,8 @@ class MinAvailableRatio(Limit):
 
     def judge(self, volume: Volume, *, did_violate: bool = False) -> Verdict:
         """Compares the available ratio."""
+        # Ratios are compared, because a product in bytes rounds: 29 of 100 bytes are a ratio of
+        # 0.29, but 0.29 x 100 is 28.999999999999996, and 29 bytes are more than that.
         violates = volume.available_ratio <= self.bound(did_violate=did_violate)
         return Verdict(violates, self.value * volume.total_bytes)
 

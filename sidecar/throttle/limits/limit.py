@@ -84,12 +84,12 @@ class Limit(ABC):
     def describe_margin(self) -> str:
         """The margin in two or three words: 1.0 MB."""
 
-    def sentence(self, volume: Volume) -> str:
-        """Why a volume violates the limit, which follows its broker and log dir."""
+    def sentence(self, volume: Volume, name: str = "limit") -> str:
+        """Why a volume violates the limit of this name, which follows its broker and log dir."""
         where = (
-            f"at or below the limit of {self.describe()}"
+            f"at or below the {name} of {self.describe()}"
             if self.judge(volume).violates
-            else f"not yet {self.describe_margin()} above the limit of {self.describe()}"
+            else f"not yet {self.describe_margin()} above the {name} of {self.describe()}"
         )
         return (
             f"has {size(volume.available_bytes)} of {size(volume.total_bytes)} available "

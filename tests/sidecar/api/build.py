@@ -13,7 +13,7 @@ from sidecar.api.readiness import Polling
 from sidecar.control.board import Board, Snapshot
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.daemon.application import Peers, build_app
+from sidecar.daemon.application import build_app
 from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
 from sidecar.peers.observations import ObservationLog
@@ -112,7 +112,8 @@ class FakeSidecar:
             Polling(factors is not None, stuck_after_s, reaction_s=79.0),
             capabilities=[*self._routed(admit), *more],
             contents=self.contents,
-            peers=Peers(peers, ObservationLog(self.board.start_id, self.clock)),
+            peers=peers,
+            observations=ObservationLog(self.board.start_id, self.clock),
             registry=registry,
         )
 

@@ -226,7 +226,7 @@ class TestStopLine:
         """
         lines = check(cluster).stdout.splitlines()
         assert [
-            f"No stop line is set. Recommended: {STOP_BYTES}=20000000. At 20.0 MB available, "
+            f"No stop line is set. Recommended: {STOP_BYTES}=20000000. At this line, 20.0 MB, "
             "brokers refuse all producers. The rest has room for 1.7 MB/s on a volume during the "
             "12 s that brokers may take to act."
         ] == [line for line in lines if "stop" in line]
@@ -241,7 +241,7 @@ class TestStopLine:
         assert ["ok", "AT STOP LINE", "ok"] == verdicts
         verdict = result.stdout.splitlines()[-1]
         assert verdict.endswith(
-            "nothing is admitted: 1 volume at or below the stop line of 20.0 MB"
+            "brokers refuse producers: 1 volume violates the stop line of 20.0 MB"
         )
 
     def test_one_that_is_not_below_the_limit_is_named_by_volume(self, cluster: FakeCluster) -> None:

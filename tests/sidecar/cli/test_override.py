@@ -174,17 +174,16 @@ class TestFull:
         [
             (
                 [volume(1, "/d\x1b[2J", 0)],
-                "1 volume is at or below the limit: broker 1 /d\\x1b[2J has 0 B left; producers "
-                "fill it",
+                "1 volume violates the limit: broker 1 /d\\x1b[2J has 0 B left; producers fill it",
             ),
             (
                 [volume(2, "/data/d2", 40 * 10**6), volume(1, "/d", 11_100_000)],
-                "2 volumes are at or below the limit: broker 1 /d has 11.1 MB left, broker 2 "
+                "2 volumes violate the limit: broker 1 /d has 11.1 MB left, broker 2 "
                 "/data/d2 has 40.0 MB left; producers fill them",
             ),
             (
                 [volume(n, "/d", n * 10**6) for n in range(1, 6)],
-                "5 volumes are at or below the limit: broker 1 /d has 1.0 MB left, broker 2 /d has "
+                "5 volumes violate the limit: broker 1 /d has 1.0 MB left, broker 2 /d has "
                 "2.0 MB left, broker 3 /d has 3.0 MB left and 2 more; producers fill them",
             ),
         ],
@@ -206,7 +205,7 @@ class TestFull:
         released(other, volume(1, "/d", 11_000_000), volume(2, "/d", 12_000_000))
         message = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr
         assert 1 == len(message.splitlines())
-        assert message.startswith("2 volumes are ")
+        assert message.startswith("2 volumes violate ")
 
     def test_another_cluster_has_its_own_line(self, one: Canned, other: Canned) -> None:
         """It has the cluster's id, since both have a broker 1."""

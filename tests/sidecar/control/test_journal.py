@@ -132,11 +132,11 @@ class TestDecisions:
         decided, stopped = lines()
         assert logging.INFO == decided[0]
         assert decided[1].endswith(
-            "; nothing is admitted: 1 volume at or below the stop line of 5 B"
+            "; brokers refuse producers: 1 volume violates the stop line of 5 B"
         )
         assert (
             logging.WARNING,
-            "stop line reached: nothing is admitted, because of broker 1 /b",
+            "stop line reached: brokers refuse producers, because of broker 1 /b",
         ) == stopped
         board.observe(whole(2, [reading(1, 2, {"/a": 6, "/b": 4})]))
         assert [] == loud(lines())
@@ -151,7 +151,7 @@ class TestDecisions:
         board = Board(stopping, clock, listeners=(log_publication,))
         board.observe(whole(0, [reading(1, 0, {f"/{n}": 5 for n in range(5)})]))
         volumes = "broker 1 /0, broker 1 /1, broker 1 /2 and 2 more"
-        expected = f"stop line reached: nothing is admitted, because of {volumes}"
+        expected = f"stop line reached: brokers refuse producers, because of {volumes}"
         assert (logging.WARNING, expected) == lines()[1]
 
     def test_an_override_is_reported_with_the_operators_words(

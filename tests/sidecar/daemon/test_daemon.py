@@ -409,7 +409,7 @@ class TestRestart:
         cluster.brokers[1].has(replace(HEALTHY, available_bytes=20 * MB))
         async with started(tmp_path, settings) as daemon:
             await daemon.logs(
-                "stop line reached: nothing is admitted, because of broker 1 /var/lib/kafka"
+                "stop line reached: brokers refuse producers, because of broker 1 /var/lib/kafka"
             )
             factor, quota_factors = await daemon.factor(), await daemon.get("/v1/quota-factors")
             newest = (await daemon.get("/v1/decisions"))["decisions"][0]
@@ -425,7 +425,7 @@ class TestRestart:
             assert [(1, line)] == [
                 (one["broker_id"], one["limit"]) for one in each["stop_line_violations"]
             ]
-        assert "At the stop line, 20.0\u00a0MB, nothing is admitted" in page
+        assert "At the stop line, 20.0\u00a0MB, brokers refuse producers" in page
         blind = settings | {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
         async with started(tmp_path, blind) as daemon:
             after = await daemon.factor()

@@ -8,8 +8,8 @@ import pytest
 from sidecar.quotas.admission import AT_ONCE, Admission, MutationQuota
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.rate_quota import RateQuota
 from sidecar.quotas.token_bucket import TokenBucket
+from usage_pipeline.replay.rate_quota import RateQuota
 
 WINDOW: Final = QuotaWindow(100, 1000)
 

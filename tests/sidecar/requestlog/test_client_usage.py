@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from sidecar.requestlog.client_usage import ClientUsage, Usage, UsageSettings
+from sidecar.requestlog.client_usage import ClientUsage, Usage
 from sidecar.requestlog.line import Line, RejectedKind, parse
 from sidecar.requestlog.request_detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from tests.sidecar.requestlog.lines import BY_HAND, parsed_line, topics_line
 
 
 def test_the_lines_by_hand() -> None:
-    """Every API has time, exempt time and throttle times; forwarded ones have mutations."""
-    usage = _usage()
+    """Every API has time, exempt time and throttle times; forwarded ones have only mutations."""
+    usage = Usage()
     for text in BY_HAND:
         usage.record(parse(text))
     clients = usage.clients()
@@ -21,17 +21,15 @@ def test_the_lines_by_hand() -> None:
     assert ClientUsage(requests=1, exempt_ms=0.21) == clients["edge", "telemetry"]
     assert ClientUsage(requests=1, request_ms=0.473) == clients["bob", "orders-etl-0"]
     alice = clients["alice", "adminclient-9"]
-    assert (0, 3) == (alice.requests, alice.forwarded)
-    assert pytest.approx(0.916 + 0.4 + 0.512) == alice.forwarded_ms
+    assert (0, 0.0) == (alice.requests, alice.request_ms)
     # Created with 12, not grown to 24, so deleted with 12.
     assert (24, 12, 0) == (alice.mutations, alice.mutations_refused, alice.mutations_unknown)
-    assert 1250 == alice.mutations_throttle_ms
-    assert ClientUsage(forwarded=1, forwarded_ms=0.3) == clients["admin", "adminclient-9"]
+    assert ClientUsage() == clients["admin", "adminclient-9"]
 
 
 def test_throttle_times() -> None:
     """Requests are counted, with sum and longest; a forwarded line's is the broker's, too."""
-    usage = _usage()
+    usage = Usage()
     for throttle_ms in (0, 198, 20):
         usage.record(parsed_line(0, throttleTimeMs=throttle_ms))
     usage.record(parsed_line(19, throttleTimeMs=500, isForwarded=True))
@@ -41,16 +39,16 @@ def test_throttle_times() -> None:
 
 def test_mutations_are_the_controllers() -> None:
     """The broker's line of the same request is not counted again."""
-    usage = _usage()
+    usage = Usage()
     for forwarded in (False, True):
         usage.record(_create("t", 3, isForwarded=forwarded))
     assert 3 == usage.clients()["alice", "etl"].mutations
 
 
-def test_sizes_come_from_the_log_or_the_caller() -> None:
+def test_sizes_come_from_earlier_lines() -> None:
     """Growing and deleting is counted when the size was known, and reported when it wasn't."""
-    usage = _usage()
-    usage.learn({"old": 8})
+    usage = Usage()
+    _learn(usage, {"old": 8})
     usage.record(_grow("old", 10))
     usage.record(_delete("old"))
     assert (12, 0) == _mutations(usage)
@@ -63,8 +61,8 @@ def test_sizes_come_from_the_log_or_the_caller() -> None:
 
 def test_validate_only_is_charged_and_changes_nothing() -> None:
     """KRaft charges it, against KIP-599's text; the topic is as large as before."""
-    usage = _usage()
-    usage.learn({"t": 1})
+    usage = Usage()
+    _learn(usage, {"t": 1})
     usage.record(_grow("t", 5, validate_only=True))
     usage.record(_grow("t", 3))
     assert (6, 0) == _mutations(usage)
@@ -75,7 +73,7 @@ def test_validate_only_is_charged_and_changes_nothing() -> None:
 )
 def test_what_failed_is_not_charged(error: int, expected: tuple[int, int]) -> None:
     """Only the quota's own refusal is reported; other errors cost nothing."""
-    usage = _usage()
+    usage = Usage()
     usage.record(_create("t", 3, error=error))
     alice = usage.clients()["alice", "etl"]
     assert expected == (alice.mutations, alice.mutations_refused)
@@ -83,7 +81,7 @@ def test_what_failed_is_not_charged(error: int, expected: tuple[int, int]) -> No
 
 def test_a_refused_creation_has_no_size() -> None:
     """What was not created has no partitions to delete."""
-    usage = _usage()
+    usage = Usage()
     usage.record(_create("t", 3, error=89))
     usage.record(_delete("t"))
     assert (0, 1) == _mutations(usage)
@@ -91,11 +89,11 @@ def test_a_refused_creation_has_no_size() -> None:
 
 def test_the_least_recently_seen_makes_room() -> None:
     """Active clients stay; the sums of the others are added up together, and none is lost."""
-    usage = _usage(most_clients=2)
+    usage = Usage(most_clients=2)
     for client in ("a", "b", "a", "c", "a", "d"):
         usage.record(parsed_line(0, client_id=client, localTimeMs=2.0, throttleTimeMs=7))
     assert {("alice", "a"), ("alice", "d")} == set(usage.clients())
-    assert (2, 2) == (usage.clients_evicted, usage.evicted.requests)
+    assert 2 == usage.evicted.requests
     assert (4.0, 14, 7) == (
         usage.evicted.request_ms,
         usage.evicted.throttle_ms,
@@ -115,7 +113,7 @@ def test_no_sum_is_forgotten_when_adding() -> None:
 
 def test_names_are_cut() -> None:
     """A client-id may have 32 kB; names that are equal up to the bound are counted together."""
-    usage = _usage(longest_name=4)
+    usage = Usage(longest_name=4)
     for client in ("abcdef", "abcdgh"):
         usage.record(parsed_line(0, client_id=client, principal="User:alice"))
     assert {("alic", "abcd"): 2} == {
@@ -125,8 +123,8 @@ def test_names_are_cut() -> None:
 
 def test_topics_names_are_cut() -> None:
     """A broker allows 249 characters, but a line may have more."""
-    usage = _usage(longest_name=4)
-    usage.learn({"abcdef": 3})
+    usage = Usage(longest_name=4)
+    _learn(usage, {"abcdef": 3})
     usage.record(_delete("abcdgh"))
     alice = usage.clients()["alic", "etl"]
     assert (3, 0) == (alice.mutations, alice.mutations_unknown)
@@ -134,17 +132,17 @@ def test_topics_names_are_cut() -> None:
 
 def test_growing_to_less_is_no_mutation() -> None:
     """Without an answer the refusal is unknown; the mutation subtracts nothing from the sum."""
-    usage = _usage()
-    usage.learn({"t": 5})
+    usage = Usage()
+    _learn(usage, {"t": 5})
     usage.record(_grow("t", 2, response=""))
     assert (0, 0) == _mutations(usage)
 
 
 def test_sizes_are_bounded() -> None:
     """The topic whose size was recorded first is forgotten first."""
-    usage = _usage(most_topics=2)
-    usage.learn({"a": 1, "b": 2})
-    usage.learn({"a": 1, "c": 4})
+    usage = Usage(most_topics=2)
+    _learn(usage, {"a": 1, "b": 2})
+    _learn(usage, {"a": 1, "c": 4})
     for topic in ("a", "b", "c"):
         usage.record(_delete(topic))
     assert (5, 1) == _mutations(usage)
@@ -152,7 +150,7 @@ def test_sizes_are_bounded() -> None:
 
 def test_what_could_not_be_read_is_counted() -> None:
     """Counts are by kind, from zero; a line whose topics can't be read is counted apart."""
-    usage = _usage()
+    usage = Usage()
     assert dict.fromkeys(RejectedKind, 0) == usage.rejected
     usage.record(parse(b"garbage"))
     usage.record(parse(BY_HAND[0][:-1]))
@@ -164,7 +162,7 @@ def test_what_could_not_be_read_is_counted() -> None:
 
 def test_the_sums_returned_do_not_change() -> None:
     """They are as of when they were asked for."""
-    usage = _usage()
+    usage = Usage()
     usage.record(parsed_line(0))
     before = usage.clients()
     usage.record(parsed_line(0))
@@ -175,11 +173,13 @@ def test_the_sums_returned_do_not_change() -> None:
 def test_settings_are_positive(name: str) -> None:
     """A fold that can remember nothing is refused."""
     with pytest.raises(ValueError, match="positive"):
-        UsageSettings(**{name: 0})
+        Usage(**{name: 0})
 
 
-def _usage(**settings: int) -> Usage:
-    return Usage(UsageSettings(**settings))
+def _learn(usage: Usage, sizes: dict[str, int]) -> None:
+    """Topics that another user created."""
+    for topic, partitions in sizes.items():
+        usage.record(_create(topic, partitions, principal="User:admin"))
 
 
 def _mutations(usage: Usage) -> tuple[int, int]:

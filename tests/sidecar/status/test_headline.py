@@ -112,7 +112,7 @@ def test_several_volumes() -> None:
     shown = head([whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])])
     assert (
         "Producers are throttled: /b of broker 1 has 4.0 GB left, the limit is 10.0 GB. "
-        "2 volumes are at or below it."
+        "2 volumes violate it."
     ) == shown.sentence
 
 
@@ -121,7 +121,7 @@ def test_nothing_is_admitted() -> None:
     line = MinAvailableBytes(5 * GB)
     shown = head([free(2, 0.0, 4.9)], stop_line=line)
     assert (
-        "Nothing is admitted: /kafka/data of broker 2 has 4.9 GB left, the stop line is 5.0 GB."
+        "Producers are refused: /kafka/data of broker 2 has 4.9 GB left, the stop line is 5.0 GB."
     ) == shown.sentence
     assert ("stopped", "Stopped", 0.0) == (shown.tone, shown.word, shown.factor)
     dirs = {"/a": 5 * GB, "/b": 4 * GB, "/c": 8 * GB}
@@ -135,7 +135,7 @@ def test_nothing_is_admitted() -> None:
     assert "Throttled" == by_hand.word
     several = [whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])]
     released = head(several, stop_line=line, override=Override(1.0, "x", 0.0, 60.0))
-    assert released.sentence.endswith("the limit is 10.0 GB. 3 volumes are at or below it.")
+    assert released.sentence.endswith("the limit is 10.0 GB. 3 volumes violate it.")
 
 
 def test_a_ratio() -> None:

@@ -44,7 +44,7 @@ async def test_asking_changes_nothing() -> None:
     text = unescape(response.text)
     assert 200 == response.status_code
     assert "For 60 min, until 23:13:20 UTC: nobody is throttled." in text
-    assert "It ignores that /d1 of broker 1 has 5 B left, at or below the limit, " in text
+    assert "It ignores that /d1 of broker 1 has 5 B left and violates the limit, " in text
     assert "while producers are throttled. Released producers will fill it." in text
     assert "as far as this sidecar knows, this changes nothing" in text
     assert "override set 1 --reason 'a migration' --for PT1H" in text
@@ -117,15 +117,15 @@ async def test_it_lifts_a_stop_which_is_in_force_again_after_its_end() -> None:
     sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})]))
     asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
-    assert "Brokers admit producers again, although the stop line is reached." in unescape(
+    assert "Brokers no longer refuse producers, although the stop line is reached." in unescape(
         asked.text
     )
     sidecar.board.set_override(Override(0.0, "by hand", 0.0, 60.0))
     ending = unescape((await sidecar.get("/override/end")).text)
-    assert "Nothing is admitted at once: /d1 of broker 1 has 5 B left" in ending
+    assert "Producers are refused at once: /d1 of broker 1 has 5 B left" in ending
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 6})]))
     asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
-    assert "Brokers admit producers again, although the stop line is reached." not in unescape(
+    assert "Brokers no longer refuse producers, although the stop line is reached." not in unescape(
         asked.text
     )
     ending = unescape((await sidecar.get("/override/end")).text)
@@ -135,7 +135,7 @@ async def test_it_lifts_a_stop_which_is_in_force_again_after_its_end() -> None:
 @pytest.mark.parametrize(
     ("free", "seen", "expected"),
     [
-        (50, True, "Nobody is throttled then: no volume is at or below the limit."),
+        (50, True, "Nobody is throttled then: no volume violates the limit."),
         (50, False, "The volumes can't be read: the fallback applies at once."),
     ],
 )

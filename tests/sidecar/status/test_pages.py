@@ -107,13 +107,13 @@ async def test_it_fills_although_producers_are_throttled() -> None:
 
 
 async def test_a_stop() -> None:
-    """The page says that nothing is admitted, what ends it, and what brokers can do."""
+    """The page says that producers are refused, what ends it, and what brokers can do."""
     sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)), ask=_nobody)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50})]))
     page = await outline(sidecar)
-    assert page.headings[1].startswith("Nothing is admitted: /d1 of broker 1 has 5\u00a0B left")
-    assert "Nothing is admitted: broker 1 /d1 has 5 B of 100 B" in page.words
-    assert "At the stop line, 5 B, nothing is admitted until every volume" in page.words
+    assert page.headings[1].startswith("Producers are refused: /d1 of broker 1 has 5\u00a0B left")
+    assert "Producers are refused: broker 1 /d1 has 5 B of 100 B" in page.words
+    assert "At the stop line, 5 B, brokers refuse producers until every volume" in page.words
     assert "A broker without the authorizer can only pause producers for longer." in page.words
     assert "No stop line is set." not in page.words
     assert 4 == sum(attributes.get("class") == "limit" for _, attributes in page.tags)

@@ -46,7 +46,7 @@ def test_docstring_example() -> None:
         row.left,
         row.total,
     )
-    assert ("at or below the limit", "reached", "") == (row.state, row.to_limit, row.fills)
+    assert ("violates the limit", "reached", "") == (row.state, row.to_limit, row.fills)
 
 
 def test_the_stop_line() -> None:
@@ -54,7 +54,7 @@ def test_the_stop_line() -> None:
     seen = whole(0.0, [reading(1, 0.0, {"/a": 5, "/b": 6, "/c": 50})])
     found, _ = rows(seen, stop_line=MinAvailableBytes(5))
     shown = [(row.state, row.stop_line_at) for row in found]
-    states = ["at or below the stop line", "at or below the limit", ""]
+    states = ["violates the stop line", "violates the limit", ""]
     assert [(state, 95.0) for state in states] == shown
     assert {90.0} == {row.stop_line_at for row in rows(seen, stop_line=MinAvailableRatio(0.4))[0]}
     assert {None} == {row.stop_line_at for row in rows(seen)[0]}
@@ -128,7 +128,7 @@ def test_what_a_broker_that_is_gone_left() -> None:
         whole(60.0, [reading(2, 60.0, {"/e": 50})], fenced=[1]),
         now=61.0,
     )
-    assert ("at or below the limit; the broker is fenced", "61 s ago") == (
+    assert ("violates the limit; the broker is fenced", "61 s ago") == (
         found[0].state,
         found[0].read,
     )

@@ -50,10 +50,10 @@ def test_a_stop() -> None:
     stopping = with_rules(factors, stop_line=MinAvailableBytes(20 * MB))
     memory = stopping.fold(Memory(), whole(0.0, [mb(2, 20, 21, 38.2)]))
     sentence = stopping.decide(memory, 0.0).reason
-    below = "; nothing is admitted: 1 volume at or below the stop line of 20.0 MB"
+    below = "; brokers refuse producers: 1 volume violates the stop line of 20.0 MB"
     assert sentence.endswith(f"the limit of 40.0 MB; 3 volumes violate it{below}")
     memory = stopping.fold(memory, whole(0.0, [mb(2, 21, 22, 38.2)]))
-    margin = "nothing is admitted: 2 volumes not yet above the stop line of 20.0 MB by a tenth"
+    margin = "brokers refuse producers: 2 volumes not yet above the stop line of 20.0 MB by a tenth"
     assert stopping.decide(memory, 0.0).reason.endswith(f"; {margin}")
 
 
@@ -131,7 +131,7 @@ def test_override() -> None:
     override = Override(1.0, "moving partitions", 0.0, 60.0)
     seen = after(whole(0.0, [mb(1, 10, 10)]))
     assert "set by an operator: moving partitions" == why(Memory(override=override))
-    expected = "set by an operator: moving partitions (while 2 volumes are at or below the limit)"
+    expected = "set by an operator: moving partitions (while 2 volumes violate the limit)"
     assert expected == why(replace(seen, override=override))
 
 

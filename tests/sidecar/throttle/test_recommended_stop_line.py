@@ -99,7 +99,7 @@ def test_a_volume_that_fills_faster_than_there_is_room_needs_a_higher_limit() ->
     assert found is not None
     assert found.too_fast is fast[1]
     assert [
-        f"No stop line is set. Recommended: {SETTING}=5000000000. At 5.0 GB available, brokers "
+        f"No stop line is set. Recommended: {SETTING}=5000000000. At this line, 5.0 GB, brokers "
         "refuse all producers. The rest has room for 63.3 MB/s on a volume during the 79 s that "
         "brokers may take to act.",
         "Broker 1 /d fills by 64.0 MB/s. A limit of 10.1 GB would leave room for that.",

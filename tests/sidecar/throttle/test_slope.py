@@ -166,7 +166,8 @@ class TestDecisions:
         assert Source.OBSERVATION is slowed.source
         assert () == slowed.violations
         assert (
-            "36.0 GB of 100.0 GB available, at or below the soft limit of 40.0 GB" in slowed.reason
+            "36.0 GB of 100.0 GB available (36.0%), at or below the soft limit of 40.0 GB"
+            in slowed.reason
         )
         assert (0.0, False) == (full.factor, full.is_sloped)
 

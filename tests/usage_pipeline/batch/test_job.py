@@ -136,7 +136,7 @@ def test_a_day_that_many_tasks_write_is_in_few_files(
     monkeypatch.setattr(store, "merged", of_many_tasks)
     inputs = Inputs(RequestLogs(str(logs), split_bytes=4_000))
     run(spark, str(out), inputs, Options(NOW), stages=STAGES)
-    tables = newest(Folder.of(str(out)))
+    tables = newest(Folder.parse(str(out)))
     for table in (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE):
         assert by_tasks[table.name] > FEW, table.name
         files = tables.files(table)
@@ -196,7 +196,7 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
         )
     with pytest.raises(RequestLogsError, match="there are no files"):
         made(spark, out, tmp_path / "none")
-    folder = Folder.of(str(out))
+    folder = Folder.parse(str(out))
     with (
         leased(folder, "process 1", renewed_s=0.1),
         pytest.raises(LockedError, match="process 1"),

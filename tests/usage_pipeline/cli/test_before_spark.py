@@ -95,7 +95,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(
 
 def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:
     """Batch runs and streams are refused."""
-    with leased(Folder.of(str(tmp_path)), "process 7", renewed_s=0.1):
+    with leased(Folder.parse(str(tmp_path)), "process 7", renewed_s=0.1):
         for check in (check_batch, check_stream):
             with pytest.raises(LockedError, match="process 7"):
                 check(str(tmp_path))
@@ -104,7 +104,7 @@ def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:
 def test_a_stream_and_batch_runs_refuse_the_others_folder(tmp_path: Path) -> None:
     """It does not matter which was first."""
     live, tables = tmp_path / "live", tmp_path / "tables"
-    Folder.of(str(live)).create("_streams/silver_request", b"id")
+    Folder.parse(str(live)).create("_streams/silver_request", b"id")
     committed(tables, GOLD_REPLAY)
     with pytest.raises(OtherWriterError):
         check_batch(f"file://{live}")

@@ -24,7 +24,7 @@ def logs(tmp_path: Path) -> RequestLogs:
     """Two brokers have one plain log, in parts of 3,000 bytes, and one packed, in Berlin."""
     (tmp_path / "broker-3.log").write_bytes(TEXT)
     (tmp_path / "broker-4.log.gz").write_bytes(gzip.compress(TEXT))
-    return RequestLogs(str(tmp_path), Zones.of(["4=Europe/Berlin"]), split_bytes=3_000)
+    return RequestLogs(str(tmp_path), Zones.parse(["4=Europe/Berlin"]), split_bytes=3_000)
 
 
 def test_parts_give_what_whole_logs_give(logs: RequestLogs) -> None:

@@ -37,10 +37,10 @@ def test_a_path_without_a_broker_is_refused(path: str) -> None:
 
 def test_zones() -> None:
     """A default and exceptions are read in any order, and read again from their own text."""
-    zones = Zones.of(["3=UTC", "Europe/Berlin", "4=Asia/Kolkata"])
+    zones = Zones.parse(["3=UTC", "Europe/Berlin", "4=Asia/Kolkata"])
     assert ["Europe/Berlin", "UTC", "Asia/Kolkata"] == [zones.name_of(id_) for id_ in (1, 3, 4)]
-    assert zones == Zones.of(str(zones).split(","))
-    assert "UTC" == Zones.of([]).name_of(3)
+    assert zones == Zones.parse(str(zones).split(","))
+    assert "UTC" == Zones.parse([]).name_of(3)
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_zones() -> None:
 def test_zones_that_are_none(zone: str, message: str) -> None:
     """The message says what is allowed."""
     with pytest.raises(RequestLogsError, match=message):
-        Zones.of([zone])
+        Zones.parse([zone])

@@ -31,7 +31,7 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
         LogFile(f"{tmp_path}/2/b.log.1.gz", 2, "UTC", 12),
     ] == [
         replace(file, changed_at=None)
-        for file in log_files(str(tmp_path), Zones.of(["2=UTC", "Europe/Berlin"]))
+        for file in log_files(str(tmp_path), Zones.parse(["2=UTC", "Europe/Berlin"]))
     ]
     packed = [file.packed for file in log_files(str(tmp_path), UTC)]
     assert [False, False, True] == packed

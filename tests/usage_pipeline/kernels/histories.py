@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sidecar.quotas.entities import Entity, QuotaKey
-from sidecar.quotas.prediction import Charge, MakeQuota, Prediction, Predictor
 from sidecar.quotas.rate import QuotaWindow
 from usage_pipeline.kernels.values import ChargeResults, Charges, Doubles, Rates
+from usage_pipeline.replay.prediction import Charge, MakeQuota, Prediction, Predictor
 
 ETL: Final = Entity(client_id="etl")
 OTHER: Final = Entity(client_id="other")

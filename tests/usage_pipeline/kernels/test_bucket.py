@@ -50,5 +50,5 @@ def test_what_is_used_is_a_rate() -> None:
     results = ChargeResults.none(2)
     bucket_waits(charges, limit, 100.0, Bucket.full(), results)
     assert [12_000, 0] == list(results.wait_ms)
-    assert 5.6 == results.used[0]
-    assert math.isnan(results.used[1])
+    assert 5.6 == results.compared[0]
+    assert math.isnan(results.compared[1])

@@ -71,4 +71,4 @@ def test_the_docstrings_ids() -> None:
     new_ids(at_ms, number, 3_600_000, remembered(551), is_new)
     id_waits(at_ms, is_new, np.full(551, 50.0), Span(11, 3_600_000), Bucket.full(), results)
     assert [0, 72_000] == list(results.wait_ms[-2:])
-    assert 50.09 == round(float(results.used[-1]), 2)
+    assert 50.09 == round(float(results.compared[-1]), 2)

@@ -1,4 +1,4 @@
-"""Usage packed into few rows, by who shares it."""
+"""Entries packed into few rows, by who shares it."""
 
 from datetime import UTC, datetime
 from random import Random
@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from usage_pipeline.kernels.packed import EVER_S, Used, packed, unpacked
+from usage_pipeline.kernels.packed import EVER_S, Usage, packed, unpacked
 
-Usage = list[tuple[str, int, int, int, int]]
+Entries = list[tuple[str, int, int, int, int]]
 """Of each: the client-id, broker, second, amount and events."""
 
 
-def batches(usage: Usage, *, size: int = 2, coded: bool = False) -> list[pa.RecordBatch]:
+def batches(usage: Entries, *, size: int = 2, coded: bool = False) -> list[pa.RecordBatch]:
     rows = [
         {
             "quota_type": "produce",
@@ -60,7 +60,7 @@ def by_both_later(quota_type: str, user: str, client_id: str) -> list[tuple[int,
     )
 
 
-def values(used: Used) -> tuple[str, str, int, list[int], list[float], list[int]]:
+def values(used: Usage) -> tuple[str, str, int, list[int], list[float], list[int]]:
     arrays = (used.second.tolist(), used.amount.tolist(), used.events.tolist())
     return (used.quota_type, used.name, used.broker, *arrays)
 
@@ -128,7 +128,7 @@ def test_those_who_share_are_added_up_while_they_do() -> None:
 def test_steps_begin_where_those_of_the_clock_do() -> None:
     """Request time is added up in whole nanoseconds: 673,495 and 104,858 and 194,937 here."""
     amounts = [0.0673495, 0.0104858, 0.0194937, 0.4]
-    used = Used(
+    used = Usage(
         *("request", "user=a", 1, np.array([10, 11, 19, 20], np.int64)),
         *(np.array(amounts, np.float64), np.ones(4, np.int64), np.zeros(4, np.int64)),
     )
@@ -143,7 +143,7 @@ def test_steps_begin_where_those_of_the_clock_do() -> None:
     ),
     st.randoms(use_true_random=False),
 )
-def test_nothing_is_lost_or_doubled(usage: Usage, random: Random) -> None:
+def test_nothing_is_lost_or_doubled(usage: Entries, random: Random) -> None:
     """However the rows are cut and mixed, sums are those of a loop over them."""
     expected: dict[tuple[int, int], tuple[int, int]] = {}
     for _, broker, second, amount, events in usage:

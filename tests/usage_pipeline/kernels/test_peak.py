@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from usage_pipeline.kernels.packed import Used
+from usage_pipeline.kernels.packed import Usage
 from usage_pipeline.kernels.peak import peak
 
 
-def used(amounts: dict[int, float], quota_type: str = "produce") -> Used:
+def used(amounts: dict[int, float], quota_type: str = "produce") -> Usage:
     seconds = sorted(amounts)
-    return Used(
+    return Usage(
         *(quota_type, "user=a", 1, np.array(seconds, np.int64)),
         np.array([amounts[each] for each in seconds], np.float64),
         np.ones(len(seconds), np.int64),

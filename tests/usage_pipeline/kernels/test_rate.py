@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given
 
 from sidecar.quotas.entities import QuotaKey
-from sidecar.quotas.prediction import Prediction
 from sidecar.quotas.rate import QuotaWindow
 from tests.usage_pipeline.kernels.histories import (
     CUTS,
@@ -21,6 +20,7 @@ from tests.usage_pipeline.kernels.histories import (
 from usage_pipeline.kernels.rate import Samples, fetch_rates, rates
 from usage_pipeline.kernels.values import Doubles, Longs, Rates, Span
 from usage_pipeline.kernels.wait import LONG_MAX, is_limit, waits
+from usage_pipeline.replay.prediction import Prediction
 
 BACK_68_YEARS: Final = [Event(at_ms, 9.0, False, True, 1.0) for at_ms in (2**31 * 1000, 0, 0)]
 FETCHES: Final = [Event(0, amount, False, True, 100.0) for amount in (900.0, 200.0, 50.0)]

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.usage_pipeline.kernels.requests import TEN, requests
-from usage_pipeline.kernels.seconds import packed, used
+from usage_pipeline.kernels.seconds import packed, usage_rows
 
 
 @pytest.mark.parametrize("workers", [[[0, 1]], [[1], [0]]], ids=["one", "two"])
@@ -24,7 +24,7 @@ def test_seconds_are_summed_over_batches(workers: list[list[int]]) -> None:
     ]
     # Two workers meet the clients in another order.
     packed_rows = [row for own in workers for row in packed([batches[at] for at in own], 1)]
-    rows = used(pa.Table.from_batches(packed_rows)).to_pylist()
+    rows = usage_rows(pa.Table.from_batches(packed_rows)).to_pylist()
     later = TEN + timedelta(seconds=1)
     assert [
         (TEN.date(), 7, "alice", "etl", "produce", TEN, 300.0, 3, 1, 70, False),
@@ -42,7 +42,7 @@ def test_what_a_client_used_of_a_broker_in_an_hour_is_in_one_shard() -> None:
     shards = pa.Table.from_batches(packed_rows)
     found: dict[tuple[int, str], set[int]] = {}
     for shard in sorted(set(shards.column("shard").to_pylist())):
-        of_shard = used(shards.filter(pc.equal(shards.column("shard"), shard))).to_pylist()
+        of_shard = usage_rows(shards.filter(pc.equal(shards.column("shard"), shard))).to_pylist()
         for row in of_shard:
             found.setdefault((row["broker"], row["user"]), set()).add(shard)
         assert {2 * 3, 2 * 2} >= {row["events"] for row in of_shard}
@@ -57,7 +57,7 @@ def test_a_client_that_uses_most_is_not_one_workers_alone() -> None:
     rows = packed([requests(*({"quota_ts": at} for at in used_at))], 4)
     shards = pa.Table.from_batches(rows).to_pylist()
     hours = [
-        {row["window_start"].hour for row in used(pa.Table.from_pylist([shard])).to_pylist()}
+        {row["window_start"].hour for row in usage_rows(pa.Table.from_pylist([shard])).to_pylist()}
         for shard in shards
     ]
     assert 4 == len(shards)

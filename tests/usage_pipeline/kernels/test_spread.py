@@ -45,4 +45,4 @@ def test_what_is_used_is_the_spread_rate() -> None:
     results = ChargeResults.none(2)
     spread_waits(charges, limit, Span(100, 1000), no_bursts(Span(100, 1000)), results)
     assert [12_000, 0] == list(results.wait_ms)
-    assert [5.6, 4.928] == [round(float(each), 12) for each in results.used]
+    assert [5.6, 4.928] == [round(float(each), 12) for each in results.compared]

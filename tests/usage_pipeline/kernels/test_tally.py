@@ -11,7 +11,7 @@ from usage_pipeline.kernels.wait import LONG_MAX
 
 def charge_results(*used: float) -> ChargeResults:
     found = ChargeResults.none(len(used))
-    found.used[:] = found.rate[:] = used
+    found.compared[:] = found.rate[:] = used
     return found
 
 

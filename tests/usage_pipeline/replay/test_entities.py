@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
-from sidecar.quotas.prediction import _shaped, _shapes
 from tests.usage_pipeline.build import frame_of
 from usage_pipeline.replay.entities import EVER, quotas_of
+from usage_pipeline.replay.prediction import _shaped, _shapes
 from usage_pipeline.silver.quota_config import snapshot_rows
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
 from usage_pipeline.usage.quota_types import KEYS
@@ -74,7 +74,7 @@ def test_quotas_are_those_that_the_daemon_resolves(spark: SparkSession) -> None:
     config = frame_of(spark, SILVER_QUOTA_CONFIG, *rows)
     clients = list(itertools.product(quota_types, USERS, CLIENTS))
     quotas_by_type = quotas_of(config)
-    found = [each for kind, *client in clients for each in quotas_by_type[kind].of(*client)]
+    found = [each for kind, *client in clients for each in quotas_by_type[kind].of_client(*client)]
     start_ms = int(START.timestamp()) * 1000
     for quota_type, user, client in clients:
         for second, quotas in enumerate(states[quota_type]):
@@ -116,7 +116,7 @@ def test_producer_ids_are_by_user(spark: SparkSession) -> None:
         SILVER_QUOTA_CONFIG.schema,
     )
     start_ms = int(START.timestamp()) * 1000
-    found = quotas_of(config)["producer_ids"].of("alice", "etl")
+    found = quotas_of(config)["producer_ids"].of_client("alice", "etl")
     assert [
         (-EVER, start_ms, True, "user=alice", "user=alice", None),
         (start_ms, EVER, True, "<default>", "user=alice", 50.0),

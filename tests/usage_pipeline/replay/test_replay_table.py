@@ -12,15 +12,15 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
-from sidecar.quotas.prediction import Charge, Prediction, Predictor
 from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.request_time.request_percentage import percent
 from tests.usage_pipeline.build import files_of
 from tests.usage_pipeline.silver_tables import row
 from usage_pipeline.kernels.values import Span
 from usage_pipeline.replay.group import Windows
+from usage_pipeline.replay.prediction import Charge, Prediction, Predictor
 from usage_pipeline.replay.replay_table import replay, replay_events
+from usage_pipeline.replay.request_percentage import percent
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario
 from usage_pipeline.silver.dim_topic import dim_topic
 from usage_pipeline.silver.quota_config import snapshot_rows
@@ -89,7 +89,7 @@ def charged(
     """Returns the requests that are charged so, from files of the table."""
     requests = Requests(spark, files_of(out, SILVER_REQUEST, map(request, charges)))
     changes = requests.of_admins()
-    return requests, MutationRequests.of(changes, dim_topic(changes))
+    return requests, MutationRequests.from_changes(changes, dim_topic(changes))
 
 
 Quotas = Sequence[tuple[int, ClientQuotas]]

@@ -23,7 +23,7 @@ START = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
 
 
 def tables_in(out: Path) -> Pinned:
-    return newest(Folder.of(str(out)))
+    return newest(Folder.parse(str(out)))
 
 
 def write_usage(out: Path, seconds: int) -> None:

@@ -18,7 +18,7 @@ def java_and_spark(tmp_path: Path) -> None:
 
 
 def archive_of(folder: Path, *, cache: str = "cache", whole: bool = True) -> ClassArchive:
-    return ClassArchive.of(folder / cache, folder / "java", folder / "jars", whole=whole)
+    return ClassArchive.of_jdk(folder / cache, folder / "java", folder / "jars", whole=whole)
 
 
 def ended(code: int) -> "subprocess.Popen[bytes]":
@@ -48,7 +48,7 @@ def test_another_jdk_or_spark_has_a_file_of_its_own(tmp_path: Path) -> None:
     files.add(archive_of(tmp_path).file)
     other = tmp_path / "others"
     other.mkdir()
-    files.add(ClassArchive.of(tmp_path / "cache", tmp_path / "java", other, whole=False).file)
+    files.add(ClassArchive.of_jdk(tmp_path / "cache", tmp_path / "java", other, whole=False).file)
     assert 3 == len(files)
 
 

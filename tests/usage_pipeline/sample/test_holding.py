@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 from sidecar.quotas.entities import Entity, QuotaKey
-from sidecar.quotas.prediction import Charge, Predictor
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.mutation_counts import TopicSizes
-from sidecar.requestlog.request_detail import QuotaChanges, detail
 from tests.support.charges import charges
+from usage_pipeline.kernels.line_detail import QuotaChanges, detail
+from usage_pipeline.replay.prediction import Charge, Predictor
 from usage_pipeline.sample import Sample, write_sample
 
 SAMPLE = Sample(6_000_000, brokers=2)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sidecar.requestlog.line import Line, Rejected, parse
-from sidecar.requestlog.request_detail import detail
+from usage_pipeline.kernels.line_detail import detail
 from usage_pipeline.sample import Sample, write_sample
 
 

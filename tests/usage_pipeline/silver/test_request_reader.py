@@ -31,7 +31,7 @@ def written(folder: Path, *fields: dict[str, Any]) -> list[TableFile]:
     (folder / "silver_request").mkdir()
     for file in files:
         parquet.write_table(table, folder / "silver_request" / file.path, row_group_size=3)
-    return [TableFile(Folder.of(str(folder)), SILVER_REQUEST, file) for file in files]
+    return [TableFile(Folder.parse(str(folder)), SILVER_REQUEST, file) for file in files]
 
 
 def offsets(batches: Any) -> list[int]:

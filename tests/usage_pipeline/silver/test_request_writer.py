@@ -57,7 +57,7 @@ def out(tmp_path: Path) -> Path:
 
 def made(parts: Sequence[Part], out: Path, span: Span = ALL) -> Report:
     """Returns what a task has written."""
-    folder = Folder.of(str(out))
+    folder = Folder.parse(str(out))
     requests, rejected = (
         Target(folder, one, "run", "eu").writer(7) for one in (SILVER_REQUEST, QUARANTINE)
     )
@@ -66,7 +66,7 @@ def made(parts: Sequence[Part], out: Path, span: Span = ALL) -> Report:
 
 def read(out: Path, report: Report, table: Table = SILVER_REQUEST) -> pa.Table:
     """Returns the rows of a table's files."""
-    files = (TableFile(Folder.of(str(out)), table, one) for one in files_of([report], table))
+    files = (TableFile(Folder.parse(str(out)), table, one) for one in files_of([report], table))
     columns = [name for name in table.names if name != "dt"]
     return pa.concat_tables(table_of(file, columns) for file in files)
 
@@ -209,9 +209,9 @@ def test_the_tables_have_what_the_parser_gives(spark: SparkSession, tmp_path: Pa
     (logs / "broker-3.log").write_bytes(text)
     (logs / "broker-4.log.gz").write_bytes(gzip.compress(text))
     (logs / "broker-5.log").write_bytes(b"")
-    asked = RequestLogs(str(logs), Zones.of(["4=Europe/Berlin"]), split_bytes=3_000)
+    asked = RequestLogs(str(logs), Zones.parse(["4=Europe/Berlin"]), split_bytes=3_000)
     since = datetime(2026, 11, 20, 10, 0, 0, 124_000, tzinfo=UTC)
-    store = Store(spark, recovered(Folder.of(str(tmp_path / "tables")))[0])
+    store = Store(spark, recovered(Folder.parse(str(tmp_path / "tables")))[0])
     options = Options(datetime(2026, 11, 22, tzinfo=UTC), since=since)
     run = Run(spark, store, Inputs(asked), options, asked.files())
     STAGES[Stage.SILVER](run)

@@ -9,9 +9,7 @@ from msgspec import structs
 from pyspark.sql import SparkSession
 
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
-from sidecar.quotas.prediction import Predictor
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.requestlog.charges import charged_at_ms
 from sidecar.requestlog.mutation_counts import TopicSizes
 from tests.support.charges import charges
 from tests.usage_pipeline import charged_lines
@@ -19,6 +17,8 @@ from tests.usage_pipeline.build import files_of
 from tests.usage_pipeline.parsed_logs import requests_of, silver_request
 from tests.usage_pipeline.silver_tables import row
 from usage_pipeline.ingest.request_logs import RequestLogs
+from usage_pipeline.kernels.charge_times import charged_at_ms
+from usage_pipeline.replay.prediction import Predictor
 from usage_pipeline.replay.replay_table import replay_events
 from usage_pipeline.sample import Sample, write_sample
 from usage_pipeline.silver.dim_topic import dim_topic
@@ -58,7 +58,7 @@ def store(
     spark: SparkSession, logs: RequestLogs, tmp_path_factory: pytest.TempPathFactory
 ) -> Store:
     """The table of those requests."""
-    found, _ = recovered(Folder.of(str(tmp_path_factory.mktemp("tables"))))
+    found, _ = recovered(Folder.parse(str(tmp_path_factory.mktemp("tables"))))
     store = Store(spark, found)
     store.write(SILVER_REQUEST, silver_request(requests_of(spark, logs)))
     return store
@@ -74,7 +74,9 @@ def requests(spark: SparkSession, store: Store) -> Requests:
 def mutations(store: Store) -> MutationRequests:
     """Requests about topics on the first day."""
     rows = store.read(SILVER_REQUEST)
-    return MutationRequests.of(rows.where(f"to_date(quota_ts) = '{FIRST}'"), dim_topic(rows))
+    return MutationRequests.from_changes(
+        rows.where(f"to_date(quota_ts) = '{FIRST}'"), dim_topic(rows)
+    )
 
 
 @pytest.mark.spark

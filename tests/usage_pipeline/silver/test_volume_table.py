@@ -137,9 +137,9 @@ def test_a_history_of_several_clusters(spark: SparkSession, tmp_path: Path) -> N
     history = volume_history(spark, str(tmp_path))
     days = {"eu": {date(2026, 1, 5)}, "us": {date(2026, 1, 6)}, "asia": {date(2026, 1, 5)}}
     assert days == history.days
-    assert dict.fromkeys(days, 1) == {each: history.of(each).count() for each in days}
+    assert dict.fromkeys(days, 1) == {each: history.readings_of(each).count() for each in days}
     history.readings.unpersist()
     of_us = volume_history(spark, f"{tmp_path}/cluster_id=*/*", "us")
     assert {"us": {date(2026, 1, 6)}} == of_us.days
-    assert 1 == of_us.of("us").count()
+    assert 1 == of_us.readings_of("us").count()
     of_us.readings.unpersist()

@@ -48,7 +48,7 @@ def torn(batches: Batches, _positions: Positions) -> Iterator[Parsed]:
 
 def sink(root: Path, *tables: Table, stream: str = STREAM) -> BatchSink:
     """Returns the sink as it is after a restart."""
-    return BatchSink(Folder.of(str(root)), tables or (QUARANTINE,), stream, torn)
+    return BatchSink(Folder.parse(str(root)), tables or (QUARANTINE,), stream, torn)
 
 
 @pytest.mark.spark
@@ -105,7 +105,7 @@ def test_other_tables_than_it_has_begun_with_are_refused(tmp_path: Path) -> None
     for tables in ((GOLD_REPLAY,), (QUARANTINE, SILVER_VOLUME, GOLD_REPLAY), (QUARANTINE,)):
         with pytest.raises(OtherStreamError, match="this stream writes quarantine, silver_volume"):
             sink(tmp_path, *tables).check()
-    assert ["quarantine", "silver_volume"] == Folder.of(str(tmp_path)).names("_streams")
+    assert ["quarantine", "silver_volume"] == Folder.parse(str(tmp_path)).names("_streams")
     sink(tmp_path, SILVER_VOLUME, QUARANTINE).check()
 
 
@@ -146,7 +146,7 @@ def test_a_line_that_is_sent_again_is_in_no_table_twice(
                 raise KeyboardInterrupt
             return append(*args)
 
-        again = BatchSink(Folder.of(str(tmp_path)), tables, STREAM, parse)
+        again = BatchSink(Folder.parse(str(tmp_path)), tables, STREAM, parse)
         monkeypatch.setattr(sinks, "append", killed)
         if whole < len(tables):
             with pytest.raises(KeyboardInterrupt):
@@ -173,5 +173,7 @@ def test_a_line_that_is_sent_again_is_in_no_table_twice(
     produced = [row for row in usage if row["quota_type"] == "produce"]
     assert users == sorted(row["user"] for row in produced)
     assert {1} == {row["events"] for row in produced}
-    names = [name for name in Folder.of(str(tmp_path)).names("_streams") if "-positions-" in name]
+    names = [
+        name for name in Folder.parse(str(tmp_path)).names("_streams") if "-positions-" in name
+    ]
     assert [f"{STREAM}-positions-000000000{batch}.json" for batch in (2, 3)] == names

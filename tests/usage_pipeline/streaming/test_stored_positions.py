@@ -17,7 +17,7 @@ def at(offset: int) -> list[Stretch]:
 
 
 def before(root: Path, batch: int, stream: str = STREAM) -> StoredPositions:
-    return StoredPositions.before(Folder.of(str(root)), stream, batch)
+    return StoredPositions.before(Folder.parse(str(root)), stream, batch)
 
 
 def test_a_batch_begins_where_the_one_before_it_has_ended(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_batch_begins_where_the_one_before_it_has_ended(tmp_path: Path) -> Non
         State({"log/0 3": at(30), "log/1 4": at(40)}, one.files)
         == before(tmp_path, 12_345_678_901).state
     )
-    names = Folder.of(str(tmp_path)).names("_streams")
+    names = Folder.parse(str(tmp_path)).names("_streams")
     assert [f"{STREAM}-positions-{batch:010}.json" for batch in (1, 4)] == names
 
 

@@ -128,7 +128,7 @@ def test_a_file_of_the_second_pass_of_the_doubled_hour(spark: SparkSession, tmp_
     assert {1: half_past, 2: half_past - timedelta(hours=1)} == found
     batch = requests_of(spark, RequestLogs(f"{logs}/*/*", zones))
     assert rows(silver_request(batch)) == rows(
-        Store(spark, newest(Folder.of(str(out)))).read(SILVER_REQUEST)
+        Store(spark, newest(Folder.parse(str(out)))).read(SILVER_REQUEST)
     )
 
 
@@ -173,7 +173,7 @@ def test_a_stream_that_is_killed_equals_the_batch(
     assert 3 == sum(progress.rows for progress in streamed(spark, logs, settings))
     assert 0 == sum(progress.rows for progress in streamed(spark, logs, settings))
 
-    tables, asked = Store(spark, newest(Folder.of(str(out)))), RequestLogs(f"{logs}/*/*")
+    tables, asked = Store(spark, newest(Folder.parse(str(out)))), RequestLogs(f"{logs}/*/*")
     batch = silver_request(requests_of(spark, asked))
     assert 440 == batch.count()
     assert rows(batch) == rows(tables.read(SILVER_REQUEST))
@@ -184,7 +184,7 @@ def test_a_stream_that_is_killed_equals_the_batch(
     anew = StreamSettings(str(out), f"{tmp_path}/other", until_read=True)
     with pytest.raises(OtherStreamError):
         streamed(spark, logs, anew)
-    Folder.of(str(out)).create("_commits/00000000000000000001.json", b"{}")
+    Folder.parse(str(out)).create("_commits/00000000000000000001.json", b"{}")
     with pytest.raises(OtherWriterError):
         streamed(spark, logs, settings)
 
@@ -198,7 +198,7 @@ def test_only_the_tables_that_are_asked_for_are_written(
     for name in "abc":
         write(logs, 1, name, lines(400, user=name))
         streamed(spark, logs, settings, [GOLD_USAGE_1S])
-    tables = newest(Folder.of(str(out)))
+    tables = newest(Folder.parse(str(out)))
     assert {"gold_usage_1s"} == set(tables.versions)
     assert 2 >= len(tables.files(GOLD_USAGE_1S))
     usage = Store(spark, tables).read(GOLD_USAGE_1S).where("quota_type = 'produce'")

@@ -63,7 +63,7 @@ def seen(out: Path) -> Seen:
 
 
 def folder_of(out: Path) -> Folder:
-    return Folder.of(str(out))
+    return Folder.parse(str(out))
 
 
 BEFORE = {"volumes": [("2026-11-19", 1), ("2026-11-20", 1)], "topics": ["first"]}

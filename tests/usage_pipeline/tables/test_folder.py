@@ -12,7 +12,7 @@ from usage_pipeline.tables.folder import Folder, FolderError
 
 def test_of_several_who_make_a_file_at_once_one_succeeds(tmp_path: Path) -> None:
     """It has the text of that one, and is never seen in part."""
-    folder = Folder.of(str(tmp_path / "tables"))
+    folder = Folder.parse(str(tmp_path / "tables"))
     with ThreadPoolExecutor(8) as threads:
         for number in range(20):
             path = f"a/{number}"
@@ -27,7 +27,7 @@ def test_of_several_who_make_a_file_at_once_one_succeeds(tmp_path: Path) -> None
 
 def test_small_files_are_replaced_and_removed(tmp_path: Path) -> None:
     """Nothing is there before, nothing after, and a reader makes no folder."""
-    folder = Folder.of(f"file:{tmp_path}/tables")
+    folder = Folder.parse(f"file:{tmp_path}/tables")
     assert (None, [], {}) == (folder.read("a"), folder.names(), folder.sizes("a"))
     folder.remove("a")
     assert not folder.here.exists()  # type: ignore[union-attr]  # it is on a disk
@@ -41,7 +41,7 @@ def test_small_files_are_replaced_and_removed(tmp_path: Path) -> None:
 
 def test_workers_get_it_with_their_task(tmp_path: Path) -> None:
     """It goes through a pickle after it was used, and files are written and read there."""
-    folder = Folder.of(str(tmp_path))
+    folder = Folder.parse(str(tmp_path))
     folder.replace("used", b"")
     there = pickle.loads(pickle.dumps(folder))
     assert there == folder
@@ -56,15 +56,15 @@ def test_workers_get_it_with_their_task(tmp_path: Path) -> None:
 def test_what_can_have_no_tables_is_refused(tmp_path: Path) -> None:
     """The message says what to do, and has no secret."""
     with pytest.raises(FolderError, match="can't be in HDFS; use --out"):
-        Folder.of("hdfs://name-node/tables")
+        Folder.parse("hdfs://name-node/tables")
     with pytest.raises(SecretInPathError) as refused:
-        Folder.of("s3://key:hidden@tables/x")
+        Folder.parse("s3://key:hidden@tables/x")
     assert "hidden" not in str(refused.value)
     (tmp_path / "file").touch()
     with pytest.raises(FolderError, match=r"is not writable .*use another folder for --out"):
-        Folder.of(str(tmp_path / "file")).create("a", b"")
+        Folder.parse(str(tmp_path / "file")).create("a", b"")
 
 
 def test_s3a_is_s3() -> None:
     """Arrow, deltalake and people see one name."""
-    assert "s3://tables/x/silver_request" == Folder.of("s3a://tables/x/").uri("silver_request")
+    assert "s3://tables/x/silver_request" == Folder.parse("s3a://tables/x/").uri("silver_request")

@@ -15,7 +15,7 @@ from usage_pipeline.tables.lease import STALE_S, LockedError, leased, refuse_lea
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    return Folder.of(str(tmp_path / "tables"))
+    return Folder.parse(str(tmp_path / "tables"))
 
 
 def lease(host: str, process: int, renewed: int = 0) -> bytes:

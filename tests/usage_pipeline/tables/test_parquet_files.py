@@ -28,7 +28,7 @@ from usage_pipeline.tables.table_files import TableFile, Written
 
 
 def target(folder: Path, table: Table = SILVER_VOLUME, cluster: str = UNNAMED) -> Target:
-    return Target(Folder.of(str(folder)), table, "run", cluster)
+    return Target(Folder.parse(str(folder)), table, "run", cluster)
 
 
 def volumes(*days: int) -> pa.Table:
@@ -44,7 +44,7 @@ def volumes(*days: int) -> pa.Table:
 
 def brokers(folder: Path, written: list[Written], table: Table = SILVER_VOLUME) -> list[list[int]]:
     """Returns the brokers of each file's rows."""
-    files = (TableFile(Folder.of(str(folder)), table, file) for file in written)
+    files = (TableFile(Folder.parse(str(folder)), table, file) for file in written)
     return [table_of(file, ["broker"])["broker"].to_pylist() for file in files]
 
 
@@ -121,7 +121,7 @@ def test_a_frame_is_written_by_its_tasks(spark: SparkSession, tmp_path: Path) ->
     (written,) = written_by_tasks(frame, target(tmp_path, DIM_TOPIC))
     assert 4 == written.rows
     (tmp_path / "x").write_text("a file")
-    with pytest.raises(NotWrittenError, match="may this user write there"):
+    with pytest.raises(NotWrittenError, match="Check the free space and the permissions"):
         written_by_tasks(frame, target(tmp_path / "x", DIM_TOPIC))
 
 

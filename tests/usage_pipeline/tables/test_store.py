@@ -36,7 +36,7 @@ def test_a_run_reads_its_own_days_and_the_last_good_others(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """It does so before it commits and after; a killed run's days are never read, nor retained."""
-    folder = Folder.of(str(tmp_path / "tables"))
+    folder = Folder.parse(str(tmp_path / "tables"))
 
     def store() -> Store:
         return Store(spark, recovered(folder)[0])
@@ -72,7 +72,7 @@ def test_a_run_reads_its_own_days_and_the_last_good_others(
 @pytest.mark.spark
 def test_a_table_may_be_made_of_itself(spark: SparkSession, tmp_path: Path) -> None:
     """What is written again takes the place of what the same run has written before."""
-    folder = Folder.of(str(tmp_path))
+    folder = Folder.parse(str(tmp_path))
     store = Store(spark, recovered(folder)[0])
     store.write(SILVER_VOLUME, volumes(spark, 20))
     store.write(SILVER_VOLUME, store.read(SILVER_VOLUME).unionByName(volumes(spark, 21)))
@@ -86,7 +86,7 @@ def test_what_a_record_names_is_never_removed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run ends with an error once it is decided; the next one needs its files."""
-    folder = Folder.of(str(tmp_path))
+    folder = Folder.parse(str(tmp_path))
     store = Store(spark, recovered(folder)[0])
     store.write(SILVER_VOLUME, volumes(spark, 20))
 

@@ -20,7 +20,7 @@ MB = 1 << 20
 
 
 def files_of(*sizes: int) -> list[TableFile]:
-    folder = Folder.of("/tables")
+    folder = Folder.parse("/tables")
     return [
         TableFile(folder, DIM_TOPIC, Written(str(number), (), 1, size))
         for number, size in enumerate(sizes)
@@ -34,7 +34,9 @@ def stored(folder: Path, rows: int, size: int) -> TableFile:
     parquet.write_table(
         pa.table({"topic": names}), folder / DIM_TOPIC.name / "a.parquet", row_group_size=2
     )
-    return TableFile(Folder.of(str(folder)), DIM_TOPIC, Written("a.parquet", ("eu",), rows, size))
+    return TableFile(
+        Folder.parse(str(folder)), DIM_TOPIC, Written("a.parquet", ("eu",), rows, size)
+    )
 
 
 def test_files_are_shared_out_evenly() -> None:

@@ -10,7 +10,7 @@ from usage_pipeline.tables.writers import OtherWriterError, refuse_batch, refuse
 
 def test_each_refuses_the_others_folder(tmp_path: Path) -> None:
     """An empty folder is whose comes first."""
-    live, tables = Folder.of(str(tmp_path / "live")), Folder.of(str(tmp_path / "tables"))
+    live, tables = Folder.parse(str(tmp_path / "live")), Folder.parse(str(tmp_path / "tables"))
     for refuse in (refuse_batch, refuse_stream):
         refuse(live)
     live.create("_streams/gold_usage_1s", b"id")

@@ -44,7 +44,7 @@ def test_mutations_are_what_the_daemon_charges(spark: SparkSession) -> None:
     """Amounts and unknowns agree for real lines, those by hand and two topics' lives."""
     lines = [*map(read, (*REAL, *BY_HAND)), *LIVES]
     silver = spark.createDataFrame(pa.Table.from_batches([batch_of(lines)]))
-    mutations = MutationRequests.of(silver, dim_topic(silver))
+    mutations = MutationRequests.from_changes(silver, dim_topic(silver))
     batch = mutations.rows.toArrow().combine_chunks().to_batches()[0]
     offsets = batch["src_offset"].to_pylist()
 
@@ -78,7 +78,7 @@ def test_mutations_are_what_the_daemon_charges(spark: SparkSession) -> None:
 def test_few_lines_are_charged_by_one_task(spark: SparkSession) -> None:
     """This holds for any number of reading tasks, because reading is another stage."""
     silver = spark.createDataFrame(pa.Table.from_batches([batch_of(LIVES)])).repartition(3)
-    rows = MutationRequests.of(silver, dim_topic(silver)).rows
+    rows = MutationRequests.from_changes(silver, dim_topic(silver)).rows
     assert 1 == rows.rdd.getNumPartitions()
     assert len(LIVES) == rows.count()
 
@@ -118,7 +118,7 @@ def test_partitions_are_counted_on_the_controller_by_the_sizes_that_topics_had(
         topics(6, "DELETE_TOPICS", topic_changes=None),
     ]
     silver = frame(spark, lines)
-    usage = usage_of(MutationRequests.of(silver, dim_topic(silver)))
+    usage = usage_of(MutationRequests.from_changes(silver, dim_topic(silver)))
     assert GOLD_USAGE_1S.names == tuple(usage.columns)
     keys = ("dt", "broker", "user", "client_id", "quota_type")
     found = usage.toArrow().sort_by("window_start").to_pylist()

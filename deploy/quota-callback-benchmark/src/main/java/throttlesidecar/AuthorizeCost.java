@@ -133,7 +133,7 @@ public class AuthorizeCost {
         Connections table = new Connections(65_536);
         TagSets tagSets = new TagSets();
         Settings settings = Settings.of(Map.of());
-        Quotas quotas = new Quotas(() -> settings, tagSets, true);
+        Quotas quotas = new Quotas(() -> settings, true);
         made[0] = new Enforcement(tagSets, quotas, () -> settings, Clocks.SYSTEM);
         table.refusals(
                 new Refusals(

@@ -130,7 +130,7 @@ public class RequestCost {
                 return plugin;
             default:
                 Settings settings = Settings.of(Map.of());
-                Quotas quotas = new Quotas(() -> settings, tagSets, true);
+                Quotas quotas = new Quotas(() -> settings, true);
                 made[0] = new Enforcement(tagSets, quotas, () -> settings, Clocks.SYSTEM);
                 tagSets.enforcement(made[0]);
                 return new Ours(quotas, tagSets, made[0]);

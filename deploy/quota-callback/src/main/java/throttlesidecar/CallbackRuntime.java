@@ -100,23 +100,21 @@ final class CallbackRuntime {
         this.running = new RunningTime(clocks);
         this.journal = journal;
         boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
-        quotas = new Quotas(() -> this.settings, tagSets, forgets);
+        quotas = new Quotas(() -> this.settings, forgets);
         writers = new ExcludedWriters(quotas::settingsChanged);
         this.settings = settings.alsoExcluding(writers::has);
         enforcement = new Enforcement(tagSets, quotas, () -> this.settings, clocks);
-        refusals =
-                new Refusals(
-                        connections, quotas, tagSets, enforcement, () -> this.settings, writers,
-                        log, clocks, running, journal);
-        reader =
-                new SidecarReader(
-                        settings, clients(settings), this::apply, this::headers,
-                        nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
-                        enforcement.faults(), clocks, journal);
-        figures = new CallbackFigures(nodeId, () -> this.settings, enforcement, refusals, reader);
+        refusals = new Refusals(
+                connections, quotas, tagSets, enforcement, () -> this.settings, writers,
+                log, clocks, running, journal);
+        reader = new SidecarReader(
+                settings, clients(settings), this::apply, this::headers,
+                nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
+                enforcement.faults(), clocks, journal);
+        figures = new CallbackFigures(
+                nodeId, () -> this.settings, enforcement, connections, refusals, reader);
         poller = new OwnVolumePoller(
-                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::isOfVolumes,
-                reader::see);
+                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::isOfVolumes, reader::see);
     }
 
     /**
@@ -245,11 +243,7 @@ final class CallbackRuntime {
         return asked.stream()
                 .map(url ->
                         new SidecarClient(
-                                url,
-                                trusted,
-                                settings.tokenFile,
-                                clocks,
-                                SidecarClient.TIMEOUT_MS))
+                                url, trusted, settings.tokenFile, clocks, SidecarClient.TIMEOUT_MS))
                 .collect(Collectors.toUnmodifiableList());
     }
 
@@ -279,7 +273,7 @@ final class CallbackRuntime {
     /** Applies factors; only the reader's thread calls it. */
     void apply(Factors factors) {
         // Below the stop line, if nothing can be refused, pauses are as long as for a full volume.
-        boolean pausesOnly = factors.admitsNobody && settings.refuses && !refusals.hasAuthorizer();
+        boolean pausesOnly = factors.admitsNobody && settings.refuses && !connections.hasAuthorizer();
         Factors inForce = scoped(factors);
         enforce(pausesOnly ? inForce.urgent() : inForce);
         refusals.applied();
@@ -291,7 +285,7 @@ final class CallbackRuntime {
                             Locale.ROOT,
                             "A volume fills although producers are throttled: the share %s of"
                                     + " the leak budget may pass, and pauses may last up to %d ms",
-                            leak.share(), leak.pauseMaxMs(settings)));
+                            leak.share, leak.pauseMaxMs(settings)));
         } else if (!emergency && wasEmergency) {
             journal.info("Pauses last at most " + settings.pauseMaxMs + " ms again");
         }
@@ -316,7 +310,7 @@ final class CallbackRuntime {
 
     /** Only the authorizer sees topics: without it, a factor is for all requests. */
     private Factors scoped(Factors factors) {
-        boolean isBlind = !factors.scope.isAll() && !refusals.hasAuthorizer();
+        boolean isBlind = !factors.scope.isAll() && !connections.hasAuthorizer();
         if (isBlind && !wasBlind) {
             journal.warn(
                     "All producers are throttled, even those that do not write to a full volume. To throttle"
@@ -327,7 +321,6 @@ final class CallbackRuntime {
         return isBlind ? factors.of(Scope.ALL) : factors;
     }
 
-    /** The headers of a request to the sidecar. */
     Map<String, String> headers() {
         return figures.headers();
     }

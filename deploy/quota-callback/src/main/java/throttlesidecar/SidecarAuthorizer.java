@@ -82,8 +82,7 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
             DeniedRequest.next(!allowed);
             if (allowed) {
                 refusals.check(
-                        context.connectionId, context.principal, context.clientId(), actions,
-                        results);
+                        context.connectionId, context.principal, context.clientId(), actions, results);
             }
         } catch (RefusedException refused) {
             throw refused;

@@ -31,8 +31,7 @@ import throttlesidecar.throttling.TagSet;
  *
  * <p>The class is AutoCloseable because newer versions of Kafka (such as 4.3.1) close no other plugins.
  */
-public final class SidecarQuotaCallback
-        implements ClientQuotaCallback, Reconfigurable, AutoCloseable {
+public final class SidecarQuotaCallback implements ClientQuotaCallback, Reconfigurable, AutoCloseable {
     /** The number of the settings that each quota type's limits were last renewed for, by ordinal. */
     private final AtomicLongArray renewed = new AtomicLongArray(ClientQuotaType.values().length);
 

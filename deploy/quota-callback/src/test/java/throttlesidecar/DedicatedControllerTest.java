@@ -22,7 +22,7 @@ import throttlesidecar.reading.RawServer;
 import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.TagSets;
 
-/** On a controller that is no broker the callback is off, and quotas are as without it. */
+/** On a dedicated controller the callback is off, and Kafka's own quotas apply. */
 class DedicatedControllerTest {
     private static final String P = "client.quota.callback.sidecar.";
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
@@ -63,7 +63,9 @@ class DedicatedControllerTest {
                 .isRegistered(new ObjectName("throttlesidecar:type=QuotaCallback"));
     }
 
-    /** Nothing requests the sidecar, and what a broker would refuse stops no controller. */
+    /**
+     * No request goes to the sidecar, and settings that a broker would refuse do not stop a controller.
+     */
     @Test
     void isOff() throws Exception {
         configs.remove("metric.reporters");
@@ -77,7 +79,9 @@ class DedicatedControllerTest {
         assertEquals(0, sidecar.heads.size());
     }
 
-    /** Kafka's own manager charges controller mutations with it as without it. */
+    /**
+     * Kafka's own manager charges controller mutations in the same way with and without the callback.
+     */
     @Test
     void chargesMutationsAsKafkasOwn() {
         MovedClocks clocks = new MovedClocks();
@@ -107,7 +111,9 @@ class DedicatedControllerTest {
         return new KafkaQuotas("ControllerMutation", metrics, MovedClocks.time(clocks), callback);
     }
 
-    /** A change meant for brokers reaches it too, and is neither refused nor made. */
+    /**
+     * A change for brokers reaches the controller too. The controller neither refuses nor applies it.
+     */
     @Test
     void staysOff() {
         controller.configure(configs);
@@ -125,7 +131,7 @@ class DedicatedControllerTest {
         }
     }
 
-    /** A broker in the same JVM has a runtime of its own, also when the controller ends first. */
+    /** A broker in the same JVM has its own runtime, even if the controller ends first. */
     @Test
     void sharesNoStoreWithABroker() throws Exception {
         controller.configure(configs);

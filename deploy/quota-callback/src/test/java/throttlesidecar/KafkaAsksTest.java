@@ -17,25 +17,25 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Value;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
-import throttlesidecar.throttling.Canary;
-import throttlesidecar.throttling.TagSet;
-import throttlesidecar.throttling.TagSets;
 import throttlesidecar.observability.Lines;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.RefusalLog;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
+import throttlesidecar.throttling.Canary;
+import throttlesidecar.throttling.TagSet;
+import throttlesidecar.throttling.TagSets;
 
 /**
- * What clients get when Kafka's quota manager asks the callback of a broker that follows a sidecar,
- * and what the broker says where Kafka does not ask as it should.
+ * The throttle times of clients when Kafka's quota manager asks the callback of a broker that reads a
+ * sidecar, and the faults that the broker reports if Kafka does not ask as it should.
  */
 class KafkaAsksTest extends ReadingBroker {
     private static final String READER = "throttle-reader: broker=7; emergency=false; ";
 
     private final Lines lines = new Lines();
 
-    /** Starts the broker with a journal that is read, and with what its self-test finds. */
+    /** Starts the broker with a journal that the test reads, and with a result of the self-test. */
     private void start(String selfTestFailure) {
         CallbackRuntime.join(
                 () ->
@@ -48,7 +48,7 @@ class KafkaAsksTest extends ReadingBroker {
                                 () -> selfTestFailure,
                                 Clocks.SYSTEM,
                                 lines));
-        // The broker's callback shares it, as that of the controller would.
+        // The broker's callback shares the runtime, as the controller's callback would.
         broker.configure(configs);
         CallbackRuntime.leave();
     }
@@ -57,7 +57,7 @@ class KafkaAsksTest extends ReadingBroker {
         return IntStream.range(0, sidecar.heads.size()).anyMatch(sent -> hasHeader(sent, header));
     }
 
-    /** So many more answers of the sidecar, each of which is applied. */
+    /** Waits for this number of further answers of the sidecar, each of which is applied. */
     private void awaitAnswers(int more) throws InterruptedException {
         int requests = sidecar.heads.size() + more + 1;
         await(() -> sidecar.heads.size() >= requests);
@@ -67,7 +67,9 @@ class KafkaAsksTest extends ReadingBroker {
         return new MetricName("byte-rate", "Produce", "", TagSet.tagsOf(user, clientId));
     }
 
-    /** Kafka drops the rate of a client that was idle for an hour; it is throttled all the same. */
+    /**
+     * Kafka drops the rate of a client that was idle for an hour. The client is still throttled later.
+     */
     @Test
     void throttlesAClientThatWasIdleForAnHour() throws Exception {
         factor = "1.0";
@@ -85,7 +87,9 @@ class KafkaAsksTest extends ReadingBroker {
         assertEquals(4000, produce("app", 1e6), 50);
     }
 
-    /** A volume that fills lengthens the pauses of all, and not those of a user's own throttle. */
+    /**
+     * If a volume fills, pauses become longer for all clients, but not those of a user's own throttle.
+     */
     @Test
     void aUsersOwnThrottleIsNoEmergency() throws Exception {
         factor = "1.0";
@@ -103,7 +107,7 @@ class KafkaAsksTest extends ReadingBroker {
         assertEquals(40_000, produce("app", 1e9), 50);
     }
 
-    /** 200 of 400 users begin in one document: the rate of each is read once or twice. */
+    /** One document throttles 200 of 400 users. The rate of each user is read once or twice. */
     @Test
     void usersThatBeginAtOnceDoNotReadAllRatesEach() throws Exception {
         AtomicInteger reads = new AtomicInteger();
@@ -125,7 +129,7 @@ class KafkaAsksTest extends ReadingBroker {
         assertEquals(200 + 400, reads.get());
     }
 
-    /** Below the stop line pauses are as long as in an emergency, where nothing can be refused. */
+    /** Below the stop line, if nothing can be refused, pauses are as long as in an emergency. */
     @Test
     void theStopLineLengthensPausesWithoutTheAuthorizer() throws Exception {
         more = ",\"stop\":true";
@@ -148,7 +152,7 @@ class KafkaAsksTest extends ReadingBroker {
         }
     }
 
-    /** A Kafka out of whose sensor no pause comes is reported from the start on. */
+    /** If Kafka's sensor does not result in a pause, the fault is reported from the start on. */
     @Test
     void aSelfTestThatFailsIsReported() throws Exception {
         start("no pause");
@@ -159,7 +163,9 @@ class KafkaAsksTest extends ReadingBroker {
         assertEquals(1, lines.count("no pause"), lines.toString());
     }
 
-    /** Without the metrics reporter Kafka asks for no quotas: that is reported until it does. */
+    /**
+     * Without the metrics reporter, Kafka asks for no quotas. The fault is reported until Kafka asks.
+     */
     @Test
     void aKafkaThatAsksForNoQuotasIsReported() throws Exception {
         metrics.reporters().clear();
@@ -182,7 +188,7 @@ class KafkaAsksTest extends ReadingBroker {
         await(() -> hasHeader(sidecar.heads.size() - 1, READER + "throttled_clients=1"));
     }
 
-    /** A rate of another type keeps no request from its answer: the broker reports the error. */
+    /** A rate of another type does not keep a request from its answer. The broker reports the error. */
     @Test
     void anErrorEndsNoRequest() throws Exception {
         start(null);

@@ -13,8 +13,8 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 import throttlesidecar.support.Sanitized;
 
 /**
- * Kafka's own quota manager, with a callback or without one. It was Scala and became Java, and its
- * parts moved, so it is reached by reflection: the same test then runs on every version.
+ * Kafka's own quota manager, with or without a callback. The class was rewritten from Scala to Java, and
+ * its parts moved. So it is called by reflection, and the same test runs on every version.
  */
 public final class KafkaQuotas implements AutoCloseable {
     private static final String DEFAULT = "<default>";
@@ -25,7 +25,7 @@ public final class KafkaQuotas implements AutoCloseable {
     private final Object manager;
 
     /**
-     * A manager as a broker makes it.
+     * Makes a manager as a broker does.
      *
      * @param type Produce, Fetch, Request or ControllerMutation.
      * @param callback null for Kafka's own.
@@ -48,7 +48,7 @@ public final class KafkaQuotas implements AutoCloseable {
             Object optional = optional(made.getParameterTypes()[5], plugin);
             manager = made.newInstance(config(), metrics, kind(type), time, "test-", optional);
         } catch (ReflectiveOperationException changed) {
-            throw new AssertionError("Kafka's quota manager is another one", changed);
+            throw new AssertionError("this version of Kafka has another quota manager", changed);
         }
     }
 
@@ -69,7 +69,7 @@ public final class KafkaQuotas implements AutoCloseable {
         return config.getConstructor(int.class, int.class).newInstance(11, 1);
     }
 
-    /** Sets the quota of an entity, or removes it: null for no such part, "" for the default. */
+    /** Sets or removes the quota of an entity. A part is null if absent, and "" for the default. */
     public void set(String user, String clientId, Double value) {
         Quota quota = value == null ? null : Quota.upperBound(value);
         try {
@@ -121,7 +121,7 @@ public final class KafkaQuotas implements AutoCloseable {
         return Class.forName(type).getField(name).get(null);
     }
 
-    /** Whether any quota was ever set, or there is a callback: else nothing is recorded. */
+    /** Whether there is a callback, or a quota was set before. Otherwise Kafka records nothing. */
     boolean enabled() {
         try {
             return (Boolean) call("quotasEnabled");
@@ -130,7 +130,7 @@ public final class KafkaQuotas implements AutoCloseable {
         }
     }
 
-    /** Records a request; its throttle time, ms. */
+    /** Records a request and returns its throttle time, ms. */
     public int record(KafkaPrincipal principal, String clientId, double value, long timeMs) {
         String name = "org.apache.kafka.network.Session";
         try {
@@ -154,7 +154,7 @@ public final class KafkaQuotas implements AutoCloseable {
         return method(name).invoke(manager, arguments);
     }
 
-    /** Java's or Scala's, whichever the parameter has; empty for null. */
+    /** An Option of Java or Scala, by the parameter's type; empty for null. */
     private static Object optional(Class<?> type, Object value)
             throws ReflectiveOperationException {
         return type == Optional.class

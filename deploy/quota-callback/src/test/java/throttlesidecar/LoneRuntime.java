@@ -16,11 +16,11 @@ import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.Enforcement;
 import throttlesidecar.throttling.TagSets;
 
-/** What the callback has in a broker, without its connection to the sidecar. */
+/** The parts of the callback in a broker, without the connection to the sidecar. */
 public final class LoneRuntime {
     private final CallbackRuntime runtime;
 
-    /** With the quotas of tag sets of its own; for tests in other packages. */
+    /** A runtime with its own tag sets, for tests in other packages. */
     public LoneRuntime(Settings settings, Clocks clocks) {
         runtime = of(settings, clocks);
     }
@@ -42,7 +42,7 @@ public final class LoneRuntime {
         return new KafkaQuotas("Produce", metrics, time, new SidecarQuotaCallback(runtime));
     }
 
-    /** With the quotas of tag sets of its own. */
+    /** A runtime with its own tag sets. */
     static CallbackRuntime of(Settings settings, Clocks clocks) {
         return of(settings, new Connections(1), RefusalLog.ofBroker(), clocks, new Lines());
     }

@@ -27,9 +27,9 @@ import throttlesidecar.throttling.Enforcement;
 import throttlesidecar.throttling.TagSets;
 
 /**
- * Quotas that an operator changes during a throttle: Kafka's own manager then walks over all rates,
- * on another thread than the requests and without the sensors' monitors, compares the quota of each
- * with the callback's limit, and replaces those that differ.
+ * An operator changes quotas during a throttle. Kafka's own manager then visits all rates, on another
+ * thread than the requests and without the sensors' monitors. It compares the quota of each rate with
+ * the callback's limit, and replaces quotas that differ.
  */
 class OperatorsTest {
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
@@ -66,9 +66,9 @@ class OperatorsTest {
         assertNotSame(MetricConfig.class, ours.getClass());
         moved.pass(5000);
         manager.set("bob", null, 5e6);
-        assertSame(ours, rate.config(), "somebody else's quota");
+        assertSame(ours, rate.config(), "the quota of another client changed");
         manager.set("ann", null, 2e6);
-        assertSame(ours, rate.config(), "its own quota");
+        assertSame(ours, rate.config(), "the client's own quota changed");
         assertEquals(4000, manager.record(ANN, "etl", 1e6, moved.nowMs()), 1);
         enforcement.apply(Factors.DISABLED);
         assertEquals(2e6, rate.config().quota().bound());
@@ -117,8 +117,8 @@ class OperatorsTest {
         }
         for (int change = 0; change < 3000; change++) {
             manager.set("bob", null, 1e6 + change);
-            // What Kafka replaced would be in force until the next request, as a limit that fits
-            // another sum in the window.
+            // A replaced quota would apply until the next request, although it was computed for another
+            // sum in the window.
             for (String id : ids) {
                 replaced += tagSets.find("", id).metric().config().getClass() == MetricConfig.class ? 1 : 0;
             }

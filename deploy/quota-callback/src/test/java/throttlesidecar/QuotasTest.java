@@ -21,14 +21,13 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.support.MovedClocks;
 
 /**
- * With factor 1.0 a broker with the callback throttles as one without it: every scenario runs against
- * Kafka's own quota manager twice, with its own callback and with ours, and tags, quotas and throttle
+ * With factor 1.0, a broker throttles in the same way with and without the callback. Every scenario runs
+ * twice on Kafka's own quota manager, with Kafka's callback and with ours. Tags, quotas and throttle
  * times are the same.
  *
- * <p>What is not the same: a bare broker without any quota records nothing, and one with the
- * callback makes a sensor for each client, with the rate that has come together by the time the
- * first quota is set. A client whose client-id is null, which Kafka leaves without most quotas, has
- * an empty one.
+ * <p>There are two differences. Without the callback and any quota, a broker records nothing. With the
+ * callback, it makes a sensor for each client, which has a rate by the time the first quota is set. A
+ * client whose client-id is null counts as one with an empty client-id; Kafka applies few quotas to it.
  */
 class QuotasTest {
     private final MovedClocks clocks = new MovedClocks();

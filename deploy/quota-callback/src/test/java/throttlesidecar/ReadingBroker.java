@@ -21,7 +21,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import throttlesidecar.reading.RawServer;
 
-/** A broker's callback and quota manager, Kafka's own, and a sidecar whose word a test changes. */
+/** A broker's callback, Kafka's own quota manager, and a sidecar whose answers a test changes. */
 abstract class ReadingBroker {
     static final String P = "client.quota.callback.sidecar.";
     static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
@@ -36,7 +36,7 @@ abstract class ReadingBroker {
     volatile String users = "{}";
     volatile String more = "";
 
-    /** Headers of each answer, with their line ends. */
+    /** The headers of each answer, with their line ends. */
     volatile String headers = "";
 
     RawServer sidecar;
@@ -81,13 +81,13 @@ abstract class ReadingBroker {
         if (quotas != null) {
             quotas.close();
         }
-        // The JVM's tag sets are those of the next test too.
+        // The next test uses the JVM's tag sets too.
         metrics.metrics().keySet().forEach(metrics::removeMetric);
         metrics.close();
         assertEquals(0, followers());
     }
 
-    /** A produce request of ann's that the broker charges; its throttle time, ms. */
+    /** Charges a produce request of ann, and returns its throttle time, ms. */
     int produce(String clientId, double bytes) {
         if (quotas == null) {
             quotas = new KafkaQuotas("Produce", metrics, Time.SYSTEM, broker);

@@ -29,8 +29,8 @@ import throttlesidecar.support.MovedClocks;
 import throttlesidecar.support.RunningTime;
 
 /**
- * Who is refused, by Kafka's own authorizer and quota manager with ours in them: connections that are
- * newer than the throttle, once their share of the leak budget is used up.
+ * Which connections are refused, with our plugins in Kafka's own authorizer and quota manager: those
+ * that are newer than the throttle, once their share of the leak budget is used up.
  */
 class RefusalsTest {
     private static final String P = "client.quota.callback.sidecar.";
@@ -67,7 +67,7 @@ class RefusalsTest {
         assertFalse(connections.hasAuthorizer());
     }
 
-    /** What a test counts: how often the filter was put in place. */
+    /** Counts how often the filter is added. */
     private static final class FilteredLog extends RefusalLog {
         private int calls;
         private boolean isFiltered = true;
@@ -84,7 +84,7 @@ class RefusalsTest {
         }
     }
 
-    /** A request of 1 MB: its pause in ms, or that it was refused. */
+    /** Sends a request of 1 MB, and returns its pause in ms, or REFUSED. */
     private int produce(String connectionId, String clientId, String... topics) {
         return produce(connectionId, clientId, 1e6, topics);
     }
@@ -110,7 +110,7 @@ class RefusalsTest {
         }
     }
 
-    /** The id of a connection that nobody had before. */
+    /** The id of a new connection. */
     private String dialled() {
         return "127.0.0.1:9092-127.0.0.1:40000-" + connection++;
     }
@@ -123,7 +123,7 @@ class RefusalsTest {
         runtime.apply(factors);
     }
 
-    /** Ten seconds at 1 MB/s, of one connection for each client-id. */
+    /** Sends 1 MB/s for ten seconds, on one connection for each client-id. */
     private void runs(String... clientIds) {
         for (int second = 0; second < 10; second++) {
             for (String clientId : clientIds) {
@@ -133,7 +133,10 @@ class RefusalsTest {
         }
     }
 
-    /** One that dials anew for each request lands the leak budget, 0.9 of 1 %, over ten minutes. */
+    /**
+     * A client with a new connection for each request lands the leak budget, 0.9 of 1 %, in ten
+     * minutes.
+     */
     @Test
     void aClientThatDialsAnewLandsItsShareOfTheBudget() {
         runs("app");
@@ -143,12 +146,12 @@ class RefusalsTest {
             landed += produce(dialled(), "app", 100_000.0) == REFUSED ? 0.0 : 100_000.0;
             clocks.pass(100);
         }
-        // 10 kB/s of budget, of which clients without a rate before have the other half.
+        // The budget is 10 kB/s. Clients without an earlier rate have the other half.
         double rate = landed / 600.0;
         assertEquals(0.009 * 1e6 / 2.0, rate, 0.1 * rate);
     }
 
-    /** Random client-ids have one fair share together. */
+    /** Clients with random client-ids have one fair share together. */
     @Test
     void randomClientIdsShareOneShare() {
         runs("app");
@@ -163,7 +166,7 @@ class RefusalsTest {
         assertEquals(0.009 * 1e6 / 2.0, rate, 0.1 * rate);
     }
 
-    /** One that stays on its connection pauses, however long its share has been used up. */
+    /** A client that keeps its connection pauses, however long its share has been used up. */
     @Test
     void aClientThatWaitsIsNeverRefused() {
         runs("app");
@@ -174,10 +177,10 @@ class RefusalsTest {
             clocks.pass(pause);
         }
         assertEquals(0, refusals.total());
-        assertEquals(REFUSED, produce(dialled(), "app"), "what waited has used up the share");
+        assertEquals(REFUSED, produce(dialled(), "app"), "the request that waited has used up the share");
     }
 
-    /** However many dial at once, one request of them is under way. */
+    /** Of any number of simultaneous new connections, one request is admitted at a time. */
     @Test
     void oneRequestIsUnderWayUntilItHasLanded() {
         runs("app");
@@ -186,12 +189,12 @@ class RefusalsTest {
         for (int each = 0; each < 100; each++) {
             assertFalse(admits(dialled(), "app"));
         }
-        // It never landed.
+        // The admitted request never landed.
         clocks.pass(5_000);
         assertTrue(admits(dialled(), "app"));
     }
 
-    /** The share of 20 requests' worth a second is repaid, but not for who was refused. */
+    /** A share of 20 requests a second is repaid, but a refused connection stays refused. */
     @Test
     void theVerdictLastsUntilTheRelease() {
         set("leak.bytes.per.second", "2000000");
@@ -204,7 +207,7 @@ class RefusalsTest {
         assertTrue(produce("new-3", "app") >= 0);
     }
 
-    /** After it new-2 has a verdict, and nothing is throttled any more. */
+    /** Afterwards, new-2 has a verdict, and no client is throttled any more. */
     private void releasesOneThatWasRefused() {
         runs("app");
         apply(0.0);
@@ -214,7 +217,7 @@ class RefusalsTest {
         apply(1.0);
     }
 
-    /** What may be in flight behind a refused request is refused too, until there is a break. */
+    /** Requests that may be in flight behind a refused one are refused too, until a break. */
     @Test
     void afterTheReleaseARefusedConnectionIsAdmittedAfterABreak() {
         runs("app");
@@ -228,13 +231,13 @@ class RefusalsTest {
             clocks.pass(80);
         }
         assertEquals(4, refusals.count(Refusals.Reason.RELEASE));
-        assertTrue(produce("new-1", "app") >= 0, "never refused");
+        assertTrue(produce("new-1", "app") >= 0, "it was never refused");
         clocks.pass(Refusals.LONGEST_BREAK_MS - 80);
         assertTrue(produce("new-2", "app") >= 0);
         assertTrue(produce("new-2", "app") >= 0);
     }
 
-    /** While the broker stands still, what is in flight lies in its socket: that is no break. */
+    /** While the broker is paused, requests in flight wait in its socket. That is not a break. */
     @Test
     void aBrokerThatStoodStillHadNoBreak() {
         runs("app");
@@ -247,7 +250,7 @@ class RefusalsTest {
         for (int inFlight = 0; inFlight < 4; inFlight++) {
             clocks.pass(2 * Refusals.MOST_BREAK_MS);
             assertEquals(REFUSED, produce("new-2", "app"));
-            // Neither when its threads run again before the one that looks at the clock.
+            // Nor is it a break if request threads run again before the thread that reads the clock.
             passes(100);
             apply(1.0);
         }
@@ -255,7 +258,7 @@ class RefusalsTest {
         assertTrue(produce("new-2", "app") >= 0);
     }
 
-    /** Time in which the broker runs. */
+    /** Moves the clock while the broker runs. */
     private void passes(long millis) {
         for (long each = 0; each < millis; each += RunningTime.EVERY_MS) {
             runtime.running.look();
@@ -263,7 +266,10 @@ class RefusalsTest {
         }
     }
 
-    /** One that tries again every 80 ms, as clients do at the soonest, is back in eight seconds. */
+    /**
+     * A client that retries every 80 ms, the shortest delay of clients, is admitted after eight
+     * seconds.
+     */
     @Test
     void afterTheReleaseABreakMayBeShorterAndShorter() {
         releasesOneThatWasRefused();
@@ -276,7 +282,7 @@ class RefusalsTest {
         assertTrue(refused * 80 > Refusals.LONGEST_MS);
     }
 
-    /** What was in flight lies in the socket during a mute after the release as well. */
+    /** During a mute after the release, requests in flight wait in the socket as well. */
     @Test
     void aMuteIsNoBreak() {
         releasesOneThatWasRefused();
@@ -295,7 +301,7 @@ class RefusalsTest {
         assertTrue(produce("new-2", "app") >= 0);
     }
 
-    /** One that never makes a break is admitted all the same. */
+    /** A client that never makes a break is admitted in the end. */
     @Test
     void afterTheReleaseItIsAdmittedInAnyCase() {
         runs("app");
@@ -310,24 +316,24 @@ class RefusalsTest {
                 mutes.add(clocks.nowMs() - began);
             }
             clocks.pass(10);
-            // As the follower does during a ramp, and what others send.
+            // As the reader does during a ramp, beside the requests of other clients.
             apply(1.0);
         }
         assertEquals(List.of(3000L, 6000L, 9000L, 12_000L, 15_000L, 18_000L), mutes);
         assertEquals(Refusals.MOST_BREAK_MS, clocks.nowMs() - began);
     }
 
-    /** Verdicts end with the release, also of those that send nothing then. */
+    /** Verdicts end some time after the release, even those of clients that send nothing then. */
     @Test
     void verdictsEndWithTheRelease() {
         set("ramp.ms", "0");
         releasesOneThatWasRefused();
         clocks.pass(Refusals.FORGET_MS);
         assertEquals(0, produce("new-3", "app"));
-        assertEquals(0, produce("new-2", "app"), "it was forgotten");
+        assertEquals(0, produce("new-2", "app"), "its verdict was forgotten");
     }
 
-    /** A connection that produced between two throttles is from before the second. */
+    /** A connection that produced between two throttles is older than the second one. */
     @Test
     void isKnownOnceItHasProduced() {
         runs("app");
@@ -336,7 +342,7 @@ class RefusalsTest {
         assertEquals(REFUSED, produce("new-2", "app"));
         apply(1.0);
         clocks.pass(3000);
-        assertEquals(REFUSED, produce("new-2", "app"), "what it had in flight");
+        assertEquals(REFUSED, produce("new-2", "app"), "a request that was in flight");
         clocks.pass(3000);
         assertTrue(produce("new-2", "app") >= 0);
         apply(0.0);
@@ -345,7 +351,7 @@ class RefusalsTest {
         }
     }
 
-    /** Connections that dial anew push nobody out of the table of those from before. */
+    /** New connections do not displace older ones from the table of known connections. */
     @Test
     void newConnectionsPushOutNoneFromBefore() {
         runs("app");
@@ -357,7 +363,7 @@ class RefusalsTest {
         assertEquals(1, connections.size());
     }
 
-    /** When more connections produced than are kept, those that did last are known. */
+    /** If more connections produced than the table holds, the most recent ones are known. */
     @Test
     void aFullTableKeepsThoseThatProducedLast() {
         runs("app");
@@ -368,11 +374,14 @@ class RefusalsTest {
         apply(0.0);
         assertTrue(produce("busy", "app") >= 0);
         assertTrue(produce("before-99", "app") >= 0);
-        assertEquals(REFUSED, produce("before-0", "app"), "it counts as new");
+        assertEquals(REFUSED, produce("before-0", "app"), "the connection counts as new");
         assertTrue(connections.size() <= 100);
     }
 
-    /** On a broker that starts in a throttle all are new, and land the budget, not nothing. */
+    /**
+     * On a broker that starts in a throttle, all connections are new. Together they land the leak
+     * budget.
+     */
     @Test
     void allAreNewOnABrokerThatStartsInAThrottle() {
         set("leak.bytes.per.second", "1000000");
@@ -388,7 +397,7 @@ class RefusalsTest {
         assertTrue(produce("b", "app") >= 0);
     }
 
-    /** Only that user's connections are refused in a user's own throttle. */
+    /** In a user's own throttle, only that user's connections are refused. */
     @Test
     void aUsersOwnThrottleRefusesThatUser() {
         runs("app");
@@ -400,7 +409,7 @@ class RefusalsTest {
         assertEquals(REFUSED, produce(dialled(), "app"));
     }
 
-    /** What others produce meanwhile, and for however long, ends nobody's verdict. */
+    /** Requests of other clients, however long they continue, do not end a client's verdict. */
     @Test
     void aVerdictLastsWhileOthersAreFree() {
         set("leak.bytes.per.second", "1000000");
@@ -414,7 +423,7 @@ class RefusalsTest {
         assertEquals(REFUSED, produce("new-2", "app"));
     }
 
-    /** Neither a factor between 0 and 1, nor a ramp, refuses anything. */
+    /** Nothing is refused at a factor between 0 and 1, or during a ramp. */
     @Test
     void onlyTheFactorZeroRefuses() {
         runs("app");
@@ -429,7 +438,7 @@ class RefusalsTest {
         }
     }
 
-    /** By its own switch nothing is refused, nor by the callback's. */
+    /** Nothing is refused while refusal, or the whole callback, is switched off. */
     @Test
     void isSwitchedOff() {
         runs("app");
@@ -440,7 +449,7 @@ class RefusalsTest {
         clocks.pass(1000);
         produce("new", "app");
         clocks.pass(1000);
-        assertTrue(produce("new", "app") > 0, "it pauses");
+        assertTrue(produce("new", "app") > 0, "it pauses and is not refused");
         assertTrue(produce(dialled(), "app") > 0);
         set("refuse.enabled", "true");
         assertEquals(REFUSED, produce(dialled(), "app"));
@@ -448,7 +457,7 @@ class RefusalsTest {
         assertEquals(0, produce(dialled(), "app"));
     }
 
-    /** Excluded users, and requests that write to excluded topics alone, are never refused. */
+    /** Excluded users, and requests that write only to excluded topics, are never refused. */
     @Test
     void whoIsExcludedIsNotRefused() {
         set("excluded.topics", "__remote_log_metadata, connect-*");
@@ -463,7 +472,7 @@ class RefusalsTest {
         assertTrue(admits(dialled(), "app"));
     }
 
-    /** A client that writes to excluded topics alone has no pauses, until it writes to another. */
+    /** A client that writes only to excluded topics has no pauses, until it writes to another topic. */
     @Test
     void whoWritesToExcludedTopicsAloneIsNotPaused() {
         String metadata = "__remote_log_metadata";
@@ -479,10 +488,12 @@ class RefusalsTest {
         }
         assertTrue(produce("of-app", "app") > 0);
         assertTrue(produce("tiered", "rlmm", metadata, "t") > 0);
-        assertTrue(produce("tiered", "rlmm", metadata) > 0, "it wrote to another topic once");
+        assertTrue(produce("tiered", "rlmm", metadata) > 0, "the client wrote to another topic once");
     }
 
-    /** Beyond so many, those that write to excluded topics pause as all others do. */
+    /**
+     * Beyond the most excluded writers, clients that write to excluded topics pause like all others.
+     */
     @Test
     void excludedWritersAreBounded() {
         ExcludedWriters writers = new ExcludedWriters(() -> {});
@@ -495,7 +506,7 @@ class RefusalsTest {
         assertFalse(writers.has("ann", "c0"));
     }
 
-    /** Below the stop line nobody is admitted but who is excluded, whatever came before. */
+    /** Below the stop line, only excluded clients are admitted, whatever happened before. */
     @Test
     void belowTheStopLineNobodyIsAdmitted() {
         runs("app");
@@ -506,12 +517,12 @@ class RefusalsTest {
         assertTrue(admits(dialled(), "app", "__remote_log_metadata"));
         apply(0.0);
         clocks.pass(1000);
-        assertEquals(REFUSED, produce("of-app", "app"), "what it had in flight");
+        assertEquals(REFUSED, produce("of-app", "app"), "a request that was in flight");
         clocks.pass(1000);
         assertTrue(produce("of-app", "app") > 0);
     }
 
-    /** Its message is for the client, its line for the operator. */
+    /** The exception's message is for the client, and the log line is for the operator. */
     @Test
     void saysWhyARequestIsRefused() {
         runs("app");
@@ -530,7 +541,10 @@ class RefusalsTest {
         assertTrue(said.contains("until it has waited for its answers"), said);
     }
 
-    /** A refusal mutes; one after the release does not, so that what was in flight comes at once. */
+    /**
+     * A refusal mutes the connection. A refusal after the release does not, so that requests in flight
+     * come at once.
+     */
     @Test
     void mutesUntilTheRelease() {
         runs("app");
@@ -545,7 +559,7 @@ class RefusalsTest {
         assertFalse(Mute.isDue("ann", "app"));
     }
 
-    /** What was due on a thread is not for the next request on it, whoever sends that. */
+    /** A mute that was due on a thread does not apply to a later request on that thread. */
     @Test
     void aMuteIsForOneRequest() {
         runs("app");
@@ -559,7 +573,7 @@ class RefusalsTest {
         assertFalse(Mute.isDue("ann", "app"));
     }
 
-    /** The log has one line a minute, with a count, and each refusal is kept out of Kafka's own. */
+    /** The callback logs one line a minute, with a count. Kafka's own log has no line of a refusal. */
     @Test
     void writesALineAMinute() {
         runs("app");
@@ -582,7 +596,7 @@ class RefusalsTest {
         assertEquals(1, lines.count("Refused 1 more"), lines.toString());
     }
 
-    /** The sidecar hears where each refusal is an error in the broker's log. */
+    /** The broker reports to the sidecar if each refusal is an error in the broker's log. */
     @Test
     void saysWhereItsRefusalsAreLogged() {
         String counts = "new_connection=0; stop_line=0; release=0";

@@ -22,7 +22,7 @@ import throttlesidecar.refusal.RefusedException;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.MovedClocks;
 
-/** Whom a throttle is for: who writes to topics on full volumes, by authorizer and quota manager. */
+/** A throttle of the clients that write to topics on full volumes, by authorizer and quota manager. */
 class ScopeTest {
     private static final String P = "client.quota.callback.sidecar.";
     private static final int REFUSED = -1;
@@ -68,7 +68,7 @@ class ScopeTest {
         return kafka.record(principal, "app", 1e6, clocks.nowMs());
     }
 
-    /** Both, of a request with a principal of its own; or that it was refused. */
+    /** Authorizes and charges a request with its own principal; returns its pause, or REFUSED. */
     private int produce(String connection, String... topics) {
         KafkaPrincipal principal = ann();
         return admits(connection, principal, topics) ? charge(principal) : REFUSED;
@@ -86,7 +86,7 @@ class ScopeTest {
         return Scope.of(Set.of(topics));
     }
 
-    /** Ten seconds at 1 MB/s, of one connection. */
+    /** Sends 1 MB/s for ten seconds, on one connection. */
     private void runs() {
         for (int second = 0; second < 10; second++) {
             assertEquals(0, produce("old", "free"));
@@ -94,7 +94,7 @@ class ScopeTest {
         }
     }
 
-    /** Who writes elsewhere has no pause and is not refused, on new connections either. */
+    /** A client that writes elsewhere has no pause and is not refused, even on new connections. */
     @Test
     void onlyWhoWritesToAFullVolumeIsThrottled() {
         runs();
@@ -106,11 +106,11 @@ class ScopeTest {
         assertEquals(4000, produce("old", "full"), 1);
         produce("later-1", "full");
         assertEquals(REFUSED, produce("later-2", "full"));
-        assertEquals(0, produce("later-2", "free"), "its connection is refused for full ones alone");
-        assertEquals(REFUSED, produce("later-2", "free", "fuller"), "one topic is enough");
+        assertEquals(0, produce("later-2", "free"), "its connection is refused only for topics on full volumes");
+        assertEquals(REFUSED, produce("later-2", "free", "fuller"), "one topic in scope is enough");
     }
 
-    /** What was free in a throttle makes no connection one from before it. */
+    /** A request out of scope does not make a connection older than the throttle. */
     @Test
     void afterAFreeRequestAConnectionIsStillNew() {
         runs();
@@ -120,7 +120,7 @@ class ScopeTest {
         assertEquals(REFUSED, produce("new-2", "full"));
     }
 
-    /** What others land that are free uses up no leak budget. */
+    /** Clients out of scope do not use up the leak budget. */
     @Test
     void whoIsFreeTakesNoBudget() {
         runs();
@@ -128,11 +128,11 @@ class ScopeTest {
         for (int each = 0; each < 50; each++) {
             assertEquals(0, produce("old", "free"));
         }
-        assertTrue(produce("new-1", "full") > 0, "nothing is owed");
+        assertTrue(produce("new-1", "full") > 0, "the leak budget has no debt");
         assertEquals(REFUSED, produce("new-2", "full"));
     }
 
-    /** Those in scope are named, with what each has landed; the others are not. */
+    /** The report names only clients in scope, with the bytes that each has landed. */
     @Test
     void namesTheClientsInScope() {
         runs();
@@ -148,7 +148,7 @@ class ScopeTest {
         assertEquals(null, runtime.headers().get("Throttle-Scope"));
     }
 
-    /** With acks=all a request is charged later, when others of its client were: its own counts. */
+    /** With acks=all, a request is charged after later ones of its client. Its own topics count. */
     @Test
     void eachRequestCountsAsWhatItWritesTo() {
         runs();
@@ -161,7 +161,10 @@ class ScopeTest {
         assertEquals(0, charge(other));
     }
 
-    /** One principal object for all, as ANONYMOUS: a client counts as what it wrote to last. */
+    /**
+     * If all clients share one principal object, as ANONYMOUS, the topics of a client's last request
+     * count.
+     */
     @Test
     void withoutLoginsAClientCountsAsItsLastRequest() {
         runs();
@@ -175,7 +178,7 @@ class ScopeTest {
         assertEquals(0, charge(KafkaPrincipal.ANONYMOUS));
     }
 
-    /** What was under way when the throttle began is not paused; what is not known later is. */
+    /** A request in progress when the throttle began is not paused. Later, an unknown request is. */
     @Test
     void whatWasAuthorizedBeforeIsFree() {
         runs();
@@ -186,7 +189,9 @@ class ScopeTest {
         assertTrue(charge(ann()) > 0);
     }
 
-    /** With topics that are not known all are throttled, and with others those. */
+    /**
+     * If the topics are not known, all clients are throttled; otherwise only those that write to them.
+     */
     @Test
     void theScopeMoves() {
         runs();
@@ -198,7 +203,7 @@ class ScopeTest {
         assertEquals(4000, produce("old", "free"), 1);
     }
 
-    /** After the release who was free has no ramp, and who was not has one. */
+    /** After the release, only clients that were throttled have a ramp. */
     @Test
     void whoWasFreeHasNoRamp() {
         runs();
@@ -213,7 +218,7 @@ class ScopeTest {
         assertTrue(ramped > 0);
     }
 
-    /** A factor between 0 and 1 is for them alone too. */
+    /** A factor between 0 and 1 applies only to clients in scope too. */
     @Test
     void aQuotaIsMultipliedForThoseAlone() {
         runs();
@@ -224,7 +229,7 @@ class ScopeTest {
         assertTrue(produce("old", "full") > 0);
     }
 
-    /** Below the stop line others are admitted. */
+    /** Below the stop line, clients out of scope are admitted. */
     @Test
     void theStopLineHasTheSameScope() {
         runs();
@@ -235,7 +240,7 @@ class ScopeTest {
         assertEquals(0, produce("new", "free"));
     }
 
-    /** A throttle of the user's own is for all that the user writes. */
+    /** A user's own throttle applies to all requests of the user. */
     @Test
     void aUsersOwnThrottleHasNoScope() {
         runs();
@@ -246,7 +251,7 @@ class ScopeTest {
         assertEquals(REFUSED, produce("new-2", "free"));
     }
 
-    /** When topics leave the scope a refused connection may have requests to them under way. */
+    /** When topics leave the scope, a refused connection may still have requests to them in flight. */
     @Test
     void whoWasRefusedIsFreeAfterABreak() {
         runs();
@@ -254,7 +259,7 @@ class ScopeTest {
         produce("new-1", "other");
         assertEquals(REFUSED, produce("new-2", "other"));
         apply(0.0, of("full"));
-        assertEquals(REFUSED, produce("new-2", "other"), "it may be behind one that was refused");
+        assertEquals(REFUSED, produce("new-2", "other"), "it may follow a refused request");
         clocks.pass(Refusals.LONGEST_BREAK_MS);
         assertEquals(0, produce("new-2", "other"));
     }

@@ -39,7 +39,7 @@ import throttlesidecar.refusal.Mute;
 import throttlesidecar.refusal.RefusedException;
 import throttlesidecar.throttling.DeniedRequest;
 
-/** The authorizer and the callback as a broker makes them, in either order, or one of them alone. */
+/** The authorizer and the callback, made as by a broker, in either order, or only one of them. */
 class SidecarAuthorizerTest {
     private static final String P = "client.quota.callback.sidecar.";
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
@@ -98,7 +98,7 @@ class SidecarAuthorizerTest {
         await("FactorApplied", 0.0);
     }
 
-    /** A request with one denied topic of two has those answers, while throttled too. */
+    /** A request with two topics, one of them denied, has these two results, even in a throttle. */
     @Test
     void answersAsStandardAuthorizer() throws Exception {
         configs.remove("allow.everyone.if.no.acl.found");
@@ -124,25 +124,27 @@ class SidecarAuthorizerTest {
                     List.of(AuthorizationResult.ALLOWED, AuthorizationResult.DENIED), results,
                     state);
             assertEquals(StandardRig.produce(plain, "a", "ann", "mine", "other"), results);
-            assertFalse(DeniedRequest.isDue(), "some of it lands");
+            assertFalse(DeniedRequest.isDue(), "a part of the request lands");
             if (state.equals("free")) {
                 isThrottled();
             }
         }
-        // Who may not write is told so, and spends nothing.
+        // A client that may not write gets that answer, and uses up no budget.
         for (int request = 0; request < 5; request++) {
             assertEquals(
                     List.of(AuthorizationResult.DENIED),
                     StandardRig.produce(authorizer, "new", "ann", "other"));
         }
         assertTrue(DeniedRequest.isDue());
-        // Nor is it taken for one that writes to excluded topics alone.
+        // Nor does it count as a client that writes only to excluded topics.
         Map<String, String> tags = callback.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app");
         assertEquals("", tags.get("user"));
         plain.close();
     }
 
-    /** A new connection is refused in a throttle; other requests of it are not. */
+    /**
+     * In a throttle, produce requests of a new connection are refused, and its other requests are not.
+     */
     @Test
     void refusesProduceRequestsAlone() throws Exception {
         callback.configure(configs);
@@ -156,7 +158,7 @@ class SidecarAuthorizerTest {
                     StandardRig.context(api, "new-2", "ann", "app"),
                     StandardRig.writes(ResourceType.TOPIC, "t"));
         }
-        // In a transaction Kafka asks twice; the first has no topic.
+        // In a transaction, Kafka asks twice. The first call has no topic.
         authorizer.authorize(
                 StandardRig.context(ApiKeys.PRODUCE, "new-2", "ann", "app"),
                 StandardRig.writes(ResourceType.TRANSACTIONAL_ID, "tx"));
@@ -168,7 +170,7 @@ class SidecarAuthorizerTest {
         assertTrue((int) figure("ConnectionsKnown") >= 1);
     }
 
-    /** Clients get NOT_ENOUGH_REPLICAS, which they retry, and a sentence. */
+    /** Clients get NOT_ENOUGH_REPLICAS, which they retry, and a message. */
     @Test
     void clientsRetryWhatTheyGet() {
         RefusedException refused = new RefusedException("Try again");
@@ -177,7 +179,7 @@ class SidecarAuthorizerTest {
         assertEquals(0, refused.getStackTrace().length);
     }
 
-    /** The refused connection is muted by the request quota, and no other request of that client. */
+    /** The request quota mutes the refused connection, and no other request of that client. */
     @Test
     void mutesTheRefusedConnectionAlone() throws Exception {
         callback.configure(configs);
@@ -198,7 +200,9 @@ class SidecarAuthorizerTest {
         assertNull(callback.quotaLimit(ClientQuotaType.FETCH, Mute.TAGS));
     }
 
-    /** A controller's authorizer comes before its callback, a broker's after: both find each other. */
+    /**
+     * A controller makes its authorizer before its callback, and a broker after it. Both orders work.
+     */
     @Test
     void meetsTheCallbackInEitherOrder() throws Exception {
         StandardRig.started(authorizer, configs);
@@ -212,7 +216,7 @@ class SidecarAuthorizerTest {
         StandardRig.produce(authorizer, "new-2", "ann", "t");
     }
 
-    /** In combined mode there are two of each, and one state. */
+    /** In combined mode there are two authorizers and two callbacks, which share one state. */
     @Test
     void sharesItsStateInCombinedMode() throws Exception {
         configs.put("process.roles", "broker,controller");
@@ -231,7 +235,7 @@ class SidecarAuthorizerTest {
         assertEquals(true, figure("Refusing"));
     }
 
-    /** On a dedicated controller it is StandardAuthorizer, whatever the settings. */
+    /** On a dedicated controller the class behaves like StandardAuthorizer, whatever the settings. */
     @Test
     void doesNothingOnADedicatedController() {
         configs.put("process.roles", "controller");
@@ -240,7 +244,7 @@ class SidecarAuthorizerTest {
         assertFalse(Connections.SHARED.hasAuthorizer());
     }
 
-    /** The sidecar hears how many were refused and whose, where anything can be. */
+    /** The broker reports the number of refusals and their clients to the sidecar, if it can refuse. */
     @Test
     void reportsToTheSidecar() throws Exception {
         callback.configure(configs);
@@ -266,7 +270,7 @@ class SidecarAuthorizerTest {
         return sidecar.heads.stream().filter(head -> head.toString().contains(part)).count();
     }
 
-    /** What names no topic is refused at the start, and at a running broker. */
+    /** A pattern that can't match a topic is refused, at the start and at a running broker. */
     @Test
     void checksItsSettings() {
         configs.put(P + "excluded.topics", "a topic");

@@ -23,7 +23,7 @@ import throttlesidecar.reading.DocumentFile;
 import throttlesidecar.reading.RawServer;
 import throttlesidecar.throttling.TagSets;
 
-/** The callback as Kafka makes, calls, changes and closes it; one runtime behind them all. */
+/** The callback, which Kafka makes, calls, reconfigures and closes. All callbacks share one runtime. */
 class SidecarQuotaCallbackTest extends ReadingBroker {
     private final SidecarQuotaCallback controller = new SidecarQuotaCallback();
 
@@ -32,7 +32,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         controller.close();
     }
 
-    /** What is in force shows in JMX, and each request has the broker's report. */
+    /** JMX shows the current factor, and each request has the broker's report. */
     @Test
     void showsWhatIsInForce() throws Exception {
         broker.configure(configs);
@@ -53,7 +53,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertTrue(hasHeader(0, reader));
     }
 
-    /** In combined mode there is one follower and one set of figures, until both have closed. */
+    /** In combined mode there is one reader and one set of figures, until both callbacks are closed. */
     @Test
     void sharesOneStore() throws Exception {
         broker.configure(configs);
@@ -71,7 +71,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertNull(TagSets.SHARED.enforcement());
     }
 
-    /** After a close another callback starts anew, as when a test restarts a broker in its JVM. */
+    /** After a close, another callback starts anew, as when a test restarts a broker in its JVM. */
     @Test
     void startsAnew() throws Exception {
         broker.configure(configs);
@@ -84,7 +84,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertEquals(1.0, figure("FactorApplied"));
     }
 
-    /** A setting that can't be used stops the start, and leaves nothing behind. */
+    /** An invalid setting stops the start, and leaves nothing behind. */
     @Test
     void refusesWrongSettings() {
         configs.put(P + "fallback", "7");
@@ -101,7 +101,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         broker.close();
     }
 
-    /** Once kafka-configs.sh switches it off, the factor ends at once; on again, it is back. */
+    /** When kafka-configs.sh switches the callback off and on, the factor ends and applies at once. */
     @Test
     void isSwitchedOffAndOn() throws Exception {
         broker.configure(configs);
@@ -118,7 +118,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         await("FactorApplied", 0.0);
     }
 
-    /** A user that was released is paced as one during its ramp, where levels share tags. */
+    /** If levels share tags, a released user has one pace during its ramp. */
     @Test
     void aUsersTagsAreItsOwnDuringItsRamp() throws Exception {
         factor = "1.0";
@@ -131,7 +131,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertEquals(Map.of("user", "ann", "client-id", "app"), produceTags());
     }
 
-    /** Without a ramp it has the levels' tags at once. */
+    /** Without a ramp, the user has the levels' tags at once. */
     @Test
     void aUsersTagsAreTheLevelsAfterItsThrottle() throws Exception {
         factor = "1.0";
@@ -141,13 +141,13 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         await("Generation", users.length() + 1L);
         users = "{}";
         await("Generation", 3L);
-        // What is in force shows a moment before the tags change.
+        // JMX shows the new factor a moment before the tags change.
         await(() -> Map.of("user", "", "client-id", "app").equals(produceTags()));
     }
 
     /**
-     * A volume of the broker's own that is too full throttles, whatever the sidecar says, and from the
-     * start on where the sidecar is gone: its limits are on the broker's disk.
+     * If one of the broker's own volumes is too full, the broker throttles, whatever the sidecar decides.
+     * It does so from the start on without a sidecar, since the limits are on the broker's disk.
      */
     @Test
     void throttlesByItsOwnVolumes(@TempDir Path folder) throws Exception {
@@ -168,7 +168,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         await("Source", "DISABLED");
     }
 
-    /** The last document is in force until the sidecar answers. */
+    /** The last document applies until the sidecar answers. */
     @Test
     void startsWithTheLastFactor(@TempDir Path folder) throws Exception {
         configs.put("log.dirs", folder.toString());
@@ -182,12 +182,12 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertEquals("SIDECAR", figure("Source"));
     }
 
-    /** What is in force is written after that. */
+    /** The document is written after its factor applies. */
     private static void awaitDocumentIn(Path folder) throws InterruptedException {
         await(() -> Files.exists(folder.resolve(DocumentFile.NAME)));
     }
 
-    /** Where its own sidecar is dead, another's word counts. */
+    /** If the broker's own sidecar is dead, another sidecar's decision counts. */
     @Test
     void asksOthers() throws Exception {
         byte[] bytes =
@@ -200,7 +200,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
             await("FactorApplied", 0.0);
             assertEquals("SIDECAR", figure("Source"));
             List<String> head = other.heads.get(0);
-            assertTrue(head.contains("Throttle-Broker: 7"), "whose leak is asked for");
+            assertTrue(head.contains("Throttle-Broker: 7"), "the other sidecar knows which broker asks for its leak");
             assertTrue(head.stream().noneMatch(line -> line.startsWith("Throttle-Reader")));
             reconfigure("enabled", "false");
             await(() -> threads("throttle-sidecar-others") == 0);
@@ -211,7 +211,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         return broker.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app");
     }
 
-    /** Neither a file that is gone nor settings that clash keep it from being switched off. */
+    /** The callback can be switched off despite a missing file or contradictory settings. */
     @Test
     void isSwitchedOffWithWrongSettings() throws Exception {
         broker.configure(configs);
@@ -226,7 +226,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
     }
 
-    /** The file of authorities that is in use may go: other settings can be changed all the same. */
+    /** If the file of authorities in use is deleted, other settings can still be changed. */
     @Test
     void takesChangesWithoutTheFileOfAuthorities(@TempDir Path folder) throws Exception {
         AuthoritiesTest.keytool(folder, "ca", "dns:localhost");
@@ -242,7 +242,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
     }
 
-    /** Properties can be checked without a broker, as on the way from another plugin. */
+    /** Properties can be checked without a broker, as when an operator moves from another plugin. */
     @Test
     void checksBeforeItIsConfigured() {
         broker.validateReconfiguration(configs);
@@ -250,7 +250,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
     }
 
-    /** A change that can't be used is refused before anything is changed. */
+    /** An invalid change is refused before anything changes. */
     @Test
     void refusesWrongChanges() {
         broker.configure(configs);
@@ -264,7 +264,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertTrue(broker.reconfigurableConfigs().contains(P + "enabled"));
     }
 
-    /** Static quotas that change are renewed once by each instance, those of PRODUCE by ours. */
+    /** Each callback renews changed static quotas once. TagSetConfig computes those of PRODUCE. */
     @Test
     void renewsLimitsOnce() {
         broker.configure(configs);
@@ -292,7 +292,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertFalse(broker.updateClusterMetadata(null));
     }
 
-    /** Requests that still run when the broker closes have their tags. */
+    /** Requests in progress when the broker closes still get their tags. */
     @Test
     void answersAfterItsEnd() {
         broker.configure(configs);

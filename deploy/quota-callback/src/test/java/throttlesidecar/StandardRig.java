@@ -21,23 +21,23 @@ import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
-/** Authorizers as a broker of any version makes and asks them. */
+/** Makes and calls authorizers as a broker of any version does. */
 final class StandardRig {
     static final Map<String, String> OPEN =
             Map.of("node.id", "1", "allow.everyone.if.no.acl.found", "true");
 
     private StandardRig() {}
 
-    /** Configured, with its metrics, its ACLs loaded. */
+    /** Configures an authorizer, passes it its metrics, and completes the load of its ACLs. */
     static <T extends StandardAuthorizer> T started(T authorizer, Map<String, ?> configs) {
         authorizer.configure(configs);
         try {
-            // From 4.1 on it has metrics, which are passed to it by this.
+            // From 4.1 on, this call passes the metrics.
             Class.forName("org.apache.kafka.common.internals.Plugin")
                     .getMethod("wrapInstance", Object.class, Metrics.class, String.class)
                     .invoke(null, authorizer, new Metrics(), "authorizer.class.name");
         } catch (ClassNotFoundException older) {
-            // It has none.
+            // Older authorizers have no metrics.
         } catch (NoSuchMethodException | IllegalAccessException | InvocationTargetException e) {
             throw new AssertionError(e);
         }
@@ -66,7 +66,7 @@ final class StandardRig {
         return actions;
     }
 
-    /** What it answers to a produce request for topics. */
+    /** An authorizer's results for a produce request to topics. */
     static List<AuthorizationResult> produce(
             StandardAuthorizer authorizer, String connection, String user, String... topics) {
         return authorizer.authorize(

@@ -5,7 +5,6 @@ import java.util.Map;
 /** The factors that apply on this broker, and where they come from. */
 public final class Factors {
 
-    /** Where factors come from. */
     public enum Source {
         /** The sidecar's last document, which is valid. */
         SIDECAR,
@@ -75,13 +74,11 @@ public final class Factors {
 
     /** The same for the requests of a scope only. */
     public Factors of(Scope newScope) {
-        return new Factors(
-                global, users, source, generation, leak, admitsNobody, isSloped, newScope);
+        return new Factors(global, users, source, generation, leak, admitsNobody, isSloped, newScope);
     }
 
     /** The same with a factor of 0 for all requests of a scope, whatever the sidecar decided. */
     public Factors throttled(Source by, boolean stops, Scope newScope) {
-        return new Factors(
-                0.0, users, by, generation, leak, stops || admitsNobody, false, newScope);
+        return new Factors(0.0, users, by, generation, leak, stops || admitsNobody, false, newScope);
     }
 }

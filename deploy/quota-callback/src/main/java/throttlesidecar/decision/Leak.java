@@ -10,7 +10,6 @@ import throttlesidecar.settings.Settings;
  * may be ten times as long as the default.
  */
 public final class Leak {
-    /** The smallest share. */
     static final double LEAST = 0.001;
 
     /** The budget and the pauses of this broker's own settings. */
@@ -19,7 +18,7 @@ public final class Leak {
     /** The smallest leak that pauses can achieve, with the longest pauses. */
     static final Leak SMALLEST = new Leak(LEAST, Long.MAX_VALUE);
 
-    private final double share;
+    public final double share;
     private final long pauseMaxMs;
 
     /**
@@ -31,10 +30,6 @@ public final class Leak {
     public Leak(double share, long pauseMaxMs) {
         this.share = Math.min(1.0, Math.max(LEAST, share));
         this.pauseMaxMs = pauseMaxMs;
-    }
-
-    public double share() {
-        return share;
     }
 
     /** The longest pause by this and the broker's settings, ms. */

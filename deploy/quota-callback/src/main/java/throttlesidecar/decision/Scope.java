@@ -15,7 +15,6 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
  * topics, which are on the volumes that are too full.
  */
 public final class Scope {
-    /** All requests. */
     public static final Scope ALL = new Scope(null);
 
     private final Set<String> topics;
@@ -73,11 +72,5 @@ public final class Scope {
     @Override
     public int hashCode() {
         return Objects.hashCode(topics);
-    }
-
-    /** For a log line. */
-    @Override
-    public String toString() {
-        return topics == null ? "all" : "those that write to " + topics.size() + " topics";
     }
 }

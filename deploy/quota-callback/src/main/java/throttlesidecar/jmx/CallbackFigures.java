@@ -1,7 +1,9 @@
 package throttlesidecar.jmx;
 
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 import javax.management.Attribute;
@@ -11,6 +13,7 @@ import javax.management.DynamicMBean;
 import javax.management.MBeanAttributeInfo;
 import javax.management.MBeanInfo;
 import throttlesidecar.reading.SidecarReader;
+import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.Refusals;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.Enforcement;
@@ -22,13 +25,13 @@ import throttlesidecar.throttling.Enforcement;
 public final class CallbackFigures implements DynamicMBean {
     private final Integer nodeId;
     private final Enforcement enforcement;
+    private final Connections connections;
     private final Refusals refusals;
 
     /** The current value by name. */
     private final Map<String, Supplier<Object>> attributes = new LinkedHashMap<>();
 
-    /** The description by name. */
-    private final Map<String, String> descriptions = new HashMap<>();
+    private final List<MBeanAttributeInfo> infos = new ArrayList<>();
 
     /**
      * Reads the figures of these whenever they are asked for.
@@ -36,10 +39,11 @@ public final class CallbackFigures implements DynamicMBean {
      * @param nodeId the broker's; null when it has none yet.
      */
     public CallbackFigures(
-            Integer nodeId, Supplier<Settings> settings, Enforcement enforcement, Refusals refusals,
-            SidecarReader reader) {
+            Integer nodeId, Supplier<Settings> settings, Enforcement enforcement, Connections connections,
+            Refusals refusals, SidecarReader reader) {
         this.nodeId = nodeId;
         this.enforcement = enforcement;
+        this.connections = connections;
         this.refusals = refusals;
         add("FactorApplied", () -> enforcement.figures().factors.global,
                 "The factor for all by which produce quotas are multiplied, from 0 to 1.");
@@ -52,8 +56,7 @@ public final class CallbackFigures implements DynamicMBean {
         add("Enabled", () -> settings.get().enabled, "Whether the callback is switched on.");
         add("DocumentAgeMs", reader::ageMs,
                 "The age of the sidecar's last valid answer; -1 before the first.");
-        add("Failures", reader::failures,
-                "How many requests to the sidecar had no valid answer.");
+        add("Failures", reader::failures, "How many requests to the sidecar had no valid answer.");
         add("Regime", () -> enforcement.figures().mode.name(),
                 "FREE, THROTTLED (factor 0), SCALED (a factor between 0 and 1) or RAMP (after a"
                         + " release).");
@@ -74,7 +77,7 @@ public final class CallbackFigures implements DynamicMBean {
         add("LimitsAgeMs", reader::limitsAgeMs,
                 "The age of the limits for this broker's own volumes; -1: it has none.");
         add("Refusing",
-                () -> refusals.hasAuthorizer() && settings.get().enabled && settings.get().refuses,
+                () -> connections.hasAuthorizer() && settings.get().enabled && settings.get().refuses,
                 "Whether the authorizer refuses produce requests that a pause can't stop.");
         add("RefusedTotal", refusals::total,
                 "How many produce requests were refused since the broker started.");
@@ -87,7 +90,7 @@ public final class CallbackFigures implements DynamicMBean {
         add("RefusedClients", refusals::mostRefused,
                 "The clients with the most refused requests since the last throttle began, ten at most:"
                         + " alice/etl-1:9,bob/:1, principal and client-id percent-encoded.");
-        add("ConnectionsKnown", refusals::connections,
+        add("ConnectionsKnown", connections::size,
                 "How many connections are known that produced while not throttled.");
         add("RefusalLogFiltered", refusals::isLogFiltered,
                 "Whether refusals are kept out of the broker's own log.");
@@ -95,7 +98,8 @@ public final class CallbackFigures implements DynamicMBean {
 
     private void add(String name, Supplier<Object> value, String description) {
         attributes.put(name, value);
-        descriptions.put(name, description);
+        String type = value.get().getClass().getName();
+        infos.add(new MBeanAttributeInfo(name, type, description, true, false, false));
     }
 
     /** The headers of a request to the sidecar. */
@@ -111,7 +115,7 @@ public final class CallbackFigures implements DynamicMBean {
                             "broker=%d; emergency=%b; throttled_clients=%d",
                             nodeId, figures.emergency, figures.tagSetsThrottled)
                             + (fault.equals("none") ? "" : "; fault=" + fault));
-            if (refusals.hasAuthorizer()) {
+            if (connections.hasAuthorizer()) {
                 headers.put("Throttle-Refused", refusedHeader());
             }
             String inScope = enforcement.clientsInScope();
@@ -127,8 +131,7 @@ public final class CallbackFigures implements DynamicMBean {
         return String.format(
                 "new_connection=%d; stop_line=%d; release=%d%s%s",
                 refusals.count(Refusals.Reason.NEW_CONNECTION),
-                refusals.count(Refusals.Reason.STOP_LINE),
-                refusals.count(Refusals.Reason.RELEASE),
+                refusals.count(Refusals.Reason.STOP_LINE), refusals.count(Refusals.Reason.RELEASE),
                 clients.isEmpty() ? "" : "; clients=" + clients,
                 refusals.isLogFiltered() ? "" : "; logged=true");
     }
@@ -158,15 +161,9 @@ public final class CallbackFigures implements DynamicMBean {
 
     @Override
     public MBeanInfo getMBeanInfo() {
-        MBeanAttributeInfo[] infos =
-                attributes.entrySet().stream()
-                        .map(each ->
-                                new MBeanAttributeInfo(
-                                        each.getKey(), each.getValue().get().getClass().getName(),
-                                        descriptions.get(each.getKey()), true, false, false))
-                        .toArray(MBeanAttributeInfo[]::new);
-        String description = "The quota callback of this broker";
-        return new MBeanInfo(getClass().getName(), description, infos, null, null, null);
+        return new MBeanInfo(
+                getClass().getName(), "The quota callback of this broker",
+                infos.toArray(new MBeanAttributeInfo[0]), null, null, null);
     }
 
     @Override

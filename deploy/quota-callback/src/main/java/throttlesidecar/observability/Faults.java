@@ -42,7 +42,6 @@ public final class Faults {
         return found.putIfAbsent(kind, detail) == null;
     }
 
-    /** A fault is over. */
     public void gone(Kind kind) {
         found.remove(kind);
     }

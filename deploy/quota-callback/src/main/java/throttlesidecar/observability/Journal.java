@@ -8,7 +8,6 @@ public interface Journal {
 
     void warn(String line);
 
-    /** The broker's log. */
     static Journal of(Logger logger) {
         return new Journal() {
             @Override

@@ -3,8 +3,8 @@ package throttlesidecar.observability;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.Map.Entry;
 import java.util.Map;
+import java.util.Map.Entry;
 import throttlesidecar.support.Sanitized;
 
 /**
@@ -71,14 +71,12 @@ public final class LargestClients {
     }
 
     private long removeLeast() {
-        Entry<String, Count> least =
-                Collections.min(
-                        counts.entrySet(), Comparator.comparingLong(each -> each.getValue().now));
+        Entry<String, Count> least = Collections.min(
+                counts.entrySet(), Comparator.comparingLong(each -> each.getValue().now));
         counts.remove(least.getKey());
         return least.getValue().now;
     }
 
-    /** Empties the table. */
     public synchronized void clear() {
         counts.clear();
     }

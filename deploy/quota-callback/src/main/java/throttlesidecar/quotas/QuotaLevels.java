@@ -29,10 +29,16 @@ final class QuotaLevels {
     private static final int USERS = 2;
     private static final int USERS_CLIENTS = 4;
 
+    /** Stands for the default user or the default client-id of an entity, where others have a name. */
+    private static final Object DEFAULT = new Object();
+
+    /** Stands for the user or the client-id that an entity does not have. */
+    private static final Object NONE = new Object();
+
     private final boolean forgetsRemovedKinds;
 
-    /** Quotas by user and client-id, each of which may be the default or none. */
-    private final Map<Part, Map<Part, Double>> quotas = new ConcurrentHashMap<>();
+    /** Quotas by user and client-id, each of which is a name, DEFAULT or NONE. */
+    private final Map<Object, Map<Object, Double>> quotas = new ConcurrentHashMap<>();
 
     private volatile int kinds;
 
@@ -72,8 +78,8 @@ final class QuotaLevels {
                         .anyMatch(client -> kind(ofUser.getKey(), client) == kind));
     }
 
-    private static int kind(Part user, Part client) {
-        return user == Part.NONE ? CLIENTS : client == Part.NONE ? USERS : USERS_CLIENTS;
+    private static int kind(Object user, Object client) {
+        return user == NONE ? CLIENTS : client == NONE ? USERS : USERS_CLIENTS;
     }
 
     /**
@@ -85,17 +91,17 @@ final class QuotaLevels {
     Map<String, String> tags(String user, String clientId) {
         int only = kinds;
         int level = level(user, clientId);
-        boolean hasBoth = only == USERS_CLIENTS || level == 1 || level == 2 || level == 4 || level == 5;
         if (only == 0 || only == CLIENTS) {
             return TagSet.tagsOf("", clientId);
         }
         if (only == USERS) {
             return TagSet.tagsOf(user, "");
         }
-        if (hasBoth) {
+        boolean isOfUser = level == 3 || level == 6;
+        if (only == USERS_CLIENTS || level >= 1 && level <= 5 && !isOfUser) {
             return TagSet.tagsOf(user, clientId);
         }
-        return level == 3 || level == 6 ? TagSet.tagsOf(user, "") : TagSet.tagsOf("", clientId);
+        return isOfUser ? TagSet.tagsOf(user, "") : TagSet.tagsOf("", clientId);
     }
 
     /** The quota of tags; null for none. */
@@ -140,59 +146,36 @@ final class QuotaLevels {
     }
 
     private Double at(int level, String user, String clientId) {
-        Part userPart = level <= 3 ? new Part(user) : level <= 6 ? Part.DEFAULT : Part.NONE;
-        Map<Part, Double> ofUser = quotas.get(userPart);
+        Object userPart = level <= 3 ? user : level <= 6 ? DEFAULT : NONE;
+        Map<Object, Double> ofUser = quotas.get(userPart);
         if (ofUser == null) {
             return null;
         }
         boolean isOfUser = level == 3 || level == 6;
         boolean isOfDefault = level == 2 || level == 5 || level == 8;
-        return ofUser.get(isOfUser ? Part.NONE : isOfDefault ? Part.DEFAULT : new Part(clientId));
-    }
-
-    /** The user or the client-id of an entity: a name, the default, or none. */
-    private static final class Part {
-        static final Part DEFAULT = new Part(null);
-        static final Part NONE = new Part(null);
-
-        private final String name;
-
-        Part(String name) {
-            this.name = name;
-        }
-
-        @Override
-        public boolean equals(Object other) {
-            return this == other
-                    || name != null && other instanceof Part && name.equals(((Part) other).name);
-        }
-
-        @Override
-        public int hashCode() {
-            return name == null ? System.identityHashCode(this) : name.hashCode();
-        }
+        return ofUser.get(isOfUser ? NONE : isOfDefault ? DEFAULT : clientId);
     }
 
     /** The two parts of an entity; the user's name is sanitised. */
     private static final class Key {
-        private Part user = Part.NONE;
-        private Part client = Part.NONE;
+        private Object user = NONE;
+        private Object client = NONE;
 
         static Key of(ClientQuotaEntity entity) {
             Key key = new Key();
             for (ConfigEntity part : entity.configEntities()) {
                 switch (part.entityType()) {
                     case USER:
-                        key.user = new Part(Sanitized.of(part.name()));
+                        key.user = Sanitized.of(part.name());
                         break;
                     case DEFAULT_USER:
-                        key.user = Part.DEFAULT;
+                        key.user = DEFAULT;
                         break;
                     case CLIENT_ID:
-                        key.client = new Part(part.name());
+                        key.client = part.name();
                         break;
                     case DEFAULT_CLIENT_ID:
-                        key.client = Part.DEFAULT;
+                        key.client = DEFAULT;
                         break;
                     default:
                         throw new IllegalArgumentException("unknown: " + part.entityType());

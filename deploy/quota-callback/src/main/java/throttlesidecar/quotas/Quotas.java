@@ -1,6 +1,7 @@
 package throttlesidecar.quotas;
 
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
@@ -33,42 +34,19 @@ public final class Quotas implements OwnLimit {
 
     private final Map<ClientQuotaType, QuotaLevels> levels = new EnumMap<>(ClientQuotaType.class);
     private final Supplier<Settings> settings;
-    private final TagSets tagSets;
-    private final Recent<Key, Client> clients = new Recent<>(2 * MOST_CLIENTS);
+
+    /** By principal and client-id. */
+    private final Recent<List<String>, Client> clients = new Recent<>(2 * MOST_CLIENTS);
     private final AtomicLong version = new AtomicLong();
     private volatile Set<String> throttledUsers = Set.of();
 
-    public Quotas(Supplier<Settings> settings, TagSets tagSets, boolean forgetsRemovedKinds) {
+    public Quotas(Supplier<Settings> settings, boolean forgetsRemovedKinds) {
         this.settings = settings;
-        this.tagSets = tagSets;
         for (ClientQuotaType type : ClientQuotaType.values()) {
             levels.put(type, new QuotaLevels(forgetsRemovedKinds));
         }
     }
 
-    private static final class Key {
-        private final String principal;
-        private final String clientId;
-
-        Key(String principal, String clientId) {
-            this.principal = principal;
-            this.clientId = clientId;
-        }
-
-        @Override
-        public boolean equals(Object other) {
-            return other instanceof Key
-                    && clientId.equals(((Key) other).clientId)
-                    && principal.equals(((Key) other).principal);
-        }
-
-        @Override
-        public int hashCode() {
-            return 31 * principal.hashCode() + clientId.hashCode();
-        }
-    }
-
-    /** A client and its tags. */
     public static final class Client {
         private final long version;
         private final Map<ClientQuotaType, Map<String, String>> tags;
@@ -89,8 +67,7 @@ public final class Quotas implements OwnLimit {
             TagSet known = tagSet;
             if (known == null || known.metric() == null) {
                 Map<String, String> produce = tags.get(ClientQuotaType.PRODUCE);
-                known = tagSets.find(
-                        produce.get(TagSet.USER_TAG), produce.get(TagSet.CLIENT_ID_TAG));
+                known = tagSets.find(produce.get(TagSet.USER_TAG), produce.get(TagSet.CLIENT_ID_TAG));
                 tagSet = known;
             }
             return known;
@@ -127,19 +104,19 @@ public final class Quotas implements OwnLimit {
      * @param clientId may be null or empty.
      */
     public Client client(String principal, String clientId) {
-        Key key = new Key(principal, clientId == null ? "" : clientId);
+        String id = clientId == null ? "" : clientId;
+        List<String> key = List.of(principal, id);
         long now = version.get();
         Client known = clients.get(key);
         if (known != null && known.version == now) {
             return known;
         }
-        Client resolved = resolve(Sanitized.of(principal), key.clientId, now);
+        Client resolved = resolve(Sanitized.of(principal), id, now);
         clients.remove(key);
         clients.put(key, resolved);
         return resolved;
     }
 
-    /** How many clients are cached. */
     int cached() {
         return clients.size();
     }

@@ -61,7 +61,7 @@ public final class Answer {
     /** An answer arrived that can't be used. */
     static Answer failed(WrongAnswer wrong) {
         Answer answer = failed("the answer is wrong: " + wrong.getMessage());
-        answer.isOfLaterVersion = wrong.isOfLaterVersion();
+        answer.isOfLaterVersion = wrong.isOfLaterVersion;
         return answer;
     }
 

@@ -38,7 +38,6 @@ public final class DocumentFile {
         this.journal = journal;
     }
 
-    /** A document and its age. */
     public static final class Found {
         final Document document;
         final long ageMs;
@@ -64,8 +63,7 @@ public final class DocumentFile {
             written = body;
             return found;
         } catch (IOException | WrongAnswer error) {
-            journal.warn(
-                    "The sidecar's document in " + file + " can't be used: " + error.getMessage());
+            journal.warn("The sidecar's document in " + file + " can't be used: " + error.getMessage());
             return null;
         }
     }

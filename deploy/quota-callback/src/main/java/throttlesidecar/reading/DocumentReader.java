@@ -48,11 +48,10 @@ final class DocumentReader {
             Pattern.compile("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}\\p{Cn}]");
 
     /** User names are data: interned or canonical names would stay in memory forever. */
-    private static final JsonFactory JSON =
-            JsonFactory.builder()
-                    .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
-                    .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
-                    .build();
+    private static final JsonFactory JSON = JsonFactory.builder()
+            .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
+            .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
+            .build();
 
     private final JsonParser parser;
     private final Document document = new Document();

@@ -75,17 +75,9 @@ final class LastAnswer {
         answeredNanos = answer.atNanos;
         untilNanos = answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.validForMs);
         observedNanos = answeredNanos - TimeUnit.MILLISECONDS.toNanos(answer.observedMsAgo);
-        limitAtNanos =
-                answer.limitInMs < 0
-                        ? null
-                        : (Long) (answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.limitInMs));
-    }
-
-    /** Takes a document that was kept on disk; it may have expired. */
-    void remember(Document kept, long ageMs, long nowNanos) {
-        document = kept;
-        untilNanos = nowNanos + TimeUnit.MILLISECONDS.toNanos(kept.validForMs - ageMs);
-        observedNanos = nowNanos - TimeUnit.MILLISECONDS.toNanos(ageMs);
+        limitAtNanos = answer.limitInMs < 0
+                ? null
+                : (Long) (answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.limitInMs));
     }
 
     /** Whether the sidecar expected a volume at its limit before a moment. */
@@ -143,7 +135,7 @@ final class LastAnswer {
         }
         Leak smallest = Leak.WHOLE;
         for (LastAnswer last : counting) {
-            smallest = last.leak.share() < smallest.share() ? last.leak : smallest;
+            smallest = last.leak.share < smallest.share ? last.leak : smallest;
         }
         return smallest;
     }

@@ -2,6 +2,7 @@ package throttlesidecar.reading;
 
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -11,7 +12,7 @@ import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.Journal;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.volumes.OwnVolumes;
-import throttlesidecar.volumes.VolumeReadings;
+import throttlesidecar.volumes.Volume;
 
 /**
  * Decides which factors apply and which request is due: the half of a {@link SidecarReader} without a
@@ -130,8 +131,10 @@ final class ReaderState {
      * its limits are used until there are newer ones.
      */
     void remember(Document kept, long ageMs, long nowNanos) {
-        own.remember(kept, ageMs, nowNanos);
-        limits = new Limits(kept, nowNanos - ms(ageMs));
+        long atNanos = nowNanos - ms(ageMs);
+        own.take(Answer.modified(kept, null, atNanos));
+        own.failed();
+        limits = new Limits(kept, atNanos);
     }
 
     /** Processes the answer of another sidecar, by its number from 0 on. */
@@ -153,7 +156,7 @@ final class ReaderState {
     }
 
     /** Takes new readings of the broker's own volumes. */
-    void onReadings(VolumeReadings readings) {
+    void onReadings(Map<String, Volume> readings) {
         volumes.take(readings);
     }
 
@@ -202,8 +205,7 @@ final class ReaderState {
             isFailing = false;
             journal.info(
                     String.format(
-                            Locale.ROOT,
-                            "The sidecar at %s answers again, after %d failures in %d s",
+                            Locale.ROOT, "The sidecar at %s answers again, after %d failures in %d s",
                             settings.url(), failuresInARow, seconds(nowNanos - failingSinceNanos)));
         }
     }
@@ -219,12 +221,10 @@ final class ReaderState {
         failuresInARow = 1;
         String applies = "The fallback " + settings.fallback + " applies";
         if (own.isValid(nowNanos)) {
-            applies =
-                    String.format(
-                            Locale.ROOT,
-                            "Its last factor, %s, is valid for another %d s, then the fallback %s applies",
-                            own.document.factor, seconds(own.untilNanos - nowNanos),
-                            settings.fallback);
+            applies = String.format(
+                    Locale.ROOT,
+                    "Its last factor, %s, is valid for another %d s, then the fallback %s applies",
+                    own.document.factor, seconds(own.untilNanos - nowNanos), settings.fallback);
         }
         journal.warn("The request to the sidecar at " + settings.url() + " failed: " + problem + ". "
                 + applies);
@@ -377,13 +377,12 @@ final class ReaderState {
     }
 
     private void logFactors(Factors next) {
-        String line =
-                "Produce quotas are multiplied by " + next.global
-                        + (next.admitsNobody ? ", and nothing is admitted" : "")
-                        + " (" + origin(next) + (reason.isEmpty() ? "" : ": " + reason) + ")"
-                        + (next.users.isEmpty()
-                                ? ""
-                                : ", those of " + next.users.size() + " users by their own factors");
+        String line = "Produce quotas are multiplied by " + next.global
+                + (next.admitsNobody ? ", and nothing is admitted" : "")
+                + " (" + origin(next) + (reason.isEmpty() ? "" : ": " + reason) + ")"
+                + (next.users.isEmpty()
+                        ? ""
+                        : ", those of " + next.users.size() + " users by their own factors");
         if (next.global < 1.0) {
             journal.warn(line);
         } else {

@@ -15,6 +15,8 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
@@ -63,7 +65,7 @@ public final class SidecarClient {
     private final Clocks clocks;
     private final long timeoutMs;
     private final Resolver resolver;
-    private CompletableFuture<InetAddress[]> lookUp;
+    private Future<InetAddress[]> lookUp;
     private volatile Socket open;
     private volatile boolean closed;
 
@@ -75,8 +77,7 @@ public final class SidecarClient {
      * @param tokenFile contains the bearer token, and is read for each request; null for none.
      * @param timeoutMs see {@link #TIMEOUT_MS}.
      */
-    public SidecarClient(
-            URI url, SSLSocketFactory tls, Path tokenFile, Clocks clocks, long timeoutMs) {
+    public SidecarClient(URI url, SSLSocketFactory tls, Path tokenFile, Clocks clocks, long timeoutMs) {
         this(url, tls, tokenFile, clocks, timeoutMs, InetAddress::getAllByName);
     }
 
@@ -182,8 +183,7 @@ public final class SidecarClient {
         try {
             return lookUp().get(timeoutMs / 2, TimeUnit.MILLISECONDS);
         } catch (TimeoutException late) {
-            throw new IOException(
-                    "no address of " + host + " within " + timeoutMs / 2 + " ms", late);
+            throw new IOException("no address of " + host + " within " + timeoutMs / 2 + " ms", late);
         } catch (ExecutionException error) {
             throw new IOException(error.getCause().toString(), error);
         } catch (InterruptedException ended) {
@@ -193,20 +193,13 @@ public final class SidecarClient {
     }
 
     /** The current look-up, or a new one. */
-    private synchronized CompletableFuture<InetAddress[]> lookUp() {
+    private synchronized Future<InetAddress[]> lookUp() {
         if (lookUp == null || lookUp.isDone()) {
-            CompletableFuture<InetAddress[]> found = new CompletableFuture<>();
-            Runnable task = () -> {
-                try {
-                    found.complete(resolver.of(host));
-                } catch (UnknownHostException | RuntimeException error) {
-                    found.completeExceptionally(error);
-                }
-            };
+            FutureTask<InetAddress[]> task = new FutureTask<>(() -> resolver.of(host));
             Thread thread = new Thread(task, "throttle-sidecar-resolver");
             thread.setDaemon(true);
             thread.start();
-            lookUp = found;
+            lookUp = task;
         }
         return lookUp;
     }
@@ -275,8 +268,7 @@ public final class SidecarClient {
             String tag = http.header("etag");
             answer = Answer.modified(
                     DocumentReader.read(http.body),
-                    tag != null && ETAG.matcher(tag).matches() ? tag : null,
-                    atNanos);
+                    tag != null && ETAG.matcher(tag).matches() ? tag : null, atNanos);
         } else if (http.status == 304 && etag != null) {
             long validForMs = millis(http, "Throttle-Valid-For-Ms", -1);
             if (validForMs < 0) {

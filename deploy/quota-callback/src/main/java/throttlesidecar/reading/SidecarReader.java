@@ -16,7 +16,7 @@ import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.Journal;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
-import throttlesidecar.volumes.VolumeReadings;
+import throttlesidecar.volumes.Volume;
 
 /**
  * The thread that reads the sidecar's decisions and applies them. A second thread waits for answers, so
@@ -30,7 +30,7 @@ public final class SidecarReader implements AutoCloseable {
     /** Beyond this number, other sidecars' answers and readings of volumes are dropped. */
     private static final int MOST_WAITING = 100;
 
-    private static final long BACKOFF_AFTER_BUG_MS = 500;
+    private static final long BACKOFF_AFTER_BUG_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
     private final ReaderState state;
     private final Consumer<Factors> apply;
@@ -88,7 +88,7 @@ public final class SidecarReader implements AutoCloseable {
     }
 
     /** Takes new readings of the broker's own volumes; on any thread. */
-    public void see(VolumeReadings readings) {
+    public void see(Map<String, Volume> readings) {
         offer(() -> state.onReadings(readings));
     }
 
@@ -133,22 +133,18 @@ public final class SidecarReader implements AutoCloseable {
         });
     }
 
-    /** The age of the sidecar's last valid answer, ms; -1 before the first. */
     public long ageMs() {
         return state.ageMs(clocks.nanos());
     }
 
-    /** The age of the limits for the broker's own volumes, ms; -1: there are none. */
     public long limitsAgeMs() {
         return state.limitsAgeMs(clocks.nanos());
     }
 
-    /** Whether only clients are throttled that write to full volumes. */
     public boolean isOfVolumes() {
         return state.isOfVolumes();
     }
 
-    /** How many requests had no valid answer. */
     public long failures() {
         return state.failures();
     }
@@ -170,7 +166,8 @@ public final class SidecarReader implements AutoCloseable {
         while (!closed) {
             boolean applied = attempt();
             try {
-                await(applied ? state.nextNanos(clocks.nanos()) : backoffNanos());
+                long now = clocks.nanos();
+                await(applied ? state.nextNanos(now) : now + BACKOFF_AFTER_BUG_NANOS);
                 hadBug &= !applied;
             } catch (InterruptedException ended) {
                 // Nothing should interrupt this thread; only close() ends it.
@@ -186,28 +183,20 @@ public final class SidecarReader implements AutoCloseable {
     /** Does the work that is due. Returns false after a bug, so that settings can still be adopted. */
     private boolean attempt() {
         try {
-            step();
+            Factors factors = state.decide(clocks.nanos());
+            if (factors != null) {
+                apply.accept(factors);
+            }
+            keep(state.documentToKeep());
+            ReaderState.Request request = state.nextRequest(clocks.nanos());
+            if (request != null) {
+                send(request, ++requests, client, reportHeaders.get());
+            }
             return true;
         } catch (RuntimeException | Error bug) {
             state.applyAgain();
             note(bug);
             return false;
-        }
-    }
-
-    private long backoffNanos() {
-        return clocks.nanos() + TimeUnit.MILLISECONDS.toNanos(BACKOFF_AFTER_BUG_MS);
-    }
-
-    private void step() {
-        Factors factors = state.decide(clocks.nanos());
-        if (factors != null) {
-            apply.accept(factors);
-        }
-        keep(state.documentToKeep());
-        ReaderState.Request request = state.nextRequest(clocks.nanos());
-        if (request != null) {
-            send(request, ++requests, client, reportHeaders.get());
         }
     }
 

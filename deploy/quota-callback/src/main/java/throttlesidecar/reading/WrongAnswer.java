@@ -4,7 +4,8 @@ package throttlesidecar.reading;
 final class WrongAnswer extends Exception {
     private static final long serialVersionUID = 1L;
 
-    private boolean isOfLaterVersion;
+    /** Whether the jar must be updated. */
+    boolean isOfLaterVersion;
 
     WrongAnswer(String message) {
         super(message);
@@ -20,10 +21,5 @@ final class WrongAnswer extends Exception {
                 what + ", which this jar does not know: update the jar, which is older than the sidecar");
         wrong.isOfLaterVersion = true;
         return wrong;
-    }
-
-    /** Whether the jar must be updated. */
-    boolean isOfLaterVersion() {
-        return isOfLaterVersion;
     }
 }

@@ -32,7 +32,6 @@ public final class Connections {
         }
     }
 
-    /** Whether a connection was noted. */
     boolean knows(String id) {
         return known.get(id) != null;
     }

@@ -35,7 +35,6 @@ public final class ExcludedWriters {
         return seen.isEmpty();
     }
 
-    /** Notes a request. */
     public void saw(String principal, String clientId, boolean onlyExcluded) {
         String id = clientId == null ? "" : clientId;
         Map<String, Boolean> ofPrincipal = seen.get(principal);
@@ -48,11 +47,9 @@ public final class ExcludedWriters {
     private synchronized void note(String principal, String clientId, boolean onlyExcluded) {
         String user = Sanitized.of(principal);
         if (onlyExcluded) {
-            Map<String, Boolean> ofPrincipal =
-                    count >= MOST
-                            ? Map.of()
-                            : seen.computeIfAbsent(principal, any -> new ConcurrentHashMap<>());
-            if (count >= MOST || ofPrincipal.putIfAbsent(clientId, true) != null) {
+            if (count >= MOST
+                    || seen.computeIfAbsent(principal, any -> new ConcurrentHashMap<>())
+                            .putIfAbsent(clientId, true) != null) {
                 return;
             }
             count++;
@@ -67,7 +64,6 @@ public final class ExcludedWriters {
         changed.run();
     }
 
-    /** Whether a client is excluded. */
     public boolean has(String user, String clientId) {
         Set<String> ofUser = excluded.get(user);
         return ofUser != null && ofUser.contains(clientId);

@@ -1,5 +1,6 @@
 package throttlesidecar.refusal;
 
+import java.util.List;
 import org.apache.logging.log4j.LogManager;
 import org.apache.logging.log4j.core.Filter;
 import org.apache.logging.log4j.core.LogEvent;
@@ -23,11 +24,10 @@ final class Log4j2 extends RefusalLog {
     @Override
     protected boolean addFilter() {
         Object context = LogManager.getContext(Log4j2.class.getClassLoader(), false);
-        return context instanceof LoggerContext && isAdded((LoggerContext) context);
-    }
-
-    private static boolean isAdded(LoggerContext context) {
-        LoggerConfig config = context.getConfiguration().getLoggerConfig(LOGGER);
+        if (!(context instanceof LoggerContext)) {
+            return false;
+        }
+        LoggerConfig config = ((LoggerContext) context).getConfiguration().getLoggerConfig(LOGGER);
         if (!has(config.getFilter())) {
             synchronized (FILTER) {
                 if (!has(config.getFilter())) {
@@ -39,13 +39,8 @@ final class Log4j2 extends RefusalLog {
     }
 
     private static boolean has(Filter filter) {
-        if (filter instanceof CompositeFilter) {
-            for (Filter each : ((CompositeFilter) filter).getFiltersArray()) {
-                if (each == FILTER) {
-                    return true;
-                }
-            }
-        }
-        return filter == FILTER;
+        return filter instanceof CompositeFilter
+                ? List.of(((CompositeFilter) filter).getFiltersArray()).contains(FILTER)
+                : filter == FILTER;
     }
 }

@@ -1,5 +1,6 @@
 package throttlesidecar.refusal;
 
+import java.util.List;
 import java.util.Map;
 import throttlesidecar.throttling.TagSet;
 
@@ -21,19 +22,14 @@ public final class Mute {
     /** Percent of a thread: even the shortest request in the longest window takes more. */
     public static final double LIMIT = 1e-6;
 
-    private static final ThreadLocal<Mute> DUE = new ThreadLocal<>();
+    /** The principal and client-id of the thread's refused request. */
+    private static final ThreadLocal<List<String>> DUE = new ThreadLocal<>();
 
-    private final String principal;
-    private final String clientId;
-
-    private Mute(String principal, String clientId) {
-        this.principal = principal;
-        this.clientId = clientId;
-    }
+    private Mute() {}
 
     /** A client's request is about to be refused on this thread. */
     static void next(String principal, String clientId) {
-        DUE.set(new Mute(principal, clientId));
+        DUE.set(List.of(principal, String.valueOf(clientId)));
     }
 
     /** The request on this thread is not refused, or not yet. */
@@ -45,12 +41,8 @@ public final class Mute {
 
     /** Whether the request that is charged on this thread was refused; true once. */
     public static boolean isDue(String principal, String clientId) {
-        Mute due = DUE.get();
-        if (due == null) {
-            return false;
-        }
-        DUE.remove();
-        return due.principal.equals(principal) && String.valueOf(due.clientId).equals(
-                String.valueOf(clientId));
+        List<String> due = DUE.get();
+        none();
+        return due != null && due.equals(List.of(principal, String.valueOf(clientId)));
     }
 }

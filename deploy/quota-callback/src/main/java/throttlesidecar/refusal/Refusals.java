@@ -18,6 +18,7 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 import throttlesidecar.support.Recent;
 import throttlesidecar.support.RunningTime;
+import throttlesidecar.throttling.ActiveThrottles;
 import throttlesidecar.throttling.Enforcement;
 import throttlesidecar.throttling.TagSet;
 import throttlesidecar.throttling.TagSets;
@@ -196,8 +197,9 @@ public final class Refusals {
             List<AuthorizationResult> results) {
         Mute.none();
         boolean isKnown = connections.knows(id);
-        boolean isFree = !enforcement.stopsAnybody() && verdicts.isEmpty();
-        Scope scope = enforcement.scope();
+        ActiveThrottles throttles = enforcement.throttles();
+        boolean isFree = !throttles.isStopping && verdicts.isEmpty();
+        Scope scope = throttles.scope;
         // A known connection has written to a topic that is not excluded.
         if (isFree && isKnown && writers.isEmpty() && scope.isAll()) {
             return;
@@ -208,8 +210,7 @@ public final class Refusals {
             enforcement.noteScope(principal, clientId, isInScope);
         }
         String name = principal.getName();
-        boolean onlyExcluded =
-                !Scope.writesToAny(actions, results, topic -> !now.excludesTopic(topic));
+        boolean onlyExcluded = !Scope.writesToAny(actions, results, topic -> !now.excludesTopic(topic));
         writers.saw(name, clientId, onlyExcluded);
         if (onlyExcluded) {
             return;
@@ -218,21 +219,20 @@ public final class Refusals {
             connections.note(id);
             return;
         }
-        check(now, id, isKnown, name, clientId, isInScope);
+        check(throttles, now, id, isKnown, name, clientId, isInScope);
     }
 
     private void check(
-            Settings now, String id, boolean isKnown, String principal, String clientId,
-            boolean isInScope) {
+            ActiveThrottles throttles, Settings now, String id, boolean isKnown, String principal,
+            String clientId, boolean isInScope) {
         long nanos = running.nanos();
         Quotas.Client client = quotas.client(principal, clientId);
         Map<String, String> tags = client.tags(ClientQuotaType.PRODUCE);
         String user = tags.get(TagSet.USER_TAG);
-        boolean stops =
-                now.refuses
-                        && enforcement.stops(user, tags.get(TagSet.CLIENT_ID_TAG), isInScope);
+        boolean stops = now.refuses
+                && throttles.stops(user, tags.get(TagSet.CLIENT_ID_TAG), isInScope);
         Verdict verdict = verdicts.get(id);
-        if (stops && isInScope && enforcement.admitsNobody()) {
+        if (stops && isInScope && throttles.factors.admitsNobody) {
             refuse(id, verdict, Reason.STOP_LINE, nanos, principal, clientId);
         }
         if (stops && !isKnown) {
@@ -241,7 +241,7 @@ public final class Refusals {
             }
             return;
         }
-        if (verdict != null && !isInScope && verdict.scope.equals(enforcement.scope())) {
+        if (verdict != null && !isInScope && verdict.scope.equals(throttles.scope)) {
             // The client has no refused request in flight to the topics that it writes to now.
             return;
         }
@@ -261,7 +261,7 @@ public final class Refusals {
     private void refuse(
             String id, Verdict last, Reason reason, long nanos, String principal, String clientId) {
         Verdict verdict = last == null ? verdicts.put(id, new Verdict()) : last;
-        boolean mutes = verdict.refused(reason, enforcement.scope(), nanos);
+        boolean mutes = verdict.refused(reason, enforcement.throttles().scope, nanos);
         counts.get(reason).increment();
         mostRefused.add(principal, clientId, 1);
         sinceLine.increment();
@@ -291,7 +291,7 @@ public final class Refusals {
     /** Reacts to factors that were just applied. One thread at a time calls it. */
     public void applied() {
         long nanos = running.nanos();
-        boolean stops = enforcement.stopsAnybody();
+        boolean stops = enforcement.throttles().isStopping;
         if (stops && !wasStopping) {
             mostRefused.clear();
             if (!connections.hasAuthorizer()) {
@@ -317,7 +317,7 @@ public final class Refusals {
     private void forget(long nanos) {
         // When a throttle begins, the first of the two changes first; when it ends, the second changes
         // last.
-        boolean isFree = !enforcement.stopsAnybody() && !wasStopping;
+        boolean isFree = !enforcement.throttles().isStopping && !wasStopping;
         if (isFree && nanos - releasedNanos >= FORGET_MS * NANOS_PER_MS) {
             verdicts.clear();
         }
@@ -343,11 +343,6 @@ public final class Refusals {
         return mostRefused.toString();
     }
 
-    /** How many connections are known. */
-    public int connections() {
-        return connections.size();
-    }
-
     /** Whether refusals are kept out of the broker's log. */
     public boolean isLogFiltered() {
         return log.isFiltered();
@@ -356,10 +351,5 @@ public final class Refusals {
     /** Notes an error that clients must not see: their requests are not refused. */
     public void failed(Throwable error) {
         enforcement.failed(error);
-    }
-
-    /** Whether this broker has a {@code SidecarAuthorizer}. */
-    public boolean hasAuthorizer() {
-        return connections.hasAuthorizer();
     }
 }

@@ -22,10 +22,6 @@ final class Reload4j extends RefusalLog {
 
     @Override
     protected boolean addFilter() {
-        return areAdded();
-    }
-
-    private static synchronized boolean areAdded() {
         boolean any = false;
         Category logger = Logger.getLogger(LOGGER);
         while (logger != null) {
@@ -39,7 +35,7 @@ final class Reload4j extends RefusalLog {
         return any;
     }
 
-    private static void add(Appender appender) {
+    private static synchronized void add(Appender appender) {
         for (Filter each = appender.getFilter(); each != null; each = each.getNext()) {
             if (each instanceof NoRefusals) {
                 return;

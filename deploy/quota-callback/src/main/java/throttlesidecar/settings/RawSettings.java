@@ -1,7 +1,6 @@
 package throttlesidecar.settings;
 
 import java.net.URI;
-import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -14,6 +13,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
@@ -62,56 +63,49 @@ final class RawSettings {
     }
 
     boolean flag(String key, boolean otherwise) {
-        String text = text(key);
-        if (text == null) {
-            return otherwise;
-        }
-        if (!"true".equalsIgnoreCase(text) && !"false".equalsIgnoreCase(text)) {
-            throw new ConfigException(key, text, "must be true or false");
-        }
-        return Boolean.parseBoolean(text);
+        return Boolean.parseBoolean(value(
+                key, Boolean.toString(otherwise), text -> text,
+                text -> text.equalsIgnoreCase("true") || text.equalsIgnoreCase("false"),
+                "must be true or false"));
     }
 
     long millis(String key, long otherwise, long least) {
-        String text = text(key);
-        if (text == null) {
-            return otherwise;
-        }
-        try {
-            long value = Long.parseLong(text);
-            if (value >= least && value <= DAY_MS) {
-                return value;
-            }
-        } catch (NumberFormatException noNumber) {
-            // Refused below.
-        }
-        throw new ConfigException(
-                key,
-                text,
+        return value(
+                key, otherwise, Long::valueOf, value -> value >= least && value <= DAY_MS,
                 "must be a whole number of milliseconds from " + least + " to " + DAY_MS
                         + ", such as " + otherwise);
     }
 
     double share(String key, double otherwise) {
-        return number(key, otherwise, 1.0, "must be a number from 0.0 to 1.0");
+        return value(
+                key, otherwise, Double::valueOf, value -> value >= 0.0 && value <= 1.0,
+                "must be a number from 0.0 to 1.0");
     }
 
     double amount(String key, double otherwise) {
-        return number(key, otherwise, Double.MAX_VALUE, "must be a number, at least 0");
+        return value(
+                key, otherwise, Double::valueOf, value -> value >= 0.0 && value <= Double.MAX_VALUE,
+                "must be a number, at least 0");
     }
 
-    private double number(String key, double otherwise, double most, String must) {
+    Path file(String key) {
+        return value(key, null, text -> Path.of(text), path -> true, "must be a file's path");
+    }
+
+    /** A property's value, if it can be parsed and fits; {@code otherwise} without one. */
+    private <T> T value(
+            String key, T otherwise, Function<String, T> parse, Predicate<T> fits, String must) {
         String text = text(key);
         if (text == null) {
             return otherwise;
         }
         try {
-            double value = Double.parseDouble(text);
-            if (value >= 0.0 && value <= most) {
+            T value = parse.apply(text);
+            if (fits.test(value)) {
                 return value;
             }
-        } catch (NumberFormatException noNumber) {
-            // Refused below.
+        } catch (IllegalArgumentException unreadable) {
+            // No number or no path: refused below.
         }
         throw new ConfigException(key, text, must);
     }
@@ -130,9 +124,8 @@ final class RawSettings {
     }
 
     private URI url(String text) {
-        String must =
-                "must be the sidecar's address, such as http://127.0.0.1:7070, which others may"
-                        + " follow after commas";
+        String must = "must be the sidecar's address, such as http://127.0.0.1:7070, which others may"
+                + " follow after commas";
         URI parsed;
         try {
             parsed = URI.create(text);
@@ -141,10 +134,9 @@ final class RawSettings {
         }
         boolean hasScheme = "http".equals(parsed.getScheme()) || "https".equals(parsed.getScheme());
         String path = parsed.getPath();
-        boolean isBare =
-                (path == null || path.isEmpty() || "/".equals(path))
-                        && parsed.getQuery() == null
-                        && parsed.getFragment() == null;
+        boolean isBare = (path == null || path.isEmpty() || "/".equals(path))
+                && parsed.getQuery() == null
+                && parsed.getFragment() == null;
         // -1: the scheme's.
         int port = parsed.getPort();
         boolean hasPort = port == -1 || port > 0 && port <= 65_535;
@@ -184,8 +176,7 @@ final class RawSettings {
             int bar = name.lastIndexOf('|');
             if (bar < 1 || bar == name.length() - 1) {
                 throw new ConfigException(
-                        Settings.EXCLUDED_CLIENTS,
-                        text(Settings.EXCLUDED_CLIENTS),
+                        Settings.EXCLUDED_CLIENTS, text(Settings.EXCLUDED_CLIENTS),
                         "must be users and client-ids, of which a * is any part, such as"
                                 + " User:kafka|__remote_log_metadata_client_*;User:ann|backup");
             }
@@ -228,14 +219,5 @@ final class RawSettings {
             throw new ConfigException(key, 0, "must be more than 0");
         }
         return quota;
-    }
-
-    Path file(String key) {
-        String text = text(key);
-        try {
-            return text == null ? null : Path.of(text);
-        } catch (InvalidPathException noPath) {
-            throw new ConfigException(key, text, "must be a file's path");
-        }
     }
 }

@@ -40,13 +40,12 @@ public final class Settings {
     static final String STATIC_EXCLUDED = STATIC_PREFIX + "excluded.principal.name.list";
 
     /** Every property of the jar. Each may be changed while the broker runs. */
-    public static final Set<String> RECONFIGURABLE =
-            Set.of(
-                    URL, ENABLED, PAUSE_MAX, EMERGENCY_PAUSE_MAX, LEAK_RATIO, LEAK_BYTES, RAMP,
-                    FALLBACK, EXCLUDED, EXCLUDED_CLIENTS, EXCLUDED_TOPICS, REFUSE, TOKEN_FILE, CA_FILE,
-                    PREFIX + "produce", PREFIX + "fetch", PREFIX + "request",
-                    STATIC_PREFIX + "produce", STATIC_PREFIX + "fetch", STATIC_PREFIX + "request",
-                    STATIC_EXCLUDED);
+    public static final Set<String> RECONFIGURABLE = Set.of(
+            URL, ENABLED, PAUSE_MAX, EMERGENCY_PAUSE_MAX, LEAK_RATIO, LEAK_BYTES, RAMP,
+            FALLBACK, EXCLUDED, EXCLUDED_CLIENTS, EXCLUDED_TOPICS, REFUSE, TOKEN_FILE, CA_FILE,
+            PREFIX + "produce", PREFIX + "fetch", PREFIX + "request",
+            STATIC_PREFIX + "produce", STATIC_PREFIX + "fetch", STATIC_PREFIX + "request",
+            STATIC_EXCLUDED);
 
     /** The class for {@code metric.reporters}, which must be there. */
     public static final String REPORTER_CLASS = "throttlesidecar.SidecarMetricsReporter";
@@ -130,8 +129,7 @@ public final class Settings {
                             + ", and counts as " + pauseMaxMs);
         }
         if (enabled && authorities != null && caFile == null) {
-            contradictions.add(
-                    CA_FILE + " is for an https address in " + URL + ", and is not used");
+            contradictions.add(CA_FILE + " is for an https address in " + URL + ", and is not used");
         }
     }
 
@@ -194,11 +192,10 @@ public final class Settings {
 
     /** A warning that the token is sent in clear text, and to which hosts; null for none. */
     public String warning() {
-        String hosts =
-                urls.stream()
-                        .filter(url -> !isHttps(url) && !isLoopback(url.getHost()))
-                        .map(URI::getHost)
-                        .collect(Collectors.joining(", "));
+        String hosts = urls.stream()
+                .filter(url -> !isHttps(url) && !isLoopback(url.getHost()))
+                .map(URI::getHost)
+                .collect(Collectors.joining(", "));
         return tokenFile == null || hosts.isEmpty()
                 ? null
                 : "The token of " + TOKEN_FILE + " is sent to " + hosts

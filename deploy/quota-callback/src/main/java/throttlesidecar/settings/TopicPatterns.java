@@ -26,11 +26,8 @@ final class TopicPatterns {
     private final Map<String, Boolean> known = new ConcurrentHashMap<>();
 
     private TopicPatterns(List<String> patterns) {
-        pattern =
-                Pattern.compile(
-                        patterns.stream()
-                                .map(TopicPatterns::regex)
-                                .collect(Collectors.joining("|")));
+        pattern = Pattern.compile(
+                patterns.stream().map(TopicPatterns::regex).collect(Collectors.joining("|")));
     }
 
     /** The regular expression of a pattern in which a star matches any characters. */
@@ -50,16 +47,13 @@ final class TopicPatterns {
         for (String each : patterns) {
             if (!each.matches(LEGAL)) {
                 throw new ConfigException(
-                        key,
-                        each,
-                        "must be names of topics, in which * matches any characters, such as"
+                        key, each, "must be names of topics, in which * matches any characters, such as"
                                 + " __remote_log_metadata,connect-*");
             }
         }
         return new TopicPatterns(patterns);
     }
 
-    /** Whether a topic matches one of the patterns. */
     boolean match(String topic) {
         Boolean matches = known.get(topic);
         if (matches == null) {

@@ -9,7 +9,6 @@ public interface Clocks {
     /** A monotonic clock, nanoseconds from an unknown start. */
     long nanos();
 
-    /** The machine's own clocks. */
     Clocks SYSTEM = new Clocks() {
         @Override
         public long nowMs() {

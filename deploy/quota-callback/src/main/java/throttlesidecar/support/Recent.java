@@ -64,7 +64,6 @@ public final class Recent<K, V> {
         }
     }
 
-    /** Forgets a key. */
     public void remove(K key) {
         Generations<K, V> read = now;
         read.young.remove(key);
@@ -73,12 +72,10 @@ public final class Recent<K, V> {
         }
     }
 
-    /** Forgets all. */
     public synchronized void clear() {
         now = new Generations<>(new ConcurrentHashMap<>(), Map.of());
     }
 
-    /** Whether the table is empty. */
     public boolean isEmpty() {
         Generations<K, V> read = now;
         return read.young.isEmpty() && read.old.isEmpty();

@@ -13,8 +13,6 @@ public final class Sanitized {
     private Sanitized() {}
 
     public static String of(String name) {
-        return URLEncoder.encode(name, StandardCharsets.UTF_8)
-                .replace("*", "%2A")
-                .replace("+", "%20");
+        return URLEncoder.encode(name, StandardCharsets.UTF_8).replace("*", "%2A").replace("+", "%20");
     }
 }

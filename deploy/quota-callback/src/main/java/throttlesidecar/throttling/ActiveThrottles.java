@@ -8,20 +8,20 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.Throttle.Mode;
 
 /** The throttles that apply, with everything that a request reads, so that one volatile field has it all. */
-final class ActiveThrottles {
-    final Factors factors;
+public final class ActiveThrottles {
+    public final Factors factors;
     final Throttle all;
     final Map<String, Throttle> users;
     final Settings settings;
 
     /** The requests that the throttle for all clients, or its ramp, applies to. */
-    final Scope scope;
+    public final Scope scope;
 
     /** Whether no client is throttled. */
     final boolean isFree;
 
     /** Whether any client's factor is 0. */
-    final boolean isStopping;
+    public final boolean isStopping;
 
     ActiveThrottles(
             Factors factors, Throttle all, Map<String, Throttle> users, Settings settings,
@@ -32,8 +32,7 @@ final class ActiveThrottles {
         this.settings = settings;
         this.scope = isFree(all) ? Scope.ALL : scope;
         this.isFree = isFree(all) && users.values().stream().allMatch(ActiveThrottles::isFree);
-        this.isStopping =
-                stops(all) || users.values().stream().anyMatch(ActiveThrottles::stops);
+        this.isStopping = stops(all) || users.values().stream().anyMatch(ActiveThrottles::stops);
     }
 
     static ActiveThrottles none(Factors factors, Settings settings, long nanos) {
@@ -50,7 +49,7 @@ final class ActiveThrottles {
     }
 
     /** Whether a client's factor is 0, by its tags and by whether its request is in scope. */
-    boolean stops(String user, String clientId, boolean isInScope) {
+    public boolean stops(String user, String clientId, boolean isInScope) {
         return isStopping
                 && !settings.excludes(user, clientId)
                 && (isInScope && stops(all) || stops(users.get(user)));
@@ -73,6 +72,9 @@ final class ActiveThrottles {
     /**
      * Whether a new connection's request may land. It may if the share of its tag set in the leak
      * budget allows it; the share is then reserved.
+     *
+     * @param tagSet null for a client that never had one.
+     * @param user the user's tag; the user's factor is 0.
      */
     boolean admits(TagSet tagSet, String user, boolean isInScope, long nanos) {
         boolean byAll = isInScope && stops(all);
@@ -91,9 +93,7 @@ final class ActiveThrottles {
 
     /** Whether a tag set's clients are not throttled. */
     boolean isFree(TagSet tagSet) {
-        return isFree
-                || tagSet.isExcluded(settings)
-                || isFree(all) && isFree(users.get(tagSet.user));
+        return isFree || tagSet.isExcluded(settings) || isFree(all) && isFree(users.get(tagSet.user));
     }
 
     /**

@@ -1,6 +1,7 @@
 package throttlesidecar.throttling;
 
 import java.util.concurrent.atomic.LongAdder;
+import throttlesidecar.observability.Faults;
 
 /**
  * Notices that Kafka no longer asks for quotas: in each throttle it compares how many produce
@@ -30,20 +31,21 @@ public final class Canary {
         quotas.increment();
     }
 
-    /** Another throttle begins. */
     void reset() {
         requests.reset();
         quotas.reset();
     }
 
-    /** Whether Kafka asks; null: too few requests came to know. */
-    Boolean isAsked() {
+    /** Notes the fault, or that it is over; not while too few requests came to know. */
+    void check(Faults faults) {
         long came = requests.sum();
-        return came < LEAST ? null : Boolean.valueOf(quotas.sum() * USUALLY >= came);
-    }
-
-    @Override
-    public String toString() {
-        return requests.sum() + " requests of throttled clients, " + quotas.sum() + " quotas";
+        long asked = quotas.sum();
+        if (came >= LEAST && asked * USUALLY >= came) {
+            faults.gone(Faults.Kind.NOT_ASKED);
+        } else if (came >= LEAST) {
+            faults.found(
+                    Faults.Kind.NOT_ASKED,
+                    came + " requests of throttled clients, " + asked + " quotas");
+        }
     }
 }

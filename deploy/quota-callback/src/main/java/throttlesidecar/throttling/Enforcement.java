@@ -61,8 +61,7 @@ public final class Enforcement {
     private long furthestMs = Long.MIN_VALUE;
 
     /** At first, nothing is throttled. */
-    public Enforcement(
-            TagSets tagSets, OwnLimit quotas, Supplier<Settings> settings, Clocks clocks) {
+    public Enforcement(TagSets tagSets, OwnLimit quotas, Supplier<Settings> settings, Clocks clocks) {
         this.tagSets = tagSets;
         this.quotas = quotas;
         this.settings = settings;
@@ -175,9 +174,8 @@ public final class Enforcement {
         request.isDenied = DeniedRequest.isDue();
         request.principal = now.scope.isAll() ? null : principal;
         request.clientId = clientId;
-        request.isInScope =
-                request.principal == null
-                        || scopedRequests.isInScope(principal, clientId, clocks.nanos());
+        request.isInScope = request.principal == null
+                || scopedRequests.isInScope(principal, clientId, clocks.nanos());
         if (tagSet == null ? now.all.mode == Mode.FREE : now.isFree(tagSet)) {
             return;
         }
@@ -256,15 +254,13 @@ public final class Enforcement {
         if (bytes < ONE_BYTE) {
             return own;
         }
-        LandedRequest made =
-                new LandedRequest(
-                        now.settings, tagSet, own.bound(), bytes, landed, window, clocks.nanos());
+        LandedRequest made = new LandedRequest(
+                now.settings, tagSet, own.bound(), bytes, landed, window, clocks.nanos());
         Throttle all = request.isInScope ? now.all : null;
         Throttle user = now.users.get(tagSet.user);
-        double bound =
-                request.isDenied
-                        ? made.quotaIfDenied(all, user)
-                        : made.quota(all, now.factors, user);
+        double bound = request.isDenied
+                ? made.quotaIfDenied(all, user)
+                : made.quota(all, now.factors, user);
         account.throttles = bound < own.bound();
         if (bound >= own.bound()) {
             return own;
@@ -273,19 +269,9 @@ public final class Enforcement {
         return Quota.upperBound(bound);
     }
 
-    /** Whether any client's factor is 0. */
-    public boolean stopsAnybody() {
-        return state.isStopping;
-    }
-
-    /** Whether a client's factor is 0, by its tags and by whether its request is in scope. */
-    public boolean stops(String user, String clientId, boolean isInScope) {
-        return state.stops(user, clientId, isInScope);
-    }
-
-    /** The requests that the throttle for all clients, or its ramp, applies to. */
-    public Scope scope() {
-        return state.scope;
+    /** The throttles that apply now. */
+    public ActiveThrottles throttles() {
+        return state;
     }
 
     /** The clients in scope, with the bytes that each has landed since the scope began to apply. */
@@ -293,23 +279,12 @@ public final class Enforcement {
         return state.scope.isAll() ? "" : clientsInScope.toString();
     }
 
-    /** Notes a request that was authorized while {@link #scope} is not all. */
+    /** Notes a request that was authorized while the scope is not all. */
     public void noteScope(KafkaPrincipal principal, String clientId, boolean isInScope) {
         scopedRequests.note(principal, clientId, isInScope);
     }
 
-    /** Whether a volume is below the stop line. */
-    public boolean admitsNobody() {
-        return state.factors.admitsNobody;
-    }
-
-    /**
-     * Whether a new connection's request may land. It may if the share of its tag set in the leak
-     * budget allows it; the share is then reserved.
-     *
-     * @param tagSet null for a client that never had one.
-     * @param user the user's tag; the user's factor is 0.
-     */
+    /** As {@link ActiveThrottles#admits}, now. */
     public boolean admits(TagSet tagSet, String user, boolean isInScope) {
         return state.admits(tagSet, user, isInScope, clocks.nanos());
     }
@@ -321,12 +296,7 @@ public final class Enforcement {
 
     /** The faults that were found, with the canary's. */
     public Faults faults() {
-        Boolean asked = canary.isAsked();
-        if (asked != null && asked) {
-            faults.gone(Faults.Kind.NOT_ASKED);
-        } else if (asked != null) {
-            faults.found(Faults.Kind.NOT_ASKED, canary.toString());
-        }
+        canary.check(faults);
         return faults;
     }
 
@@ -343,12 +313,10 @@ public final class Enforcement {
                 .collect(Collectors.toUnmodifiableSet());
     }
 
-    /** For the metrics. */
     public Figures figures() {
         return new Figures(state, tagSets, longestPauseMs.get(), clocks.nanos());
     }
 
-    /** The figures behind the metrics. */
     public static final class Figures {
         public final Factors factors;
         public final Mode mode;

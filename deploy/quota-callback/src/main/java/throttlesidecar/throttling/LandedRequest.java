@@ -106,8 +106,7 @@ final class LandedRequest {
     private double rampPauseMs(Throttle all, Throttle user) {
         boolean isOfAll = !ramps(user) || ramps(all) && all.epoch > user.epoch;
         Throttle last = isOfAll ? all : user;
-        Ramp ramp = last.ramp(nanos, settings.rampMs);
-        double pace = Math.min(own, ramp.pace(tagSet.before, last.fairShare()));
+        double pace = Math.min(own, last.pace(tagSet.before, settings.rampMs, nanos));
         // This runs under the monitor of the tag set's sensor, so there is only one pacer.
         if (tagSet.pacer == null) {
             tagSet.pacer = new Pacer(nanos);

@@ -1,7 +1,7 @@
 package throttlesidecar.throttling;
 
 /**
- * The pace of a client after a release, at one moment. The pace grows linearly from the client's
+ * The pace of a client after a release. The pace grows linearly from the client's
  * previous rate.
  *
  * <p>pace(t) = previous rate x (1 + t / ramp), at most the client's quota, until four ramps have
@@ -32,28 +32,18 @@ final class Ramp {
     /** The time in which the pace doubles if no client's earlier rate is known. */
     private static final double DOUBLES_MS = 1000.0;
 
-    private final double sinceMs;
-    private final long rampMs;
+    private Ramp() {}
 
     /**
-     * A moment of a ramp.
+     * The pace of a client, bytes per second.
      *
      * @param sinceMs the time since the release.
      * @param rampMs the time in which the pace grows by the previous rate; more than 0.
-     */
-    Ramp(double sinceMs, long rampMs) {
-        this.sinceMs = sinceMs;
-        this.rampMs = rampMs;
-    }
-
-    /**
-     * The pace of a client.
-     *
      * @param before its previous rate, bytes per second; 0 for none.
      * @param mean the average rate of the clients with an earlier rate; 0 if no rate is known, as on a
      *     broker that started during the throttle.
      */
-    double pace(double before, double mean) {
+    static double pace(double sinceMs, long rampMs, double before, double mean) {
         if (before == 0.0 && mean == 0.0) {
             return FLOOR * Math.pow(2.0, sinceMs / DOUBLES_MS);
         }

@@ -43,35 +43,34 @@ final class RatesBefore {
 
     /** Notes the rate of each tag set of a user, or of all for null, and returns their sum. */
     Throttle.Before measure(String user) {
-        double[] sum = sum(user, tagSet -> {
+        Throttle.Before sum = sum(user, tagSet -> {
             double before = old.before(tagSet, rate(tagSet), nanos);
             tagSet.before = before;
             return before;
         });
         // A user without traffic, or with none in its own tag sets, counts with the average of all.
-        return sum[1] > 0 || user == null ? new Throttle.Before(sum[0], (int) sum[1]) : mean();
+        return sum.tagSets > 0 || user == null ? sum : mean();
     }
 
     private Throttle.Before mean() {
         if (mean == null) {
-            double[] sum = sum(null, this::rate);
-            mean = new Throttle.Before(
-                    sum[0] / Math.max(1, sum[1]), (int) Math.min(1, sum[1]));
+            Throttle.Before sum = sum(null, this::rate);
+            mean = new Throttle.Before(sum.fairShare(), Math.min(1, sum.tagSets));
         }
         return mean;
     }
 
-    /** The sum of the rates, bytes per second, and how many of them are not 0. */
-    private double[] sum(String user, ToDoubleFunction<TagSet> rateOf) {
-        double[] sum = {0.0, 0.0};
+    private Throttle.Before sum(String user, ToDoubleFunction<TagSet> rateOf) {
+        double[] sum = {0.0};
+        int[] tagSetsWithTraffic = {0};
         tagSets.forEach(user, tagSet -> {
             if (tagSet.metric != null && !tagSet.isExcluded(settings)) {
                 double rate = rateOf.applyAsDouble(tagSet);
                 sum[0] += rate;
-                sum[1] += rate > 0.0 ? 1 : 0;
+                tagSetsWithTraffic[0] += rate > 0.0 ? 1 : 0;
             }
         });
-        return sum;
+        return new Throttle.Before(sum[0], tagSetsWithTraffic[0]);
     }
 
     /** Bytes per second; 0, as for a tag set without traffic, if the rate can't be known. */

@@ -27,7 +27,6 @@ final class ScopedRequests {
     private final Recent<Key, Boolean> noted = new Recent<>(MOST);
     private volatile long sinceNanos;
 
-    /** A principal object and a client-id. */
     private static final class Key {
         private final KafkaPrincipal principal;
         private final String clientId;
@@ -61,7 +60,6 @@ final class ScopedRequests {
         noted.clear();
     }
 
-    /** Notes a request that was authorized. */
     void note(KafkaPrincipal principal, String clientId, boolean isInScope) {
         Key key = new Key(principal, clientId);
         Boolean last = noted.get(key);
@@ -74,8 +72,6 @@ final class ScopedRequests {
     /** Whether a request that is charged writes to a topic in scope. */
     boolean isInScope(KafkaPrincipal principal, String clientId, long nanos) {
         Boolean known = noted.get(new Key(principal, clientId));
-        return known == null
-                ? nanos - sinceNanos > TimeUnit.MILLISECONDS.toNanos(UNDER_WAY_MS)
-                : known;
+        return known == null ? nanos - sinceNanos > TimeUnit.MILLISECONDS.toNanos(UNDER_WAY_MS) : known;
     }
 }

@@ -29,18 +29,17 @@ public final class SelfTest {
     private static final Settings SETTINGS = Settings.of(Map.of(Settings.LEAK_BYTES, "0"));
 
     /** No client has a quota of its own. */
-    private static final OwnLimit NO_QUOTAS =
-            new OwnLimit() {
-                @Override
-                public Double of(String user, String clientId) {
-                    return null;
-                }
+    private static final OwnLimit NO_QUOTAS = new OwnLimit() {
+        @Override
+        public Double of(String user, String clientId) {
+            return null;
+        }
 
-                @Override
-                public long version() {
-                    return 0;
-                }
-            };
+        @Override
+        public long version() {
+            return 0;
+        }
+    };
 
     private SelfTest() {}
 
@@ -59,16 +58,14 @@ public final class SelfTest {
 
     private static String run(Function<TagSets, MetricsReporter> reporter) {
         TagSets tagSets = new TagSets();
-        Enforcement enforcement =
-                new Enforcement(tagSets, NO_QUOTAS, () -> SETTINGS, Clocks.SYSTEM);
+        Enforcement enforcement = new Enforcement(tagSets, NO_QUOTAS, () -> SETTINGS, Clocks.SYSTEM);
         tagSets.enforcement(enforcement);
         List<MetricsReporter> reporters = new ArrayList<>(List.of(reporter.apply(tagSets)));
         try (Metrics metrics = new Metrics(new MetricConfig(), reporters, Time.SYSTEM)) {
             Sensor sensor = metrics.sensor("Produce-:self-test");
             sensor.add(
                     metrics.metricName("byte-rate", "Produce", "", TagSet.tagsOf("", "self-test")),
-                    new Rate(),
-                    new MetricConfig()
+                    new Rate(), new MetricConfig()
                             .timeWindow(1, TimeUnit.SECONDS)
                             .samples(11)
                             .quota(Quota.upperBound(Long.MAX_VALUE)));

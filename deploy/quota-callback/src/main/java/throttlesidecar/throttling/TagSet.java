@@ -35,8 +35,7 @@ public final class TagSet {
     private volatile Own own = new Own(NEVER, null);
 
     /** The account of the last throttle, replaced as a whole so that two accounts never mix. */
-    private final AtomicReference<Account> account =
-            new AtomicReference<>(new Account(NEVER, 0.0));
+    private final AtomicReference<Account> account = new AtomicReference<>(new Account(NEVER, 0.0));
 
     /** Bytes per second when the throttle began; 0 if there was no traffic. */
     volatile double before;

@@ -53,7 +53,6 @@ public final class TagSets {
         }
     }
 
-    /** How many tag sets there are. */
     int size() {
         return byUser.values().stream().map(Map::values).mapToInt(Collection::size).sum();
     }

@@ -17,7 +17,6 @@ import throttlesidecar.settings.Settings;
  */
 public final class Throttle {
 
-    /** How clients are throttled. */
     public enum Mode {
         /** Every client has its own quota. */
         FREE,
@@ -68,7 +67,7 @@ public final class Throttle {
     /** The rates before a throttle began. */
     static final class Before {
         private final double bytesPerSecond;
-        private final int tagSets;
+        final int tagSets;
 
         /**
          * Measured rates.
@@ -79,6 +78,11 @@ public final class Throttle {
         Before(double bytesPerSecond, int tagSets) {
             this.bytesPerSecond = bytesPerSecond;
             this.tagSets = tagSets;
+        }
+
+        /** The average rate of the tag sets with traffic; 0 if none had any. */
+        double fairShare() {
+            return tagSets == 0 ? 0.0 : bytesPerSecond / tagSets;
         }
     }
 
@@ -100,7 +104,7 @@ public final class Throttle {
 
     /** The same throttle with another factor below 1. */
     Throttle change(double newFactor, long newEpoch, long nowNanos) {
-        return newFactor == factor ? this : begin(newFactor, before, newEpoch, nowNanos);
+        return begin(newFactor, before, newEpoch, nowNanos);
     }
 
     /**
@@ -117,18 +121,18 @@ public final class Throttle {
         return new Throttle(next, 1.0, newEpoch, nowNanos, before);
     }
 
-    /** The current moment of the ramp; call it only in the mode RAMP. */
-    Ramp ramp(long nowNanos, long rampMs) {
-        return new Ramp((nowNanos - sinceNanos) / NANOS_PER_MS, Math.max(1, rampMs));
+    /** The pace of a client by this ramp, from its previous rate; call it only in the mode RAMP. */
+    double pace(double rateBefore, long rampMs, long nowNanos) {
+        double sinceMs = (nowNanos - sinceNanos) / NANOS_PER_MS;
+        return Ramp.pace(sinceMs, Math.max(1, rampMs), rateBefore, fairShare());
     }
 
     /** The rate that all clients together may leak while the factor is 0, bytes per second, at least 1. */
     double budget(Settings settings, Leak leak) {
-        double budget =
-                Double.isNaN(settings.leakBytesPerSecond)
-                        ? settings.leakRatio * SAFETY_FACTOR * before.bytesPerSecond
-                        : settings.leakBytesPerSecond;
-        return Math.max(1.0, budget * leak.share());
+        double budget = Double.isNaN(settings.leakBytesPerSecond)
+                ? settings.leakRatio * SAFETY_FACTOR * before.bytesPerSecond
+                : settings.leakBytesPerSecond;
+        return Math.max(1.0, budget * leak.share);
     }
 
     /** Whether the share of a tag set lets a new connection's request land; the share is then reserved. */
@@ -136,12 +140,10 @@ public final class Throttle {
         return shares.bucket(tagSet).reserve(share(tagSet, settings, leak), nowNanos);
     }
 
-    /** Ends the reservation of a tag set's share. */
     void cancel(TagSet tagSet) {
         shares.bucket(tagSet).cancel();
     }
 
-    /** Takes landed bytes from the share of a tag set. */
     void take(TagSet tagSet, double bytes, Settings settings, Leak leak, long nowNanos) {
         shares.bucket(tagSet).take(bytes, share(tagSet, settings, leak), nowNanos);
     }
@@ -153,6 +155,6 @@ public final class Throttle {
 
     /** The assumed previous rate of a client that had none before the throttle. */
     double fairShare() {
-        return before.tagSets == 0 ? 0.0 : before.bytesPerSecond / before.tagSets;
+        return before.fairShare();
     }
 }

@@ -29,14 +29,14 @@ public final class OwnVolumePoller implements AutoCloseable {
     /** The file systems, which a test replaces. */
     public interface Disk {
         /** The volume of a log dir; null if it can't be read, as after a disk failure. */
-        public VolumeReadings.Volume look(String logDir);
+        Volume look(String logDir);
 
         /** The machine's. */
         Disk SYSTEM = logDir -> {
             File folder = new File(logDir);
             long total = folder.getTotalSpace();
             // Both numbers are 0 after an error.
-            return total > 0 ? new VolumeReadings.Volume(folder.getUsableSpace(), total) : null;
+            return total > 0 ? new Volume(folder.getUsableSpace(), total) : null;
         };
 
         /** The names of the folders in a log dir; null if it can't be read. */
@@ -48,9 +48,9 @@ public final class OwnVolumePoller implements AutoCloseable {
     private final List<String> logDirs;
     private final Disk disk;
     private final BooleanSupplier lists;
-    private final Consumer<VolumeReadings> seen;
+    private final Consumer<Map<String, Volume>> seen;
     private final Thread thread = new Thread(this::run, "throttle-sidecar-volumes");
-    private final Map<String, VolumeReadings.Volume> last = new TreeMap<>();
+    private final Map<String, Volume> last = new TreeMap<>();
     private final Map<String, Scope> scopes = new HashMap<>();
     private int looks;
     private volatile boolean closed;
@@ -59,10 +59,12 @@ public final class OwnVolumePoller implements AutoCloseable {
      * A poller that begins with {@link #start}.
      *
      * @param lists whether the topics on the volumes matter.
-     * @param seen receives the readings, on the poller's thread.
+     * @param seen receives the volumes by log dir, on the poller's thread; for a log dir that could not
+     *     be read, its last reading.
      */
     public OwnVolumePoller(
-            List<String> logDirs, Disk disk, BooleanSupplier lists, Consumer<VolumeReadings> seen) {
+            List<String> logDirs, Disk disk, BooleanSupplier lists,
+            Consumer<Map<String, Volume>> seen) {
         this.lists = lists;
         this.logDirs = List.copyOf(logDirs);
         this.disk = disk;
@@ -93,25 +95,19 @@ public final class OwnVolumePoller implements AutoCloseable {
         }
     }
 
-    /** Reads all log dirs once. */
     public void look() {
         if (looks++ % LOOKS == 0) {
             scopes.clear();
         }
         for (String logDir : logDirs) {
-            VolumeReadings.Volume volume = disk.look(logDir);
+            Volume volume = disk.look(logDir);
             if (volume != null) {
-                Scope scope =
-                        lists.getAsBoolean()
-                                ? scopes.computeIfAbsent(logDir, this::list)
-                                : Scope.ALL;
-                last.put(
-                        logDir,
-                        new VolumeReadings.Volume(
-                                volume.availableBytes, volume.totalBytes, scope));
+                boolean matters = lists.getAsBoolean();
+                Scope scope = matters ? scopes.computeIfAbsent(logDir, this::list) : Scope.ALL;
+                last.put(logDir, new Volume(volume.availableBytes, volume.totalBytes, scope));
             }
         }
-        seen.accept(new VolumeReadings(last));
+        seen.accept(Map.copyOf(last));
     }
 
     /** The requests that write to a partition in a log dir. */

@@ -17,12 +17,14 @@ public final class OwnVolumes {
     /** The sidecar's margin of the stop line. */
     private static final double STOP_MARGIN = 0.1;
 
-    private VolumeReadings readings = VolumeReadings.NONE;
+    /** By log dir; none before the first reading. */
+    private Map<String, Volume> volumes = Map.of();
+
     private Set<String> violating = Set.of();
     private boolean stopped;
 
-    public void take(VolumeReadings newReadings) {
-        readings = newReadings;
+    public void take(Map<String, Volume> readings) {
+        volumes = readings;
     }
 
     /** Whether a volume is at or below the limit, or was and is not yet above it by the margin. */
@@ -30,7 +32,7 @@ public final class OwnVolumes {
         Set<String> were = violating;
         violating = limit == null
                 ? Set.of()
-                : readings.volumes.entrySet().stream()
+                : volumes.entrySet().stream()
                         .filter(each -> limit.isReached(each.getValue(), were.contains(each.getKey())))
                         .map(Map.Entry::getKey)
                         .collect(Collectors.toCollection(TreeSet::new));
@@ -45,8 +47,7 @@ public final class OwnVolumes {
         VolumeLine wide = line == null ? null : line.withMarginOf(STOP_MARGIN);
         boolean was = stopped;
         stopped = wide != null
-                && violating.stream()
-                        .anyMatch(logDir -> wide.isReached(readings.volumes.get(logDir), was));
+                && violating.stream().anyMatch(logDir -> wide.isReached(volumes.get(logDir), was));
         return stopped;
     }
 
@@ -54,7 +55,7 @@ public final class OwnVolumes {
     public Scope scope() {
         Scope scope = Scope.of(Set.of());
         for (String logDir : violating) {
-            scope = scope.and(readings.volumes.get(logDir).scope);
+            scope = scope.and(volumes.get(logDir).scope);
         }
         return scope;
     }
@@ -63,7 +64,7 @@ public final class OwnVolumes {
     public String reason() {
         return violating.stream()
                 .map(logDir -> {
-                    VolumeReadings.Volume volume = readings.volumes.get(logDir);
+                    Volume volume = volumes.get(logDir);
                     return String.format(
                             Locale.ROOT, "%s of this broker has %d bytes available of %d", logDir,
                             volume.availableBytes, volume.totalBytes);

@@ -39,7 +39,7 @@ public final class VolumeLine {
      *
      * @param was whether the line was reached until now.
      */
-    public boolean isReached(VolumeReadings.Volume volume, boolean was) {
+    public boolean isReached(Volume volume, boolean was) {
         double line = was ? value + margin : value;
         return volume.availableBytes <= (isRatio ? line * volume.totalBytes : line);
     }

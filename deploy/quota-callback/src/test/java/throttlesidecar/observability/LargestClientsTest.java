@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** Who has most, in bounded room. */
+/** The clients with the largest counts, in bounded memory. */
 class LargestClientsTest {
     private final LargestClients most = new LargestClients(100, 10);
 
@@ -16,7 +16,7 @@ class LargestClientsTest {
         }
     }
 
-    /** The most first; names as they can be sent in a header. */
+    /** The report begins with the largest count; names are encoded for a header. */
     @Test
     void namesClients() {
         assertEquals("", most.toString());
@@ -29,7 +29,7 @@ class LargestClientsTest {
         assertEquals("", most.toString());
     }
 
-    /** Whoever has more than a hundredth is there, and nobody has more than it was refused. */
+    /** Every client with more than a hundredth is reported, and no count is too high. */
     @Test
     void findsWhoIsRefusedMostAmongRandomClientIds() {
         Random random = new Random(16);
@@ -45,7 +45,7 @@ class LargestClientsTest {
         assertTrue(found[1].endsWith(":1"), found[1]);
     }
 
-    /** A name of any length takes the room of a short one. */
+    /** A long name is cut, so that it takes no more memory than a short one. */
     @Test
     void cutsLongNames() {
         add(1, "\ud83d\ude00".repeat(65), "x".repeat(64));
@@ -53,7 +53,7 @@ class LargestClientsTest {
         assertEquals(name + "/" + "x".repeat(64) + ":1", most.toString());
     }
 
-    /** However long names are, what is reported is bounded. */
+    /** The length of the report is bounded, however long the names are. */
     @Test
     void isBoundedAsAWhole() {
         LargestClients large = new LargestClients(500, 50);

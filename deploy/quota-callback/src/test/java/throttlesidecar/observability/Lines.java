@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.Collectors;
 
-/** A journal that a test reads: lines after I: or W:. */
+/** A journal that a test reads. Lines begin with I: or W:. */
 public final class Lines implements Journal {
     private final List<String> lines = new CopyOnWriteArrayList<>();
 
@@ -22,7 +22,7 @@ public final class Lines implements Journal {
         return lines;
     }
 
-    /** How many lines have this in them. */
+    /** How many lines contain a text. */
     public long count(String part) {
         return lines.stream().filter(line -> line.contains(part)).count();
     }

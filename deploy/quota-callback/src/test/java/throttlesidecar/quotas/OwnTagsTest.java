@@ -16,15 +16,16 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import throttlesidecar.settings.Settings;
-import throttlesidecar.throttling.TagSets;
 
-/** What is not Kafka's own: users with tags of their own, static quotas, and the bounded cache. */
+/**
+ * The differences from Kafka's levels: users with their own tags, static quotas, and the bounded cache.
+ */
 class OwnTagsTest {
     private static final ClientQuotaType PRODUCE = ClientQuotaType.PRODUCE;
     private static final ClientQuotaType FETCH = ClientQuotaType.FETCH;
     private Settings settings =
             Settings.of(Map.of("client.quota.callback.sidecar.excluded.principals", "User:root"));
-    private final Quotas quotas = new Quotas(() -> settings, new TagSets(), true);
+    private final Quotas quotas = new Quotas(() -> settings, true);
 
     private static ClientQuotaEntity entity(ClientQuotaEntity.ConfigEntityType type, String name) {
         ClientQuotaEntity.ConfigEntity part = new ClientQuotaEntity.ConfigEntity() {
@@ -73,7 +74,7 @@ class OwnTagsTest {
         assertEquals(500.0, quotas.limit(PRODUCE, "root", ""));
     }
 
-    /** OtherSidecars of its user would share its tags where the user has a quota. */
+    /** If the user has a quota, the user's other clients would share the excluded client's tags. */
     @Test
     void anExcludedClientSharesNoProduceTags() {
         settings = Settings.of(Map.of("client.quota.callback.sidecar.excluded.clients", "ann|etl*"));
@@ -118,7 +119,7 @@ class OwnTagsTest {
         assertEquals(700.0, quotas.limit(PRODUCE, "", "etl"));
     }
 
-    /** It is as in the Strimzi plugin, and not of produce requests only. */
+    /** Static quotas work as in the Strimzi plugin, and not only for produce requests. */
     @ParameterizedTest
     @EnumSource(names = {"PRODUCE", "FETCH", "REQUEST"})
     void whoIsExcludedHasNoPartInTheStaticQuota(ClientQuotaType type) {
@@ -138,7 +139,7 @@ class OwnTagsTest {
         assertEquals(500.0, quotas.limit(type, "root", ""));
     }
 
-    /** In Kafka no client without a client-id has the default client-id's quota. */
+    /** As in Kafka, a client without a client-id does not have the default client-id's quota. */
     @Test
     void anExcludedUserWithoutAClientIdHasNoDefaultClientIdsQuota() {
         quotas.update(PRODUCE, defaultClientId(), 1000.0);
@@ -161,7 +162,7 @@ class OwnTagsTest {
         assertEquals(tags("", ""), quotas.client("ann", null).tags(PRODUCE));
     }
 
-    /** Those that are used stay, however many others come. */
+    /** Clients in use stay in the cache, however many others come. */
     @Test
     void clientsWithRandomIdsDoNotFillTheCache() {
         Quotas.Client used = quotas.client("ann", "used");

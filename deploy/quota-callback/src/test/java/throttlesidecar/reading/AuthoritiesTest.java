@@ -26,14 +26,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import throttlesidecar.support.Clocks;
 
-/** Which sidecars are trusted over https. */
+/** The sidecars that a broker trusts over https. */
 public class AuthoritiesTest {
     private static final char[] PASSWORD = "changeit".toCharArray();
     private static final String GOOD = "{\"factor\":0.5,\"valid_for_ms\":299000}";
 
     @TempDir Path folder;
 
-    /** A sidecar with a certificate of its own name, by the configured authority, is trusted. */
+    /** A sidecar is trusted if its certificate has its name and comes from the configured authority. */
     @Test
     void trustsTheSidecar() throws Exception {
         HttpsServer server = server("sidecar", "dns:localhost");
@@ -46,7 +46,7 @@ public class AuthoritiesTest {
         }
     }
 
-    /** Another authority, or a certificate of another host, is not trusted. */
+    /** A certificate of another authority, or of another host, is not trusted. */
     @Test
     void refusesOthers() throws Exception {
         HttpsServer server = server("sidecar", "dns:localhost");
@@ -67,7 +67,7 @@ public class AuthoritiesTest {
         }
     }
 
-    /** A file that can't be read, or contains no certificate, is refused by the setting's name. */
+    /** If a file can't be read or contains no certificate, the message names the setting. */
     @Test
     void refusesAFileWithoutCertificates() throws Exception {
         Path empty = Files.createFile(folder.resolve("empty.pem"));

@@ -19,12 +19,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import throttlesidecar.decision.Scope;
-import throttlesidecar.volumes.VolumeReadings;
+import throttlesidecar.volumes.Volume;
 
-/** What is read of a document of factors, and what is refused. */
+/** How documents of factors are read and refused. */
 class DocumentReaderTest {
 
-    /** Every member that matters arrives as it was written. */
+    /** Every known member is read as it was written. */
     @Test
     void readsAll() throws WrongAnswer {
         Document document =
@@ -43,7 +43,7 @@ class DocumentReaderTest {
         assertEquals(Document.Source.OBSERVATION, document.source);
     }
 
-    /** Where the factor comes from, the stop, and the lines that volumes are held against. */
+    /** The source of the factor, the stop, and the lines for volumes. */
     @Test
     void readsWhatOwnVolumesNeed() throws WrongAnswer {
         Document document =
@@ -54,12 +54,12 @@ class DocumentReaderTest {
                                 + "\"stop_line\":null}");
         assertEquals(Document.Source.OPERATOR, document.source);
         assertTrue(document.stops);
-        VolumeReadings.Volume at = new VolumeReadings.Volume(50, 500);
-        VolumeReadings.Volume above = new VolumeReadings.Volume(51, 500);
+        Volume at = new Volume(50, 500);
+        Volume above = new Volume(51, 500);
         assertTrue(document.limit.isReached(at, false));
         assertFalse(document.limit.isReached(above, false));
         assertTrue(document.limit.isReached(above, true));
-        assertFalse(document.limit.isReached(new VolumeReadings.Volume(61, 500), true));
+        assertFalse(document.limit.isReached(new Volume(61, 500), true));
         assertNull(document.stopLine);
         Document none = read("{\"factor\":1,\"valid_for_ms\":1,\"limit\":null,\"source\":\"fallback\"}");
         assertNull(none.limit);
@@ -67,7 +67,7 @@ class DocumentReaderTest {
         assertThrows(WrongAnswer.class, () -> read("{\"factor\":1,\"valid_for_ms\":1,\"stop\":1}"));
     }
 
-    /** A limit that this jar does not know makes the document unusable: the jar has to be updated. */
+    /** A limit type that this jar does not know makes the document invalid: the jar must be updated. */
     @ParameterizedTest
     @ValueSource(strings = {"limit", "stop_line"})
     void refusesALimitOfALaterVersion(String member) {
@@ -78,14 +78,14 @@ class DocumentReaderTest {
                                 + member
                                 + "\":{\"type\":\"max_growth\",\"value\":1}}"));
 
-        assertTrue(wrong.isOfLaterVersion());
+        assertTrue(wrong.isOfLaterVersion);
         assertEquals(
                 member + " is of the type max_growth, which this jar does not know: update the jar,"
                         + " which is older than the sidecar",
                 wrong.getMessage());
     }
 
-    /** Two members are enough; what the others are then is stated. */
+    /** Two members are enough; the others have defaults. */
     @Test
     void needsOnlyFactorAndValidity() throws WrongAnswer {
         Document document = read("{\"valid_for_ms\":0,\"factor\":1}");
@@ -96,7 +96,7 @@ class DocumentReaderTest {
         assertEquals("", document.reason);
     }
 
-    /** A sidecar of a later version may send members that are unknown here, nested too. */
+    /** Unknown members, such as those of a newer sidecar, are ignored, even nested ones. */
     @Test
     void ignoresUnknownMembers() throws WrongAnswer {
         String further = "\"dirs\":[{\"id\":1,\"x\":[\"a\",null]}],\"x\":{\"factor\":9},\"y\":7";
@@ -105,7 +105,7 @@ class DocumentReaderTest {
         assertEquals(0.5, document.factor);
     }
 
-    /** Each is refused whole, and the message names the member. */
+    /** One invalid member makes the document invalid, and the message names the member. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -148,7 +148,7 @@ class DocumentReaderTest {
         assertTrue(wrong.getMessage().contains(problem), wrong.getMessage());
     }
 
-    /** No body, however made, costs a broker more than a moment. */
+    /** No body takes a broker more than a moment. */
     @ParameterizedTest
     @ValueSource(strings = {"[", "{\"a\":", "9", "\"a", "\u0000", "{\"factor\":1,\"a\":["})
     void refusesTheHugeAtOnce(String part) {
@@ -164,7 +164,7 @@ class DocumentReaderTest {
                 });
     }
 
-    /** It is the depth that is refused, before the end of the document is missed. */
+    /** The message names the depth, not the missing end of the document. */
     @Test
     void refusesTheDeepForItsDepth() {
         String deep = "{\"factor\":1,\"valid_for_ms\":1,\"x\":" + "[".repeat(100);
@@ -174,7 +174,7 @@ class DocumentReaderTest {
         assertTrue(wrong.getMessage().contains("nested"), wrong.getMessage());
     }
 
-    /** A factor of 100 digits is nothing that a sidecar writes, whatever it comes to. */
+    /** A factor of 100 digits is refused, whatever its value. */
     @Test
     void refusesNumbersOfManyDigits() {
         String zeros = "0".repeat(100);
@@ -183,7 +183,7 @@ class DocumentReaderTest {
         assertThrows(WrongAnswer.class, () -> read(body));
     }
 
-    /** More users than a broker should have metrics for are refused, as many are accepted. */
+    /** The largest allowed number of users is accepted, and one more is refused. */
     @Test
     void boundsTheUsers() throws WrongAnswer {
         int most = DocumentReader.MOST_USERS;
@@ -192,7 +192,7 @@ class DocumentReaderTest {
         assertThrows(WrongAnswer.class, () -> read(withUsers(most + 1)));
     }
 
-    /** A validity of ages is a year, so that nothing that is added to it overflows. */
+    /** A very long validity is cut to a year, so that sums do not overflow. */
     @Test
     void boundsTheValidity() throws WrongAnswer {
         assertEquals(
@@ -200,7 +200,7 @@ class DocumentReaderTest {
                 read("{\"factor\":1,\"valid_for_ms\":99999999999999999999999}").validForMs);
     }
 
-    /** Bytes that are no UTF-8 are no JSON either. */
+    /** Bytes that are not UTF-8 are refused as not JSON. */
     @Test
     void refusesWhatIsNoText() {
         String text = "{\"factor\":1,\"valid_for_ms\":1,\"reason\":\"?\"}";
@@ -210,7 +210,7 @@ class DocumentReaderTest {
         assertThrows(WrongAnswer.class, () -> DocumentReader.read(body));
     }
 
-    /** What the sidecar wrote can't pretend to be a line of the broker's log. */
+    /** A text of the sidecar can't imitate a line of the broker's log. */
     @Test
     void makesOneLineOfTheReason() throws WrongAnswer {
         String reason = "full\\n[2026-01-01] ERROR \\u001b[31m\\u2028x\\u202e";
@@ -232,7 +232,9 @@ class DocumentReaderTest {
         return DocumentReader.read(body.getBytes(StandardCharsets.UTF_8));
     }
 
-    /** Topics are for all where there are none, as of an older sidecar; a wrong list is an error. */
+    /**
+     * Without topics, as from an older sidecar, the scope is all requests. An invalid list is an error.
+     */
     @Test
     void readsTheScope() throws Exception {
         assertTrue(readWith("").scope.isAll());

@@ -17,10 +17,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** How an answer of HTTP/1.1 is parsed, by its bytes alone. */
+/** How an answer of HTTP/1.1 is parsed, without a connection. */
 class HttpAnswerTest {
 
-    /** The same body is read with each of its three ends. */
+    /** A body is read up to its length, its last chunk, or the end of the connection. */
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -36,7 +36,7 @@ class HttpAnswerTest {
         assertEquals("{\"a\":1}", new String(body, StandardCharsets.UTF_8));
     }
 
-    /** Interim answers are passed over with their headers. */
+    /** Interim answers are skipped, with their headers. */
     @Test
     void passesOverInterimAnswers() throws Exception {
         String interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
@@ -47,7 +47,7 @@ class HttpAnswerTest {
         assertNull(answer.header("link"));
     }
 
-    /** The body of anything but a 200 is left unread, however long it claims to be. */
+    /** The body of an answer other than 200 is not read, whatever its length. */
     @Test
     void leavesOtherBodies() throws Exception {
         HttpAnswer answer = read("HTTP/1.1 503 no\r\nContent-Length: 99999999999\r\n\r\nxyz");
@@ -56,7 +56,7 @@ class HttpAnswerTest {
         assertEquals(0, answer.body.length);
     }
 
-    /** What does not parse is refused with its reason. */
+    /** An answer that does not parse is refused with a reason. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -90,7 +90,7 @@ class HttpAnswerTest {
         assertTrue(wrong.getMessage().contains(problem), wrong.getMessage());
     }
 
-    /** Reading of heads, chunks and interim answers without an end stops after a few bytes. */
+    /** If heads, chunks or interim answers do not end, the reader stops after its limit. */
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -114,7 +114,7 @@ class HttpAnswerTest {
     private static final String X64 = X16 + X16 + X16 + X16;
     private static final String X256 = X64 + X64 + X64 + X64;
 
-    /** A length that is claimed takes no memory before its bytes are there. */
+    /** A claimed length takes no memory before its bytes arrive. */
     @Test
     void believesNoLength() throws Exception {
         String text = "HTTP/1.1 200 OK\r\nContent-Length: 4194304\r\n\r\n";
@@ -131,7 +131,7 @@ class HttpAnswerTest {
         return threads.getThreadAllocatedBytes(Thread.currentThread().getId());
     }
 
-    /** Whatever is changed in a good answer, it is parsed or refused; nothing else happens. */
+    /** After any change, a good answer is parsed or refused, without any other exception. */
     @Test
     void standsAnyDamage() throws IOException {
         String good =
@@ -162,7 +162,7 @@ class HttpAnswerTest {
         return HttpAnswer.read(new ByteArrayInputStream(bytes));
     }
 
-    /** A start, then one part again and again. */
+    /** A stream with a start, and then one part repeated without an end. */
     private static final class Endless extends InputStream {
         private final String start;
         private final String part;

@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** The order in which several sidecars are asked, in virtual time. */
+/** The order of requests to several sidecars, in virtual time. */
 class PollingOrderTest {
     private static final long MS = 1_000_000L;
 
@@ -34,7 +34,9 @@ class PollingOrderTest {
         assertEquals(List.of("0@0", "0@1000", "0@2000"), requests(1, 0, 3));
     }
 
-    /** It waits for 2 s and then for 4 s, in which the other one is asked once a second. */
+    /**
+     * A failing sidecar waits for 2 s and then for 4 s. Meanwhile the other one is asked once a second.
+     */
     @Test
     void oneThatHangsHasToWait() {
         List<String> expected =

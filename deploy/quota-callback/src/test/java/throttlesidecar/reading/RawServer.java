@@ -17,7 +17,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** A server that answers whatever a test wants, HTTP or not, one request a connection. */
+/** A server with any answers, HTTP or not. It handles one request for each connection. */
 public final class RawServer implements AutoCloseable {
 
     /** Writes the answer to one request; the connection is closed when it returns. */
@@ -30,10 +30,10 @@ public final class RawServer implements AutoCloseable {
     private final Set<Socket> open = ConcurrentHashMap.newKeySet();
     private final Set<Thread> threads = ConcurrentHashMap.newKeySet();
 
-    /** The heads of the requests that came, a list of lines each. */
+    /** The heads of the requests, each as a list of lines. */
     public final List<List<String>> heads = new CopyOnWriteArrayList<>();
 
-    /** How many answers ended since the other end had closed the connection. */
+    /** How many answers ended because the client had closed the connection. */
     public final AtomicInteger broken = new AtomicInteger();
 
     public RawServer(Answering answering) throws IOException {

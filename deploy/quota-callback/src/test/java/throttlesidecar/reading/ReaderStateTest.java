@@ -8,16 +8,16 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
-import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.decision.Leak;
 import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.Lines;
 import throttlesidecar.settings.Settings;
 
-/** Which factors are in force when, by the answers, without thread, clock or socket. */
+/** Which factors apply at which time, by the answers, without a thread, a clock or a socket. */
 class ReaderStateTest {
-    /** The start is shortly before the clock overflows, which it may do. */
+    /** The test starts shortly before the clock overflows. */
     private static final long START = Long.MAX_VALUE - 1_000_000_000L;
 
     private static final String TAG = "\"a-1\"";
@@ -28,7 +28,7 @@ class ReaderStateTest {
     private final ReaderState state = new ReaderState(settings, faults, lines, START);
     private long now = START;
 
-    /** Before the first answer the fallback is in force, and the first request does not wait. */
+    /** Before the first answer, the fallback applies, and the first request does not wait. */
     @Test
     void beginsWithTheFallback() {
         Factors first = state.decide(now);
@@ -42,7 +42,7 @@ class ReaderStateTest {
         assertNull(state.nextRequest(now));
     }
 
-    /** A document is in force through the last moment of its validity, then the fallback is. */
+    /** A document applies until the last moment of its validity. After that, the fallback applies. */
     @Test
     void endsWithTheValidity() {
         onAnswer(modified(0.0, 1000));
@@ -59,7 +59,7 @@ class ReaderStateTest {
         assertEquals(1, lines.count("has expired"));
     }
 
-    /** The reader sleeps until what is next: a request, or the validity's end. */
+    /** The reader sleeps until the next request or the end of the validity. */
     @Test
     void sleepsUntilWhatIsNext() {
         onAnswer(modified(1.0, 60_000));
@@ -73,7 +73,7 @@ class ReaderStateTest {
         assertEquals(500, msToNext());
     }
 
-    /** 304 renews, counted from when it came, and has the leak. */
+    /** A 304 renews the validity from its arrival on, and has the leak. */
     @Test
     void isRenewed() {
         onAnswer(modified(0.0, 1000));
@@ -86,7 +86,7 @@ class ReaderStateTest {
 
         Factors renewed = state.decide(now);
         assertEquals(0.0, renewed.global);
-        assertEquals(0.5, renewed.leak.share());
+        assertEquals(0.5, renewed.leak.share);
         assertEquals(500, state.ageMs(now));
         pass(500);
         assertEquals(Source.SIDECAR, decided().source);
@@ -94,7 +94,7 @@ class ReaderStateTest {
         assertEquals(Source.FALLBACK, state.decide(now).source);
     }
 
-    /** A failed request changes nothing, is counted, and logged once. */
+    /** A failed request changes nothing. It is counted, and logged once. */
     @Test
     void survivesFailures() {
         onAnswer(modified(0.0, 60_000));
@@ -114,14 +114,14 @@ class ReaderStateTest {
     }
 
     /**
-     * A sidecar whose limit this jar does not know fails as any other: the last document counts until it
-     * expires, then the fallback. It is a fault until an answer can be used again.
+     * A limit type that this jar does not know counts as a failed request: the last document applies
+     * until it expires, and then the fallback. The fault lasts until an answer can be used again.
      */
     @Test
     void reportsALimitOfALaterVersion() {
         onAnswer(modified(0.0, 20_000));
         state.decide(now);
-        // What follows a change by time alone is over then.
+        // By then, nothing changes by time alone any more.
         pass(10_000);
         state.decide(now);
         for (int round = 0; round < 5; round++) {
@@ -129,7 +129,7 @@ class ReaderStateTest {
             request();
             state.onAnswer(
                     Answer.failed(WrongAnswer.ofLaterVersion("limit is of the type x")), now);
-            // Applied at once, so that it is reported, and once.
+            // The factors are applied once more, at once, so that the fault is reported.
             assertEquals(round == 0, state.decide(now) != null);
             assertEquals("outdated", faults.worst());
         }
@@ -143,7 +143,7 @@ class ReaderStateTest {
         assertEquals("none", faults.worst());
     }
 
-    /** A document that is renewed is applied, for its leak, and logged once. */
+    /** A renewed document is applied again for its leak, and logged once. */
     @Test
     void logsChangesOnly() {
         onAnswer(modified(0.0, 60_000));
@@ -153,7 +153,7 @@ class ReaderStateTest {
             pass(10_000);
             Leak leak = new Leak(1.0 / (1 + round), 4000);
             onAnswer(Answer.notModified(60_000, leak, now));
-            assertEquals(leak.share(), state.decide(now).leak.share());
+            assertEquals(leak.share, state.decide(now).leak.share);
             assertNull(state.decide(now));
         }
         assertEquals(1, lines.count("multiplied by 0.0"), lines.toString());
@@ -163,7 +163,7 @@ class ReaderStateTest {
         assertEquals(1, lines.count("I: Produce quotas are multiplied by 1.0"), lines.toString());
     }
 
-    /** Requests wait longer while nothing is throttled, and not at all after a failure. */
+    /** Requests wait longer while no client is throttled, and not at all after a failure. */
     @Test
     void waitsByWhatIsInForce() {
         assertEquals(0, request().waitS);
@@ -184,7 +184,7 @@ class ReaderStateTest {
         assertEquals(TAG, last.etag);
     }
 
-    /** Between requests there is a break, whatever the sidecar answers and how soon. */
+    /** There is a pause between requests, whatever the sidecar answers, and however quickly. */
     @Test
     void breaksBetweenRequests() {
         request();
@@ -203,7 +203,10 @@ class ReaderStateTest {
         assertEquals(100, msToRequest());
     }
 
-    /** While it is off, nothing is requested and every factor is 1; on again, a document counts. */
+    /**
+     * While the callback is off, there are no requests, and every factor is 1. Switched on, a document
+     * counts.
+     */
     @Test
     void canBeSwitchedOff() {
         onAnswer(modified(0.0, 60_000));
@@ -220,7 +223,7 @@ class ReaderStateTest {
         assertEquals(TAG, state.nextRequest(now).etag);
     }
 
-    /** Another sidecar has no use for the tag; the last one's document ends with its validity. */
+    /** The entity tag is not sent to another sidecar. The old document is valid until its end. */
     @Test
     void canTurnToAnotherSidecar() {
         onAnswer(modified(0.0, 60_000));
@@ -231,7 +234,7 @@ class ReaderStateTest {
         assertNull(state.nextRequest(now).etag);
     }
 
-    /** During a release factors are applied twice a second, and then no more. */
+    /** During a release, factors are applied twice a second, and not afterwards. */
     @Test
     void appliesUntilAReleaseIsOver() {
         onAnswer(modified(1.0, 600_000));
@@ -247,7 +250,7 @@ class ReaderStateTest {
         assertEquals(12, applied);
     }
 
-    /** Factors that could not be applied are decided again, and not logged again. */
+    /** Factors that could not be applied are returned again, without another log line. */
     @Test
     void appliesAgain() {
         onAnswer(modified(0.0, 60_000));
@@ -258,7 +261,7 @@ class ReaderStateTest {
         assertEquals(1, lines.count("multiplied by 0.0"));
     }
 
-    /** With a release of 5 s. */
+    /** A state with a release of 5 s. */
     private static Settings settings(String url, boolean enabled, double fallback) {
         return Settings.of(
                 Map.of(
@@ -273,7 +276,7 @@ class ReaderStateTest {
         return state.decide(now);
     }
 
-    /** Passes the ticks of a release. */
+    /** Lets the ticks of a release pass. */
     private void settle() {
         state.decide(now);
     }

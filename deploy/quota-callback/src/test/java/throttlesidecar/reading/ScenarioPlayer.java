@@ -25,7 +25,7 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.Enforcement;
-import throttlesidecar.volumes.VolumeReadings;
+import throttlesidecar.volumes.Volume;
 
 /**
  * Plays scenarios of answers and produce requests, so that a model can be compared with the callback. It
@@ -53,7 +53,7 @@ public final class ScenarioPlayer implements Clocks {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final long START_MS = 1_700_000_000_000L;
 
-    /** How often Kafka looks for sensors that have expired. */
+    /** How often Kafka removes expired sensors. */
     private static final long EXPIRY_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     private final Settings settings;
@@ -78,7 +78,7 @@ public final class ScenarioPlayer implements Clocks {
         state.adoptOthers(settings.enabled ? settings.urls.size() - 1 : 0);
     }
 
-    /** Until standard input ends. */
+    /** Plays scenarios until standard input ends. */
     public static void main(String[] arguments) throws IOException {
         BufferedReader in =
                 new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -135,7 +135,7 @@ public final class ScenarioPlayer implements Clocks {
                         new KafkaPrincipal(KafkaPrincipal.USER_TYPE, event.get(2).asText());
                 int pause = kafka.record(
                         principal, event.get(3).asText(), event.get(4).asDouble(), nowMs());
-                // A broker mutes nobody for a negative one, which is a cast of too large a long.
+                // A negative pause is the cast of too large a long. A broker does not mute for it.
                 trace.addArray().add("pause").add(Math.max(0, pause));
                 break;
             case "answer":
@@ -151,9 +151,9 @@ public final class ScenarioPlayer implements Clocks {
                 step();
                 break;
             case "readings":
-                VolumeReadings.Volume volume =
-                        new VolumeReadings.Volume(event.get(2).asLong(), event.get(3).asLong());
-                state.onReadings(new VolumeReadings(Map.of("/d", volume)));
+                Volume volume =
+                        new Volume(event.get(2).asLong(), event.get(3).asLong());
+                state.onReadings(Map.of("/d", volume));
                 step();
                 break;
             default:
@@ -168,7 +168,7 @@ public final class ScenarioPlayer implements Clocks {
         String headers = texts(event.get(4)).entrySet().stream()
                 .map(header -> header.getKey() + ": " + header.getValue() + "\r\n")
                 .collect(Collectors.joining());
-        // The end of the connection is the end of the body.
+        // The body ends with the connection.
         String whole = "HTTP/1.1 " + event.get(3).asInt() + " -\r\n" + headers + "\r\n"
                 + event.get(5).asText();
         try {
@@ -181,7 +181,7 @@ public final class ScenarioPlayer implements Clocks {
         } catch (IOException impossible) {
             throw new AssertionError(impossible);
         } catch (RuntimeException bug) {
-            // The reader counts it in the same way.
+            // The reader counts a bug in the same way.
             return Answer.failed(bug.toString());
         }
     }
@@ -238,7 +238,7 @@ public final class ScenarioPlayer implements Clocks {
         }
     }
 
-    /** Time passes; Kafka drops the sensors that have expired meanwhile. */
+    /** Moves the time. Kafka removes sensors that have expired meanwhile. */
     private void moveTo(long to) {
         if (to >= expiryNanos) {
             nanos = to - (to - expiryNanos) % EXPIRY_NANOS;

@@ -30,16 +30,16 @@ import org.junit.jupiter.params.provider.ValueSource;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 
-/** Which answers are used, and that none does a broker harm. */
+/** Which answers are used, and that no answer harms a broker. */
 class SidecarClientTest {
     private static final long TIMEOUT_MS = 20_000;
 
-    /** Of a request that is to miss its deadline. */
+    /** The timeout of a request that misses its deadline. */
     private static final long SHORT_MS = 400;
     private static final Map<String, String> REPORT = Map.of("Throttle-Reader", "broker=1");
     private static final String GOOD = "{\"factor\":0.5,\"generation\":3,\"valid_for_ms\":299000}";
 
-    /** A document comes with its entity tag; the first request has no wait. */
+    /** A document has its entity tag, and the first request has no wait. */
     @Test
     void receivesADocument() throws Exception {
         byte[] bytes = RawServer.http("200 OK", "ETag: \"a-3\"\r\n", GOOD);
@@ -55,7 +55,7 @@ class SidecarClientTest {
         }
     }
 
-    /** A request has the last document's tag, the wait and the report; 304 renews. */
+    /** A request has the last document's tag, the wait and the report. A 304 renews the document. */
     @Test
     void receivesNotModified() throws Exception {
         byte[] bytes =
@@ -70,7 +70,7 @@ class SidecarClientTest {
             assertNull(answer.failure);
             assertNull(answer.document);
             assertEquals(298_000, answer.validForMs);
-            assertEquals(0.25, answer.leak.share());
+            assertEquals(0.25, answer.leak.share);
             assertEquals(16_000, answer.leak.pauseMaxMs(Settings.of(Map.of())));
             assertTrue(hasHeader(server, "if-none-match: \"a-3\""));
             assertTrue(hasHeader(server, "prefer: wait=7"));
@@ -78,7 +78,7 @@ class SidecarClientTest {
         }
     }
 
-    /** HTTP answers of no use are refused, each with its reason. */
+    /** HTTP answers that can't be used are refused, each with its reason. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -106,7 +106,7 @@ class SidecarClientTest {
         }
     }
 
-    /** An invalid leak makes the answer wrong, with a document or without. */
+    /** An invalid leak makes the answer invalid, with or without a document. */
     @ParameterizedTest
     @CsvSource({
         "-1, 4000", "NaN, 4000", "Infinity, 4000", "1e400, 4000", "0x1p3, 4000", "soon, 4000",
@@ -127,7 +127,7 @@ class SidecarClientTest {
         }
     }
 
-    /** 304 to a request without a tag renews nothing. */
+    /** A 304 to a request without a tag renews nothing. */
     @Test
     void refusesAnUnrequested304() throws Exception {
         byte[] bytes = RawServer.http("304 Not Modified", "Throttle-Valid-For-Ms: 9\r\n", "");
@@ -136,7 +136,7 @@ class SidecarClientTest {
         }
     }
 
-    /** An entity tag that could not be sent back is ignored. */
+    /** An entity tag that can't be sent back is ignored. */
     @ParameterizedTest
     @ValueSource(strings = {"a-3", "\"a", "\"a b\"", ""})
     void ignoresStrangeEntityTags(String tag) throws Exception {
@@ -149,7 +149,7 @@ class SidecarClientTest {
         }
     }
 
-    /** Reading of a body without an end stops at 4 MiB, and the connection is closed. */
+    /** If a body does not end, reading stops at 4 MiB, and the connection is closed. */
     @Test
     void leavesAHugeBody() throws Exception {
         byte[] block = " ".repeat(1 << 16).getBytes(StandardCharsets.US_ASCII);
@@ -171,7 +171,7 @@ class SidecarClientTest {
         }
     }
 
-    /** Reading stops at heads without an end, too. */
+    /** If a head does not end, reading stops too. */
     @Test
     void leavesAHugeHead() throws Exception {
         byte[] block = ("X: " + "x".repeat(60_000) + "\r\n").getBytes(StandardCharsets.US_ASCII);
@@ -188,7 +188,7 @@ class SidecarClientTest {
         }
     }
 
-    /** An answer that comes a byte at a time fails by its deadline, wherever it drips. */
+    /** An answer that arrives byte by byte fails by its deadline, in each of its parts. */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void leavesASlowDrip(boolean head) throws Exception {
@@ -212,7 +212,7 @@ class SidecarClientTest {
         }
     }
 
-    /** An answer that is no HTTP, too short or empty is refused. */
+    /** An answer that is not HTTP, too short or empty is refused. */
     @ParameterizedTest
     @ValueSource(strings = {"", "SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"})
     void refusesWhatIsCutOff(String answer) throws Exception {
@@ -225,7 +225,7 @@ class SidecarClientTest {
     /** A refused connection fails at once. */
     @Test
     void failsWhereNobodyListens() throws Exception {
-        // The port is bound without listening, so it is nobody else's.
+        // The port is bound without listening, so no other program uses it.
         try (Socket taken = new Socket()) {
             taken.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
             URI nobody = URI.create("http://127.0.0.1:" + taken.getLocalPort());
@@ -236,12 +236,12 @@ class SidecarClientTest {
         }
     }
 
-    /** Where a name has several addresses, the first that answers is used. */
+    /** If a name has several addresses, the first one that answers is used. */
     @Test
     void triesEachAddress() throws Exception {
         byte[] bytes = RawServer.http("200 OK", "", GOOD);
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            // Of the loopback's addresses the server listens at one alone.
+            // The server listens at only one of the loopback's addresses.
             InetAddress nobody = InetAddress.getByName("127.0.0.2");
             InetAddress[] both = {nobody, InetAddress.getLoopbackAddress()};
 
@@ -253,7 +253,7 @@ class SidecarClientTest {
         }
     }
 
-    /** A resolver that does not answer costs a request its deadline, and one thread for all. */
+    /** If the resolver hangs, a request fails by its deadline, and all requests share one thread. */
     @Test
     void waitsForNoResolver() throws Exception {
         CountDownLatch resolves = new CountDownLatch(1);
@@ -280,7 +280,7 @@ class SidecarClientTest {
         }
     }
 
-    /** A proxy of the JVM's is not used: the token would go to it. */
+    /** The JVM's proxy is not used, since it would see the token. */
     @Test
     void usesNoProxy() throws Exception {
         byte[] bytes = RawServer.http("200 OK", "", GOOD);
@@ -305,7 +305,7 @@ class SidecarClientTest {
         return new SidecarClient(url, null, null, Clocks.SYSTEM, timeoutMs, resolver);
     }
 
-    /** Closing ends the current request, and its connection. */
+    /** Closing ends the current request and its connection. */
     @Test
     void canBeClosed() throws Exception {
         CountDownLatch requested = new CountDownLatch(1);
@@ -380,7 +380,7 @@ class SidecarClientTest {
         return client(url, null).request(etag, waitS, REPORT);
     }
 
-    /** Waits until the other end's connection was seen broken. */
+    /** Waits until the server has noticed the closed connection. */
     private static void await(AtomicInteger broken) throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
         while (broken.get() == 0 && System.nanoTime() < deadline) {

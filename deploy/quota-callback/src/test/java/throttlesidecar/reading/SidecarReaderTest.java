@@ -16,14 +16,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.Lines;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 
-/** The reader against servers that answer, hang, break, come and go. */
+/** The reader with servers that answer, hang, fail, stop and start. */
 class SidecarReaderTest {
     private static final String TAG = "ETag: \"a\"\r\n";
 
@@ -38,7 +38,7 @@ class SidecarReaderTest {
         }
     }
 
-    /** The sidecar's first document is applied at once, and so is its next change. */
+    /** The sidecar's first document and its next change are applied at once. */
     @Test
     void appliesDocuments() throws Exception {
         CountDownLatch change = new CountDownLatch(1);
@@ -66,7 +66,7 @@ class SidecarReaderTest {
         }
     }
 
-    /** The validity ends at its time while the sidecar hangs. */
+    /** The validity ends in time, even while the sidecar hangs. */
     @Test
     void endsTheValidityDuringAHang() throws Exception {
         AtomicInteger requests = new AtomicInteger();
@@ -89,7 +89,7 @@ class SidecarReaderTest {
         }
     }
 
-    /** A sidecar that is back is obeyed, and its absence is logged once. */
+    /** A restarted sidecar's decision applies, and its failure is logged once. */
     @Test
     void followsASidecarThatIsBack() throws Exception {
         int port;
@@ -110,7 +110,7 @@ class SidecarReaderTest {
         assertEquals(1, lines.count("answers again"), lines.toString());
     }
 
-    /** Once it is off, all is free at once, though an answer is awaited; on again, as before. */
+    /** Switched off, no client is throttled at once, even while an answer is outstanding. */
     @Test
     void isSwitchedOffAtOnce() throws Exception {
         CountDownLatch hanging = new CountDownLatch(1);
@@ -142,7 +142,7 @@ class SidecarReaderTest {
         }
     }
 
-    /** Whatever a hostile server answers, the last document stays in force, with one log line. */
+    /** Whatever a hostile server answers, the last document stays valid, with one log line. */
     @Test
     void isNotMovedByHostileAnswers() throws Exception {
         AtomicInteger requests = new AtomicInteger();
@@ -173,7 +173,7 @@ class SidecarReaderTest {
         }
     }
 
-    /** A fault within applying is logged once, and the factors are applied again. */
+    /** An error while factors are applied is logged once, and the factors are applied again. */
     @Test
     void survivesFaults() throws Exception {
         AtomicInteger calls = new AtomicInteger();
@@ -193,7 +193,7 @@ class SidecarReaderTest {
         }
     }
 
-    /** Settings that change are adopted also while no document can be applied. */
+    /** Changed settings are adopted even while no document can be applied. */
     @Test
     void isSwitchedOffDuringAFaultThatLasts() throws Exception {
         Consumer<Factors> faulty =
@@ -214,7 +214,7 @@ class SidecarReaderTest {
         }
     }
 
-    /** Once it is closed, it applies nothing more, and its threads and its connection end. */
+    /** A closed reader applies nothing more, and its threads and its connection end. */
     @Test
     void ends() throws Exception {
         CountDownLatch hanging = new CountDownLatch(1);
@@ -229,7 +229,7 @@ class SidecarReaderTest {
                     applied::add);
             assertTrue(hanging.await(5, TimeUnit.SECONDS));
             assertEquals(2, threads());
-            // It waits until nothing wakes it any more by itself.
+            // By then, only a message wakes the reader.
             Thread.sleep(1100);
             long before = System.nanoTime();
             reader.close();

@@ -17,8 +17,8 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.decision.Factors;
+import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.decision.Leak;
 import throttlesidecar.decision.Scope;
 import throttlesidecar.observability.Faults;
@@ -27,10 +27,10 @@ import throttlesidecar.settings.Settings;
 import throttlesidecar.support.MovedClocks;
 import throttlesidecar.volumes.OwnVolumePoller;
 import throttlesidecar.volumes.OwnVolumes;
+import throttlesidecar.volumes.Volume;
 import throttlesidecar.volumes.VolumeLine;
-import throttlesidecar.volumes.VolumeReadings;
 
-/** What a broker knows that does not hear from its own sidecar: others, its own volumes, its disk. */
+/** The sources of a broker without its own sidecar: other sidecars, its own volumes, its disk. */
 class SourcesTest {
     private static final long START = 1_000_000_000_000L;
     private static final VolumeLine LIMIT = new VolumeLine(false, 100, 0.0);
@@ -48,7 +48,7 @@ class SourcesTest {
     }
 
     private static Document document(String source, double factor, long validForMs) {
-        // One that is switched off or only observes has none.
+        // A sidecar that is switched off or in observe mode has no limit.
         String lines =
                 List.of("disabled", "shadow").contains(source)
                         ? "\"limit\":null,\"stop_line\":null"
@@ -102,13 +102,12 @@ class SourcesTest {
         now += TimeUnit.MILLISECONDS.toNanos(millis);
     }
 
-    private static VolumeReadings readings(long available) {
-        return new VolumeReadings(
-                Map.of("/a", new VolumeReadings.Volume(900, 1000), "/b", volume(available)));
+    private static Map<String, Volume> readings(long available) {
+        return Map.of("/a", new Volume(900, 1000), "/b", volume(available));
     }
 
-    private static VolumeReadings.Volume volume(long available) {
-        return new VolumeReadings.Volume(available, 1000);
+    private static Volume volume(long available) {
+        return new Volume(available, 1000);
     }
 
     /** A fallback or an override of another sidecar replaces neither a dead sidecar's answer nor the readings. */
@@ -132,7 +131,7 @@ class SourcesTest {
         }
     }
 
-    /** Whoever sees a violation counts, also beside a younger observation without one. */
+    /** An observation with a violation counts, even beside a younger observation without one. */
     @Test
     void anyViolationCounts() {
         state.adoptOthers(2);
@@ -144,7 +143,7 @@ class SourcesTest {
         assertEquals(1.0, decided().global);
     }
 
-    /** The word of a sidecar that has died counts no longer than others answer. */
+    /** The decision of a dead sidecar does not count while others answer. */
     @Test
     void aDeadSidecarsWordEndsWhereOthersAnswer() {
         state.adoptOthers(1);
@@ -160,7 +159,10 @@ class SourcesTest {
         assertEquals(Source.FALLBACK, decided().source);
     }
 
-    /** Without a violation the youngest observation counts, and a fallback before none of them. */
+    /**
+     * Without a violation, the youngest observation counts. A fallback counts only after all
+     * observations.
+     */
     @Test
     void theYoungestObservationCounts() {
         state.adoptOthers(2);
@@ -181,32 +183,31 @@ class SourcesTest {
     }
 
     /**
-     * The own sidecar's word about the leak is in force, whoever was heard last, and where that is dead
-     * the strictest of the others': found by make chaos SEED=2, where it changed twice a second.
+     * The own sidecar decides the leak, whichever sidecar answered last. If the own sidecar is dead, the
+     * smallest leak of the others applies. In make chaos SEED=2 the leak changed twice a second.
      */
     @Test
     void theOwnSidecarsLeakCounts() {
         state.adoptOthers(2);
         own(says(new Leak(0.1, 40_000)));
-        assertEquals(0.1, state.decide(now).leak.share());
+        assertEquals(0.1, state.decide(now).leak.share);
         pass(1000);
         state.onOther(0, says(new Leak(0.05, 80_000)));
-        assertEquals(0.1, state.decide(now).leak.share());
+        assertEquals(0.1, state.decide(now).leak.share);
         pass(1000);
         state.onOther(1, says(Leak.WHOLE));
-        assertEquals(0.1, state.decide(now).leak.share());
+        assertEquals(0.1, state.decide(now).leak.share);
         own(Answer.failed("dead"));
-        assertEquals(0.05, state.decide(now).leak.share());
+        assertEquals(0.05, state.decide(now).leak.share);
         own(says("observation", 1.0, 0));
-        assertEquals(0.05, state.decide(now).leak.share(), "it sees no violation");
+        assertEquals(0.05, state.decide(now).leak.share, "the sidecar observes no violation");
         state.onOther(0, Answer.failed("dead"));
-        assertEquals(1.0, state.decide(now).leak.share());
+        assertEquals(1.0, state.decide(now).leak.share);
     }
 
     /**
-     * Where no sidecar answers any more, the last one's forecast throttles from the moment at which it
-     * expected a volume at its limit: found by make chaos SEED=3, where the others of three brokers
-     * filled a volume that they don't see.
+     * If no sidecar answers any more, brokers throttle from the moment at which the last answer expected
+     * a volume at its limit. In make chaos SEED=3, two brokers filled a volume that only the third reads.
      */
     @Test
     void theLastForecastCountsWhereNobodyAnswers() {
@@ -221,14 +222,14 @@ class SourcesTest {
         assertEquals(Source.FORECAST, decided().source);
         assertEquals(0.0, decided().global);
         state.onOther(0, says("fallback", 1.0, 0));
-        assertEquals(Source.FORECAST, decided().source, "it sees nothing");
+        assertEquals(Source.FORECAST, decided().source, "the sidecar has no observation");
         state.onOther(0, says("observation", 1.0, 0));
         assertEquals(Source.SIDECAR, decided().source);
         state.onOther(0, Answer.failed("dead"));
-        assertEquals(Source.SIDECAR, decided().source, "it expected none");
+        assertEquals(Source.SIDECAR, decided().source, "no volume was expected at its limit");
     }
 
-    /** A sidecar that hangs is silent after 5 s; a forecast lasts no longer than the validity. */
+    /** A hanging sidecar is silent after 5 s. A forecast lasts no longer than the validity. */
     @Test
     void aForecastEndsWithTheValidity() {
         own(limitIn(2_000, says("observation", 1.0, 0)));
@@ -242,7 +243,7 @@ class SourcesTest {
         assertEquals(Source.FALLBACK, decided().source);
     }
 
-    /** An operator's override at the own sidecar counts, though that dies; a full volume is seen. */
+    /** An override at the own sidecar counts even if that dies. A full volume is still noticed. */
     @Test
     void anOverrideEndsAForecast() {
         own(limitIn(1_000, says("observation", 1.0, 0)));
@@ -256,7 +257,7 @@ class SourcesTest {
         assertEquals(1.0, decided().global);
     }
 
-    /** While a volume is close to its limit the sidecar is not asked to wait for long. */
+    /** While a volume is close to its limit, the sidecar is not asked to wait for long. */
     @Test
     void aForecastIsKeptFresh() {
         own(limitIn(30_500, says("observation", 1.0, 0)));
@@ -292,7 +293,7 @@ class SourcesTest {
         assertEquals(1.0, decided().global);
     }
 
-    /** A volume of the broker's own throttles at once, and no longer than it is at the limit. */
+    /** One of the broker's own volumes throttles at once, and only while it is at the limit. */
     @Test
     void itsOwnVolumesThrottle() {
         own(says("observation", 1.0, 0));
@@ -306,7 +307,9 @@ class SourcesTest {
         assertEquals(1.0, decided().global);
     }
 
-    /** At its stop line nothing is admitted, up to a tenth above it; the sidecar's stop counts too. */
+    /**
+     * From the stop line up to a tenth above it, nothing is admitted. The sidecar's stop counts too.
+     */
     @Test
     void itsOwnVolumesStop() {
         own(says("observation", 0.0, 0));
@@ -334,9 +337,9 @@ class SourcesTest {
         return document;
     }
 
-    private static VolumeReadings holding(String topic, long available) {
+    private static Map<String, Volume> holding(String topic, long available) {
         Scope scope = Scope.of(Set.of(topic));
-        return new VolumeReadings(Map.of("/b", new VolumeReadings.Volume(available, 1000, scope)));
+        return Map.of("/b", new Volume(available, 1000, scope));
     }
 
     /** Its own full volumes throttle the clients that write to them, besides those that a sidecar throttles. */
@@ -352,10 +355,10 @@ class SourcesTest {
         state.onReadings(holding("mine", 101));
         assertEquals(Scope.of(Set.of("theirs")), decided().scope);
         own(Answer.modified(scoped(0.0), "\"v\"", now));
-        assertTrue(decided().scope.isAll(), "what lies there is not known");
+        assertTrue(decided().scope.isAll(), "the topics on the volume are not known");
     }
 
-    /** Whoever sees a violation counts with its topics, whoever observed last. */
+    /** The topics of each sidecar with a violation count, whichever sidecar observed last. */
     @Test
     void topicsAreOfAllThatSeeAViolation() {
         state.adoptOthers(2);
@@ -365,15 +368,15 @@ class SourcesTest {
         assertEquals(Scope.of(Set.of("a", "b")), decided().scope);
     }
 
-    /** Of a log dir without a listing all writers count, and so they do where nobody asks for one. */
+    /** All writers of a log dir count if its listing fails, or if the topics do not matter. */
     @Test
     void listsWhatLiesOnItsVolumes() {
         Map<String, String[]> folders = new HashMap<>();
         OwnVolumePoller.Disk disk =
                 new OwnVolumePoller.Disk() {
                     @Override
-                    public VolumeReadings.Volume look(String logDir) {
-                        return new VolumeReadings.Volume(1, 2);
+                    public Volume look(String logDir) {
+                        return new Volume(1, 2);
                     }
 
                     @Override
@@ -385,25 +388,27 @@ class SourcesTest {
         String deleted = "e-0.0123456789abcdef0123456789abcdef-delete";
         folders.put("/a", new String[] {"a-0", "b-c-12", moves, deleted, "meta.properties"});
         boolean[] isAsked = {false};
-        List<VolumeReadings> seen = new ArrayList<>();
+        List<Map<String, Volume>> seen = new ArrayList<>();
         OwnVolumePoller poller =
                 new OwnVolumePoller(List.of("/a", "/b"), disk, () -> isAsked[0], seen::add);
         poller.look();
-        assertTrue(seen.get(0).volumes.get("/a").scope.isAll());
+        assertTrue(seen.get(0).get("/a").scope.isAll());
         isAsked[0] = true;
         poller.look();
         Scope listed = Scope.of(Set.of("a", "b-c", "d"));
-        assertEquals(listed, seen.get(1).volumes.get("/a").scope);
-        assertTrue(seen.get(1).volumes.get("/b").scope.isAll());
+        assertEquals(listed, seen.get(1).get("/a").scope);
+        assertTrue(seen.get(1).get("/b").scope.isAll());
         folders.put("/a", new String[] {"z-0"});
         poller.look();
-        assertEquals(listed, seen.get(2).volumes.get("/a").scope, "once a second is enough");
+        assertEquals(listed, seen.get(2).get("/a").scope, "topics are listed once a second");
         poller.look();
         poller.look();
-        assertEquals(Scope.of(Set.of("z")), seen.get(4).volumes.get("/a").scope);
+        assertEquals(Scope.of(Set.of("z")), seen.get(4).get("/a").scope);
     }
 
-    /** The limits of a document count when its validity has ended, and with the sidecar's fallback. */
+    /**
+     * The limits of a document count after its validity has ended, and beside the sidecar's fallback.
+     */
     @Test
     void itsOwnVolumesThrottleWithoutASidecar() {
         state.onReadings(readings(0));
@@ -416,7 +421,7 @@ class SourcesTest {
         assertEquals(Source.FALLBACK, decided().source);
     }
 
-    /** A stop ends a tenth above its line. */
+    /** A stop ends a tenth above the stop line. */
     @Test
     void aStopHasAMargin() {
         OwnVolumes volumes = new OwnVolumes();
@@ -430,13 +435,15 @@ class SourcesTest {
         assertFalse(volumes.stop(null));
         assertFalse(volumes.violate(null));
         assertFalse(volumes.stop(STOP));
-        // Of a volume of 1,000 bytes the line is at 950, and the limit at 100.
+        // The volume has 1,000 bytes. The stop line is at 950, and the limit at 100.
         volumes.take(readings(101));
         assertFalse(volumes.violate(LIMIT));
         assertFalse(volumes.stop(new VolumeLine(true, 0.95, 0.0)));
     }
 
-    /** On its slope the factor is that of the last answer, a 304 too, and no change of its own. */
+    /**
+     * Between soft limit and limit, the last answer's factor applies, even a 304's, without a log line.
+     */
     @Test
     void aFactorOnItsSlopeMoves() throws Exception {
         Document slope =
@@ -454,7 +461,7 @@ class SourcesTest {
         own(Answer.notModified(300_000, Leak.WHOLE, now));
         assertEquals(0.8, decided().global);
         assertEquals(before, lines.all().size());
-        // What is no slope goes by its document alone.
+        // Without a slope, only the document's factor counts.
         own(factor(0.4, Answer.modified(document("observation", 1.0), "\"b\"", now)));
         assertEquals(1.0, decided().global);
         assertFalse(decided().isSloped);
@@ -463,7 +470,9 @@ class SourcesTest {
         assertEquals(0.75, decided().global);
     }
 
-    /** A throttle by the limit ends a margin above it, on each volume that had reached it. */
+    /**
+     * A throttle by the limit ends once each volume that reached the limit is above it by the margin.
+     */
     @Test
     void aLimitMayHaveAMargin() {
         OwnVolumes volumes = new OwnVolumes();
@@ -473,30 +482,30 @@ class SourcesTest {
             violates.add(volumes.violate(LIMIT.withMargin(20)));
         }
         assertEquals(List.of(false, true, true, false, false, true), violates);
-        VolumeReadings.Volume near = new VolumeReadings.Volume(110, 1000);
-        volumes.take(new VolumeReadings(Map.of("/a", near, "/b", near)));
+        Volume near = new Volume(110, 1000);
+        volumes.take(Map.of("/a", near, "/b", near));
         assertTrue(volumes.violate(LIMIT.withMargin(20)));
         assertEquals("/b of this broker has 110 bytes available of 1000", volumes.reason());
     }
 
-    /** A look that fails leaves the last reading: nothing is released unseen. */
+    /** If a log dir can't be read, its last reading stays, so that no throttle is released blindly. */
     @Test
     void theLastReadingRemains() {
-        Map<String, VolumeReadings.Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
-        List<VolumeReadings> seen = new ArrayList<>();
+        Map<String, Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
+        List<Map<String, Volume>> seen = new ArrayList<>();
         OwnVolumePoller poller = new OwnVolumePoller(List.of("/a", "/b"), disks::get, () -> false, seen::add);
         poller.look();
         disks.remove("/a");
         disks.put("/b", volume(7));
         poller.look();
-        assertEquals(5, seen.get(1).volumes.get("/a").availableBytes);
-        assertEquals(7, seen.get(1).volumes.get("/b").availableBytes);
+        assertEquals(5, seen.get(1).get("/a").availableBytes);
+        assertEquals(7, seen.get(1).get("/b").availableBytes);
     }
 
-    /** The machine's own disks: the folder of this test, and one that is not there. */
+    /** The machine's own disks: the folder of this test, and a folder that does not exist. */
     @Test
     void looksAtRealDisks(@TempDir Path folder) {
-        VolumeReadings.Volume volume = OwnVolumePoller.Disk.SYSTEM.look(folder.toString());
+        Volume volume = OwnVolumePoller.Disk.SYSTEM.look(folder.toString());
         assertTrue(volume.totalBytes >= volume.availableBytes);
         assertTrue(volume.availableBytes > 0);
         assertNull(OwnVolumePoller.Disk.SYSTEM.look(folder.resolve("none").toString()));
@@ -515,7 +524,7 @@ class SourcesTest {
         assertEquals("", lines.toString().replaceAll("(?m)^.*(multiplied|expired).*$\n?", ""));
     }
 
-    /** The age counts from the last renewal, which is noted twice a minute at most. */
+    /** The age counts from the last renewal, which is written at most twice a minute. */
     @Test
     void isRenewed(@TempDir Path folder) throws Exception {
         Document document = document("observation", 0.0);
@@ -534,7 +543,7 @@ class SourcesTest {
         assertEquals(5_000, new DocumentFile(folder, clocks, lines).read().ageMs);
     }
 
-    /** What can't be read or written is said once, and changes nothing. */
+    /** A file that can't be read or written is logged once, and changes nothing. */
     @Test
     void damageIsNoHarm(@TempDir Path folder) throws Exception {
         assertNull(new DocumentFile(folder, clocks, lines).read());

@@ -22,7 +22,7 @@ import org.apache.logging.log4j.core.config.DefaultConfiguration;
 import org.apache.logging.log4j.core.config.Property;
 import org.junit.jupiter.api.Test;
 
-/** Refusals, and nothing else, are kept out of a broker's log, whichever logging it has. */
+/** Only refusals are kept out of a broker's log, with either logging library. */
 class RefusalLogTest {
     private static final String APIS = "kafka.server.KafkaApis";
     private static final RefusedException REFUSED = new RefusedException("refused");
@@ -30,7 +30,7 @@ class RefusalLogTest {
 
     private final List<String> written = new ArrayList<>();
 
-    /** What log4j2 writes, from the level ERROR on, in a configuration of its own. */
+    /** The lines that log4j2 writes, from the level ERROR on, in its own configuration. */
     private Configuration written(LoggerContext context) {
         Configuration configuration = new DefaultConfiguration();
         AbstractAppender appender =
@@ -46,7 +46,10 @@ class RefusalLogTest {
         return configuration;
     }
 
-    /** With log4j2, also after a reconfiguration, or when an operator sets the logger's level. */
+    /**
+     * With log4j2, refusals stay out, even if the logging is reconfigured or an operator sets the
+     * logger's level.
+     */
     @Test
     void log4j2() {
         LoggerContext context = (LoggerContext) LogManager.getContext(false);
@@ -80,7 +83,7 @@ class RefusalLogTest {
         }
     }
 
-    /** With reload4j, for all appenders of the logger and of its parents. */
+    /** With reload4j, all appenders of the logger and of its parents omit refusals. */
     @Test
     void reload4j() {
         class ScopedRequests extends AppenderSkeleton {
@@ -104,7 +107,7 @@ class RefusalLogTest {
         try {
             Reload4j log = new Reload4j();
             log.filter();
-            assertFalse(log.isFiltered(), "there is no appender");
+            assertFalse(log.isFiltered(), "the logger has no appender");
             root.setLevel(Level.ERROR);
             root.addAppender(new ScopedRequests());
             apis.addAppender(new ScopedRequests());

@@ -65,7 +65,7 @@ class SettingsTest {
         assertTrue(refused.getMessage().contains(P + key), refused.getMessage());
     }
 
-    /** The first is the broker's own; others follow. */
+    /** The first address is that of the broker's own sidecar; others follow. */
     @Test
     void severalSidecarsCanBeNamed() {
         Settings settings = with(P + "url", "http://127.0.0.1:7070, https://sidecars:7443");
@@ -96,7 +96,10 @@ class SettingsTest {
         assertTrue(refused.getMessage().contains(P + key), refused.getMessage());
     }
 
-    /** A default for the cluster may clash with one broker's own, which is to take later changes. */
+    /**
+     * A cluster's default may contradict a broker's own property. The broker still accepts later
+     * changes.
+     */
     @Test
     void clashesAreResolvedLater() {
         Settings settings =
@@ -179,7 +182,9 @@ class SettingsTest {
         assertTrue(refused.getMessage().contains(P + "pause.max.ms"), refused.getMessage());
     }
 
-    /** Kafka accepts one while the broker runs, and nobody could switch off any more. */
+    /**
+     * Kafka accepts an unknown property at a running broker. Refusing it would prevent switching off.
+     */
     @Test
     void aMisspeltPropertyIsIgnoredLater() {
         assertFalse(Settings.of(Map.of(P + "enabld", "true", P + "enabled", "false")).enabled);
@@ -216,7 +221,10 @@ class SettingsTest {
         assertEquals(Path.of("/token"), settings.tokenFile);
     }
 
-    /** The roles are a list after Kafka's own parsing, text before it; without any: a broker. */
+    /**
+     * The roles are a list after Kafka's parsing, and a text before it. A node without roles is a
+     * broker.
+     */
     @Test
     void onlyAControllerThatIsNoBrokerIsADedicatedOne() {
         for (Object roles : List.of("controller", " controller ", List.of("controller"))) {

@@ -4,7 +4,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.common.utils.Time;
 
-/** Clocks that a test moves, as ours and as Kafka's. */
+/** Clocks that a test moves, for the callback and for Kafka. */
 public class MovedClocks implements Clocks {
     private final AtomicLong ms = new AtomicLong(1_700_000_000_000L);
     private final AtomicLong wallOffsetMs = new AtomicLong();
@@ -23,12 +23,12 @@ public class MovedClocks implements Clocks {
         ms.addAndGet(millis);
     }
 
-    /** Sets the wall clock, which Kafka's windows run by; the monotonic one is not set. */
+    /** Sets the wall clock, which Kafka's windows use, and leaves the monotonic clock. */
     public void stepWall(long millis) {
         wallOffsetMs.addAndGet(millis);
     }
 
-    /** Kafka's view of clocks. */
+    /** The clocks as Kafka's type. */
     public static Time time(Clocks clocks) {
         return (Time) java.lang.reflect.Proxy.newProxyInstance(
                 Time.class.getClassLoader(),

@@ -6,11 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 
-/** A bounded table that keeps what was used last. */
+/** A bounded table that keeps the most recently used values. */
 class RecentTest {
     private final Recent<String, Integer> recent = new Recent<>(100);
 
-    /** The last fifty that were used are always there, and never more than a hundred. */
+    /** The last fifty used values are always there, and never more than a hundred. */
     @Test
     void keepsWhatWasUsedLast() {
         for (int each = 0; each < 10_000; each++) {

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 
-/** Time in which a broker stands still does not count. */
+/** Time in which a broker is paused does not count. */
 class RunningTimeTest {
     private final MovedClocks clocks = new MovedClocks();
     private final RunningTime running = new RunningTime(clocks);
@@ -20,7 +20,7 @@ class RunningTimeTest {
         running.look();
     }
 
-    /** The example of its Javadoc. */
+    /** The example in the Javadoc of RunningTime. */
     @Test
     void aPauseCountsAsTheMostBetweenTwoLooks() {
         looks(0);
@@ -29,12 +29,12 @@ class RunningTimeTest {
         clocks.pass(600);
         assertEquals(45, ranMs());
         running.look();
-        assertEquals(45, ranMs(), "a look changes nothing");
+        assertEquals(45, ranMs(), "a reading changes nothing");
         clocks.pass(5);
         assertEquals(50, ranMs());
     }
 
-    /** Who needs no such thread has the clock's time. */
+    /** Without the thread, this is the clock's time. */
     @Test
     void itIsTheClocksBeforeTheFirstLook() {
         clocks.pass(600);
@@ -43,7 +43,7 @@ class RunningTimeTest {
         assertEquals(600, ranMs());
     }
 
-    /** The thread itself. */
+    /** The thread reads the clock. */
     @Test
     void aThreadLooks() throws InterruptedException {
         RunningTime real = new RunningTime(Clocks.SYSTEM);
@@ -55,8 +55,8 @@ class RunningTimeTest {
             Thread.sleep(5);
             ran = real.nanos() - before;
         }
-        assertTrue(ran >= 200_000_000L, "it stands still");
-        assertTrue(System.nanoTime() - clock >= ran, "it is faster than the clock");
+        assertTrue(ran >= 200_000_000L, "the running time did not advance");
+        assertTrue(System.nanoTime() - clock >= ran, "the running time is faster than the clock");
         real.close();
     }
 }

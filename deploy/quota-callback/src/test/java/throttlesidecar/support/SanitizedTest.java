@@ -6,7 +6,7 @@ import java.lang.reflect.Method;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** Users' names in tags are Kafka's: the same as by its own class, in whichever package. */
+/** The names of users in tags equal those of Kafka's own class, in either package. */
 class SanitizedTest {
     private static Method kafkas() throws ReflectiveOperationException {
         String name = "org.apache.kafka.common.utils.Sanitizer";

@@ -14,11 +14,10 @@ import throttlesidecar.decision.Factors;
 import throttlesidecar.support.MovedClocks;
 
 /**
- * Brokers as chance has them, on Kafka's own sensors: 1 to 10 tag sets of 1 to 300 connections,
- * requests of 1 B to 100 MB, own quotas, factors that come and go for all and for single users,
- * readers of the rates, quotas that change, a clock that is set. Whatever it is, no pause is longer
- * than the cap, or than the client's own quota makes it, and while all are stopped no more
- * passes than was promised.
+ * Random brokers on Kafka's own sensors: 1 to 10 tag sets of 1 to 300 connections, requests of 1 B to
+ * 100 MB, clients' own quotas, changing factors for all and for single users, threads that read the
+ * rates, changing quotas, and a clock that is set. In each case, no pause is longer than the cap or the
+ * client's own quota requires. While the factor is 0, no more bytes pass than promised.
  */
 class AnyBrokerTest {
     private static final double ROUNDING_MS = 2.0;
@@ -88,7 +87,7 @@ class AnyBrokerTest {
             }
             clocks.pass(Math.max(0, next.dueMs - now));
             long pause = send(next.of);
-            // Requests are as frequent as a second's worth of traffic allows a test.
+            // The number of requests in a second of traffic is limited, so that the test ends soon.
             long rest = 20 + random.nextInt(20) * (long) next.of.connections;
             next.dueMs = clocks.nanos() / 1_000_000 + Math.max(pause, rest);
             due.add(next);
@@ -116,7 +115,7 @@ class AnyBrokerTest {
                 .windowSize(rate.config(), clocks.nowMs());
     }
 
-    /** All that one connection after the other lands before its first pause. */
+    /** The bytes that all connections land before their first pauses. */
     private double once() {
         return all.stream().mapToDouble(of -> of.bytes * of.connections).sum();
     }

@@ -14,7 +14,7 @@ import throttlesidecar.observability.Faults;
 import throttlesidecar.support.Clocks;
 import throttlesidecar.support.MovedClocks;
 
-/** What the guards find where Kafka is another than the callback knows. */
+/** The faults that are found if Kafka differs from the versions that the callback knows. */
 class FaultsTest {
     private final MovedClocks clocks = new MovedClocks();
     private final Rig rig = new Rig(clocks);
@@ -23,13 +23,13 @@ class FaultsTest {
         return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
     }
 
-    /** With the Kafka that it was made for, nothing is wrong. */
+    /** With a known version of Kafka, no fault is found. */
     @Test
     void theSelfTestFindsNothing() {
         assertNull(SelfTest.failure(SidecarMetricsReporter::new));
     }
 
-    /** A Kafka that passes no rates on, pauses otherwise, or has other classes is found out. */
+    /** A fault is found if Kafka reports no rates, makes other pauses, or has other classes. */
     @Test
     void theSelfTestFindsWhatIsWrong() {
         String without = SelfTest.failure(tagSets -> new SidecarMetricsReporter(new TagSets()));
@@ -49,7 +49,7 @@ class FaultsTest {
         }));
     }
 
-    /** Each fault is logged once, and again when it comes back. */
+    /** Each fault is logged once, and again if it returns. */
     @Test
     void reportsEachOnce() {
         Faults faults = new Faults();
@@ -70,7 +70,7 @@ class FaultsTest {
         assertEquals(List.of("first", "third", "fourth"), lines);
     }
 
-    /** Requests are asked for tags, and no quota: clients are not throttled, and that is told. */
+    /** Kafka asks for tags but for no quotas, so clients are not throttled. The fault is reported. */
     @Test
     void aKafkaThatAsksForNoQuotasIsNoticed() {
         rig.sensor.produce("", "c", 1000);
@@ -88,7 +88,7 @@ class FaultsTest {
         assertEquals("none", rig.enforcement.faults().worst());
     }
 
-    /** The same where tag sets are not known, as without the metrics reporter. */
+    /** The same if tag sets are not known, as without the metrics reporter. */
     @Test
     void unknownTagSetsAreNoticed() {
         rig.enforcement.apply(stopped());
@@ -98,7 +98,7 @@ class FaultsTest {
         assertEquals("not-asked", rig.enforcement.faults().worst());
     }
 
-    /** While nothing is throttled, nobody has to ask. */
+    /** While no client is throttled, Kafka need not ask for quotas. */
     @Test
     void withoutAThrottleNothingIsMissed() {
         for (int request = 0; request < 2 * Canary.LEAST; request++) {

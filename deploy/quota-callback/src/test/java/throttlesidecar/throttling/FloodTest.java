@@ -12,8 +12,8 @@ import throttlesidecar.decision.Factors;
 import throttlesidecar.support.MovedClocks;
 
 /**
- * After a release all clients have a backlog and Kafka's rate window is empty: what a whole broker
- * takes in each of the next ten seconds, against before.
+ * After a release, all clients have a backlog, and Kafka's rate window is empty. The tests compare the
+ * bytes that the broker takes in each of the next ten seconds with its rate before the throttle.
  */
 class FloodTest {
     private final MovedClocks clocks = new MovedClocks();
@@ -23,7 +23,7 @@ class FloodTest {
         rig.enforcement.apply(new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1));
     }
 
-    /** Clients with a tag set each; they send their backlog as fast as their pauses permit. */
+    /** Clients, each with its own tag set, that send their backlog as fast as their pauses permit. */
     private final class Clients {
         private final PriorityQueue<long[]> due =
                 new PriorityQueue<>((a, b) -> Long.compare(a[0], b[0]));
@@ -41,7 +41,7 @@ class FloodTest {
             }
         }
 
-        /** What is taken of all, bytes per second. */
+        /** The rate of all clients together, bytes per second. */
         double send(long millis) {
             long until = clocks.nowMs() + millis;
             double sent = 0;
@@ -76,14 +76,15 @@ class FloodTest {
         for (int second = 0; second < 10 + 4; second++) {
             double now = all.send(1000);
             double line = before * (1.0 + second / 60.0);
-            // Rates are measured up to a tenth too high; one more request at either end of a second.
+            // Rates are measured up to a tenth too high, and a second may have one more request at
+            // either end.
             assertTrue(now <= 1.1 * line + 2 * bytes, second + ": " + now + " of " + before);
             sum += second < 9 ? 0 : now;
             apply(1.0);
         }
-        // From here on they are back from their pauses.
+        // By now, the clients' pauses are over.
         assertTrue(sum / 5 >= 0.9 * before, sum / 5 + " of " + before);
-        // What is left of the backlog comes faster and faster, and then as it likes.
+        // The rest of the backlog comes faster and faster, and finally without a limit.
         assertTrue(all.send(5000) <= 1.4 * before);
         all.send(4 * rig.rampMs);
         apply(1.0);
@@ -92,7 +93,7 @@ class FloodTest {
 
     @Test
     void aBrokerThatStartedDuringTheThrottleIsBackWithinSecondsAllTheSame() {
-        // It has measured no rate: all are throttled from their first request on.
+        // The broker has measured no rate, and all clients are throttled from their first request on.
         apply(0.0);
         Clients all = new Clients(3, 6e6, 300_000);
         all.send(30_000);
@@ -107,7 +108,7 @@ class FloodTest {
 
     @Test
     void clientsThatHadJustStartedGetTheirRateBackToo() {
-        // Kafka's rate is over ten seconds, though they sent for two.
+        // Kafka's rate covers ten seconds, and the clients sent for two.
         Clients all = new Clients(3, 2e6, 100_000);
         double before = all.send(2000);
         apply(0.0);

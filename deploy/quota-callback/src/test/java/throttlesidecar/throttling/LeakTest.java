@@ -13,7 +13,7 @@ import throttlesidecar.decision.Leak;
 import throttlesidecar.decision.Scope;
 import throttlesidecar.support.MovedClocks;
 
-/** How much a broker lets through, and for how long it pauses, by its sidecar's word. */
+/** The bytes that a broker lets through and the length of its pauses, as the sidecar decides. */
 class LeakTest {
     private static final double REQUEST = 100_000;
 
@@ -47,7 +47,7 @@ class LeakTest {
         assertEquals(pauseMs, pause(1e9), 5);
     }
 
-    /** It moves while clients are throttled, without another document. */
+    /** The leak changes while clients are throttled, without another document. */
     @Test
     void theNextPauseIsByTheLastWord() {
         rig.leakBytesPerSecond = 100_000;
@@ -63,7 +63,7 @@ class LeakTest {
         assertFalse(rig.enforcement.figures().emergency);
     }
 
-    /** What it did not use of a share before does not count. */
+    /** The unused part of an earlier share does not count. */
     @Test
     void newConnectionsHaveTheSameShare() {
         rig.leakBytesPerSecond = 100_000;
@@ -76,7 +76,7 @@ class LeakTest {
         assertTrue(rig.enforcement.admits(tagSet, "", true));
     }
 
-    /** Such a user is throttled for what it does, and not for a disk that fills. */
+    /** Such a user is throttled for its own traffic, and not because a disk fills. */
     @Test
     void aUsersOwnThrottleHasTheWholeBudget() {
         rig.leakBytesPerSecond = 100_000;
@@ -98,7 +98,7 @@ class LeakTest {
         assertEquals(0, pause(1e9));
     }
 
-    /** Its bytes land nowhere, so that others need not wait for them. */
+    /** The bytes of a denied request do not land, so other clients do not wait for them. */
     @Test
     void aRequestThatIsDeniedUsesNothingUp() {
         rig.leakBytesPerSecond = 100_000;
@@ -112,7 +112,7 @@ class LeakTest {
         assertEquals(100, pause(10_000), 2);
     }
 
-    /** A request that is not denied ends what a thread knew. */
+    /** A request that is not denied resets the thread's flag. */
     @Test
     void whatAThreadKnewIsOfOneRequest() {
         DeniedRequest.next(true);
@@ -123,7 +123,7 @@ class LeakTest {
         assertFalse(DeniedRequest.isDue());
     }
 
-    /** Below the stop line, where nothing can be refused. */
+    /** The smallest leak applies below the stop line if nothing can be refused. */
     @Test
     void theSmallestLeakIsTheLongestPauses() {
         rig.leakBytesPerSecond = 100_000;

@@ -20,8 +20,8 @@ import throttlesidecar.support.Clocks;
 import throttlesidecar.support.MovedClocks;
 
 /**
- * Factor 0 on Kafka's own sensors and rates: no pause is longer than the cap, and what
- * passes is at most the larger of the leak budget and what the cap makes inevitable.
+ * Factor 0 on Kafka's own sensors and rates. No pause is longer than the cap. The rate that passes is at
+ * most the leak budget, or the rate that the cap makes inevitable if that is larger.
  */
 class PauseTest {
     private final MovedClocks clocks = new MovedClocks();
@@ -55,7 +55,7 @@ class PauseTest {
                 assertTrue(pause >= 0, "no overflow: " + pause);
                 longest = Math.max(longest, pause);
                 landed += bytes;
-                // A round trip takes a while even without a pause.
+                // A round trip takes some time even without a pause.
                 due.add(new long[] {clocks.nowMs() + Math.max(pause, 5), next[1]});
             }
             clocks.pass(Math.max(0, until - clocks.nowMs()));
@@ -85,7 +85,7 @@ class PauseTest {
         double budget = 0.01 * before.landed / 30;
         Clients clients = new Clients(connections, bytes);
         clients.sendFor(120_000);
-        // Each connection has one request at the start before it knows of any throttle.
+        // Each connection lands one request at the start, before its first pause.
         double perSecond = (clients.landed - connections * bytes) / 120;
         double promise = Math.max(budget, connections * bytes / (rig.pauseMaxMs / 1000.0));
         assertTrue(perSecond <= promise * 1.02 + 1, perSecond + " of " + promise);
@@ -105,7 +105,7 @@ class PauseTest {
         assertTrue(perSecond >= budget * 0.9, perSecond + " of " + budget);
     }
 
-    /** A share of a rate that is not known exactly needs a margin. */
+    /** A share of an inexact rate needs a margin. */
     @Test
     void aShareOfTheRateBeforeHasAMarginOfATenth() {
         Clients before = new Clients(1, 30_000);
@@ -134,7 +134,7 @@ class PauseTest {
         Clients before = new Clients(10, 1_000_000);
         before.sendFor(12_000);
         rig.enforcement.apply(stopped());
-        // The window empties of 11 s of full speed while one small request a second comes.
+        // The window loses 11 s of full speed while one small request a second comes.
         for (int second = 0; second < 30; second++) {
             clocks.pass(1000);
             int pause = rig.sensor.produce("", "c", 100_000_000);
@@ -143,8 +143,8 @@ class PauseTest {
     }
 
     /**
-     * After a step back and a break Kafka's rate overwrites samples that are ahead when it opens
-     * the next ones. What they had hides as much of a request, which must be paced all the same.
+     * After the clock is set back and a break, Kafka's rate overwrites samples of later times when it
+     * opens new ones. Their bytes hide as many bytes of a request, which must still be paced.
      */
     @Test
     void aSampleThatIsOverwrittenHidesNoRequest() {
@@ -229,14 +229,13 @@ class PauseTest {
         assertTrue(done.await(60, TimeUnit.SECONDS));
         pool.shutdown();
         double seconds = (real.nanos() - began) / 1e9;
-        // 16 GB have to take 16,000 s at 1 MB/s: a byte that was lost would show, and so would one
-        // that was counted twice.
+        // 16 GB must take 16,000 s at 1 MB/s, so lost bytes and bytes counted twice would both show.
         double ahead = racing.enforcement.figures().pauseInForceMs / 1000.0;
         assertEquals(threads * each * 1e5 / 1e6 - seconds, ahead, 1.0);
         assertTrue(longest.get() <= threads * each * 100L + 500, "longest pause " + longest.get());
     }
 
-    /** Kafka's window ends while a request thread waits for the sensor: no second is lost by it. */
+    /** If Kafka's window ends while a request thread waits for the sensor, the pause is not shorter. */
     @Test
     void thePauseIsWholeWhereAWindowEndsMeanwhile() {
         rig.enforcement.apply(stopped());
@@ -252,7 +251,10 @@ class PauseTest {
         assertEquals(rig.pauseMaxMs, rig.sensor.produce("", "c", 1e6), 5);
     }
 
-    /** After a step back Kafka's windows don't end, and its rates are sums: no budget is made of them. */
+    /**
+     * After the clock is set back, Kafka's windows do not end, and its rates are sums. No budget uses
+     * them.
+     */
     @Test
     void aStepBackOfTheClockLeaksNoMore() {
         Factors free = new Factors(1.0, Map.of(), Factors.Source.SIDECAR, 1);

@@ -30,12 +30,12 @@ public final class QuotaSensor {
         return metrics;
     }
 
-    /** What a produce request costs its connection: the throttle time in ms, as Kafka casts it. */
+    /** The throttle time of a produce request in ms, as Kafka casts it. */
     public int produce(String user, String clientId, double bytes) {
         return (int) throttleMs(user, clientId, bytes);
     }
 
-    /** The same before the cast. */
+    /** The throttle time before the cast. */
     public long throttleMs(String user, String clientId, double bytes) {
         long receivedMs = clocks.nowMs();
         enforcement.beforeRecord(tagSets.find(user, clientId));

@@ -11,8 +11,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import throttlesidecar.decision.Factors;
-import throttlesidecar.decision.Scope;
 import throttlesidecar.decision.Leak;
+import throttlesidecar.decision.Scope;
 import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.Throttle.Mode;
 
@@ -29,7 +29,7 @@ class ReleaseTest {
         return new Factors(1.0, Map.of(name, factor), Factors.Source.SIDECAR, 1);
     }
 
-    /** One connection that sends at a rate, or as fast as it may; returns bytes a second. */
+    /** Sends on one connection at a rate, or as fast as pauses permit; returns bytes per second. */
     private double send(String user, double bytesPerSecond, double bytes, long millis) {
         long until = clocks.nowMs() + millis;
         long due = clocks.nowMs();
@@ -53,7 +53,7 @@ class ReleaseTest {
         rig.enforcement.apply(factors(0.0));
         send("", 60e6, bytes, 30_000);
         rig.enforcement.apply(factors(1.0));
-        // It has a backlog, and would send ten times as fast.
+        // The client has a backlog, and would send ten times as fast.
         for (int second = 0; second < 5; second++) {
             double now = send("", 60e6, bytes, 1000);
             assertTrue(now <= before * 1.2 + 2 * bytes, second + " s: " + now + " of " + before);
@@ -87,7 +87,7 @@ class ReleaseTest {
         assertEquals(3e6, rig.enforcement.limit("ann", ""));
     }
 
-    /** One that had no rate before begins as others had on average, and soon has what it needs. */
+    /** A client without an earlier rate begins at the average, and soon has the rate that it needs. */
     @Test
     void theRampOfANewcomerDoubles() {
         send("bob", 1e5, 1000, 30_000);
@@ -100,7 +100,7 @@ class ReleaseTest {
         send("ann", 60e6, 10_000, 20_000);
         // From 32 to 64 times as much, and the line: at 37.5 s 2^5.5 x 1.6.
         assertEquals(7.3e6, send("ann", 60e6, 10_000, 5000), 1e6);
-        assertEquals(1.1e5, send("bob", 1e5, 1000, 10_000), 0.2e5, "as before");
+        assertEquals(1.1e5, send("bob", 1e5, 1000, 10_000), 0.2e5, "the rate is the same as before");
     }
 
     @Test
@@ -131,7 +131,7 @@ class ReleaseTest {
         rig.quota("ann", "", quota);
         send("ann", quota, quota / 100, 30_000);
         rig.enforcement.apply(factors(factor));
-        // What was sent before has to leave the window first.
+        // The earlier bytes must leave the window first.
         send("ann", 60e6, quota / 100, 60_000);
         assertEquals(factor * quota, send("ann", 60e6, quota / 100, 60_000), factor * quota * 0.1);
     }
@@ -144,7 +144,7 @@ class ReleaseTest {
         assertEquals(before / 4, send("", 60e6, 50_000, 60_000), before * 0.03);
     }
 
-    /** And a newcomer has the mean of those that were there. */
+    /** A new client has the average rate of the others. */
     @Test
     void onTheSlopeItScalesTheSmallerOfQuotaAndRateBefore() {
         rig.quota("ann", "", 6e6);
@@ -158,7 +158,7 @@ class ReleaseTest {
         send("ann", 60e6, 10_000, 60_000);
         assertEquals(0.25 * before, send("ann", 60e6, 10_000, 60_000), 0.05 * before);
         rig.quota("ann", "", 1e5);
-        // What was sent before is too much for that quota alone.
+        // The earlier bytes alone exceed that quota.
         clocks.pass(Throttle.WINDOW_MS + 1000);
         send("ann", 60e6, 1_000, 60_000);
         assertEquals(0.25e5, send("ann", 60e6, 1_000, 60_000), 0.25e4);
@@ -200,7 +200,7 @@ class ReleaseTest {
         assertEquals(1e5, send("ann", 60e6, 10_000, 60_000), 1e4);
     }
 
-    /** By that they have tags of their own, and no longer. */
+    /** The users have their own tags until then, and no longer. */
     @Test
     void aUserCountsAsThrottledUntilItsRampIsOver() {
         Factors ann = new Factors(1.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1);
@@ -215,7 +215,7 @@ class ReleaseTest {
         assertEquals(Set.of(), rig.enforcement.throttledUsers());
     }
 
-    /** 200 of 400 users begin in one document: each tag set is looked at once or twice. */
+    /** One document throttles 200 of 400 users. Each tag set is visited once or twice. */
     @Test
     void usersThatBeginAtOnceDoNotWalkOverAllTagSetsEach() {
         Map<String, Double> begin = new HashMap<>();
@@ -245,7 +245,7 @@ class ReleaseTest {
         rig.quota("ann", "", 1e6);
         rig.enforcement.apply(factors(1.0));
         send("ann", 60e6, 10_000, 30_000);
-        // Long, since Kafka's window permits bursts: 10 % more or less over half a minute.
+        // The time is long since Kafka's window permits bursts, of about 10 % in half a minute.
         double before = send("ann", 60e6, 10_000, 300_000);
         assertEquals(1e6, before, 5e4);
         rig.enforcement.apply(factors(0.0));
@@ -304,7 +304,7 @@ class ReleaseTest {
         double before = send("ann", 1e6, 10_000, 20_000);
         send("bob", 50e6, 500_000, 1000);
         rig.enforcement.apply(user("ann", 0.0));
-        // Rates of before are over Kafka's window, which has a second of nothing in it.
+        // Earlier rates cover Kafka's window, which has one second without traffic.
         assertEquals(1000 / (0.009 * before) * 1000, rig.sensor.produce("ann", "", 1000), 20);
     }
 

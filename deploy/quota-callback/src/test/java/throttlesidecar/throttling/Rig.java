@@ -20,7 +20,7 @@ public final class Rig implements OwnLimit {
     public final QuotaSensor sensor;
     public int excludesCalls;
 
-    /** Runs when a quota was requested, before it is computed. */
+    /** Runs when Kafka asks for a quota, before the quota is computed. */
     public Runnable whenAsked = () -> {};
     private long version;
 
@@ -46,7 +46,7 @@ public final class Rig implements OwnLimit {
         return version;
     }
 
-    /** The settings of now. */
+    /** The current settings. */
     public Settings settings() {
         Map<String, Object> configs = new HashMap<>();
         configs.put(Settings.PAUSE_MAX, pauseMaxMs);

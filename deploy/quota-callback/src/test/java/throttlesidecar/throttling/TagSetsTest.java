@@ -18,7 +18,7 @@ import throttlesidecar.SidecarMetricsReporter;
 import throttlesidecar.decision.Factors;
 import throttlesidecar.support.MovedClocks;
 
-/** Which of Kafka's metrics are tag sets, and for how long. */
+/** Which of Kafka's metrics are tag sets, and how long they exist. */
 class TagSetsTest {
     private final MovedClocks clocks = new MovedClocks();
     private final Rig rig = new Rig(clocks);

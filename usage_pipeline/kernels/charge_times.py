@@ -5,7 +5,7 @@ the answer, that is at the line's time minus ``sendTimeMs`` and ``responseQueueT
 are charged earlier: when the controller begins with them, ``remoteTimeMs`` before they are
 committed.
 
-How much is charged is in ``usage_pipeline.kernels.charging``.
+How much is charged is in ``charging``.
 
 Example: a PRODUCE is logged at 10:00:00.123, with 0.063 ms in the response queue and 0.144 ms of
 sending. The broker charged it at 10:00:00.122.

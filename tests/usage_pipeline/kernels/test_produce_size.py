@@ -14,10 +14,10 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32
 
-from sidecar.requestlog.produce_size import NEWEST_PRODUCE, produce_bytes
-from sidecar.requestlog.request_detail import PRODUCE, detail
-from sidecar.requestlog.wire import Produce
+from sidecar.requestlog.exempt import PRODUCE
 from tests.sidecar.requestlog.lines import BY_HAND, LENGTHS, NAMES, parsed_line, read
+from usage_pipeline.kernels.line_detail import detail
+from usage_pipeline.kernels.produce_size import NEWEST_PRODUCE, Produce, produce_bytes
 
 Topics = Sequence[tuple[str, Sequence[int]]]
 """Names, and for each partition the bytes of its batches; -1: none at all."""

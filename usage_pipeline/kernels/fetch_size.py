@@ -27,9 +27,8 @@ from typing import Final
 import msgspec
 
 from sidecar.requestlog.line import Line
-from sidecar.requestlog.wire import Fetched, FetchedPartition, FetchedTopic, Present
+from sidecar.requestlog.wire import Wire
 
-FETCH: Final = 1
 NEWEST_FETCH: Final = 18
 """The newest version whose encoding is known."""
 
@@ -43,6 +42,51 @@ DIVERGING_EPOCH: Final = 2 + 4 + 8 + 1
 """Bytes of the tag, the length, the epoch, the end offset and the structure's own tags."""
 CURRENT_LEADER: Final = 2 + 4 + 4 + 1
 SNAPSHOT_ID: Final = 2 + 8 + 4 + 1
+
+
+class Present(Wire, frozen=True):
+    """A structure of fixed size on the wire; only its presence matters."""
+
+
+class FetchedPartition(Wire, frozen=True):
+    """A partition in a FETCH's answer.
+
+    Attributes:
+        records_size_in_bytes: the size of the batches.
+        aborted_transactions: one element of fixed size for each aborted transaction; or None.
+        diverging_epoch: a tagged field from version 12 on, like the next two.
+        current_leader: the leader to fetch from instead.
+        snapshot_id: the snapshot to fetch instead.
+    """
+
+    records_size_in_bytes: int = 0
+    aborted_transactions: tuple[Present, ...] | None = None
+    diverging_epoch: Present | None = None
+    current_leader: Present | None = None
+    snapshot_id: Present | None = None
+
+
+class FetchedTopic(Wire, frozen=True):
+    """A topic in a FETCH's answer; its name is "" from version 13 on."""
+
+    topic: str = ""
+    partitions: tuple[FetchedPartition, ...] = ()
+
+
+class Fetched(Wire, frozen=True):
+    """A FETCH's answer."""
+
+    responses: tuple[FetchedTopic, ...] = ()
+
+    @property
+    def records_bytes(self) -> int:
+        """The size of all batches."""
+        return sum(
+            partition.records_size_in_bytes
+            for topic in self.responses
+            for partition in topic.partitions
+        )
+
 
 _FETCHED: Final = msgspec.json.Decoder(Fetched)
 

@@ -5,18 +5,14 @@ from dataclasses import replace
 import pytest
 
 from sidecar.quotas.entities import QuotaKey
-from sidecar.quotas.prediction import Charge
-from sidecar.requestlog.charges import charged_at_ms
+from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
-from sidecar.requestlog.request_detail import (
-    CREATE_PARTITIONS,
-    CREATE_TOPICS,
-    DELETE_TOPICS,
-    PRODUCE,
-)
-from tests.sidecar.requestlog.lines import BY_HAND, parsed_line, read
+from sidecar.requestlog.request_detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from tests.sidecar.requestlog.lines import BY_HAND, parsed_line, read, topics_line
 from tests.support.charges import charges
+from usage_pipeline.kernels.charge_times import charged_at_ms
+from usage_pipeline.replay.prediction import Charge
 
 WRITER, TELEMETRY, CONSUMER, _, CREATED, GROWN, DELETED, ALTERED = map(read, BY_HAND)
 TEN_OCLOCK_MS = 1_795_168_800_000
@@ -56,7 +52,7 @@ def test_newer_versions_are_strict(api_key: int, since: int) -> None:
     """A version is strict once it has the error code, as KIP-599 says."""
     for version in (since - 1, since):
         sizes = TopicSizes()
-        sizes.learn({"t": 2})
+        sizes.mutations(topics_line(CREATE_TOPICS, {"name": "t", "numPartitions": 2}))
         line = parsed_line(
             api_key,
             version=version,

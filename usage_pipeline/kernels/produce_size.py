@@ -17,7 +17,9 @@ Source: Kafka's RequestHeader.json, ProduceRequest.json; KIP-482 for the variabl
 
 from typing import Final
 
-from sidecar.requestlog.wire import Produce, ProduceTopic
+import msgspec
+
+from sidecar.requestlog.wire import Wire
 
 _FLEXIBLE_SINCE: Final = 9
 _IDS_SINCE: Final = 13
@@ -28,6 +30,55 @@ NEWEST_PRODUCE: Final = 13
 _ID: Final = 16
 _TAGS: Final = 1
 """The bytes of an empty list of tags: its length, 0."""
+
+
+class ProducePartition(Wire, frozen=True):
+    """The records for one partition.
+
+    Attributes:
+        index: the partition.
+        records_size_in_bytes: the size of the batches; the quota is charged for the whole request.
+    """
+
+    index: int
+    records_size_in_bytes: int = 0
+
+
+class ProduceTopic(Wire, frozen=True):
+    """The records for one topic.
+
+    Attributes:
+        partition_data: the topic's partitions.
+        name: the topic's name; "" from version 13 on, which use the id.
+        topic_id: the topic's id in base64, as logged; "" before version 13.
+    """
+
+    partition_data: tuple[ProducePartition, ...]
+    name: str = ""
+    topic_id: str = ""
+
+
+class Produce(Wire, frozen=True):
+    """A PRODUCE request.
+
+    Attributes:
+        acks: -1, 0 or 1.
+        topics: the records for each topic.
+        transactional_id: the transactional id; None outside transactions.
+    """
+
+    acks: int
+    topics: tuple[ProduceTopic, ...] = msgspec.field(name="topicData")
+    transactional_id: str | None = None
+
+    @property
+    def records_bytes(self) -> int:
+        """The size of all batches."""
+        return sum(
+            partition.records_size_in_bytes
+            for topic in self.topics
+            for partition in topic.partition_data
+        )
 
 
 def produce_bytes(produce: Produce, version: int, client_id: str) -> int | None:

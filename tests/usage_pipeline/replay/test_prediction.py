@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from sidecar.quotas.entities import DEFAULT, Entity, QuotaKey, Resolved
 from sidecar.quotas.mutations.burst_rate import BurstRate
-from sidecar.quotas.prediction import Charge, Prediction, Predictor
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.rate_quota import RateQuota
+from usage_pipeline.replay.prediction import Charge, Prediction, Predictor
+from usage_pipeline.replay.rate_quota import RateQuota
 
 ETL = Entity(client_id="etl")
 WINDOW = QuotaWindow()

@@ -3,7 +3,7 @@
 import pytest
 
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.rate_quota import RateQuota
+from usage_pipeline.replay.rate_quota import RateQuota
 
 WINDOW = QuotaWindow()
 

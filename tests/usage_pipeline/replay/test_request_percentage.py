@@ -5,8 +5,8 @@ import heapq
 import pytest
 
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.rate_quota import RateQuota
-from sidecar.quotas.request_time.request_percentage import percent
+from usage_pipeline.replay.rate_quota import RateQuota
+from usage_pipeline.replay.request_percentage import percent
 
 MS = 1_000_000
 WINDOW = QuotaWindow()

@@ -15,9 +15,16 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32, i64
 
-from sidecar.requestlog.fetch_size import FETCH, NEWEST_FETCH, fetch_answer, fetch_bytes
-from sidecar.requestlog.wire import Fetched, FetchedPartition, FetchedTopic
+from sidecar.requestlog.exempt import FETCH
 from tests.sidecar.requestlog.lines import BY_HAND, LENGTHS, NAMES, parsed_line, read
+from usage_pipeline.kernels.fetch_size import (
+    NEWEST_FETCH,
+    Fetched,
+    FetchedPartition,
+    FetchedTopic,
+    fetch_answer,
+    fetch_bytes,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Charge:
         key: the kind of quota.
         user: the principal's name without "User:", not sanitised.
         client_id: the client's id.
-        amount: bytes; percent of a second (``request_time.percent``); partitions.
+        amount: bytes; percent of a second (``request_percentage.percent``); partitions.
         strict: for mutations, whether to reject what comes while the quota is used up.
         checked: False only counts the charge, as a broker does with network threads' time.
         waited_ms: for mutations, the time from the charge to the answer. The answer's throttle time
