@@ -115,6 +115,7 @@ def _with_membership(memory: Memory, membership: Membership, now: float, rules: 
         left = BrokerState(
             state.read_at,
             volumes,
+            state.offline,
             # A broker in a list of fenced brokers is retained without an end. A broker that merely
             # left a list that can't name fenced ones expires with the validity.
             retained=state.retained or broker_id in (membership.fenced or {}),
@@ -164,9 +165,7 @@ def _missing_since(
     return now if state.missing_since is None else state.missing_since
 
 
-def _is_retained(
-    left: BrokerState, membership: Membership, now: float, validity_s: float
-) -> bool:
+def _is_retained(left: BrokerState, membership: Membership, now: float, validity_s: float) -> bool:
     """Whether the volumes of a broker that is not active still count."""
     if left.missing_since is not None and membership.fenced is not None:
         # It was unregistered, or the broker that was asked for the list lags behind: two observers

@@ -105,21 +105,27 @@ def test_volumes_are_read(answer: Any, volumes: tuple[Volume, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "reason"),
+    ("result", "reason", "is_written"),
     [
-        ((56, "/a", [], -1, -1), "offline: error 56 (KAFKA_STORAGE_ERROR)"),
-        ((56, "/a", [], 100, 25), "offline: error 56 (KAFKA_STORAGE_ERROR)"),
-        ((0, "/a", [], -1, -1), "the broker does not report its sizes (-1)"),
-        ((0, "/a", [], 100, -1), "the broker does not report its sizes (-1)"),
-        ((0, "/a", [], -1, 25), "the broker does not report its sizes (-1)"),
-        ((-1, "/a", [], 100, 25), "error -1 (UNKNOWN)"),
-        ((999, "/a", [], 100, 25), "error 999"),
+        ((56, "/a", [], -1, -1), "offline: error 56 (KAFKA_STORAGE_ERROR)", False),
+        ((56, "/a", [], 100, 25), "offline: error 56 (KAFKA_STORAGE_ERROR)", False),
+        ((0, "/a", [], -1, -1), "the broker does not report them (-1)", True),
+        ((0, "/a", [], 100, -1), "the broker does not report them (-1)", True),
+        ((0, "/a", [], -1, 25), "the broker does not report them (-1)", True),
+        ((-1, "/a", [], 100, 25), "error -1 (UNKNOWN)", True),
+        ((999, "/a", [], 100, 25), "error 999", True),
     ],
 )
-def test_an_offline_log_dir_is_neither_empty_nor_full(result: tuple[Any, ...], reason: str) -> None:
-    """An error or a size of -1 makes no volume; the dirs beside it are read."""
+def test_a_log_dir_without_sizes_is_neither_empty_nor_full(
+    result: tuple[Any, ...], reason: str, *, is_written: bool
+) -> None:
+    """An error or a size of -1 makes no volume, and the log dirs beside it are read.
+
+    Only KAFKA_STORAGE_ERROR shows that the broker writes nothing there.
+    """
     answer = log_dirs(result, (0, "/b", [], 100, 25))
-    expected = Reading(3, 17.0, (Volume(3, "/b", 100, 25),), (OfflineLogDir("/a", reason),))
+    missing = OfflineLogDir("/a", reason, is_written)
+    expected = Reading(3, 17.0, (Volume(3, "/b", 100, 25),), (missing,))
     assert expected == read(answer)
 
 

@@ -41,13 +41,17 @@ def reading(
     *,
     total: int = 100,
     offline: Collection[str] = (),
+    unreadable: Collection[str] = (),
 ) -> Reading:
     """A broker's answer: log dir -> available bytes, of volumes of ``total`` bytes."""
     volumes = tuple(
         Volume(broker_id, log_dir, total, free) for log_dir, free in (available or {}).items()
     )
-    offline_log_dirs = tuple(OfflineLogDir(log_dir, "offline") for log_dir in offline)
-    return Reading(broker_id, at, volumes, offline_log_dirs)
+    missing = (
+        *(OfflineLogDir(log_dir, "offline") for log_dir in offline),
+        *(OfflineLogDir(log_dir, "error 999", is_written=True) for log_dir in unreadable),
+    )
+    return Reading(broker_id, at, volumes, missing)
 
 
 def whole(

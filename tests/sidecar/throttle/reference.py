@@ -5,18 +5,21 @@ again; it folds nothing and remembers nothing. It was written before the code th
 with was read. Where the rules leave room, the readings taken are:
 
 - An offline log dir retains its last state while its broker answers and is gone when no longer
-  reported; a healthy or a never seen one blocks nothing.
+  reported; a healthy or a never seen one blocks nothing. One that is unreadable for another reason
+  does so too, but its broker is seen only as long ago as its sizes were.
 - The violations of fenced brokers and the last ones of silent members count like those of brokers
   that answered: the factor is 0.0 even if other members are missing.
-- A broker that was fenced retains its violation until it answers, is unregistered (a list with the
-  fenced brokers has it neither as active nor as fenced) or is forgotten. To be active again without
-  answering ends nothing, and a list without the fenced brokers ends nothing.
+- A broker that was fenced retains its violation until it answers, is unregistered (for the validity
+  lists with the fenced brokers have it neither as active nor as fenced) or is forgotten. To be
+  active again without answering ends nothing, and a list without the fenced brokers ends nothing.
 - A broker that leaves the active ones without a violation is not remembered when it comes back.
-- Partial observations never fail. They renew the time of the computed factor only if they read a
-  violation, to when it was read; otherwise it is the time of the last whole observation. Once that
-  is older than the validity they can't say that all is well.
+- Partial observations never fail. The time of the computed factor is that of the newest reading
+  that shows a violation, or of the last list that has its broker as fenced; without a violation
+  that of the oldest member's reading, or of the list of brokers. Once that is older than the
+  validity nothing can say that all is well.
 - A whole observation without active brokers and without a violation counts as failed.
-- Another cluster id forgets everything but the override.
+- An observation with another cluster id is a failed poll while a reading is valid or a volume
+  violates. After that it forgets everything but the override.
 - To forget a broker takes its violations out of the computed factor, which is then as old as the
   rest; where that does not suffice, no computed factor is left.
 - To start with the fallback is not a transition to it.
@@ -201,6 +204,7 @@ class _Past:
             for number in range(self.begin, self.end)
             if isinstance(event := events[number], Seen)
             and event.observation.membership is not None
+            and not self.is_refused(number)
         ]
         self.computed = cache(self._computed)
         self.readings = cache(self._readings)
@@ -243,6 +247,9 @@ class _Past:
             event = self.events[number]
             failed += isinstance(event, Failed)
             if isinstance(event, Seen) and event.observation.membership is not None:
+                if self.is_refused(number):
+                    failed += 1
+                    continue
                 past = self.reference.past(number + 1)
                 if past.computed_from(event) is not None:
                     break
@@ -260,7 +267,7 @@ class _Past:
             past = self.reference.past(number + 1)
             if isinstance(event, Forgotten):
                 return past.computed_after_forgetting(event)
-            if isinstance(event, Seen):
+            if isinstance(event, Seen) and not self.is_refused(number):
                 verdict = past.computed_from(event)
                 if verdict is not None or past.is_another_cluster():
                     return verdict
@@ -272,12 +279,12 @@ class _Past:
         violating = self.violating(event.at)
         if violating:
             stopping = self.stopping(violating, stopped=self.was_stopped(event.at))
-            return Computed(0.0, self.seen_at(violating), violating, stopping)
+            return Computed(0.0, self.shown_at(violating), violating, stopping)
         if not listed_at or event.at > listed_at[-1] + self.validity_s:
             return None
         if not self.members() or not all(self.is_known(m, event.at) for m in self.members()):
             return None
-        return Computed(1.0, listed_at[-1], frozenset())
+        return Computed(1.0, self.all_seen_at(), frozenset())
 
     def computed_after_forgetting(self, event: Forgotten) -> Computed | None:
         """What is left of the factor computed before something was forgotten."""
@@ -294,20 +301,113 @@ class _Past:
             return before
         if left:
             stopping = self.stopping(left, stopped=before.stopping != frozenset())
-            return Computed(0.0, self.seen_at(left), left, stopping)
+            return Computed(0.0, self.shown_at(left), left, stopping)
         if self.members() and all(self.is_known(member, at) for member in self.members()):
-            return Computed(1.0, self.seen_at(left), left)
+            return Computed(1.0, self.all_seen_at(), left)
         return None
 
-    def seen_at(self, violating: LogDirs) -> float:
-        """When the brokers were last listed, or a volume that violates was last read."""
-        read = [
-            reading.read_at
-            for broker_id, log_dir in violating
-            for _, reading in self.readings(broker_id)
-            if log_dir in {volume.log_dir for volume in reading.volumes}
-        ]
-        return max([self.events[self.lists[-1][0]].at, *read])
+    def shown_at(self, violating: LogDirs) -> float:
+        """When a violation was last shown."""
+        at = []
+        for broker_id, log_dir in violating:
+            readings = self.readings(broker_id)
+            if readings:
+                at.append(readings[0][1].read_at)
+            else:
+                # It is remembered by the computed factor alone.
+                at.append(self.last_read_at(broker_id, log_dir))
+            if self.was_fenced(broker_id):
+                at.append(self.events[self.lists[-1][0]].at)
+        return max(at)
+
+    def last_read_at(self, broker_id: int, log_dir: str) -> float:
+        """When the sizes of a log dir were last read, whatever was forgotten since."""
+        return max(
+            answer.read_at
+            for event in self.events[self.begin :]
+            if isinstance(event, Seen)
+            if isinstance(answer := event.observation.answers.get(broker_id), Reading)
+            if log_dir in {volume.log_dir for volume in answer.volumes}
+        )
+
+    def all_seen_at(self) -> float:
+        """When the brokers were last listed and all members seen."""
+        seen = [at for member in self.members() if (at := self.seen_at(member)) is not None]
+        return min([self.events[self.lists[-1][0]].at, *seen])
+
+    def seen_at(self, broker_id: int) -> float | None:
+        """When all log dirs of a broker were seen, with sizes or offline; None if one never was."""
+        readings = self.readings(broker_id)
+        if not readings:
+            return None
+        at = [readings[0][1].read_at]
+        for missing in readings[0][1].offline:
+            if missing.is_written:
+                since = self.forgotten(broker_id, missing.log_dir)
+                read = [
+                    (number, each.read_at, volume)
+                    for number, each in readings
+                    if number > since
+                    for volume in each.volumes
+                    if volume.log_dir == missing.log_dir
+                ]
+                if (
+                    not read
+                    or not self.stays(broker_id, *read[0])
+                    or self.was_gone(readings, read[0][0], missing.log_dir)
+                ):
+                    return None
+                at.append(read[0][1])
+        return min(at)
+
+    def stays(self, broker_id: int, number: int, _: float, volume: Volume) -> bool:
+        """Whether a volume is remembered although its broker may have left since."""
+        return self.violates(volume) or all(
+            broker_id in membership.active for at, membership in self.lists if at > number
+        )
+
+    def was_gone(self, readings: Sequence[tuple[int, Reading]], since: int, log_dir: str) -> bool:
+        """Whether a broker did not report a log dir at all since some event."""
+        return any(
+            log_dir not in {each.log_dir for each in (*reading.volumes, *reading.offline)}
+            for number, reading in readings
+            if number > since
+        )
+
+    def is_refused(self, number: int) -> bool:
+        """Whether an observation is of another cluster while something is known of this one."""
+        event = self.events[number]
+        if not isinstance(event, Seen) or event.observation.membership is None:
+            return False
+        past = self.reference.past(number)
+        known = [each.cluster_id for _, each in past.lists if each.cluster_id is not None]
+        cluster_id = event.observation.membership.cluster_id
+        if not known or cluster_id is None or cluster_id == known[-1]:
+            return False
+        brokers = {
+            broker_id
+            for each in past.events[past.begin :]
+            if isinstance(each, Seen)
+            for broker_id in each.observation.answers
+        }
+        return any(
+            past.is_remembered(broker_id)
+            and (past.violating_log_dirs(broker_id) or past.was_read(broker_id, event.at))
+            for broker_id in brokers
+        )
+
+    def was_read(self, broker_id: int, now: float) -> bool:
+        """Whether a broker answered within the validity."""
+        readings = self.readings(broker_id)
+        return bool(readings) and now <= readings[0][1].read_at + self.validity_s
+
+    def is_remembered(self, broker_id: int) -> bool:
+        """Whether a broker stayed since it answered, or has violating volumes."""
+        readings = self.readings(broker_id)
+        return bool(readings) and (
+            bool(self.violating_log_dirs(broker_id))
+            or all(broker_id in each.active for at, each in self.lists if at > readings[0][0])
+        )
 
     def violating(self, now: float) -> LogDirs:
         """All log dirs that count as violating."""
@@ -320,7 +420,7 @@ class _Past:
         return frozenset(
             log_dir
             for broker_id in asked
-            if self.was_fenced(broker_id) or self.is_known(broker_id, now)
+            if self.was_fenced(broker_id) or self.was_read(broker_id, now)
             for log_dir in self.violating_log_dirs(broker_id)
         )
 
@@ -372,7 +472,7 @@ class _Past:
         until = self.end
         for number in range(self.end - 1, self.begin - 1, -1):
             event = self.events[number]
-            if isinstance(event, Seen):
+            if isinstance(event, Seen) and not self.is_refused(number):
                 answer = event.observation.answers.get(broker_id)
                 if isinstance(answer, Reading):
                     if self.has_departed(broker_id, number, answer, until):
@@ -390,10 +490,24 @@ class _Past:
             return event.broker_id == broker_id and event.log_dir is None
         if not isinstance(event, Seen) or event.observation.membership is None:
             return False
-        membership = event.observation.membership
-        registered = {*membership.active, *(membership.fenced or ())}
-        unregistered = membership.fenced is not None and broker_id not in registered
-        return unregistered or self.reference.past(number + 1).is_another_cluster()
+        if self.is_refused(number):
+            return False
+        if self.reference.past(number + 1).is_another_cluster():
+            return True
+        return self.has_been_missing(broker_id, number)
+
+    def has_been_missing(self, broker_id: int, number: int) -> bool:
+        """Whether a list with fenced brokers lacks this one for more than the validity."""
+        lists = [each for each in self.lists if each[0] <= number]
+        if not lists or lists[-1][1].fenced is None:
+            return False
+        since: float | None = None
+        for at, membership in reversed(lists):
+            if broker_id in membership.active or broker_id in (membership.fenced or ()):
+                break
+            if membership.fenced is not None:
+                since = self.events[at].at
+        return since is not None and self.events[number].at > since + self.validity_s
 
     def has_departed(self, broker_id: int, number: int, reading: Reading, until: int) -> bool:
         """Whether an unfenced broker was found gone when its reading was no longer valid."""
@@ -401,7 +515,8 @@ class _Past:
             if number < at <= until:
                 if broker_id in (membership.fenced or ()):
                     return False
-                gone = broker_id not in membership.active
+                # Lists with the fenced brokers that lack it are counted by themselves.
+                gone = broker_id not in membership.active and membership.fenced is None
                 if gone and self.events[at].at > reading.read_at + self.validity_s:
                     return True
         return False
@@ -417,8 +532,8 @@ class _Past:
 
     def is_known(self, broker_id: int, now: float) -> bool:
         """Whether a broker was seen, or is remembered."""
-        readings = self.readings(broker_id)
-        if not readings or now > readings[0][1].read_at + self.validity_s:
+        readings, seen_at = self.readings(broker_id), self.seen_at(broker_id)
+        if seen_at is None or now > seen_at + self.validity_s:
             return False
         stayed = all(
             broker_id in membership.active

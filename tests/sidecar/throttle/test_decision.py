@@ -159,13 +159,17 @@ def test_incomplete_observation_keeps_the_computed_factor() -> None:
 
 
 def test_silent_member_counts_with_last_volumes_for_validity() -> None:
-    """A healthy silent member is remembered up to the boundary, and not after it."""
+    """A healthy silent member is remembered up to the boundary, and not after it.
+
+    Meanwhile it renews nothing, so the fallback follows the validity (proposal 047).
+    """
     at_boundary = after(
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, ROOMY)]),
         whole(120.0, [reading(1, 120.0, ROOMY)], silent=[2]),
     )
     assert 0 == at_boundary.failed_polls
-    assert 120.0 == factors.decide(at_boundary, 120.0).computed_at
+    assert 0.0 == factors.decide(at_boundary, 120.0).computed_at
+    assert FALLBACK == in_force(at_boundary, 120.5)
     later = after(whole(120.5, [reading(1, 120.5, ROOMY)], silent=[2]), memory=at_boundary)
     assert 1 == later.failed_polls
 
@@ -188,8 +192,43 @@ def test_silent_violating_member_counts_for_validity() -> None:
     assert OBSERVED_FULL == in_force(memory, 120.0)
     memory = after(whole(120.5, [reading(1, 120.5, ROOMY)], silent=[2]), memory=memory)
     assert 1 == memory.failed_polls
-    assert OBSERVED_FULL == in_force(memory, 240.0)
-    assert FALLBACK == in_force(memory, 240.5)
+    assert FALLBACK == in_force(memory, 120.5)
+
+
+def test_members_that_answer_in_turn_renew_the_computed_factor() -> None:
+    """No poll sees all brokers, yet each broker was read within the validity."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, ROOMY)]),
+        whole(60.0, [reading(1, 60.0, ROOMY)], silent=[2]),
+        whole(100.0, [reading(2, 100.0, ROOMY)], silent=[1]),
+    )
+    assert OBSERVED_ROOMY == in_force(memory, 180.0)
+    assert FALLBACK == in_force(memory, 180.5)
+
+
+def test_unreadable_log_dir_is_not_seen() -> None:
+    """The answer of its broker renews nothing, although the other log dir has room."""
+    broken = reading(1, 60.0, {"/d1": 99}, unreadable=["/d0"])
+    memory = after(whole(0.0, [reading(1, 0.0, {"/d0": 99, "/d1": 99})]), whole(60.0, [broken]))
+    failure = memory.brokers[1].failure
+    assert failure is not None
+    assert FailureKind.UNREADABLE_LOG_DIR == failure.kind
+    assert "broker 1: the sizes of /d0 can't be read: error 999" in failure.message
+    assert OBSERVED_ROOMY == in_force(memory, 120.0)
+    assert FALLBACK == in_force(memory, 120.5)
+    memory = after(whole(121.0, [replace(broken, read_at=121.0)]), memory=memory)
+    assert 1 == memory.failed_polls
+    assert FALLBACK == in_force(memory, 121.0)
+    assert FALLBACK == in_force(after(whole(0.0, [replace(broken, read_at=0.0)])), 0.0)
+
+
+def test_unreadable_log_dir_keeps_its_violation() -> None:
+    """It throttles while its broker answers, and another violation counts beside it."""
+    broken = reading(1, 600.0, {"/d1": 99}, unreadable=["/d0"])
+    memory = after(whole(0.0, [reading(1, 0.0, {"/d0": 30, "/d1": 99})]), whole(600.0, [broken]))
+    assert [(1, "/d0")] == violating(factors.decide(memory, 600.0))
+    full = reading(1, 0.0, {"/d1": 30}, unreadable=["/d0"])
+    assert OBSERVED_FULL == in_force(after(whole(0.0, [full])), 0.0)
 
 
 def test_fenced_broker_never_makes_an_observation_incomplete() -> None:
@@ -248,17 +287,37 @@ def test_what_a_retained_violation_outlasts(then: list[Observation]) -> None:
     assert OBSERVED_FULL == in_force(after(*then, memory=retained()), 730.0)
 
 
-@pytest.mark.parametrize(
-    "answers",
-    [[reading(1, 660.0, ROOMY), reading(2, 660.0, ROOMY)], [reading(1, 660.0, ROOMY)]],
-    ids=["answered", "unregistered"],
-)
-def test_what_ends_a_retained_violation(answers: list[Reading]) -> None:
-    """The broker has room, or is in neither list and so gone for good: its violation is dropped."""
+def test_answer_with_room_ends_a_retained_violation() -> None:
+    """The broker is back, and fenced once more: what it answered counts."""
+    answers = [reading(1, 660.0, ROOMY), reading(2, 660.0, ROOMY)]
     memory = after(whole(660.0, answers), memory=retained())
     assert OBSERVED_ROOMY == in_force(memory, 660.0)
     memory = after(whole(720.0, [reading(1, 720.0, ROOMY)], fenced=[2]), memory=memory)
     assert OBSERVED_ROOMY == in_force(memory, 720.0)
+
+
+def test_unregistered_broker_is_forgotten_after_the_validity() -> None:
+    """A list without it may also come from a broker that lags behind."""
+    memory = after(whole(660.0, [reading(1, 660.0, ROOMY)]), memory=retained())
+    assert OBSERVED_FULL == in_force(memory, 660.0)
+    memory = after(whole(780.0, [reading(1, 780.0, ROOMY)]), memory=memory)
+    assert OBSERVED_FULL == in_force(memory, 780.0)
+    memory = after(whole(780.5, [reading(1, 780.5, ROOMY)]), memory=memory)
+    assert OBSERVED_ROOMY == in_force(memory, 780.5)
+
+
+@pytest.mark.parametrize("fenced", [[2], []], ids=["fenced", "active"])
+def test_lists_that_differ_forget_nothing(fenced: list[int]) -> None:
+    """Two observers ask two brokers, one of which does not know broker 2."""
+    memory = after(whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)]))
+    for at in range(10, 400, 20):
+        now = float(at)
+        memory = after(whole(now, [reading(1, now, ROOMY)]), memory=memory)
+        assert OBSERVED_FULL == in_force(memory, now)
+        now += 10.0
+        answers = [reading(1, now, ROOMY), *([] if fenced else [reading(2, now, FULL)])]
+        memory = after(whole(now, answers, fenced=fenced), memory=memory)
+        assert OBSERVED_FULL == in_force(memory, now)
 
 
 def test_fenced_volume_that_had_room_is_not_remembered() -> None:
@@ -366,15 +425,52 @@ def test_all_brokers_fenced_retain_a_violation() -> None:
     assert OBSERVED_FULL == in_force(memory, 600.0)
 
 
-def test_another_cluster_forgets_all_but_the_override() -> None:
-    """What is remembered is of one cluster."""
-    override = Override(0.7, "maintenance", 0.0, 30.0)
-    memory = after(whole(0.0, [reading(1, 0.0, FULL)]))
+def test_another_cluster_is_not_sight() -> None:
+    """Addresses that lead to another cluster release nobody, and renew nothing."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, FULL), reading(2, 0.0, ROOMY)]),
+        whole(60.0, [reading(1, 60.0, ROOMY)], cluster_id="B"),
+    )
+    assert OBSERVED_FULL == in_force(memory, 120.0)
+    assert FALLBACK == in_force(memory, 120.5)
+    assert 1 == memory.failed_polls
+    assert memory.failure is not None
+    assert FailureKind.OTHER_CLUSTER == memory.failure.kind
+    assert "belong to cluster B" in memory.failure.message
+    assert "forget its brokers with full volumes: 1" in memory.failure.message
+    assert {memory.failure} == {state.failure for state in memory.brokers.values()}
+    # However long it takes, the full volume was not seen with room.
+    memory = after(whole(999.0, [reading(1, 999.0, ROOMY)], cluster_id="B"), memory=memory)
+    assert FALLBACK == in_force(memory, 999.0)
+    memory = after(
+        whole(1000.0, [reading(1, 1000.0, ROOMY)], cluster_id="B"),
+        memory=factors.forget(memory, 1),
+    )
+    assert OBSERVED_ROOMY == in_force(memory, 1000.0)
+
+
+def test_own_cluster_is_seen_again_after_another() -> None:
+    """The next answer of the own cluster counts as ever."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, FULL)]),
+        whole(60.0, [reading(1, 60.0, ROOMY)], cluster_id="B"),
+        whole(70.0, [reading(1, 70.0, FULL)]),
+    )
+    assert OBSERVED_FULL == in_force(memory, 190.0)
+    assert (0, None) == (memory.failed_polls, memory.brokers[1].failure)
+
+
+def test_another_cluster_takes_over_when_nothing_counts() -> None:
+    """No reading of the old cluster is valid: only the override and what capabilities keep stay."""
+    override = Override(0.7, "maintenance", 0.0, 130.0)
+    memory = after(whole(0.0, [reading(1, 0.0, ROOMY)]))
     memory = replace(memory, override=override, retained={"a": 1})
-    memory = after(whole(20.0, silent=[1], cluster_id="B"), memory=memory)
+    other = whole(120.0, silent=[1], cluster_id="B")
+    assert 0.0 == after(other, memory=memory).brokers[1].read_at
+    memory = after(replace(other, observed_at=121.0), memory=memory)
     assert {"a": 1} == memory.retained
-    assert (0.7, Source.OVERRIDE) == in_force(memory, 30.0)
-    assert FALLBACK == in_force(memory, 31.0)
+    assert (0.7, Source.OVERRIDE) == in_force(memory, 130.0)
+    assert FALLBACK == in_force(memory, 131.0)
     assert memory.brokers[1].read_at is None
 
 
@@ -384,7 +480,8 @@ def test_same_or_unknown_cluster_forgets_nothing(reported: str | None) -> None:
     memory = after(
         whole(0.0, [reading(1, 0.0, FULL)]), whole(60.0, silent=[1], cluster_id=reported)
     )
-    assert OBSERVED_FULL == in_force(memory, 180.0)
+    assert OBSERVED_FULL == in_force(memory, 120.0)
+    assert TIMED_OUT == memory.brokers[1].failure
 
 
 def test_another_cluster_is_known_after_an_unknown_one() -> None:
@@ -392,9 +489,9 @@ def test_another_cluster_is_known_after_an_unknown_one() -> None:
     memory = after(
         whole(0.0, [reading(1, 0.0, FULL)]),
         whole(10.0, silent=[1], cluster_id=None),
-        whole(20.0, silent=[1], cluster_id="B"),
+        whole(20.0, [reading(1, 20.0, ROOMY)], cluster_id="B"),
     )
-    assert FALLBACK == in_force(memory, 20.0)
+    assert OBSERVED_FULL == in_force(memory, 20.0)
 
 
 # Partial observations.
@@ -427,9 +524,8 @@ def test_computed_at_never_runs_backwards_while_the_same_volumes_violate() -> No
         partial(51.0, [reading(1, 51.0, ROOMY)]),
     )
     assert 50.0 == factors.decide(memory, 51.0).computed_at
-    assert (
-        60.0 == factors.decide(after(whole(60.0, silent=[1, 2]), memory=memory), 60.0).computed_at
-    )
+    memory = after(whole(60.0, silent=[1, 2]), memory=memory)
+    assert 50.0 == factors.decide(memory, 60.0).computed_at
 
 
 def test_partial_observation_of_a_late_answer_renews_from_when_it_was_asked_for() -> None:
@@ -507,9 +603,9 @@ def test_forgetting_ages_nothing() -> None:
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL), reading(3, 0.0, ROOMY)]),
         whole(119.0, [reading(1, 119.0, ROOMY)], silent=[3], fenced=[2]),
     )
-    decision = factors.decide(factors.forget(memory, 2), 121.0)
+    decision = factors.decide(factors.forget(memory, 2), 120.0)
     assert OBSERVED_ROOMY == (decision.factor, decision.source)
-    assert 119.0 == decision.computed_at
+    assert 0.0 == decision.computed_at
 
 
 def test_forgetting_a_live_violating_member_brings_the_fallback() -> None:
@@ -549,7 +645,7 @@ def test_forgetting_is_no_failed_poll() -> None:
         whole(119.0, [reading(1, 119.0, ROOMY)], silent=[2]),
     )
     for broker_id in (1, 2, 3):
-        assert OBSERVED_ROOMY == in_force(factors.forget(memory, broker_id), 121.0)
+        assert OBSERVED_ROOMY == in_force(factors.forget(memory, broker_id), 120.0)
 
 
 def test_forgetting_before_the_first_observation_changes_nothing() -> None:

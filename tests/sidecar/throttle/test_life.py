@@ -53,7 +53,8 @@ changes = st.lists(
         st.one_of(
             st.sampled_from(["answers", "is silent", "is fenced", "is unregistered"]),
             st.tuples(
-                st.sampled_from(["/d0", "/d1"]), st.sampled_from([*SIZES, "offline", "gone"])
+                st.sampled_from(["/d0", "/d1"]),
+                st.sampled_from([*SIZES, "offline", "unreadable", "gone"]),
             ),
         ),
     ),
@@ -282,7 +283,11 @@ class Life(RuleBasedStateMachine):
             read_at = max(read_at, self.readings[broker_id].read_at)
         log_dirs = self.log_dirs[broker_id].items()
         volumes = [Volume(broker_id, key, *SIZES[size]) for key, size in log_dirs if size in SIZES]
-        offline = [OfflineLogDir(key, "offline") for key, size in log_dirs if size == "offline"]
+        offline = [
+            OfflineLogDir(key, size, is_written=size == "unreadable")
+            for key, size in log_dirs
+            if size in {"offline", "unreadable"}
+        ]
         self.readings[broker_id] = Reading(broker_id, read_at, tuple(volumes), tuple(offline))
         return self.readings[broker_id]
 

@@ -206,7 +206,7 @@ def test_a_failed_poll_changes_nothing() -> None:
 
 def test_another_cluster_has_no_stop() -> None:
     """What is within the margin there was never at the line."""
-    memory = after(seen(0.0, 10))
+    memory = factors.forget(after(seen(0.0, 10)), 1)
     other = whole(1.0, [reading(1, 1.0, {"/d": 11})], cluster_id="B")
     assert not stops(after(other, memory=memory), 1.0)
 
