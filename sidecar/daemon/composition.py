@@ -164,7 +164,11 @@ def compose(
     seen: ObservationLog | None = None
     timing = _timing(settings)
     if factors is not None and settings.kafka_admin is not None:
-        source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
+        source = KafkaVolumeSource(
+            settings.kafka_admin,
+            clock=clock.now,
+            cluster_id=lambda: cluster_id(board.snapshot.memory),
+        )
         fetch = _ask_one_broker(credentials, largest_topics, _CONTENTS_S)
         contents = VolumeContents(fetch, clock.now)
         supervised.append((_STATUS, "contents of volumes", contents.run))

@@ -12,7 +12,9 @@ Example: sizes of 100 and 25 are a volume of 100 bytes with 25 available. Sizes 
 offline log dir.
 """
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from aiokafka.protocol.api import Response
 
@@ -74,6 +76,61 @@ def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failur
         else None,
     )
     return ClusterList(membership, active)
+
+
+def both_lists(one: ClusterList, other: ClusterList) -> ClusterList:
+    """All brokers that one of two lists has as active, for the case that one is out of date.
+
+    ``settled`` takes back those that the lists disagree about and that do not answer.
+    """
+    fenced = one.membership.fenced
+    if other.membership.fenced is not None:
+        fenced = {**(fenced or {}), **other.membership.fenced}
+    endpoints = {**other.endpoints, **one.endpoints}
+    active = {broker_id: str(endpoint) for broker_id, endpoint in endpoints.items()}
+    return ClusterList(replace(one.membership, active=active, fenced=fenced), endpoints)
+
+
+def disputed(one: ClusterList, other: ClusterList) -> frozenset[int]:
+    """The brokers that are active in only one of two lists."""
+    return frozenset(one.endpoints.keys() ^ other.endpoints.keys())
+
+
+def settled(
+    membership: Membership, disputed: frozenset[int], answers: Mapping[int, Reading | Failure]
+) -> Membership:
+    """The membership by two lists and the answers of the brokers.
+
+    A broker that the lists disagree about is active if it answers. A broker without the newest
+    metadata, which the controllers don't reach, still lists a dead broker as active.
+    """
+    gone = {each for each in disputed if isinstance(answers.get(each), Failure)}
+    active = {key: address for key, address in membership.active.items() if key not in gone}
+    fenced = membership.fenced
+    if fenced is not None:
+        fenced = {key: address for key, address in fenced.items() if key not in active}
+    return replace(membership, active=active, fenced=fenced)
+
+
+def shared_addresses(endpoints: Mapping[int, HostPort]) -> dict[int, Failure]:
+    """The brokers that share an address with another one, each with its failure.
+
+    An answer from there may be of any of them, so none of their volumes can be told apart.
+    """
+    by_endpoint: dict[HostPort, list[int]] = defaultdict(list)
+    for broker_id in sorted(endpoints):
+        by_endpoint[endpoints[broker_id]].append(broker_id)
+    return {
+        broker_id: Failure(
+            FailureKind.SHARED_ADDRESS,
+            f"broker {broker_id}: {len(brokers)} active brokers have the address {endpoint}, so "
+            "nobody knows which of them answers there; set advertised.listeners so that each broker "
+            "has an address of its own",
+        )
+        for endpoint, brokers in by_endpoint.items()
+        if len(brokers) > 1
+        for broker_id in brokers
+    }
 
 
 def read_log_dirs(

@@ -5,6 +5,9 @@ concurrently. One deadline covers the whole poll. A broker that misses it has a 
 timeout, and the others have their readings. The request to the slow broker stays open for later
 polls.
 
+A broker that the controllers don't reach still lists the brokers of then. So after a poll in which
+a broker did not answer, the next poll requests the list from two brokers.
+
 Example: one of three brokers takes 2.5 s to answer. Polls come every second, with a deadline of
 1 s. The first poll ends after 1 s with two readings and a time-out. The next two end at once with
 the same. The fourth ends after 1 s with three readings; that of the slow broker is 3 s old.
@@ -12,13 +15,24 @@ the same. The fourth ends after 1 s with three readings; that of the slow broker
 
 import asyncio
 from collections.abc import Callable, Collection
+from functools import partial
 from types import TracebackType
 from typing import Self
 
+from aiokafka.protocol.api import Response
+
 from sidecar.kafka.client.pool import Pool
-from sidecar.kafka.cluster_answers import ClusterList, read_cluster, read_log_dirs
+from sidecar.kafka.cluster_answers import (
+    ClusterList,
+    both_lists,
+    disputed,
+    read_cluster,
+    read_log_dirs,
+    settled,
+    shared_addresses,
+)
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
-from sidecar.settings import KafkaAdmin
+from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
 ORIGIN = "poll"
@@ -30,6 +44,9 @@ and the next poll sends the request again. It is short because the answer may be
 SLOW_ANSWER_TIMEOUT_S = 10.0
 """The same for a broker that has missed ``ANSWER_TIMEOUT_S``, until it answers in time again: a
 slow broker is likelier than two lost answers."""
+
+SECOND_LIST_SHARE = 0.3
+"""The part of the remaining time in which a second broker has to return its list."""
 
 _DESCRIBE_CLUSTER = DescribeCluster()
 _DESCRIBE_LOG_DIRS = DescribeLogDirs()
@@ -43,15 +60,28 @@ class KafkaVolumeSource:
     Args:
         admin: how to reach the brokers.
         clock: steady seconds, for the times in observations and for the age of connections.
+        cluster_id: the id of the cluster whose volumes are remembered; None if none is known. Its
+            brokers are looked for first. If only another cluster answers, the observation has its
+            list and no reading.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
 
-    def __init__(self, admin: KafkaAdmin, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        admin: KafkaAdmin,
+        *,
+        clock: Callable[[], float],
+        cluster_id: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._clock = clock
+        self._cluster_id = cluster_id
         self._pool = Pool.of(admin, clock)
         self._listed = False
+        self._shared: dict[int, Failure] = {}
+        self._answered: list[int] = []
+        self._needs_second_list = False
         self._requests: dict[int, asyncio.Task[Reading | Failure]] = {}
         self._slow: set[int] = set()
 
@@ -77,16 +107,56 @@ class KafkaVolumeSource:
         if brokers is not None:
             if not self._listed:
                 return Failure(FailureKind.CONNECT, "the brokers have not been listed yet")
-            return await self._ask(brokers, None, deadline)
-        cluster = await self._pool.call_any(_DESCRIBE_CLUSTER, deadline, read_cluster)
+            answers = await self._ask(brokers, deadline)
+            return Observation(self._clock(), ORIGIN, None, answers)
+        others: list[ClusterList] = []
+        read = partial(self._read_own, others)
+        first = await self._pool.call_any(_DESCRIBE_CLUSTER, deadline, read)
+        if isinstance(first, Failure):
+            if others:
+                return Observation(self._clock(), ORIGIN, others[0].membership, {})
+            return first
+        cluster, in_dispute = first, frozenset[int]()
+        self._use(cluster)
+        if self._needs_second_list:
+            left_s = deadline - asyncio.get_running_loop().time()
+            second = await self._pool.call_any(
+                _DESCRIBE_CLUSTER,
+                deadline - (1.0 - SECOND_LIST_SHARE) * left_s,
+                read,
+                others=self._answered,
+            )
+            if not isinstance(second, Failure):
+                cluster, in_dispute = both_lists(first, second), disputed(first, second)
+                self._use(cluster)
+        answers = await self._ask(cluster.endpoints, deadline)
+        self._answered = [key for key, each in answers.items() if isinstance(each, Reading)]
+        self._needs_second_list = bool(in_dispute) or len(self._answered) < len(answers)
+        membership = settled(cluster.membership, in_dispute, answers)
+        answers = {key: each for key, each in answers.items() if key in membership.active}
+        return Observation(self._clock(), ORIGIN, membership, answers)
+
+    def _read_own(
+        self, others: list[ClusterList], response: Response, endpoint: HostPort
+    ) -> ClusterList | Failure:
+        """Reads a list of brokers, and puts one of another cluster aside."""
+        cluster = read_cluster(response, endpoint)
         if isinstance(cluster, Failure):
             return cluster
+        known, listed = self._cluster_id(), cluster.membership.cluster_id
+        if known is not None and listed is not None and known != listed:
+            others.append(cluster)
+            text = f"{endpoint}: belongs to cluster {listed}, not to {known}"
+            return Failure(FailureKind.OTHER_CLUSTER, text)
+        return cluster
+
+    def _use(self, cluster: ClusterList) -> None:
         self._pool.set_brokers(cluster.endpoints)
         self._listed = True
+        self._shared = shared_addresses(cluster.endpoints)
         for broker_id in self._requests.keys() - cluster.endpoints.keys():
             self._requests.pop(broker_id).cancel()
         self._slow &= cluster.endpoints.keys()
-        return await self._ask(cluster.membership.active, cluster, deadline)
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
         """Reads new credentials; see ``Pool.reload``."""
@@ -101,10 +171,10 @@ class KafkaVolumeSource:
         self._requests = {}
         await self._pool.close()
 
-    async def _ask(
-        self, brokers: Collection[int], cluster: ClusterList | None, deadline: float
-    ) -> Observation:
+    async def _ask(self, brokers: Collection[int], deadline: float) -> dict[int, Reading | Failure]:
         now = asyncio.get_running_loop().time
+        shared = {key: self._shared[key] for key in brokers if key in self._shared}
+        brokers = [key for key in brokers if key not in shared]
         done = [key for key in brokers if key in self._requests and self._requests[key].done()]
         late = {broker_id: self._requests.pop(broker_id).result() for broker_id in done}
         # Ask again even if a late answer is there, since it is old; see _answer.
@@ -120,14 +190,8 @@ class KafkaVolumeSource:
             await asyncio.wait(
                 [self._requests[broker_id] for broker_id in new], timeout=max(0.0, deadline - now())
             )
-        return Observation(
-            observed_at=self._clock(),
-            origin=ORIGIN,
-            membership=cluster.membership if cluster is not None else None,
-            answers={
-                broker_id: self._answer(broker_id, late.get(broker_id)) for broker_id in brokers
-            },
-        )
+        answers = {broker_id: self._answer(broker_id, late.get(broker_id)) for broker_id in brokers}
+        return {**answers, **shared}
 
     def _answer(self, broker_id: int, late: Reading | Failure | None) -> Reading | Failure:
         answer: Reading | Failure

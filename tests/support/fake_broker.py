@@ -76,6 +76,8 @@ class FakeBroker:
 
     Attributes:
         takes_s: api key -> how long one such answer takes, seconds.
+        advertised_port: the port that lists of brokers have for it; None for its own.
+        list_of_then: broker id -> whether it is fenced, if this broker lacks newer metadata.
     """
 
     broker_id: int
@@ -85,6 +87,8 @@ class FakeBroker:
     fenced: bool = False
     twist: Twist | None = None
     takes_s: Mapping[int, float] = field(default_factory=dict)
+    advertised_port: int | None = None
+    list_of_then: Mapping[int, bool] | None = None
     port: int = 0
     connections: set["FakeConnection"] = field(default_factory=set)
     connected: int = 0
@@ -135,7 +139,7 @@ class FakeBroker:
 
     def _encode(self, request: FakeRequest) -> bytes:
         if request.api_key == DESCRIBE_CLUSTER:
-            return self.cluster.describe(request)
+            return self.cluster.describe(self, request)
         if request.api_key == DESCRIBE_LOG_DIRS:
             return self._describe_log_dirs(request.api_version)
         if request.api_key == API_VERSIONS:
@@ -233,22 +237,25 @@ class FakeCluster:
         for broker in self.brokers.values():
             broker.answers.clear()
 
-    def describe(self, request: FakeRequest) -> bytes:
-        """DescribeCluster's answer, in any version."""
+    def describe(self, asked: FakeBroker, request: FakeRequest) -> bytes:
+        """DescribeCluster's answer of a broker, in any version."""
         version = request.api_version
         module = load_payload_module(DESCRIBE_CLUSTER, version, EntityType.response)
         controller_id = self.controller_id
         with_fenced = getattr(request.decoded, "include_fenced_brokers", False)
+        fenced = {key: broker.fenced for key, broker in self.brokers.items()}
+        if asked.list_of_then is not None:
+            fenced = dict(asked.list_of_then)
         listed = [
             module.DescribeClusterBroker(
                 broker_id=broker.broker_id,
                 host=self.host,
-                port=broker.port,
+                port=broker.advertised_port or broker.port,
                 rack=None,
-                **({"is_fenced": broker.fenced} if version >= 2 else {}),
+                **({"is_fenced": fenced[broker.broker_id]} if version >= 2 else {}),
             )
             for broker in self.brokers.values()
-            if with_fenced or not broker.fenced
+            if broker.broker_id in fenced and (with_fenced or not fenced[broker.broker_id])
         ]
         return encode(
             module.DescribeClusterResponse(

@@ -10,7 +10,7 @@ second late. From then on the second broker is asked first, without a delay.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Self, TypeVar
 
@@ -39,6 +39,7 @@ _INFORMATIVE = (
     FailureKind.AUTHENTICATION,
     FailureKind.AUTHORIZATION,
     FailureKind.TLS,
+    FailureKind.OTHER_CLUSTER,
     FailureKind.UNSUPPORTED,
     FailureKind.PROTOCOL,
     FailureKind.BROKER,
@@ -101,6 +102,8 @@ class Pool:
         deadline: float,
         read: Callable[[Response, HostPort], T | Failure],
         subject: str = "the list of brokers",
+        *,
+        others: Collection[int] | None = None,
     ) -> T | Failure:
         """Returns the first usable answer of a broker.
 
@@ -110,7 +113,15 @@ class Pool:
             read: turns an answer and its address into a result. If it returns a failure, another
                 broker is tried.
             subject: what the request reads, for the failure's message.
+            others: the ids of the only brokers to ask, of which the one that answered such a
+                request last is left out; None asks any broker.
         """
+        links = (
+            self._links_in_order()
+            if others is None
+            else (self._brokers[key] for key in others if key in self._brokers)
+        )
+        last = None if others is None else self._answered_last
 
         async def ask(link: Link) -> T | Failure:
             answer = await link.call(request, deadline)
@@ -120,7 +131,7 @@ class Pool:
             return read(answer, link.endpoint)
 
         left_s = deadline - asyncio.get_running_loop().time()
-        attempts = (partial(ask, link) for link in self._links_in_order())
+        attempts = (partial(ask, link) for link in links if link is not last)
         result = await first_success(attempts, min(LONGEST_STAGGER_S, STAGGER_SHARE * left_s))
         return _summary(result, subject) if isinstance(result, list) else result
 
@@ -206,6 +217,8 @@ def _principal(admin: KafkaAdmin) -> str:
 
 
 def _summary(failures: list[Failure], subject: str) -> Failure:
+    if not failures:
+        return Failure(FailureKind.CONNECT, f"no other broker is known for {subject}")
     kind = min((failure.kind for failure in failures), key=_INFORMATIVE.index)
     ordered = sorted(set(failures), key=lambda failure: _INFORMATIVE.index(failure.kind))
     more = f"; and {len(ordered) - _SHOWN_FAILURES} more" if len(ordered) > _SHOWN_FAILURES else ""

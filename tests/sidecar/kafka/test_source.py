@@ -522,3 +522,119 @@ async def test_a_poll_cancelled_at_any_moment_leaves_nothing(
             if finished == 5:
                 break
     assert cancelled > 10
+
+
+async def memberships(source: VolumeSource, polls: int) -> list[tuple[list[int], list[int]]]:
+    """The active and the fenced brokers of some polls in a row."""
+    seen_brokers = []
+    for _ in range(polls):
+        membership = (await seen(source, timeout_s=1.0)).membership
+        assert membership is not None
+        seen_brokers.append((sorted(membership.active), sorted(membership.fenced or ())))
+    return seen_brokers
+
+
+async def test_a_broker_with_an_old_list_is_not_believed(clock: Clock) -> None:
+    """It answers first and still lists a dead broker as active; another broker is asked too."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        await cluster.brokers[2].stop()
+        cluster.fence(2)
+        cluster.brokers[0].list_of_then = {0: False, 1: False, 2: False}
+        cluster.forget_answers()
+        polls = await memberships(source, 5)
+    assert ([0, 1, 2], []) == polls[0]
+    assert [([0, 1], [2])] * 4 == polls[1:]
+
+
+async def test_a_broker_that_an_old_list_has_as_fenced_is_active_if_it_answers(
+    clock: Clock,
+) -> None:
+    """Broker 1 came back; broker 0 does not know it yet. Broker 3 is dead, so two are asked."""
+    async with FakeCluster().add(4) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        await cluster.brokers[3].stop()
+        cluster.brokers[0].list_of_then = {0: False, 1: True, 2: False, 3: False}
+        cluster.forget_answers()
+        await seen(source, timeout_s=1.0)
+        observation = await seen(source, timeout_s=1.0)
+    assert observation.membership is not None
+    assert {0, 1, 2, 3} == set(observation.membership.active)
+    assert {0: None, 1: None, 2: None, 3: FailureKind.CONNECT} == kinds(observation)
+
+
+async def test_a_silent_broker_that_one_list_lacks_is_gone(clock: Clock) -> None:
+    """It was unregistered, and broker 0 does not know that yet."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        await cluster.brokers[2].stop()
+        for broker_id in (1, 2):
+            cluster.brokers[broker_id].list_of_then = {0: False, 1: False}
+        cluster.forget_answers()
+        polls = await memberships(source, 3)
+    assert [([0, 1, 2], []), ([0, 1], []), ([0, 1], [])] == polls
+
+
+async def test_one_list_is_enough_while_all_brokers_answer(clock: Clock) -> None:
+    """A second one is requested only after a poll in which a broker was silent."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+
+        def lists() -> int:
+            return sum(times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values())
+
+        await seen(source)
+        await seen(source)
+        assert 2 == lists()
+        cluster.brokers[2].twist = silent
+        await seen(source, timeout_s=1.0)
+        assert 3 == lists()
+        await seen(source, timeout_s=1.0)
+        assert 5 == lists()
+
+
+async def test_brokers_behind_one_address_are_not_told_apart(clock: Clock) -> None:
+    """Nobody knows which of them answers there, so neither is asked."""
+    cluster = FakeCluster().add(3)
+    async with cluster, source_of(cluster, clock) as source:
+        cluster.brokers[2].advertised_port = cluster.brokers[1].port
+        observation = await seen(source)
+        assert {0: None, 1: FailureKind.SHARED_ADDRESS, 2: FailureKind.SHARED_ADDRESS} == kinds(
+            observation
+        )
+        expected = (
+            f"broker 1: 2 active brokers have the address 127.0.0.1:{cluster.brokers[1].port}, so "
+            "nobody knows which of them answers there; set advertised.listeners so that each broker "
+            "has an address of its own"
+        )
+        assert expected == failed(observation.answers[1], FailureKind.SHARED_ADDRESS)
+        again = await seen(source, [1, 2])
+        assert {1: FailureKind.SHARED_ADDRESS, 2: FailureKind.SHARED_ADDRESS} == kinds(again)
+        cluster.brokers[2].advertised_port = None
+        cluster.forget_answers()
+        assert {0: None, 1: None, 2: None} == kinds(await seen(source))
+
+
+async def test_the_own_cluster_is_found_behind_addresses_of_two(clock: Clock) -> None:
+    """Another cluster answers first; the remembered one is looked for at the other addresses."""
+    one, other = FakeCluster().add(1), FakeCluster().add(1)
+    other.cluster_id = "other-cluster"
+    async with one, other:
+        addresses = admin(bootstrap(other), bootstrap(one))
+        async with KafkaVolumeSource(
+            addresses, clock=clock, cluster_id=lambda: "fake-cluster"
+        ) as source:
+            membership = (await seen(source)).membership
+            assert membership is not None
+            assert "fake-cluster" == membership.cluster_id
+            await one.brokers[0].stop()
+            observation = await seen(source, timeout_s=1.0)
+            assert observation.membership is not None
+            assert ("other-cluster", {}) == (
+                observation.membership.cluster_id,
+                observation.answers,
+            )
+            await one.brokers[0].start()
+            await asyncio.sleep(10.0)
+            membership = (await seen(source)).membership
+            assert membership is not None
+            assert "fake-cluster" == membership.cluster_id
