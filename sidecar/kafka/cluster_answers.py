@@ -124,8 +124,8 @@ def shared_addresses(endpoints: Mapping[int, HostPort]) -> dict[int, Failure]:
         broker_id: Failure(
             FailureKind.SHARED_ADDRESS,
             f"broker {broker_id}: {len(brokers)} active brokers have the address {endpoint}, so "
-            "nobody knows which of them answers there; set advertised.listeners so that each broker "
-            "has an address of its own",
+            "nobody knows which of them answers there; set advertised.listeners so that each "
+            "broker has an address of its own",
         )
         for endpoint, brokers in by_endpoint.items()
         if len(brokers) > 1

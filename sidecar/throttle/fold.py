@@ -61,9 +61,9 @@ def other_cluster(memory: Memory, observation: Observation, validity_s: float) -
     if not full and not is_read:
         return None
     text = (
-        f"the brokers that answered belong to cluster {membership.cluster_id}, but the volumes that "
-        f"the sidecar knows belong to cluster {known.cluster_id}; do the bootstrap addresses lead "
-        "to two clusters?"
+        f"the brokers that answered belong to cluster {membership.cluster_id}, but the sidecar "
+        f"knows the volumes of cluster {known.cluster_id}; do the bootstrap addresses lead to two "
+        "clusters?"
     )
     if full:
         text += (

@@ -19,12 +19,22 @@ _NAMED = 3
 
 def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) -> str:
     """The reason of a computed factor of 0.0 or 1.0."""
+    if not violations and memory.failure is not None:
+        # The last poll saw too little to compute a factor, so nothing is known of now.
+        why = memory.failure.message
+        return f"every volume had {limit.within()} when last read, and the last poll failed: {why}"
     if not violations:
         volumes = sum(len(broker.volumes) for broker in memory.brokers.values())
         brokers = len(memory.membership.active) if memory.membership else 0
+        silent = sorted(
+            broker_id
+            for broker_id in memory.active
+            if (state := memory.brokers.get(broker_id)) is not None and state.failure is not None
+        )
+        old = f"; those of {_brokers(silent)} when last read" if silent else ""
         return (
             f"every volume has {limit.within()} "
-            f"({_count(volumes, 'volume')}, {_count(brokers, 'broker')})"
+            f"({_count(volumes, 'volume')}, {_count(brokers, 'broker')}){old}"
         )
     # The sentence has room for one volume: the fullest one, which people would look at first.
     worst = min(violations, key=lambda state: state.volume.available_ratio)
@@ -148,4 +158,6 @@ def why_retained(memory: Memory, state: VolumeState) -> str:
     broker = memory.brokers.get(broker_id)
     if broker is not None and broker.failure is not None:
         return " when last read, and the broker does not answer"
+    if memory.failure is not None:
+        return " when last read, and the last poll failed"
     return ""

@@ -603,8 +603,8 @@ async def test_brokers_behind_one_address_are_not_told_apart(clock: Clock) -> No
         )
         expected = (
             f"broker 1: 2 active brokers have the address 127.0.0.1:{cluster.brokers[1].port}, so "
-            "nobody knows which of them answers there; set advertised.listeners so that each broker "
-            "has an address of its own"
+            "nobody knows which of them answers there; set advertised.listeners so that each "
+            "broker has an address of its own"
         )
         assert expected == failed(observation.answers[1], FailureKind.SHARED_ADDRESS)
         again = await seen(source, [1, 2])
@@ -634,7 +634,7 @@ async def test_the_own_cluster_is_found_behind_addresses_of_two(clock: Clock) ->
                 observation.answers,
             )
             await one.brokers[0].start()
-            await asyncio.sleep(10.0)
+            clock.now += 10.0
             membership = (await seen(source)).membership
             assert membership is not None
             assert "fake-cluster" == membership.cluster_id

@@ -181,3 +181,28 @@ def test_unseen_without_an_answer() -> None:
     memory = after(replace(seen, answers={}))
     assert memory.failure is not None
     assert "neither seen nor remembered: broker 1 (not asked)" == memory.failure.message
+
+
+def test_nothing_is_said_of_now_after_a_failed_poll() -> None:
+    """The factor is still valid, but nobody has read a volume since."""
+    refused = Failure(FailureKind.AUTHENTICATION, "the login was refused")
+    expected = (
+        "every volume had more than 40.0 MB available when last read, and the last poll failed: "
+        "the login was refused"
+    )
+    assert expected == why(fail(after(whole(0.0, [mb(1, 50)])), refused))
+    full = why(fail(after(whole(0.0, [mb(1, 38.2)])), refused))
+    assert full.endswith("the limit of 40.0 MB when last read, and the last poll failed")
+
+
+def test_volumes_of_silent_brokers_are_told_apart() -> None:
+    """They count as last read while the others are read."""
+    memory = after(
+        whole(0.0, [mb(1, 50), mb(2, 50), mb(3, 50)]),
+        whole(60.0, [replace(mb(1, 50), read_at=60.0)], silent=[2, 3]),
+    )
+    expected = (
+        "every volume has more than 40.0 MB available (3 volumes, 3 brokers); those of brokers 2, "
+        "3 when last read"
+    )
+    assert expected == why(memory, 60.0)

@@ -20,6 +20,7 @@ from tests.sidecar.throttle.slope_loop import MB, Loop, last, turns
 GB = 1000 * MB
 LIMIT, SOFT = MinAvailableBytes(10 * GB), MinAvailableBytes(40 * GB)
 RULES = SlopeRules(SOFT)
+SLOW = SlopeRules(MinAvailableBytes(40), horizon_s=1800.0)
 
 
 def state(
@@ -282,3 +283,25 @@ def test_without_a_cleaner_it_buys_time() -> None:
     seen = Loop(deleted_per_s=0.0, horizon_s=1800.0).run()
     reached = next(each.at for each in seen if each.left_bytes <= 0)
     assert reached > 5 * 111
+
+
+@pytest.mark.parametrize("lists_fenced", [True, False], ids=["fenced", "not listed"])
+def test_a_broker_that_restarts_on_the_slope_holds_the_factor(*, lists_fenced: bool) -> None:
+    """A rolling restart must not undo the soft limit, however long each broker is away."""
+    factors = VolumeLimit(Rules(MinAvailableBytes(10), 300.0, slope=SLOW), 1.0)
+    memory = Memory()
+    now, free = 0.0, 40
+    for step in range(20):
+        now, free = 5.0 * step, 40 - step
+        seen = [reading(1, now, {"/d": 90}), reading(2, now, {"/d": free})]
+        memory = factors.fold(memory, whole(now, seen))
+    before = factors.decide(memory, now).factor
+    assert before < 1.0
+    for _ in range(50):
+        now += 5.0
+        away = whole(now, [reading(1, now, {"/d": 90})], fenced=[2] if lists_fenced else None)
+        memory = factors.fold(memory, away)
+        assert before == factors.decide(memory, now).factor
+    back = whole(now + 5.0, [reading(1, now, {"/d": 90}), reading(2, now, {"/d": 90})])
+    memory = factors.fold(memory, back)
+    assert 1.0 == factors.decide(memory, now + 5.0).factor
