@@ -14,8 +14,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.control.board import Board, Snapshot
-from sidecar.throttle.schedule import NextPoll, Timing, next_poll
-from sidecar.volumes import Failure, FailureKind, Observation, VolumeSource
+from sidecar.throttle.schedule import (
+    NextPoll,
+    OwnPolls,
+    Timing,
+    next_followers_poll,
+    next_poll,
+)
+from sidecar.volumes import Failure, FailureKind, Observation, Reading, VolumeSource
 
 _log = logging.getLogger(__name__)
 
@@ -46,8 +52,10 @@ class Poller:
         timing: how often to poll.
         polled: called with the duration of each poll, seconds.
         observed: called with each observation after it was published; must not raise.
-        is_wanted: whether this sidecar has to poll; otherwise it waits while others poll for it.
+        is_wanted: whether this sidecar has to poll the cluster. Otherwise observers do, and it
+            polls only the brokers that they do not see, and its own.
         planned: called with the latest end of the next poll, steady seconds; for followers.
+        own_broker: the id of the broker beside this sidecar; None if it is not known.
     """
 
     source: VolumeSource
@@ -57,6 +65,9 @@ class Poller:
     observed: Callable[[Observation], None]
     is_wanted: Callable[[], bool] = always
     planned: Callable[[float], None] = lambda _due_at: None
+    own_broker: int | None = None
+    _asked_at: dict[int, float] = field(default_factory=dict, init=False)
+    _read_at: dict[int, float] = field(default_factory=dict, init=False)
     _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:
@@ -69,6 +80,7 @@ class Poller:
                 # Observers' observations are folded in meanwhile. The first poll after that is
                 # whole.
                 brokers = None
+                await self._poll_unseen()
                 await asyncio.sleep(_LOOK_S)
                 continue
             started = self.board.now()
@@ -83,6 +95,19 @@ class Poller:
             failed = snapshot.memory.failed_polls > 0
             timing = self.timing
             deadline_s = timing.deadline_s if failed else timing.deadline_after(plan.delay_s)
+
+    async def _poll_unseen(self) -> None:
+        """Poll the brokers that are due although observers poll the cluster, if there are any."""
+        now, memory = self.board.now(), self.board.snapshot.memory
+        polls = OwnPolls(self.own_broker, self._asked_at, self._read_at)
+        plan = next_followers_poll(memory, self.timing, now, polls)
+        if plan is None or plan.brokers is None or plan.delay_s > 0.0:
+            return
+        active = memory.active
+        self._asked_at = {key: at for key, at in self._asked_at.items() if key in active}
+        self._read_at = {key: at for key, at in self._read_at.items() if key in active}
+        self._asked_at.update(dict.fromkeys(plan.brokers, now))
+        await self.poll(plan.brokers, self.timing.deadline_s)
 
     async def _wait(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
         """Wait until the next poll is due, and return the brokers to ask.
@@ -126,6 +151,11 @@ class Poller:
                 snapshot = self.board.fail(result, partial=brokers is not None)
             else:
                 snapshot = self.board.observe(result)
+                self._read_at |= {
+                    key: each.read_at
+                    for key, each in result.answers.items()
+                    if isinstance(each, Reading)
+                }
                 # After the publication, so that a slow listener does not delay a throttle.
                 self.observed(result)
         except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll

@@ -174,7 +174,14 @@ def compose(
         supervised.append((_STATUS, "contents of volumes", contents.run))
         supervised += _watches(board, credentials, settings)
         announce = announce_to(capabilities, failures)
-        poller = Poller(source, board, timing, registry.poll_duration.observe, announce)
+        poller = Poller(
+            source,
+            board,
+            timing,
+            registry.poll_duration.observe,
+            announce,
+            own_broker=settings.broker_id,
+        )
         if settings.observers is not None:
             seen = ObservationLog(board.start_id, clock.now)
             observers = _observers(settings, board, seen, announce)
@@ -320,10 +327,14 @@ def _observers(
     def whole_at() -> float | None:
         return board.snapshot.memory.membership_at
 
+    def read_at(broker_id: int) -> float | None:
+        state = board.snapshot.memory.brokers.get(broker_id)
+        return None if state is None else state.read_at
+
     count = settings.observers or len(settings.peers)
     timing = _timing(settings)
     longest_s = timing.interval_s + timing.deadline_s
-    sight = Sight(seen, take, board.now, known_cluster_id, whole_at, longest_s)
+    sight = Sight(seen, take, board.now, known_cluster_id, whole_at, longest_s, read_at)
     return Observers(Addresses(settings.peers, board.now), count, sight)
 
 

@@ -105,8 +105,14 @@ class KafkaVolumeSource:
         """Reads the cluster once; see ``sidecar.volumes.VolumeSource``."""
         deadline = asyncio.get_running_loop().time() + timeout_s
         if brokers is not None:
-            if not self._listed:
-                return Failure(FailureKind.CONNECT, "the brokers have not been listed yet")
+            if not self._listed or not set(brokers) <= set(self._answered):
+                # Another sidecar listed the brokers, or a broker may have moved since.
+                cluster = await self._pool.call_any(
+                    _DESCRIBE_CLUSTER, deadline, partial(self._read_own, [])
+                )
+                if isinstance(cluster, Failure):
+                    return cluster
+                self._use(cluster)
             answers = await self._ask(brokers, deadline)
             return Observation(self._clock(), ORIGIN, None, answers)
         others: list[ClusterList] = []

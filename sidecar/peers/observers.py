@@ -18,6 +18,7 @@ three times an interval. When one of the three dies, all follow the next one wit
 
 import asyncio
 import logging
+import math
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -94,6 +95,8 @@ class Sight:
         whole_at: when the last known whole observation was complete, whoever made it, steady
             seconds; None before the first.
         longest_s: the longest time to the next observation, seconds, whatever is announced.
+        read_at: the time of the last answer of a broker, whoever asked it, steady seconds; None
+            before the first.
     """
 
     log: ObservationLog
@@ -102,6 +105,7 @@ class Sight:
     cluster_id: Callable[[], str | None]
     whole_at: Callable[[], float | None]
     longest_s: float
+    read_at: Callable[[int], float | None]
 
 
 Ask = Callable[[Observer], Awaitable[ObservationPage]]
@@ -140,6 +144,7 @@ class Observers:
         self._cluster_id = sight.cluster_id
         self._whole_at = sight.whole_at
         self._longest_s = sight.longest_s
+        self._read_at = sight.read_at
         self._ask = ask or self._ask_by_http
         self._known: dict[str, Observer] = {}
         self._requests = Requests()
@@ -241,16 +246,21 @@ class Observers:
             self._fresh_until = max(self._fresh_until, now + _RENEWALS * due_s + _HAIR_S)
 
     def _usable(self, observation: Observation) -> Observation:
-        """Return the useful part. Of one older than the last whole one, only the readings count."""
-        last = self._whole_at()
-        if observation.membership is None or last is None or observation.observed_at > last:
-            return observation
-        readings = {
+        """Return the useful part. Of one older than the last whole one, only the readings count.
+
+        A failure does not count either while the broker has answered somebody else, so that a
+        network that keeps an observer from a broker hides nothing.
+        """
+        last, membership = self._whole_at(), observation.membership
+        is_old = membership is not None and last is not None and observation.observed_at <= last
+        oldest = observation.observed_at - _RENEWALS * self._longest_s
+        answers = {
             broker_id: answer
             for broker_id, answer in observation.answers.items()
             if isinstance(answer, Reading)
+            or not (is_old or (self._read_at(broker_id) or -math.inf) > oldest)
         }
-        return replace(observation, membership=None, answers=readings)
+        return replace(observation, membership=None if is_old else membership, answers=answers)
 
     def _unusable(self, sent: AgedObservation) -> str:
         """Return why an observation is dropped; "" if it is not."""

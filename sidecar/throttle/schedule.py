@@ -168,6 +168,62 @@ def next_poll(
     return _alone(waits, until_whole)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnPolls:
+    """The polls of a sidecar whose observers poll the cluster.
+
+    Attributes:
+        own_broker: the id of the broker beside this sidecar; None if it is not known.
+        asked_at: broker id -> when this sidecar last asked it, steady seconds.
+        read_at: broker id -> when it sent the request of the last answer that it got itself.
+    """
+
+    own_broker: int | None
+    asked_at: Mapping[int, float]
+    read_at: Mapping[int, float]
+
+
+def next_followers_poll(
+    memory: Memory, timing: Timing, now: float, polls: OwnPolls
+) -> NextPoll | None:
+    """The next poll of a sidecar whose observers poll the cluster.
+
+    It polls the brokers that the observers do not see, since they may be cut off from a broker that
+    this sidecar reaches. It always polls its own broker too.
+
+    Args:
+        memory: the memory, with what the observers saw.
+        timing: interval and minimum.
+        now: steady seconds.
+        polls: its own polls so far.
+
+    Returns:
+        The poll, whose delay may be 0.0; None if no broker is known.
+    """
+    due = {key: _due(key, memory, timing, polls) for key in memory.active}
+    if not due:
+        return None
+    first = max(now, min(due.values()))
+    brokers = frozenset(broker_id for broker_id, at in due.items() if at <= first)
+    return NextPoll(first - now, brokers)
+
+
+def _due(broker_id: int, memory: Memory, timing: Timing, polls: OwnPolls) -> float:
+    """When a follower has to ask a broker itself, steady seconds."""
+    state = memory.brokers.get(broker_id, BrokerState())
+    asked_at = polls.asked_at.get(broker_id, -math.inf)
+    if state.read_at is None or state.failure is not None:
+        return asked_at + timing.interval_s
+    is_own = broker_id == polls.own_broker
+    if not is_own and state.read_at != polls.read_at.get(broker_id):
+        # An observer has read it, and reads it again each interval. Its answer may be late.
+        return max(state.read_at + timing.interval_s + timing.deadline_s, asked_at)
+    wait_s = timing.within(_half_of_nearest(state, state.read_at))
+    # All followers may ask a broker that no observer sees.
+    spacing_s = 0.0 if is_own else _SPACING_PER_BROKER_S * len(memory.active)
+    return asked_at + max(wait_s, spacing_s)
+
+
 def _alone(waits: Mapping[int, float], until_whole_s: float) -> NextPoll:
     """A poll of the brokers that can't wait for the next whole poll, or that whole poll."""
     # Brokers whose turn comes at the same time share one poll.

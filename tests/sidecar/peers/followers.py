@@ -100,8 +100,14 @@ class World:
         def take(observation: Observation) -> None:
             self._take(sidecar, observation)
 
+        def read_at(broker_id: int) -> float | None:
+            seen = sidecar.seen.get(broker_id)
+            return None if seen is None else seen.read_at
+
         where = Addresses(urls, self.now, _one_address)
-        sight = Sight(sidecar.log, take, self.now, lambda: "A", lambda: sidecar.whole_at, 70.0)
+        sight = Sight(
+            sidecar.log, take, self.now, lambda: "A", lambda: sidecar.whole_at, 70.0, read_at
+        )
         sidecar.observers = Observers(where, self._count, sight, ask=self._ask)
         sidecar.tasks = [
             asyncio.create_task(sidecar.observers.run()),

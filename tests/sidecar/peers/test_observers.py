@@ -100,6 +100,7 @@ class Alone:
             lambda: self.cluster,
             lambda: max((each.observed_at for each in self.taken), default=None),
             60.0,
+            lambda _: None,
         )
         where = Addresses(urls, loop.time, self._resolve)
         self.observers = Observers(where, 1, sight, ask=self._ask)

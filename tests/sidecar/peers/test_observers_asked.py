@@ -34,7 +34,7 @@ async def follow(
         return ["127.0.0.1", "127.0.0.2"]
 
     own = ObservationLog("own", clock)
-    sight = Sight(own, taken.append, clock, lambda: "A", lambda: None, 60.0)
+    sight = Sight(own, taken.append, clock, lambda: "A", lambda: None, 60.0, lambda _: None)
     async with raw_server(answer) as address:
         url = f"http://sidecars.invalid:{address.port}"
         observers = Observers(Addresses([url], clock, addresses), 2, sight)

@@ -1,0 +1,208 @@
+"""Observers that do not reach a broker: their followers poll it, in virtual time.
+
+Each sidecar has its own board, poller and observers, as in the daemon; what a broker answers and
+what sidecars send each other takes milliseconds.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from sidecar.control.board import Board
+from sidecar.control.poller import Poller
+from sidecar.peers.addresses import Addresses
+from sidecar.peers.observations import ObservationLog, ObservationPage
+from sidecar.peers.observers import Observer, Observers, Sight
+from sidecar.peers.rendezvous import in_order
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
+from sidecar.throttle.schedule import Timing
+from sidecar.volumes import Failure, FailureKind, Membership, Observation, Reading, Volume
+
+pytestmark = pytest.mark.looptime
+
+BROKERS = 5
+OBSERVERS = 2
+INTERVAL_S = 60.0
+VALIDITY_S = 300.0
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class World:
+    """Brokers with a volume each, and a sidecar beside each broker.
+
+    Attributes:
+        available: broker -> available bytes of its volume; 100 is the limit.
+        cut: (sidecar, broker) of which nothing passes.
+        requests: (sidecar, broker) -> how often it was asked for its volumes.
+    """
+
+    def __init__(self, *, knows_own_broker: bool = False) -> None:
+        self.available = dict.fromkeys(range(BROKERS), 500)
+        self.cut: set[tuple[int, int]] = set()
+        self.requests: Counter[tuple[int, int]] = Counter()
+        self.urls = [f"http://sidecar-{number}" for number in range(BROKERS)]
+        self.logs = [ObservationLog(f"s{number}", now) for number in range(BROKERS)]
+        self.boards = [
+            Board(VolumeLimit(Rules(MinAvailableBytes(100), VALIDITY_S), 1.0), now)
+            for _ in range(BROKERS)
+        ]
+        self.observers = [self._observers(number) for number in range(BROKERS)]
+        self.pollers = [
+            Poller(
+                Source(self, number),
+                self.boards[number],
+                Timing(INTERVAL_S, 1.0),
+                lambda _: None,
+                self.logs[number].add,
+                is_wanted=lambda number=number: self.observers[number].is_observer,
+                planned=self.logs[number].plan,
+                own_broker=number if knows_own_broker else None,
+            )
+            for number in range(BROKERS)
+        ]
+        order = [int(url.rpartition("-")[2]) for url in in_order(self.urls)]
+        self.observing, self.following = order[:OBSERVERS], order[OBSERVERS:]
+
+    def start(self) -> None:
+        self.tasks = [
+            asyncio.create_task(part.run()) for part in (*self.observers, *self.pollers)
+        ] + [asyncio.create_task(board.publish_expiries()) for board in self.boards]
+
+    def factors(self) -> list[float]:
+        return [board.snapshot.decision.factor for board in self.boards]
+
+    def _observers(self, number: int) -> Observers:
+        board = self.boards[number]
+
+        def cluster_id() -> str | None:
+            membership = board.snapshot.memory.membership
+            return membership.cluster_id if membership else None
+
+        def read_at(broker_id: int) -> float | None:
+            state = board.snapshot.memory.brokers.get(broker_id)
+            return state.read_at if state else None
+
+        sight = Sight(
+            self.logs[number],
+            board.observe,
+            now,
+            cluster_id,
+            lambda: board.snapshot.memory.membership_at,
+            INTERVAL_S + 10.0,
+            read_at,
+        )
+        return Observers(Addresses(self.urls, now, _one), OBSERVERS, sight, ask=self._ask)
+
+    async def _ask(self, observer: Observer) -> ObservationPage:
+        log = self.logs[self.urls.index(observer.address.url)]
+        place, asked_at = observer.after, now()
+        await asyncio.sleep(0.005)
+        if place is not None:
+            try:
+                async with asyncio.timeout(10.0):
+                    await log.wait_for_more(place)
+            except TimeoutError:
+                pass
+        body = log.page(place, asked_at)
+        await asyncio.sleep(0.005)
+        return msgspec.json.decode(body, type=ObservationPage)
+
+
+class Source:
+    """What one sidecar sees of the brokers."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self._world = world
+        self._number = number
+
+    async def observe(
+        self, brokers: Collection[int] | None, timeout_s: float
+    ) -> Observation | Failure:
+        world, asked_at = self._world, now()
+        await asyncio.sleep(0.01)
+        answers: dict[int, Reading | Failure] = {}
+        for broker in range(BROKERS) if brokers is None else brokers:
+            world.requests[self._number, broker] += 1
+            volume = Volume(broker, "/d", 1000, world.available[broker])
+            is_cut = (self._number, broker) in world.cut
+            answers[broker] = (
+                Failure(FailureKind.TIMEOUT, f"broker {broker}: no answer in time yet")
+                if is_cut
+                else Reading(broker, asked_at, (volume,))
+            )
+        if any(isinstance(each, Failure) for each in answers.values()):
+            await asyncio.sleep(timeout_s - 0.02)
+        hosts = {broker: f"broker-{broker}:9092" for broker in range(BROKERS)}
+        members = Membership("A", hosts, {}) if brokers is None else None
+        return Observation(now(), "poll", members, answers)
+
+
+async def _one(url: str) -> list[str]:
+    return [url]
+
+
+async def test_followers_poll_a_broker_that_no_observer_reaches() -> None:
+    """It fills meanwhile. Whoever reaches it throttles within two intervals, and it stays so."""
+    world = World()
+    world.start()
+    await asyncio.sleep(2 * INTERVAL_S)
+    full = world.following[-1]
+    world.cut = {(each, full) for each in world.observing}
+    world.available[full] = 50
+    await asyncio.sleep(2 * INTERVAL_S)
+    for _ in range(30):
+        assert [0.0] * len(world.following) == [world.factors()[each] for each in world.following]
+        await asyncio.sleep(INTERVAL_S)
+    world.available[full] = 500
+    await asyncio.sleep(2 * INTERVAL_S)
+    assert [1.0] * len(world.following) == [world.factors()[each] for each in world.following]
+
+
+async def test_a_follower_that_sees_more_is_not_told_otherwise() -> None:
+    """The observers' failure does not hide its own reading, so nothing flaps."""
+    world = World()
+    world.start()
+    await asyncio.sleep(2 * INTERVAL_S)
+    unseen = world.following[0]
+    world.cut = {(each, unseen) for each in world.observing}
+    await asyncio.sleep(4 * INTERVAL_S)
+    follower = world.boards[world.following[-1]]
+    generation = follower.snapshot.generation
+    for _ in range(100):
+        await asyncio.sleep(INTERVAL_S / 7)
+        state = follower.snapshot.memory.brokers[unseen]
+        assert state.failure is None
+        assert state.read_at is not None
+        assert now() - state.read_at < 2 * INTERVAL_S
+    assert generation == follower.snapshot.generation
+
+
+async def test_a_follower_always_polls_its_own_broker() -> None:
+    """Whatever observers say of it; and nobody else's while observers see them."""
+    world = World(knows_own_broker=True)
+    world.start()
+    await asyncio.sleep(2 * INTERVAL_S)
+    world.requests.clear()
+    await asyncio.sleep(10 * INTERVAL_S)
+    for each in world.following:
+        assert {each} == {broker for number, broker in world.requests if number == each}
+        assert 9 <= world.requests[each, each] <= 11
+
+
+async def test_followers_leave_brokers_alone_that_observers_see() -> None:
+    """A broker is asked as often as there are observers."""
+    world = World()
+    world.start()
+    await asyncio.sleep(2 * INTERVAL_S)
+    world.requests.clear()
+    await asyncio.sleep(10 * INTERVAL_S)
+    assert set(world.observing) == {number for number, _ in world.requests}
