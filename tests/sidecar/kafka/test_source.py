@@ -381,17 +381,26 @@ async def test_a_missing_acl(clock: Clock) -> None:
 
 
 async def test_some_brokers_asked_alone(clock: Clock) -> None:
-    """A partial observation asks only those named, at the addresses of the last list."""
+    """A partial observation asks only those named, at the addresses of the last list.
+
+    The brokers are listed first if there is no list yet, or if one of them did not answer last.
+    """
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
-        assert isinstance(await source.observe([1], 1.0), Failure)
+        assert {1: None} == kinds(await seen(source, [1]))
+        assert [0, 1, 0] == [
+            times_asked(each, DESCRIBE_LOG_DIRS) for each in cluster.brokers.values()
+        ]
         await seen(source)
+        await seen(source, [1])
+        asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+        assert [2, 0, 0] == asked
         observation = await seen(source, [1, 7])
         assert observation.membership is None
         assert {1: None, 7: FailureKind.CONNECT} == kinds(observation)
         asked = [times_asked(each, DESCRIBE_LOG_DIRS) for each in cluster.brokers.values()]
-        assert [1, 2, 1] == asked
+        assert [1, 4, 1] == asked
         asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-        assert [1, 0, 0] == asked
+        assert [3, 0, 0] == asked
 
 
 async def test_a_refused_login_shows_no_secret(

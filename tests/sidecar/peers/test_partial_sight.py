@@ -7,7 +7,6 @@ what sidecars send each other takes milliseconds.
 import asyncio
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import replace
 
 import msgspec
 import pytest

@@ -131,6 +131,7 @@ class Life(RuleBasedStateMachine):
         now = self.after(when)
         self.become(changes)
         can_list = self.lists_fenced == "always" or (can_list and self.lists_fenced != "never")
+        before = dict(self.readings)
         observation = whole(
             now,
             [self.says(broker_id, now - lag_s) for broker_id in self.those("answers")],
@@ -139,6 +140,9 @@ class Life(RuleBasedStateMachine):
             cluster_id=cluster_id,
         )
         self.happens(Seen(observation), lambda: self.board.observe(observation))
+        failure = self.board.snapshot.memory.failure
+        if failure is not None and failure.kind is FailureKind.OTHER_CLUSTER:
+            self.readings = before
 
     @precondition(lambda self: self.board.snapshot.memory.membership is not None)
     @rule(
