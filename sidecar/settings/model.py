@@ -233,8 +233,8 @@ class Settings(BaseSettings):
     """The folder to which the sidecar appends every observation of volumes, for the pipeline's
     forecasts. It must not be on a data volume."""
     history_max_bytes: Size = 1 << 30
-    """The maximum size of all volume histories in that folder; the oldest hours are deleted first.
-    The default suffices for two years of 100 volumes read every minute, or 5 days of 12,000."""
+    """The maximum size of all volume histories in that folder. The oldest hours are deleted
+    first."""
     producer_ids_rate: IdsRate | None = None
     """How many new producer ids a user may have in a window, unless the quota file or the API sets
     another number. By default there is no quota."""
