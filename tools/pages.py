@@ -61,6 +61,9 @@ REPEATED: Final = {
     "QuotaFactorsDocument": "FactorDocument",
     "IdQuotaSet": "IdQuotaCleared",
     "BrokerForgotten": "OverrideCleared",
+    "ShadowDocument": "FactorDocument",
+    "ScopedClientDocument": "RefusedClientDocument",
+    "RefusedPerSecond": "RefusedByReason",
 }
 """A form, and the one that has the same fields with the same meaning."""
 

@@ -84,7 +84,7 @@ class CapabilityFailures(Collector):
         """The counts."""
         family = CounterMetricFamily(
             "kafka_throttle_capability_failures",
-            "Failures of optional parts that should not be: of tasks, which are restarted, routes,"
+            "Unexpected failures of optional parts: of tasks, which are restarted, routes,"
             " collectors and others.",
             labels=["capability"],
         )

@@ -76,7 +76,7 @@ class History:
         self._waiting: deque[tuple[float, Observation]] = deque()
         self._news = asyncio.Event()
         self._lock = asyncio.Lock()
-        self._losing = _Trouble(f"the volume history in {folder.path} loses what is seen")
+        self._losing = _Trouble(f"the volume history in {folder.path} loses observations")
         self._untidy = _Trouble(f"the volume history in {folder.path} is not packed or bounded")
         self._is_bounded = False
         self._is_placed = False

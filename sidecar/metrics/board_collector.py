@@ -127,8 +127,7 @@ class _BoardCollector(Collector):
         yield source
         yield _gauge(
             "generation",
-            "Grows by one when the factor, the source, the override, a user's factor, or the set "
-            "of volumes that violate the limit or stop line changes; starts at 1.",
+            "The generation of the decision: it starts at 1, and grows by one with each change.",
             snapshot.generation,
         )
         yield _gauge(
@@ -304,8 +303,8 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         lambda state: state.verdict.threshold_bytes,
     ),
     "stop_line_bytes": (
-        "The available bytes at which the stop line lies, at most at the limit; no series without "
-        "a stop line.",
+        "The available bytes at which the volume reaches the stop line, never more than at the "
+        "limit; no series without a stop line.",
         lambda state: state.stop_line_bytes,
     ),
 }

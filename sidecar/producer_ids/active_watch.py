@@ -169,17 +169,17 @@ class ActiveIdWatch:
         by_kind = {failure.kind: failure for failure in failures}
         for kind in by_kind.keys() - self._failing:
             _log.warning(
-                "the active producers%s can't be seen, and what these write counts for nobody: %s",
+                "the active producers%s can't be read, and their ids throttle no user: %s",
                 where,
                 by_kind[kind].message,
             )
         if self._failing and not by_kind:
-            _log.info("the active producers of all partitions are seen again")
+            _log.info("the active producers of all partitions are read again")
         self._failing = frozenset(by_kind)
         if skipped and not self._skipped:
             _log.warning(
-                "%d partitions are too many to be scanned, and what producers write there counts "
-                "for nobody; with SIDECAR_BROKER_ID each sidecar scans its own broker's",
+                "%d partitions are too many to be scanned, and their producer ids throttle no "
+                "user; with SIDECAR_BROKER_ID each sidecar scans only its own broker",
                 skipped,
             )
         self._skipped = skipped

@@ -123,7 +123,7 @@ def add_producer_ids(
 
     @app.put(
         "/v1/quotas/producer-ids/default",
-        summary="Set the producer id quota of all who have none of their own",
+        summary="Set the default producer id quota, for users without their own",
         responses={200: {"model": IdQuotaSet}, **documented(401, 403, 409, 413, 415, 422)},
         openapi_extra=body,
         **guarded,
@@ -145,7 +145,7 @@ def add_producer_ids(
 
     @app.delete(
         "/v1/quotas/producer-ids/default",
-        summary="Take away the default that was set here",
+        summary="Remove the default quota that was set over the API",
         responses={200: {"model": IdQuotaCleared}, **documented(401, 403)},
         **guarded,
     )
@@ -155,7 +155,7 @@ def add_producer_ids(
 
     @app.delete(
         "/v1/quotas/producer-ids/users/{user:name}",
-        summary="Take away a user's quota that was set here",
+        summary="Remove a user's quota that was set over the API",
         responses={200: {"model": IdQuotaCleared}, **documented(401, 403, 422)},
         **guarded,
     )
@@ -168,7 +168,7 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas") -> None:
 
     @app.get(
         "/v1/producer-ids",
-        summary="Who opens how many producer ids, and who is throttled for it",
+        summary="The producer ids of each user, and the throttled users",
         response_model=None,
         responses={200: {"model": ProducerIdsDocument}},
     )
@@ -183,7 +183,7 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas") -> None:
         responses={200: {"model": IdQuotasDocument}},
     )
     async def id_quotas() -> Response:
-        """The default first, then by user."""
+        """Return the default first, then the users by name."""
         return answer_listing({}, "quotas", quotas.documents())
 
 

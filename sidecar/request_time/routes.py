@@ -68,7 +68,7 @@ def add_usage(app: FastAPI, log: LogReader | None) -> None:
 
     @app.get(
         "/v1/request-usage",
-        summary="Who uses what of this broker's request handlers, and is throttled for how long",
+        summary="Each client's use of this broker's request handlers, and its throttle time",
         response_model=None,
         responses={200: {"model": UsageDocument}},
     )

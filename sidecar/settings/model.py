@@ -90,9 +90,9 @@ class KafkaAdmin(BaseModel):
     sasl_mechanism: Annotated[values.SaslMechanism | None, _one_of(values.SaslMechanism)] = None
     """How the sidecar authenticates; required with SASL. GSSAPI, Java's default, is unsupported."""
     sasl_username: Text | None = None
-    """The user for PLAIN and SCRAM, as an alternative to sasl.jaas.config."""
+    """The user for PLAIN and SCRAM, instead of sasl.jaas.config."""
     sasl_password: Secret | None = None
-    """The user's password, as an alternative to sasl.jaas.config."""
+    """The user's password, instead of sasl.jaas.config."""
     sasl_password_file: File | None = None
     """A file with the password, as an alternative to sasl.password. SIGHUP reads the file again,
     which is not possible with the environment."""
@@ -113,7 +113,7 @@ class KafkaAdmin(BaseModel):
     ssl_truststore_location: File | None = None
     """A PEM file with the CA certificates to trust. The default is to trust those of the system."""
     ssl_truststore_certificates: Pem | None = None
-    """The CA certificates to trust as PEM text, as an alternative to a file."""
+    """The CA certificates to trust as PEM text, instead of a file."""
     ssl_truststore_password: Secret | None = None
     """Not supported: PEM certificates have no password. It is an error to set this."""
     ssl_keystore_type: StoreType | None = None
@@ -195,13 +195,12 @@ class Settings(BaseSettings):
     """The limit: producers are throttled when a volume has no more than this available. Exactly one
     limit must be set, unless the sidecar is disabled."""
     storage_per_volume_limit_min_available_ratio: LimitRatio = None
-    """The limit as a share of a volume's total size. Exactly one limit must be set, unless the
-    sidecar is disabled."""
+    """The limit as a share of a volume's total size, instead of in bytes."""
     storage_per_volume_soft_limit_min_available_bytes: SoftBytes = None
     """The soft limit, above the limit: below it the factor falls step by step, so that producers
-    slow down before they are throttled. At most one soft limit can be set."""
+    slow down before they are throttled."""
     storage_per_volume_soft_limit_min_available_ratio: SoftRatio = None
-    """The soft limit as a share of a volume's total size. At most one soft limit can be set."""
+    """The soft limit as a share of a volume's total size, instead of in bytes."""
     throttle_horizon: Duration = 1800.0
     """How long the space between the soft limit and the limit should last. The faster a volume
     fills, the further the factor falls."""
@@ -214,9 +213,9 @@ class Settings(BaseSettings):
     """The release margin as a share of a volume's total size, for a limit that is a share."""
     storage_per_volume_stop_min_available_bytes: StopBytes = None
     """The stop line, below the limit: when a volume has no more than this available, brokers refuse
-    all but excluded producers. At most one can be set; "throttle-sidecar check" recommends one."""
+    all but excluded producers. "throttle-sidecar check" recommends one."""
     storage_per_volume_stop_min_available_ratio: StopRatio = None
-    """The stop line as a share of a volume's total size. At most one stop line can be set."""
+    """The stop line as a share of a volume's total size, instead of in bytes."""
     http_listen: Address = HostPort("127.0.0.1", 7070)
     """The address of the HTTP API. Port 0 takes a free port and logs it."""
     metrics_listen: Annotated[Address | None, Default("the same as http.listen")] = None
@@ -234,8 +233,8 @@ class Settings(BaseSettings):
     """The folder to which the sidecar appends every observation of volumes, for the pipeline's
     forecasts. It must not be on a data volume."""
     history_max_bytes: Size = 1 << 30
-    """The maximum size of all volume histories in that folder; the oldest hours are deleted first.
-    The default suffices for two years of 100 volumes read every minute, or 5 days of 12,000."""
+    """The maximum size of all volume histories in that folder. The oldest hours are deleted
+    first."""
     producer_ids_rate: IdsRate | None = None
     """How many new producer ids a user may have in a window, unless the quota file or the API sets
     another number. By default there is no quota."""

@@ -110,11 +110,8 @@ _AMOUNT: Final = (
     "Usage in this second: bytes (produce, fetch), percent of a thread (request), partitions"
     " created and deleted (controller_mutation) or ids (producer_ids)"
 )
-_UNIT: Final = (
-    "bytes per second (produce, fetch), percent of a thread (request), partitions per second"
-    " (controller_mutation) or ids per hour (producer_ids)"
-)
-_ENTITY: Final = "Entity of the quota, such as `user=alice` or `user=<default>,client-id=etl`"
+_SAME_QUOTA_TYPE: Final = "Kind of quota, as in gold_usage_1s"
+_SAME_ENTITY: Final = "Entity of the quota, as in silver_quota_config"
 _USER: Final = "Name of the principal, without its type"
 _NAMED: Final = "{} of the quota; `<default>` for the default, null for none"
 _LOG_DIR: Final = "Path of the log dir"
@@ -236,7 +233,11 @@ QUARANTINE: Final = Table(
 SILVER_QUOTA_CONFIG: Final = Table(
     "silver_quota_config",
     (
-        Column("entity", "string", _ENTITY),
+        Column(
+            "entity",
+            "string",
+            "Entity of the quota, such as `user=alice` or `user=<default>,client-id=etl`",
+        ),
         Column("user", "string", _NAMED.format("User")),
         Column("client_id", "string", _NAMED.format("Client-id")),
         Column("key", "string", _KEY),
@@ -315,8 +316,8 @@ GOLD_REPLAY: Final = Table(
     (
         Column("dt", "date", "Day; its first window starts empty"),
         Column("broker", "int", "Broker or controller that enforces the quota"),
-        Column("quota_type", "string", _QUOTA_TYPE),
-        Column("entity", "string", _ENTITY),
+        Column("quota_type", "string", _SAME_QUOTA_TYPE),
+        Column("entity", "string", _SAME_ENTITY),
         Column(
             "shared_by",
             "string",
@@ -329,7 +330,7 @@ GOLD_REPLAY: Final = Table(
         Column(
             "scenario", "string", "`in force` (the current quota), or a candidate: `x2`, `=1000`"
         ),
-        Column("quota", "double", f"Last quota of the day, or null if there was none; {_UNIT}"),
+        Column("quota", "double", "Last quota of the day, in the unit of its kind; null if none"),
         Column("events", "bigint", "Number of charges"),
         Column("throttled", "bigint", "Number of charges that waited or were rejected"),
         Column("throttle_ms_total", "bigint", "Sum of throttle times, which may overlap"),
@@ -351,10 +352,10 @@ GOLD_RECOMMENDATION: Final = Table(
     "gold_recommendation",
     (
         Column("dt", "date", "Newest day of the data"),
-        Column("quota_type", "string", _QUOTA_TYPE),
-        Column("entity", "string", _ENTITY),
+        Column("quota_type", "string", _SAME_QUOTA_TYPE),
+        Column("entity", "string", _SAME_ENTITY),
         Column("key", "string", _KEY),
-        Column("quota", "double", f"Recommended quota, or null if refused; {_UNIT}"),
+        Column("quota", "double", "Recommended quota, in the unit of its kind; null if refused"),
         Column("in_force", "double", "Current quota in the same unit; null for none"),
         Column("percentile_rate", "double", "Weighted percentile of the rates, in the same unit"),
         Column("peak_rate", "double", "Highest rate, in the same unit"),

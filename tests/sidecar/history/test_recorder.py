@@ -89,9 +89,9 @@ async def test_a_disk_that_hangs_delays_nobody(
     assert ["00", "07", "08", "09"] == [time[17:19] for time in times(tmp_path)]
     warned, over = [record.getMessage() for record in caplog.records]
     assert (
-        warned == f"the volume history in {tmp_path} loses what is seen: the disk does not keep up"
+        warned == f"the volume history in {tmp_path} loses observations: the disk does not keep up"
     )
-    assert over.endswith("loses what is seen: this is over")
+    assert over.endswith("loses observations: this is over")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_what_is_not_written_is_reported_once_and_again_when_it_is_over(
         own.record(seen(60))
         await own.flush()
     assert (1, 3) == (own.counts.written, own.counts.lost)
-    start = f"the volume history in {tmp_path} loses what is seen: "
+    start = f"the volume history in {tmp_path} loses observations: "
     assert [("WARNING", start + reason), ("INFO", f"{start}this is over")] == [
         (record.levelname, record.getMessage()) for record in caplog.records
     ]

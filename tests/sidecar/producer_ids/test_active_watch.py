@@ -103,7 +103,7 @@ async def test_what_cannot_be_read_is_reported_once_by_kind(
         record.levelno for record in caplog.records
     ]
     assert "READ on the topics" in caplog.records[0].getMessage()
-    assert "counts for nobody" in caplog.records[0].getMessage()
+    assert "throttle no user" in caplog.records[0].getMessage()
     assert "no answer" in caplog.records[1].getMessage()
 
 
