@@ -53,8 +53,8 @@ class SeenBroker(msgspec.Struct, frozen=True):
     before_ms: _Count
     """The time from the request to this broker until the observation was complete."""
     volumes: list[SeenVolume]
-    offline: list[tuple[str, str]] = []
-    """Log dirs without sizes, with the reasons."""
+    offline: list[tuple[str, str, bool]] = []
+    """Log dirs without sizes, with the reasons, and whether the broker may write there."""
 
 
 class SilentBroker(msgspec.Struct, frozen=True):
@@ -100,6 +100,8 @@ class ObservationPage(msgspec.Struct, frozen=True):
     due_ms: _Count
     """The time until the next observation should come."""
     observations: list[AgedObservation]
+    cluster_id: str | None = None
+    """The cluster of its last whole observation; partial ones have no id of their own."""
 
 
 class ObservationLog:
@@ -119,6 +121,7 @@ class ObservationLog:
         # For each observation: its number, its time, and its encoded form.
         self._seen: deque[tuple[int, float, msgspec.Raw]] = deque(maxlen=MOST_PARTIAL)
         self._next = 0
+        self._cluster_id: str | None = None
         self._more = asyncio.Event()
 
     def plan(self, due_at: float) -> None:
@@ -129,6 +132,7 @@ class ObservationLog:
         """Add an observation of this sidecar."""
         if observation.membership is not None:
             self._seen.clear()
+            self._cluster_id = observation.membership.cluster_id
         sent = msgspec.Raw(msgspec.json.encode(_sent(observation)))
         self._seen.append((self._next, observation.observed_at, sent))
         self._next += 1
@@ -150,6 +154,7 @@ class ObservationLog:
             {
                 "origin": self.start_id,
                 "next": self._next,
+                "cluster_id": self._cluster_id,
                 # Rounded down, so that no reading becomes younger.
                 "held_ms": int(held_s * 1000),
                 "due_ms": _ms(self.due_at - now),
@@ -226,7 +231,7 @@ def _broker(reading: Reading, observed_at: float) -> SeenBroker:
         reading.broker_id,
         _ms(observed_at - reading.read_at),
         [_volume(each) for each in reading.volumes],
-        [(each.log_dir, each.reason) for each in reading.offline],
+        [(each.log_dir, each.reason, each.is_written) for each in reading.offline],
     )
 
 

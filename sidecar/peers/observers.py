@@ -238,7 +238,7 @@ class Observers:
             observer.is_self = True
             return
         for each in page.observations:
-            if why := self._unusable(each):
+            if why := self._unusable(each, page.cluster_id):
                 self.dropped[why] += 1
                 continue
             self._take(self._usable(received(each, page.origin, made_at)))
@@ -262,11 +262,10 @@ class Observers:
         }
         return replace(observation, membership=None if is_old else membership, answers=answers)
 
-    def _unusable(self, sent: AgedObservation) -> str:
+    def _unusable(self, sent: AgedObservation, cluster_id: str | None) -> str:
         """Return why an observation is dropped; "" if it is not."""
         if sent.age_ms > _OLDEST_MS:
             return "old"
-        members = sent.seen.members
-        known, told = self._cluster_id(), members and members.cluster_id
-        is_another = known is not None and told is not None and known != told
+        known = self._cluster_id()
+        is_another = known is not None and cluster_id is not None and known != cluster_id
         return "contradicting" if is_another else ""

@@ -34,7 +34,7 @@ def observations(draw: st.DrawFn) -> Observation:
         volumes = draw(
             st.lists(st.builds(Volume, st.just(broker), names, sizes, sizes), max_size=3)
         )
-        offline = draw(st.lists(st.builds(OfflineLogDir, names, names), max_size=2))
+        offline = draw(st.lists(st.builds(OfflineLogDir, names, names, st.booleans()), max_size=2))
         read_at = 100.0 - draw(st.integers(0, 60_000)) / 1000
         answers[broker] = Reading(broker, read_at, tuple(volumes), tuple(offline))
     addresses = st.dictionaries(ids, names, max_size=3)

@@ -149,6 +149,18 @@ async def test_news_of_another_cluster_is_dropped() -> None:
     assert ["b2"] == [each.origin for each in alone.taken]
 
 
+async def test_partial_news_of_another_cluster_is_dropped() -> None:
+    """It has no cluster id of its own, and broker ids are the same in all clusters."""
+    alone = Alone("http://b")
+    partial = Observation(5000.0, "poll", None, {1: Reading(1, 5000.0, ())})
+    alone.answer = lambda observer: page(whole("B"), partial)
+    await alone.run(1.5)
+    assert ([], 2) == (alone.taken, alone.observers.dropped["contradicting"])
+    alone.answer = lambda observer: page(whole("A"), partial)
+    await alone.run(1.5)
+    assert [False, True] == [each.membership is None for each in alone.taken]
+
+
 async def test_a_long_way_makes_nothing_younger() -> None:
     """Here an answer takes a second: what was seen as it was made is a second old, or held."""
     alone = Alone("http://b")
