@@ -148,14 +148,17 @@ def _violate(number: int) -> str:
 
 def why_retained(memory: Memory, state: VolumeState) -> str:
     """The reason why an old reading counts (" when last read, and ..."); "" for a new reading."""
-    broker_id = state.volume.broker_id
-    membership = memory.membership
+    volume, broker_id = state.volume, state.volume.broker_id
+    membership, broker = memory.membership, memory.brokers.get(broker_id)
     if membership is not None and broker_id not in membership.active:
-        fenced = membership.fenced is not None
-        return " when last read, and the broker is " + ("fenced" if fenced else "gone")
+        is_fenced = broker_id in (membership.fenced or ())
+        return " when last read, and the broker is " + ("fenced" if is_fenced else "gone")
     if not state.online:
-        return " when last read, and the log dir is offline"
-    broker = memory.brokers.get(broker_id)
+        offline = {each.log_dir for each in broker.offline if not each.is_written} if broker else ()
+        is_offline = volume.log_dir in offline
+        return " when last read, and " + (
+            "the log dir is offline" if is_offline else "its sizes can't be read"
+        )
     if broker is not None and broker.failure is not None:
         return " when last read, and the broker does not answer"
     if memory.failure is not None:

@@ -42,7 +42,7 @@ from sidecar.throttle.slope import TURN_S
 from tests.simulation.clients import Client
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.http_get import http_get
-from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, Past
+from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, VALIDITY_S, Past
 from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import SimulatedSidecar
 
@@ -307,6 +307,14 @@ class Claims:
         if board and sidecar.process.is_alive and board.snapshot.decision.source is Source.OVERRIDE:
             self._limits.overridden(sidecar.number)
 
+    @property
+    def _forgotten_at(self) -> float:
+        """When the last reading of a node id that was unregistered no longer counts.
+
+        That is the validity after the first list without it, since a list may be out of date.
+        """
+        return self._world.unregistered_at + self.reaction_s + VALIDITY_S
+
     async def run(self) -> None:
         """Checks what only time can break, each second."""
         world = self._world
@@ -320,8 +328,7 @@ class Claims:
                     self._bounded(sidecar)
                 if second % _COMPARE_S == 0:
                     world.errand(self._compare(sidecar))
-            # A former node id's last reading counts until it is unregistered.
-            if world.former:
+            if world.former or world.now() < self._forgotten_at:
                 self._well_since = world.now()
             for sidecar in world.sidecars.values():
                 if sidecar.ended is not None:
@@ -441,7 +448,8 @@ class Claims:
         world.free_all()
         keep = asyncio.create_task(self._keep_free(), name="keep free")
         try:
-            await asyncio.sleep(_CALM_S + self.reaction_s + RECOVERY_S + self._rise_s)
+            forgotten_s = max(0.0, self._forgotten_at - world.now())
+            await asyncio.sleep(forgotten_s + _CALM_S + self.reaction_s + RECOVERY_S + self._rise_s)
             await self._well()
         finally:
             keep.cancel()

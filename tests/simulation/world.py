@@ -19,6 +19,7 @@ Example: ``run(Plan(1, 3600.0))`` is an hour in some seconds; its trace is the s
 import asyncio
 import hashlib
 import logging
+import math
 import random
 from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
@@ -211,6 +212,7 @@ class World:
         refuses: whether brokers have the authorizer.
         clients: all of them.
         former: the node ids that no broker has any more and nobody has unregistered.
+        unregistered_at: when the last of them was.
         partitions: by index.
         has_controller: whether there is one, that fences, unfences, and elects.
         passwords: what the brokers know, by user.
@@ -287,6 +289,7 @@ class World:
         self._kept: dict[int, KeptDocument | None] = {}
         self._wall_ms = dict.fromkeys(self.brokers, 0)
         self.former: dict[int, FormerBroker] = {}
+        self.unregistered_at = -math.inf
         self.has_controller = True
         self.partitions = [Partition(number) for number in self.brokers]
         self.clients = clients(chance, len(self.partitions), hasty=chance.random() < 0.3)
@@ -440,6 +443,7 @@ class World:
         """An operator says that no broker has a node id any more."""
         if self.former.pop(broker_id, None) is not None:
             self.note(f"node id {broker_id} is unregistered")
+            self.unregistered_at = self.now()
             del self.cluster.brokers[broker_id]
             self.cluster.forget_answers()
 
