@@ -5,8 +5,8 @@ concurrently. One deadline covers the whole poll. A broker that misses it has a 
 timeout, and the others have their readings. The request to the slow broker stays open for later
 polls.
 
-A broker that the controllers don't reach still lists the brokers of then. So after a poll in which
-a broker did not answer, the next poll requests the list from two brokers.
+A broker that the controllers don't reach still lists the brokers of then. So the list is requested
+from two brokers if a broker is fenced in it, came or left, or did not answer the last poll.
 
 Example: one of three brokers takes 2.5 s to answer. Polls come every second, with a deadline of
 1 s. The first poll ends after 1 s with two readings and a time-out. The next two end at once with
@@ -81,7 +81,8 @@ class KafkaVolumeSource:
         self._listed = False
         self._shared: dict[int, Failure] = {}
         self._answered: list[int] = []
-        self._needs_second_list = False
+        self._active: set[int] = set()
+        self._is_in_doubt = False
         self._requests: dict[int, asyncio.Task[Reading | Failure]] = {}
         self._slow: set[int] = set()
 
@@ -124,7 +125,8 @@ class KafkaVolumeSource:
             return first
         cluster, in_dispute = first, frozenset[int]()
         self._use(cluster)
-        if self._needs_second_list:
+        # A dead broker is active in an old list, and one that came back is fenced or missing there.
+        if self._is_in_doubt or first.membership.fenced or set(first.endpoints) != self._active:
             left_s = deadline - asyncio.get_running_loop().time()
             second = await self._pool.call_any(
                 _DESCRIBE_CLUSTER,
@@ -137,7 +139,8 @@ class KafkaVolumeSource:
                 self._use(cluster)
         answers = await self._ask(cluster.endpoints, deadline)
         self._answered = [key for key, each in answers.items() if isinstance(each, Reading)]
-        self._needs_second_list = bool(in_dispute) or len(self._answered) < len(answers)
+        self._is_in_doubt = bool(in_dispute) or len(self._answered) < len(answers)
+        self._active = set(cluster.endpoints)
         membership = settled(cluster.membership, in_dispute, answers)
         answers = {key: each for key, each in answers.items() if key in membership.active}
         return Observation(self._clock(), ORIGIN, membership, answers)

@@ -46,6 +46,7 @@ class SimulatedBroker(FakeBroker):
         process: what runs it; another one after each restart.
         volume: what its log dir lies on.
         is_offline: whether its log dir is.
+        is_unreadable: whether it answers with an unknown error in place of its log dir's sizes.
         service_s: how long it takes for an answer, seconds.
         slow_s: how much longer for its log dirs.
         spoil: what becomes of its answers; None: nothing.
@@ -68,11 +69,12 @@ class SimulatedBroker(FakeBroker):
         self.process = Process(self.name)
         self.process.kill()
         self.is_offline = False
+        self.is_unreadable = False
         self.service_s = service_s
         self.slow_s = 0.0
         self.spoil: Spoil | None = None
         self.served: dict[str, tuple[float, int]] = {}
-        self._forms: dict[tuple[int, bool, bool], bytes] = {}
+        self._forms: dict[tuple[int, bool, bool, bool], bytes] = {}
         self._network = network
 
     @property
@@ -119,12 +121,12 @@ class SimulatedBroker(FakeBroker):
     def _log_dirs(self, version: int, topics: tuple[str, ...]) -> bytes:
         """Encoded once, with marks for the sizes, since these differ in almost every answer."""
         volume = self.volume
-        key = version, self.is_offline, bool(topics)
+        key = version, self.is_offline, self.is_unreadable, bool(topics)
         form = self._forms.get(key)
         if form is None:
             self.log_dirs = (
-                FakeLogDir(volume.log_dir, -1, -1, error_code=56)
-                if self.is_offline
+                FakeLogDir(volume.log_dir, -1, -1, error_code=56 if self.is_offline else -1)
+                if self.is_offline or self.is_unreadable
                 else FakeLogDir(
                     volume.log_dir, _number(_TOTAL), _number(_AVAILABLE), topics=topics
                 ),
@@ -181,7 +183,8 @@ class OrderedConnection(FakeConnection):
         if polls and spoil is None:
             volume = self._of.volume
             _, known = self._of.served.get(peer.name, (0.0, volume.total_bytes))
-            available = known if self._of.is_offline else volume.available_bytes
+            has_sizes = not (self._of.is_offline or self._of.is_unreadable)
+            available = volume.available_bytes if has_sizes else known
             self._of.served[peer.name] = (self._loop.time(), available)
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])

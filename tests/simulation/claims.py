@@ -530,6 +530,7 @@ def touched(fault: Fault) -> list[str]:
         Kind.CLOCK_STEPPED,
         Kind.RELOAD,
         Kind.LEADERS_MOVE,
+        Kind.BROKER_OUT_OF_DATE,
         Kind.BROKER_STAYS_SLOW,
         Kind.CONTROLLER_LOST,
     }:

@@ -36,7 +36,9 @@ class Injector:
             Kind.BROKER_STAYS_SLOW: self._slow_broker,
             Kind.BROKER_CUTS_ANSWERS: lambda fault: self._spoil(fault, _cut),
             Kind.BROKER_SENDS_GARBAGE: lambda fault: self._spoil(fault, lambda _: GARBAGE),
+            Kind.BROKER_OUT_OF_DATE: self._keep_list,
             Kind.LOG_DIR_OFFLINE: self._offline,
+            Kind.LOG_DIR_UNREADABLE: self._unreadable,
             Kind.LEADERS_MOVE: self._move,
             Kind.BROKER_RENUMBERED: self._renumber,
             Kind.CONTROLLER_LOST: self._lose_controller,
@@ -106,6 +108,23 @@ class Injector:
         broker.is_offline = True
         self._world.move_leaders(fault.target)
         return partial(setattr, broker, "is_offline", False)
+
+    def _unreadable(self, fault: Fault) -> End:
+        """Its log dir is written as before, and nobody knows its sizes."""
+        broker = self._world.brokers[fault.target]
+        broker.is_unreadable = True
+        return partial(setattr, broker, "is_unreadable", False)
+
+    def _keep_list(self, fault: Fault) -> End:
+        """The controllers don't reach a broker, which clients and sidecars still do."""
+        cluster, broker = self._world.cluster, self._world.brokers[fault.target]
+        broker.list_of_then = {key: each.fenced for key, each in cluster.brokers.items()}
+
+        def end() -> None:
+            broker.list_of_then = None
+            cluster.forget_answers()
+
+        return end
 
     def _move(self, fault: Fault) -> End:
         self._world.move_leaders(fault.target)

@@ -572,6 +572,19 @@ async def test_a_broker_that_an_old_list_has_as_fenced_is_active_if_it_answers(
     assert {0: None, 1: None, 2: None, 3: FailureKind.CONNECT} == kinds(observation)
 
 
+@pytest.mark.parametrize("then", [{0: False, 1: True, 2: False}, {0: False, 2: False}])
+async def test_a_broker_that_came_back_is_seen_in_spite_of_an_old_list(
+    clock: Clock, then: dict[int, bool]
+) -> None:
+    """Broker 0, which answers first, still lists broker 1 as fenced, or not at all."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        cluster.brokers[0].list_of_then = then
+        cluster.forget_answers()
+        observations = [await seen(source) for _ in range(4)]
+    assert [{0: None, 1: None, 2: None}] * 4 == [kinds(each) for each in observations]
+
+
 async def test_a_silent_broker_that_one_list_lacks_is_gone(clock: Clock) -> None:
     """It was unregistered, and broker 0 does not know that yet."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
