@@ -7,6 +7,7 @@ what sidecars send each other takes milliseconds.
 import asyncio
 from collections import Counter
 from collections.abc import Collection
+from functools import partial
 
 import msgspec
 import pytest
@@ -62,7 +63,7 @@ class World:
                 Timing(INTERVAL_S, 1.0),
                 lambda _: None,
                 self.logs[number].add,
-                is_wanted=lambda number=number: self.observers[number].is_observer,
+                is_wanted=partial(self.is_observer, number),
                 planned=self.logs[number].plan,
                 own_broker=number if knows_own_broker else None,
             )
@@ -71,10 +72,16 @@ class World:
         order = [int(url.rpartition("-")[2]) for url in in_order(self.urls)]
         self.observing, self.following = order[:OBSERVERS], order[OBSERVERS:]
 
+    def is_observer(self, number: int) -> bool:
+        return self.observers[number].is_observer
+
     def start(self) -> None:
-        self.tasks = [
-            asyncio.create_task(part.run()) for part in (*self.observers, *self.pollers)
-        ] + [asyncio.create_task(board.publish_expiries()) for board in self.boards]
+        runs = [
+            *(each.run for each in self.observers),
+            *(each.run for each in self.pollers),
+            *(each.publish_expiries for each in self.boards),
+        ]
+        self.tasks = [asyncio.create_task(run()) for run in runs]
 
     def factors(self) -> list[float]:
         return [board.snapshot.decision.factor for board in self.boards]
@@ -90,9 +97,12 @@ class World:
             state = board.snapshot.memory.brokers.get(broker_id)
             return state.read_at if state else None
 
+        def take(observation: Observation) -> None:
+            board.observe(observation)
+
         sight = Sight(
             self.logs[number],
-            board.observe,
+            take,
             now,
             cluster_id,
             lambda: board.snapshot.memory.membership_at,

@@ -369,7 +369,8 @@ class _Past:
     def was_gone(self, readings: Sequence[tuple[int, Reading]], since: int, log_dir: str) -> bool:
         """Whether a broker did not report a log dir at all since some event."""
         return any(
-            log_dir not in {each.log_dir for each in (*reading.volumes, *reading.offline)}
+            log_dir not in {each.log_dir for each in reading.volumes}
+            and log_dir not in {each.log_dir for each in reading.offline}
             for number, reading in readings
             if number > since
         )
