@@ -1,7 +1,8 @@
 """The changes of an operator: setting an override, and forgetting a dead broker or log dir.
 
 A change needs the bearer token. It is checked completely before it is made, and the board publishes
-it in one step. The answer states whether the change is on disk.
+it in one step. The answer comes within two seconds, whatever the disk does. It states whether the
+change is on disk.
 
 Example: ``{"factor": 1.0, "reason": "disk is being replaced", "duration": "PT8H"}`` applies for
 eight hours, whatever the volumes have, and then ends by itself.
@@ -27,6 +28,7 @@ from sidecar.api.documents import (
 )
 from sidecar.api.views import override_document
 from sidecar.control.board import Board
+from sidecar.control.persistence import Persistence
 from sidecar.formats.quantities import parse_duration
 from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import Override
@@ -96,12 +98,12 @@ class Changes:
     Attributes:
         board: the board that is changed.
         wall: steady seconds -> epoch seconds.
-        persist: writes the state now, and returns whether it is on disk.
+        persist: writes the state now, and returns within about a second whether it is on disk.
     """
 
     board: Board
     wall: Wall
-    persist: Callable[[], Awaitable[bool]]
+    persist: Callable[[], Awaitable[Persistence]]
 
     def shown(self) -> OverrideDocument | None:
         """Return the current override."""
@@ -122,15 +124,22 @@ class Changes:
             requested.factor + 0.0, requested.reason, now, now + requested.duration_s
         )
         self.board.set_override(override)
-        return OverrideSet(override_document(override, self.wall), await self.persist())
+        stored = await self.persist()
+        document = override_document(override, self.wall)
+        return OverrideSet(document, stored is Persistence.WRITTEN, stored.value)
 
     async def clear_override(self) -> OverrideCleared:
         """End the override, if there is one."""
         cleared = self.board.snapshot.decision.override is not None
         if self.board.snapshot.memory.override is not None:
             self.board.set_override(None)
-        persisted = await self.persist()
-        return OverrideCleared(cleared, persisted, self.board.snapshot.decision.factor)
+        stored = await self.persist()
+        return OverrideCleared(
+            cleared,
+            stored is Persistence.WRITTEN,
+            stored.value,
+            self.board.snapshot.decision.factor,
+        )
 
     async def forget(self, broker_id: int, log_dir: str | None = None) -> BrokerForgotten:
         """Forget the last reading of a broker, or of one log dir, and decide again at once.
@@ -154,11 +163,12 @@ class Changes:
                 " that is offline is forgotten by its path.",
             )
         self.board.forget(broker_id, log_dir)
-        persisted = await self.persist()
+        stored = await self.persist()
         return BrokerForgotten(
             broker_id,
             [each.volume.log_dir for each in known],
-            persisted,
+            stored is Persistence.WRITTEN,
+            stored.value,
             self.board.snapshot.decision.factor,
         )
 

@@ -22,6 +22,7 @@ NO_PRINCIPAL: Final[dict[str, JsonValue]] = {"not": {"pattern": f"^{PRINCIPAL_TY
 """The description of a user's name in a schema; ``entities.user_name`` checks the name."""
 Factor = Annotated[float, Field(ge=0, le=1)]
 SourceName = Literal["observation", "fallback", "override", "disabled", "shadow"]
+StateFileName = Literal["written", "pending", "failed", "none"]
 BrokerStateName = Literal["active", "fenced", "departed"]
 LimitName = Annotated[str, Field(json_schema_extra={"enum": [each.name for each in LIMIT_TYPES]})]
 
@@ -455,6 +456,9 @@ class OverrideSet:
     """The override that applies from now on."""
     persisted: bool
     """Whether the override is on disk, so that a restart of the sidecar keeps it."""
+    state_file: StateFileName
+    """Whether the state file has the override, which applies in any case: `written`; `pending`,
+    the disk has not answered within a second; `failed`; or `none`, there is no such file."""
 
 
 @described
@@ -465,6 +469,8 @@ class OverrideCleared:
     """Whether there was an override."""
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
+    state_file: StateFileName
+    """Whether the state file has the change, as in OverrideSet."""
     factor: Factor
     """The factor that applies now."""
 
@@ -479,6 +485,8 @@ class BrokerForgotten:
     """The volumes that were forgotten."""
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
+    state_file: StateFileName
+    """Whether the state file has the change, as in OverrideSet."""
     factor: Factor
     """The factor that applies now."""
 

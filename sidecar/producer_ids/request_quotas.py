@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 Describe = Callable[[], Awaitable[ClientQuotas | Failure]]
 Alter = Callable[[list[Alteration]], Awaitable[list[Failure | None] | Failure]]
-Persist = Callable[[], Awaitable[bool]]
+Persist = Callable[[], Awaitable[object]]
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class RequestQuotaEnforcer:
         quota_of: returns the producer id quota of a user.
         describe: returns all client quotas of the cluster; may raise SidecarError.
         alter: sets and removes quotas, and returns each failure; may raise SidecarError.
-        persist: writes the state; returns whether it is on disk.
+        persist: writes the state.
     """
 
     board: Board

@@ -13,6 +13,7 @@ from sidecar.api.readiness import Polling
 from sidecar.control.board import Board, Snapshot
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.persistence import Persistence
 from sidecar.daemon.application import build_app
 from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
@@ -49,7 +50,7 @@ class Disk:
         written: the snapshots that were published at each write.
     """
 
-    there: bool = True
+    there: Persistence = Persistence.WRITTEN
     written: list[Snapshot] = field(default_factory=list)
 
 
@@ -151,7 +152,7 @@ class FakeSidecar:
         """Steady seconds -> epoch seconds."""
         return steady_s + self.wall_offset_s
 
-    async def _persist(self) -> bool:
+    async def _persist(self) -> Persistence:
         await asyncio.sleep(0)
         self.disk.written.append(self.board.snapshot)
         return self.disk.there

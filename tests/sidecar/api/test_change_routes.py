@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from sidecar.control.board import Board, Snapshot
+from sidecar.control.persistence import Persistence
 from sidecar.throttle.decision import Shadow
 from tests.sidecar.api.build import BEARER, FACTORS, TOKEN, FakeSidecar, assert_problem
 from tests.sidecar.throttle.build import FakeClock, reading, whole
@@ -45,7 +46,7 @@ async def test_an_override_is_set_and_persisted() -> None:
         "until": "2023-11-15T06:14:20.000Z",
     }
     assert response.status_code == 200
-    assert response.json() == {"override": shown, "persisted": True}
+    assert response.json() == {"override": shown, "persisted": True, "state_file": "written"}
     assert sidecar.board.snapshot.decision.factor == 0.25
     assert [sidecar.board.snapshot] == sidecar.disk.written
     assert (await sidecar.get(URL)).json() == {"override": shown}
@@ -54,9 +55,27 @@ async def test_an_override_is_set_and_persisted() -> None:
 async def test_an_override_without_a_state_file() -> None:
     """It is in force, and the answer says that a restart forgets it."""
     sidecar = FakeSidecar()
-    sidecar.disk.there = False
+    sidecar.disk.there = Persistence.NONE
     response, _ = await send(sidecar, "PUT", URL, json=GOOD)
-    assert response.json()["persisted"] is False
+    assert (response.json()["persisted"], response.json()["state_file"]) == (False, "none")
+
+
+@pytest.mark.parametrize("stored", [Persistence.PENDING, Persistence.FAILED])
+async def test_a_change_that_is_not_on_disk(stored: Persistence) -> None:
+    """It applies all the same, and the answer states what the disk does."""
+    sidecar = overridden()
+    sidecar.disk.there = stored
+    for method, url, body in (
+        ("DELETE", "/v1/brokers/1", None),
+        ("PUT", URL, GOOD),
+        ("DELETE", URL, None),
+    ):
+        response, _ = await send(sidecar, method, url, json=body)
+        answer = response.json()
+        assert response.status_code == 200
+        assert (answer["persisted"], answer["state_file"]) == (False, stored.value)
+        factor = answer["override"]["factor"] if method == "PUT" else answer["factor"]
+        assert factor == sidecar.board.snapshot.decision.factor
 
 
 @pytest.mark.parametrize("duration", ["PT10S", "10s"])
@@ -91,8 +110,9 @@ async def test_clearing_an_override() -> None:
     await send(sidecar, "PUT", URL, json=GOOD)
     first, _ = await send(sidecar, "DELETE", URL)
     second, before = await send(sidecar, "DELETE", URL)
-    assert first.json() == {"cleared": True, "persisted": True, "factor": 0.5}
-    assert second.json() == {"cleared": False, "persisted": True, "factor": 0.5}
+    done = {"persisted": True, "state_file": "written", "factor": 0.5}
+    assert first.json() == {"cleared": True, **done}
+    assert second.json() == {"cleared": False, **done}
     assert sidecar.board.snapshot is before
     assert sidecar.disk.written[-1].decision.override is None
 
@@ -346,6 +366,7 @@ async def test_forgetting_a_fenced_broker_releases_its_throttle() -> None:
         "broker_id": 1,
         "log_dirs": ["/d"],
         "persisted": True,
+        "state_file": "written",
         "factor": 1.0,
     }
     assert sidecar.board.snapshot.decision.factor == 1.0
@@ -393,6 +414,7 @@ async def test_an_offline_log_dir_of_a_live_broker_is_forgotten() -> None:
         "broker_id": 1,
         "log_dirs": ["/d 0"],
         "persisted": True,
+        "state_file": "written",
         "factor": 1.0,
     }
     assert [sidecar.board.snapshot] == sidecar.disk.written
