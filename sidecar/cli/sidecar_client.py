@@ -154,10 +154,7 @@ def request_all(
     late = f"no answer within {deadline_s:g} s"
     if any(request.method != "GET" for request in requests):
         late += "; the change may apply all the same"
-    answers = {
-        number: _unreached(address, (), late)
-        for number, address in enumerate(addresses)
-    }
+    answers = {number: _unreached(address, (), late) for number, address in enumerate(addresses)}
     for _ in addresses:
         try:
             number, answer = answered.get(timeout=max(0.0, ends_at - time.monotonic()))
