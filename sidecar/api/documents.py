@@ -125,7 +125,8 @@ class FactorDocument:
     """When the factor and the source last changed."""
     generation: Annotated[int, Field(ge=1)]
     """Grows by one when one of these changes: the factor, the source, the override, a user's factor
-    (/v1/quota-factors), the topics, or the set of volumes that violate the limit or stop line."""
+    (/v1/quota-factors), the topics, or the set of volumes that violate the limit or stop line. An
+    operator's change counts too."""
     seconds_to_limit: SecondsLeft
     """The time until the first online volume of an active broker reaches its limit at its fill
     rate; 0 when one violates it, null when none fills."""
@@ -391,6 +392,20 @@ class BrokersDocument:
 
 
 @described
+class OperationDocument:
+    """An operator's change."""
+
+    what: str
+    """The change, such as `forgot broker 3`."""
+    by: str
+    """The user in the header that `SIDECAR_HTTP_USER_HEADER` names, or `the bearer token`."""
+    address: str
+    """The address from which the request came; empty if it is unknown."""
+    reason: str
+    """The operator's reason; empty without one."""
+
+
+@described
 class ChangeDocument:
     """A decision when it began a generation."""
 
@@ -416,6 +431,8 @@ class ChangeDocument:
     """When the newest valid factor was computed; null when there was none."""
     valid_until: Time | None
     """Until when it was valid without news, as it was when it began."""
+    operation: OperationDocument | None
+    """The operator's change that began it; null if none did."""
 
 
 @described

@@ -203,6 +203,7 @@ def compose(
         peers=settings.peers,
         observations=seen,
         registry=registry if settings.metrics_listen is None else None,
+        user_header=settings.http_user_header,
     )
     apps = [(app, settings.http_listen)]
     if settings.metrics_listen is not None:

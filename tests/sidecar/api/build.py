@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from sidecar.api.readiness import Polling
-from sidecar.control.board import Board, Snapshot
+from sidecar.control.board import Board, Listener, Snapshot
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
@@ -94,9 +94,11 @@ class FakeSidecar:
         ask: FetchContents | None = None,
         peers: Sequence[str] = (),
         more: Sequence[Capability] = (),
+        listeners: tuple[Listener, ...] = (),
+        user_header: str | None = None,
     ) -> None:
         self.clock = FakeClock()
-        self.board = board or Board(factors or Disabled(), clock or self.clock)
+        self.board = board or Board(factors or Disabled(), clock or self.clock, listeners=listeners)
         self.disk = Disk()
         self.token: str | None = TOKEN
         self.wall_offset_s = WALL_OFFSET_S
@@ -116,6 +118,7 @@ class FakeSidecar:
             peers=peers,
             observations=ObservationLog(self.board.start_id, self.clock),
             registry=registry,
+            user_header=user_header,
         )
 
     def _routed(self, admit: Admit | None) -> Iterator[Capability]:

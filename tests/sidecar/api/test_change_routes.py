@@ -1,11 +1,13 @@
 """What overrides and forgetting do, who may, and that nothing else changes the board."""
 
+import logging
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from sidecar.control.board import Board, Snapshot
+from sidecar.control.journal import log_publication
 from sidecar.control.persistence import Persistence
 from sidecar.throttle.decision import Shadow
 from tests.sidecar.api.build import BEARER, FACTORS, TOKEN, FakeSidecar, assert_problem
@@ -427,3 +429,45 @@ async def test_ids_that_no_broker_can_have(sidecar: FakeSidecar, broker_id: str)
     assert_problem(response, 422)
     assert "2147483648" not in response.text
     assert sidecar.board.snapshot is before
+
+
+async def test_each_change_has_who_and_why(caplog: pytest.LogCaptureFixture) -> None:
+    """The log, /v1/decisions and the page have them; a forget that releases is visible."""
+    sidecar = FakeSidecar(listeners=(log_publication,), user_header="X-Forwarded-User")
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5}), reading(2, 0.0, {"/d": 50})]))
+    sidecar.see(whole(1.0, [reading(2, 1.0, {"/d": 50})], fenced=[1]))
+    caplog.set_level(logging.WARNING)
+    caplog.clear()
+    alice = {**BEARER, "X-Forwarded-User": "alice"}
+    url = "/v1/brokers/1"
+    await send(sidecar, "DELETE", url, params={"reason": "disk is gone"}, headers=alice)
+    await send(sidecar, "PUT", URL, json=GOOD)
+    await send(sidecar, "DELETE", URL, headers={**BEARER, "X-Forwarded-User": "a\x1bb"})
+    by = "the bearer token from 127.0.0.1"
+    forgot = "user alice from 127.0.0.1 forgot broker 1 (disk is gone)"
+    assert [text for text in caplog.messages if text.startswith("operator: ")] == [
+        f"operator: {forgot}; the throttle factor was 0.0 and is 1.0",
+        f"operator: {by} set an override to 0.25 for PT8H (a migration);"
+        " the throttle factor was 1.0 and is 0.25",
+        f"operator: {by} ended the override; the throttle factor was 0.25 and is 1.0",
+    ]
+    listed = (await sidecar.get("/v1/decisions")).json()
+    (changes,) = [each for each in listed.values() if isinstance(each, list)]
+    operations = [each["operation"] for each in changes if each["operation"]]
+    assert {
+        "what": "forgot broker 1",
+        "by": "user alice",
+        "address": "127.0.0.1",
+        "reason": "disk is gone",
+    } in operations
+    assert len(operations) == 3
+    assert f"Operator: {forgot}." in (await sidecar.get("/")).text
+
+
+async def test_a_reason_to_forget_is_one_line() -> None:
+    """Otherwise nothing is forgotten."""
+    sidecar = overridden()
+    for reason in (" ", "a\nb", "x" * 501):
+        response, before = await send(sidecar, "DELETE", "/v1/brokers/1", params={"reason": reason})
+        assert_problem(response, 422)
+        assert sidecar.board.snapshot is before
