@@ -9,13 +9,13 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, FastAPI, Path, Query, params
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import answer
-from sidecar.api.changes import Changes, OverrideRequest, documented_body, json_body
+from sidecar.api.changes import Changes, OverrideRequest, documented_body, json_body, line
 from sidecar.api.documents import BrokerForgotten, OverrideCleared, OverrideSet, OverrideShown
 from sidecar.api.problems import documented
 
@@ -52,7 +52,9 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
     )
     async def set_override(request: Request) -> Response:
         """Replaces the current override. 409 when the sidecar is disabled."""
-        return answer(await changes.set_override(await json_body(request, OverrideRequest)))
+        return answer(
+            await changes.set_override(await json_body(request, OverrideRequest), request)
+        )
 
     @app.delete(
         "/v1/override",
@@ -60,9 +62,9 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
         responses={200: {"model": OverrideCleared}, **documented(401, 403)},
         **guarded,
     )
-    async def clear_override() -> Response:
+    async def clear_override(request: Request) -> Response:
         """The computed factor or the fallback applies at once. Without an override, also 200."""
-        return answer(await changes.clear_override())
+        return answer(await changes.clear_override(request))
 
     @app.delete(
         "/v1/brokers/{broker_id}",
@@ -70,14 +72,16 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
         responses={200: {"model": BrokerForgotten}, **documented(401, 403, 404, 409, 422)},
         **guarded,
     )
-    async def forget_broker(broker_id: _BrokerId) -> Response:
+    async def forget_broker(
+        request: Request, broker_id: _BrokerId, reason: _Reason = ""
+    ) -> Response:
         """For a broker that will not come back: its full volume no longer throttles producers.
 
         404 when the sidecar remembers nothing of it, 409 when it is active and answers. If the
         other readings do not suffice for a factor, the fallback applies until the next whole
         observation.
         """
-        return answer(await changes.forget(broker_id))
+        return answer(await changes.forget(request, broker_id, None, reason))
 
     @app.delete(
         "/v1/brokers/{broker_id}/log-dirs",
@@ -86,18 +90,20 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
         **guarded,
     )
     async def forget_log_dir(
+        request: Request,
         broker_id: _BrokerId,
         path: Annotated[
             str,
             Query(min_length=1, max_length=4096, description="The log dir's path on the broker."),
         ],
+        reason: _Reason = "",
     ) -> Response:
         """For a full disk that will not be repaired soon: it no longer throttles producers.
 
         Its broker may be active. 404 when the sidecar remembers nothing of the log dir, 409 when
         its broker reads it. When the log dir is back, its sizes count again.
         """
-        return answer(await changes.forget(broker_id, path))
+        return answer(await changes.forget(request, broker_id, path, reason))
 
 
 def _digits(text: str) -> str:
@@ -112,6 +118,17 @@ _BrokerId = Annotated[
     Field(ge=0, le=_NODE_ID_MAX),
     BeforeValidator(_digits),
     Path(description="The broker's node id."),
+]
+
+_Reason = Annotated[
+    str,
+    AfterValidator(line),
+    Query(
+        min_length=1,
+        max_length=500,
+        description="The reason: one line.",
+        json_schema_extra={"format": "line"},
+    ),
 ]
 
 

@@ -1,7 +1,8 @@
 """The changes of an operator: setting an override, and forgetting a dead broker or log dir.
 
 A change needs the bearer token. It is checked completely before it is made, and the board publishes
-it in one step. The answer states whether the change is on disk.
+it in one step. The answer comes within two seconds, whatever the disk does. It states whether the
+change is on disk.
 
 Example: ``{"factor": 1.0, "reason": "disk is being replaced", "duration": "PT8H"}`` applies for
 eight hours, whatever the volumes have, and then ends by itself.
@@ -27,6 +28,8 @@ from sidecar.api.documents import (
 )
 from sidecar.api.views import override_document
 from sidecar.control.board import Board
+from sidecar.control.operation import Operation
+from sidecar.control.persistence import Persistence
 from sidecar.formats.quantities import parse_duration
 from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import Override
@@ -41,8 +44,21 @@ _NO_EFFECT: Final = {
 LONGEST_OVERRIDE_S: Final = timedelta(days=30).total_seconds()
 """Longer than any repair, but an override that everybody forgot must not apply for years."""
 
+_LONGEST_USER: Final = 200
+
 _Form = TypeVar("_Form", bound=BaseModel)
 _CONTROLS: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]")
+
+
+def line(text: str) -> str:
+    """Check that a reason is one line.
+
+    Raises:
+        ValueError: it is blank or has control characters.
+    """
+    if not text.strip() or _CONTROLS.search(text):
+        raise ValueError("must be one line that is not blank, without control characters")
+    return text
 
 
 class OverrideRequest(BaseModel):
@@ -64,9 +80,7 @@ class OverrideRequest(BaseModel):
     @field_validator("reason")
     @classmethod
     def _is_line(cls, text: str) -> str:
-        if not text.strip() or _CONTROLS.search(text):
-            raise ValueError("must be one line that is not blank, without control characters")
-        return text
+        return line(text)
 
     @field_validator("duration")
     @classmethod
@@ -96,19 +110,29 @@ class Changes:
     Attributes:
         board: the board that is changed.
         wall: steady seconds -> epoch seconds.
-        persist: writes the state now, and returns whether it is on disk.
+        persist: writes the state now, and returns within about a second whether it is on disk.
+        user_header: the request header in which a proxy names the user; None to read none.
     """
 
     board: Board
     wall: Wall
-    persist: Callable[[], Awaitable[bool]]
+    persist: Callable[[], Awaitable[Persistence]]
+    user_header: str | None = None
+
+    def operation(self, request: Request, what: str, reason: str = "") -> Operation:
+        """Describe a change with the user and the address of its request."""
+        user = request.headers.get(self.user_header, "").strip() if self.user_header else ""
+        # Others write the header's text, so it must stay one line of the log.
+        by = f"user {user[:_LONGEST_USER]}" if user.isprintable() and user else "the bearer token"
+        address = request.client.host if request.client is not None else ""
+        return Operation(what, by, address, reason)
 
     def shown(self) -> OverrideDocument | None:
         """Return the current override."""
         override = self.board.snapshot.decision.override
         return override_document(override, self.wall) if override else None
 
-    async def set_override(self, requested: OverrideRequest) -> OverrideSet:
+    async def set_override(self, requested: OverrideRequest, request: Request) -> OverrideSet:
         """Set or replace the override.
 
         Raises:
@@ -121,18 +145,29 @@ class Changes:
         override = Override(
             requested.factor + 0.0, requested.reason, now, now + requested.duration_s
         )
-        self.board.set_override(override)
-        return OverrideSet(override_document(override, self.wall), await self.persist())
+        what = f"set an override to {override.factor:g} for {requested.duration}"
+        self.board.set_override(override, self.operation(request, what, override.reason))
+        stored = await self.persist()
+        document = override_document(override, self.wall)
+        return OverrideSet(document, stored is Persistence.WRITTEN, stored.value)
 
-    async def clear_override(self) -> OverrideCleared:
+    async def clear_override(self, request: Request) -> OverrideCleared:
         """End the override, if there is one."""
         cleared = self.board.snapshot.decision.override is not None
         if self.board.snapshot.memory.override is not None:
-            self.board.set_override(None)
-        persisted = await self.persist()
-        return OverrideCleared(cleared, persisted, self.board.snapshot.decision.factor)
+            ended = self.operation(request, "ended the override") if cleared else None
+            self.board.set_override(None, ended)
+        stored = await self.persist()
+        return OverrideCleared(
+            cleared,
+            stored is Persistence.WRITTEN,
+            stored.value,
+            self.board.snapshot.decision.factor,
+        )
 
-    async def forget(self, broker_id: int, log_dir: str | None = None) -> BrokerForgotten:
+    async def forget(
+        self, request: Request, broker_id: int, log_dir: str | None = None, reason: str = ""
+    ) -> BrokerForgotten:
         """Forget the last reading of a broker, or of one log dir, and decide again at once.
 
         Raises:
@@ -153,12 +188,14 @@ class Changes:
                 "This broker is active and answers: the next poll would read it again. A log dir"
                 " that is offline is forgotten by its path.",
             )
-        self.board.forget(broker_id, log_dir)
-        persisted = await self.persist()
+        what = f"forgot {'' if log_dir is None else f'{log_dir} of '}broker {broker_id}"
+        self.board.forget(broker_id, log_dir, self.operation(request, what, reason))
+        stored = await self.persist()
         return BrokerForgotten(
             broker_id,
             [each.volume.log_dir for each in known],
-            persisted,
+            stored is Persistence.WRITTEN,
+            stored.value,
             self.board.snapshot.decision.factor,
         )
 

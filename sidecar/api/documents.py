@@ -22,6 +22,7 @@ NO_PRINCIPAL: Final[dict[str, JsonValue]] = {"not": {"pattern": f"^{PRINCIPAL_TY
 """The description of a user's name in a schema; ``entities.user_name`` checks the name."""
 Factor = Annotated[float, Field(ge=0, le=1)]
 SourceName = Literal["observation", "fallback", "override", "disabled", "shadow"]
+StateFileName = Literal["written", "pending", "failed", "none"]
 BrokerStateName = Literal["active", "fenced", "departed"]
 LimitName = Annotated[str, Field(json_schema_extra={"enum": [each.name for each in LIMIT_TYPES]})]
 
@@ -124,7 +125,8 @@ class FactorDocument:
     """When the factor and the source last changed."""
     generation: Annotated[int, Field(ge=1)]
     """Grows by one when one of these changes: the factor, the source, the override, a user's factor
-    (/v1/quota-factors), the topics, or the set of volumes that violate the limit or stop line."""
+    (/v1/quota-factors), the topics, or the set of volumes that violate the limit or stop line. An
+    operator's change counts too."""
     seconds_to_limit: SecondsLeft
     """The time until the first online volume of an active broker reaches its limit at its fill
     rate; 0 when one violates it, null when none fills."""
@@ -390,6 +392,20 @@ class BrokersDocument:
 
 
 @described
+class OperationDocument:
+    """An operator's change."""
+
+    what: str
+    """The change, such as `forgot broker 3`."""
+    by: str
+    """The user in the header that `SIDECAR_HTTP_USER_HEADER` names, or `the bearer token`."""
+    address: str
+    """The address from which the request came; empty if it is unknown."""
+    reason: str
+    """The operator's reason; empty without one."""
+
+
+@described
 class ChangeDocument:
     """A decision when it began a generation."""
 
@@ -415,6 +431,8 @@ class ChangeDocument:
     """When the newest valid factor was computed; null when there was none."""
     valid_until: Time | None
     """Until when it was valid without news, as it was when it began."""
+    operation: OperationDocument | None
+    """The operator's change that began it; null if none did."""
 
 
 @described
@@ -455,6 +473,9 @@ class OverrideSet:
     """The override that applies from now on."""
     persisted: bool
     """Whether the override is on disk, so that a restart of the sidecar keeps it."""
+    state_file: StateFileName
+    """Whether the state file has the override, which applies in any case: `written`; `pending`,
+    the disk has not answered within a second; `failed`; or `none`, there is no such file."""
 
 
 @described
@@ -465,6 +486,8 @@ class OverrideCleared:
     """Whether there was an override."""
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
+    state_file: StateFileName
+    """Whether the state file has the change, as in OverrideSet."""
     factor: Factor
     """The factor that applies now."""
 
@@ -479,6 +502,8 @@ class BrokerForgotten:
     """The volumes that were forgotten."""
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
+    state_file: StateFileName
+    """Whether the state file has the change, as in OverrideSet."""
     factor: Factor
     """The factor that applies now."""
 

@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from sidecar.api.body_limit import LARGEST_BODY, TOO_LARGE
 from sidecar.api.connections import Connections
 from sidecar.api.problems import problem
+from sidecar.api.whole_answers import whole_answers
 
 _MOST_PENDING: Final = 64 * 1024
 """The most bytes of a head. The loop passes at most 256 KiB more at once."""
@@ -160,6 +161,8 @@ class SidecarProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 - uvicorn's own type of an app
         self._answering = cycle
+        if self.parser.get_http_version() == "1.0":
+            app = whole_answers(app)
         super()._start_asgi_task(cycle, app)
 
     @property

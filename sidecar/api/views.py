@@ -16,6 +16,7 @@ from sidecar.api.documents import (
     FailureDocument,
     LeakDocument,
     LimitDocument,
+    OperationDocument,
     OverrideDocument,
     ReaderDocument,
     RefusalsDocument,
@@ -28,6 +29,7 @@ from sidecar.api.documents import (
     VolumeDocument,
 )
 from sidecar.control.board import Change, Snapshot
+from sidecar.control.operation import Operation
 from sidecar.throttle.decision import Decision
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import Limit
@@ -179,7 +181,7 @@ def limit_document(limit: Limit | None) -> LimitDocument | None:
 
 def change_document(change: Change, rules: Rules, wall: Wall) -> ChangeDocument:
     """A change of the decision."""
-    decision = change.decision
+    decision, made = change.decision, change.operation
     return ChangeDocument(
         changed_at=timestamp(wall, change.changed_at) or "",
         generation=change.generation,
@@ -192,7 +194,12 @@ def change_document(change: Change, rules: Rules, wall: Wall) -> ChangeDocument:
         stop_line_violations=list(violations(decision.at_stop_line, rules.stop_line)),
         computed_at=timestamp(wall, decision.computed_at),
         valid_until=timestamp(wall, decision.valid_until),
+        operation=None if made is None else _operation_document(made),
     )
+
+
+def _operation_document(made: Operation) -> OperationDocument:
+    return OperationDocument(made.what, made.by, made.address, made.reason)
 
 
 def override_document(override: Override, wall: Wall) -> OverrideDocument:

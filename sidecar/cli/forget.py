@@ -5,6 +5,7 @@ unregistered or is forgotten. The same holds for a log dir that is offline, even
 alive. The command asks every sidecar of the cluster, because each one decides for itself.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -27,7 +28,7 @@ from sidecar.cli.sidecar_options import (
     "forget",
     epilog="""\b
 Examples:
-  throttle-sidecar forget 3
+  throttle-sidecar forget 3 --reason "its disk is gone"
   throttle-sidecar forget 3 --log-dir /data/d1
   throttle-sidecar forget 3 --sidecars b1:7070,b2:7070 --token-file token
 """,
@@ -35,6 +36,11 @@ Examples:
 @click.argument("broker_id", type=click.IntRange(0, 2**31 - 1))
 @click.option(
     "--log-dir", metavar="PATH", help="Forget this log dir alone, which its broker reports offline."
+)
+@click.option(
+    "--reason",
+    metavar="TEXT",
+    help="The reason, which is logged. A terminal asks for it.",
 )
 @sidecars_options
 @token_option
@@ -44,6 +50,7 @@ def command(
     *,
     broker_id: int,
     log_dir: str | None,
+    reason: str | None,
     sidecars: tuple[Address, ...],
     token_file: Path | None,
     as_json: bool,
@@ -54,9 +61,12 @@ def command(
     sidecar without a reading of it says so.
     """
     path = f"/v1/brokers/{broker_id}"
-    if log_dir is not None:
-        path += f"/log-dirs?path={quote(log_dir, safe='')}"
-    answers = change(Request("DELETE", path), sidecars, token_file)
+    if reason is None and sys.stdin.isatty():
+        reason = click.prompt("Reason", default="", show_default=False, err=True)
+    query = {"path": log_dir, "reason": reason}
+    path += "/log-dirs" if log_dir is not None else ""
+    given = "&".join(f"{name}={quote(text, safe='')}" for name, text in query.items() if text)
+    answers = change(Request("DELETE", f"{path}?{given}" if given else path), sidecars, token_file)
     report(answers, AnswerTable(["Answer"], _forgotten_cells), as_json)
     context.exit(exit_code(answers))
 

@@ -174,7 +174,11 @@ def _set_cells(document: Mapping[str, object]) -> Sequence[str]:
 
 def _cleared_cells(document: Mapping[str, object]) -> Sequence[str]:
     what = "cleared" if document.get("cleared") else "there was none"
-    return [f"{what}; the factor is {document.get('factor')}"]
+    cells = f"{what}; the factor is {document.get('factor')}"
+    # Without a state file, or when it has the change, a restart brings nothing back.
+    if document.get("state_file") in {"pending", "failed"}:
+        cells += f"; {persistence(document)}"
+    return [cells]
 
 
 def _override_cells(document: Mapping[str, object]) -> Sequence[str]:

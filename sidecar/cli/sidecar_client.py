@@ -151,10 +151,10 @@ def request_all(
     for number in range(len(addresses)):
         # Daemon threads: one that hangs in a name lookup or a slow answer does not delay the exit.
         threading.Thread(target=query_one, args=(number,), daemon=True).start()
-    answers = {
-        number: _unreached(address, (), f"no answer within {deadline_s:g} s")
-        for number, address in enumerate(addresses)
-    }
+    late = f"no answer within {deadline_s:g} s"
+    if any(request.method != "GET" for request in requests):
+        late += "; the change may apply all the same"
+    answers = {number: _unreached(address, (), late) for number, address in enumerate(addresses)}
     for _ in addresses:
         try:
             number, answer = answered.get(timeout=max(0.0, ends_at - time.monotonic()))

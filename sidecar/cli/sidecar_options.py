@@ -29,6 +29,12 @@ _R = TypeVar("_R")
 _ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on, but replaced
 """A sidecar that listens on all addresses is called on loopback."""
 
+_UNWRITTEN: Final = {
+    "pending": "applies; not written to the state file yet",
+    "failed": "applies; the state file can't be written, so a restart undoes it",
+}
+"""The answer's ``state_file`` -> the sentence about a change that is not on disk."""
+
 Cells = Callable[[Mapping[str, object]], Sequence[str]]
 """Makes the cells of a sidecar's row from its answer."""
 
@@ -174,7 +180,7 @@ def exit_code(answers: Sequence[Answer]) -> int:
 
 
 def persistence(document: Mapping[str, object]) -> str:
-    """Say in words whether the change outlasts a restart."""
+    """Say in words whether the change outlasts a restart. It applies in any case."""
     if document.get("persisted") is True:
         return "a restart retains it"
-    return "a restart forgets it"
+    return _UNWRITTEN.get(str(document.get("state_file")), "a restart forgets it")

@@ -8,8 +8,9 @@ publishes them with each snapshot.
 
 The generation grows by one when one of these changes: the factor, the source, the override, the
 factors of users, the topics that the factor is for, or the set of volumes that violate the limit or
-the stop line. It does not grow when free bytes, the validity or the leaks move, nor when the factor
-moves on its slope. With the start id it is the ETag, so that a restart never repeats one.
+the stop line. Each change of an operator begins one too. It does not grow when free bytes, the
+validity or the leaks move, nor when the factor moves on its slope. With the start id it is the
+ETag, so that a restart never repeats one.
 
 Example: generation 4 has factor 1.0. After 40 polls free bytes have moved, and it is still
 generation 4. A volume reaches the limit: generation 5 has factor 0.0, and every reader that waits
@@ -24,6 +25,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from sidecar.control.operation import Operation
 from sidecar.throttle.decision import Decision, FactorSource, Source
 from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import NO_LEAKS, LeakRules, Leaks
@@ -59,6 +61,7 @@ class Snapshot:
         rules: the rules of the decision.
         released: when the factor last rose; None if it never rose since the start.
         leaks: how much brokers may let through; leaks move without a new generation.
+        operation: the operator's change that led to this snapshot; None for other news.
     """
 
     decision: Decision
@@ -68,6 +71,7 @@ class Snapshot:
     rules: Rules
     released: Release | None = None
     leaks: Leaks = NO_LEAKS
+    operation: Operation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +83,14 @@ class Change:
         generation: the generation that began.
         decision: the decision, with its first ``MOST_VIOLATIONS`` violations.
         violation_count: the number of all its violations.
+        operation: the operator's change that began it, if one did.
     """
 
     changed_at: float
     generation: int
     decision: Decision
     violation_count: int
+    operation: Operation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +247,19 @@ class Board:
             return self._snapshot
         return self.update(lambda memory: fail(memory, failure))
 
-    def set_override(self, override: Override | None) -> Snapshot:
+    def set_override(
+        self, override: Override | None, operation: Operation | None = None
+    ) -> Snapshot:
         """Publish an operator's override; None ends it."""
-        return self.update(lambda memory: replace(memory, override=override))
+        return self.update(lambda memory: replace(memory, override=override), operation)
 
-    def forget(self, broker_id: int, log_dir: str | None = None) -> Snapshot:
+    def forget(
+        self, broker_id: int, log_dir: str | None = None, operation: Operation | None = None
+    ) -> Snapshot:
         """Forget the last reading of a broker or log dir, and publish the result."""
-        return self.update(lambda memory: self._factors.forget(memory, broker_id, log_dir))
+        return self.update(
+            lambda memory: self._factors.forget(memory, broker_id, log_dir), operation
+        )
 
     def throttle_users(
         self,
@@ -276,11 +288,14 @@ class Board:
             lambda memory: replace(memory, retained={**memory.retained, capability: part})
         )
 
-    def update(self, fold: Callable[[Memory], Memory]) -> Snapshot:
+    def update(
+        self, fold: Callable[[Memory], Memory], operation: Operation | None = None
+    ) -> Snapshot:
         """Change the memory by a function, decide and publish.
 
         Args:
             fold: memory before -> memory after.
+            operation: the operator's change, which begins a generation in any case.
 
         Returns:
             The new snapshot.
@@ -289,7 +304,7 @@ class Board:
         before = self._snapshot
         memory = fold(before.memory)
         decision = self._factors.decide(memory, now)
-        changed = _identity(decision) != _identity(before.decision)
+        changed = operation is not None or _identity(decision) != _identity(before.decision)
         since = before.since if _effect(decision) == _effect(before.decision) else now
         released = before.released
         if decision.factor > before.decision.factor:
@@ -303,7 +318,14 @@ class Board:
             now=now,
         )
         self._snapshot = Snapshot(
-            decision, before.generation + changed, since, memory, self.rules, released, leaks
+            decision,
+            before.generation + changed,
+            since,
+            memory,
+            self.rules,
+            released,
+            leaks,
+            operation,
         )
         self._news.set()
         self._news = asyncio.Event()
@@ -356,7 +378,9 @@ class Board:
             violations=decision.violations[:MOST_VIOLATIONS],
             at_stop_line=decision.at_stop_line[:MOST_VIOLATIONS],
         )
-        self.changes.append(Change(now, self._snapshot.generation, kept, len(decision.violations)))
+        snapshot = self._snapshot
+        count = len(decision.violations)
+        self.changes.append(Change(now, snapshot.generation, kept, count, snapshot.operation))
         if before is not None and before.decision.source is not Source.FALLBACK:
             self.tally.fallback_applied += decision.source is Source.FALLBACK
         if not self._closed:

@@ -1,7 +1,8 @@
 """The log lines of each publication: changes of the decision, and failures that begin or end.
 
+- A WARNING for each change of an operator: who, from which address, what and why.
 - One line for each change of the decision, with its reason. It is a WARNING when the factor falls
-  by itself or when the fallback begins.
+  by itself, when it rises although a volume violates the limit, or when the fallback begins.
 - A WARNING when the stop line is reached, and for each user who is throttled; a line when it ends.
 - A line for each change of how much brokers may let through while producers are throttled. It is a
   WARNING when the share shrinks.
@@ -30,6 +31,13 @@ _NAMED = 3
 
 def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     """A board's listener."""
+    if before is not None and after.operation is not None:
+        _log.warning(
+            "operator: %s; the throttle factor was %s and is %s",
+            after.operation,
+            before.decision.factor,
+            after.decision.factor,
+        )
     _log_decision(before, after)
     _log_stop_line(before, after)
     _log_users(before, after)
@@ -127,7 +135,8 @@ def _level(before: Snapshot | None, after: Snapshot) -> int:
         return logging.DEBUG
     fell = new.factor < old.factor and new.source is not Source.OVERRIDE
     fell_back = new.source is Source.FALLBACK and old.source is not Source.FALLBACK
-    return logging.WARNING if fell or fell_back else logging.INFO
+    releases_full = new.factor > old.factor and bool(new.violations)
+    return logging.WARNING if fell or fell_back or releases_full else logging.INFO
 
 
 def _for_all(decision: Decision) -> Decision:

@@ -47,6 +47,7 @@ def build_app(
     peers: Sequence[str] = (),
     observations: ObservationLog | None = None,
     registry: CollectorRegistry | None = None,
+    user_header: str | None = None,
 ) -> FastAPI:
     """The whole API.
 
@@ -58,6 +59,7 @@ def build_app(
         peers: the addresses of other sidecars, as far as they are known.
         observations: the observations of this sidecar for its followers; None to publish none.
         registry: the metrics; None when they have an address of their own.
+        user_header: the request header in which a proxy names the user, for changes.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
     board, wall, failures = services.board, services.wall, services.failures
@@ -65,7 +67,7 @@ def build_app(
     add_lists(app, board, wall)
     if observations is not None:
         add_observations(app, board, observations)
-    changes = Changes(board, wall, services.persist)
+    changes = Changes(board, wall, services.persist, user_header)
     add_changing(app, changes, services.token)
     for each in capabilities:
         _add_guarded(app, each, failures)

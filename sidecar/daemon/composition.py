@@ -26,6 +26,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.contents_watch import ContentsWatch
 from sidecar.control.feed_watch import FeedWatch
 from sidecar.control.journal import log_publication
+from sidecar.control.persistence import Persistence
 from sidecar.control.poller import Poller
 from sidecar.daemon.application import build_app, build_metrics_app
 from sidecar.daemon.capabilities import (
@@ -92,7 +93,7 @@ class Composition:
     Attributes:
         board: the board.
         source: the source of observations, a context manager to enter; None when disabled.
-        persist: writes the state now, and returns whether it is on disk.
+        leave: writes the last state, and waits for the disk.
         vital: name -> a task whose end ends the daemon.
         supervised: part and name -> a task that is restarted.
         capabilities: the optional parts.
@@ -103,7 +104,7 @@ class Composition:
 
     board: Board
     source: KafkaVolumeSource | None
-    persist: Callable[[], Awaitable[bool]]
+    leave: Callable[[], Awaitable[object]]
     vital: Mapping[str, Task]
     supervised: Sequence[tuple[str, str, Task]]
     capabilities: Sequence[Capability]
@@ -143,7 +144,7 @@ def compose(
         board=board,
         wall=clock.wall,
         token=lambda: credentials.token,
-        persist=_persist_nowhere if writer is None else writer.write,
+        persist=_persist_nowhere if writer is None else writer.persist,
         request_log=request_log,
         failures=failures,
         is_observer=lambda: observers is None or observers.is_observer,
@@ -202,6 +203,7 @@ def compose(
         peers=settings.peers,
         observations=seen,
         registry=registry if settings.metrics_listen is None else None,
+        user_header=settings.http_user_header,
     )
     apps = [(app, settings.http_listen)]
     if settings.metrics_listen is not None:
@@ -212,7 +214,7 @@ def compose(
     return Composition(
         board=board,
         source=source,
-        persist=services.persist,
+        leave=services.persist if writer is None else writer.write,
         vital=vital,
         supervised=supervised,
         capabilities=capabilities,
@@ -305,8 +307,8 @@ def _servers(
     return servers
 
 
-async def _persist_nowhere() -> bool:
-    return False
+async def _persist_nowhere() -> Persistence:
+    return Persistence.NONE
 
 
 def _observers(

@@ -111,7 +111,7 @@ async def _leave(parts: Composition) -> None:
     for server in parts.servers:
         server.stop()
     await asyncio.gather(*(leave(each, parts.failures) for each in parts.capabilities))
-    await parts.persist()
+    await parts.leave()
 
 
 async def leave(capability: Capability, failures: CapabilityFailures) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sidecar.api.documents import Time, described
+from sidecar.api.documents import StateFileName, Time, described
 
 Count = Annotated[int, Field(ge=0)]
 OriginName = Literal["setting", "file", "api"]
@@ -153,6 +153,8 @@ class IdQuotaSet:
     """The quota that applies now."""
     persisted: bool
     """Whether the change outlasts a restart."""
+    state_file: StateFileName
+    """Whether the state file has the change, as in OverrideSet."""
 
 
 @described
@@ -165,6 +167,8 @@ class IdQuotaCleared:
     """The quota that applies now."""
     persisted: bool
     """Whether the change outlasts a restart."""
+    state_file: StateFileName
+    """Whether the state file has the change, as in OverrideSet."""
 
 
 @described

@@ -6,6 +6,7 @@ INIT_PRODUCER_ID too. If the user's producer id quota has a request_percentage, 
 with AlterClientQuotas. It removes it when the throttle ends and when the sidecar stops.
 
 - The sidecar never replaces or removes a quota that an operator set.
+- In observe mode the sidecar writes nothing to Kafka, and leaves the quotas of other sidecars.
 - It notes its own quota in the state file before it sets it, so that it finds the quota again after
   a kill. A sidecar without a state file recognises it by the number: see
   ``quotas.producer_ids.throttle_signature``.
@@ -32,6 +33,7 @@ from sidecar.producer_ids.service import user_throttles_of
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.producer_ids.id_quotas import InForce
 from sidecar.quotas.producer_ids.throttle_signature import is_signed, signed
+from sidecar.throttle.decision import Source
 from sidecar.volumes import Failure, FailureKind
 
 _log = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ _T = TypeVar("_T")
 
 Describe = Callable[[], Awaitable[ClientQuotas | Failure]]
 Alter = Callable[[list[Alteration]], Awaitable[list[Failure | None] | Failure]]
-Persist = Callable[[], Awaitable[bool]]
+Persist = Callable[[], Awaitable[object]]
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ class RequestQuotaEnforcer:
         quota_of: returns the producer id quota of a user.
         describe: returns all client quotas of the cluster; may raise SidecarError.
         alter: sets and removes quotas, and returns each failure; may raise SidecarError.
-        persist: writes the state; returns whether it is on disk.
+        persist: writes the state.
     """
 
     board: Board
@@ -81,6 +83,9 @@ class RequestQuotaEnforcer:
         """Keep Kafka's quotas in line with the throttles, until the board is closed."""
         while not self.board.closed:
             snapshot = self.board.snapshot
+            if self._only_observes():
+                await self.board.wait_for_change(snapshot.generation, _RETRY_S)
+                continue
             # Not interrupted by a cancellation, because ``leave`` must know which quotas were set.
             await asyncio.shield(asyncio.create_task(self.settle(), name="request quotas: settle"))
             await asyncio.sleep(_SPACING_S)
@@ -103,8 +108,13 @@ class RequestQuotaEnforcer:
             while board.snapshot.generation == generation and not board.closed:
                 await board.wait_for_change(generation, 60.0)
 
+    def _only_observes(self) -> bool:
+        return self.board.snapshot.decision.source is Source.SHADOW
+
     async def settle(self) -> None:
-        """Set and remove quotas once."""
+        """Set and remove quotas once; nothing in observe mode."""
+        if self._only_observes():
+            return
         async with self._lock:
             targets = self._targets()
             self._left &= set(targets)
@@ -122,7 +132,7 @@ class RequestQuotaEnforcer:
         """
         try:
             async with asyncio.timeout(timeout_s), self._lock:
-                if self.retained.enforced_request_percentages:
+                if self.retained.enforced_request_percentages and not self._only_observes():
                     self._log_outcome(await self._compare({}), logging.WARNING)
         except TimeoutError:
             pass

@@ -24,6 +24,7 @@ from sidecar.api.long_poll import wait_for_any
 from sidecar.api.preferences import preferred_wait_s
 from sidecar.api.problems import documented
 from sidecar.control.board import Board
+from sidecar.control.persistence import Persistence
 from sidecar.peers.exchange import AllocatedIdLog, Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
 from sidecar.producer_ids.documents import (
@@ -101,7 +102,7 @@ def add_producer_ids(
     board: Board,
     *,
     wall: Wall,
-    persist: Callable[[], Awaitable[bool]],
+    persist: Callable[[], Awaitable[Persistence]],
     parts: IdParts,
     token: Callable[[], str | None],
 ) -> None:
@@ -306,7 +307,7 @@ def _log_document(log: LogReader) -> RequestLogDocument:
 @dataclass(frozen=True, slots=True)
 class _Quotas:
     parts: IdParts
-    persist: Callable[[], Awaitable[bool]]
+    persist: Callable[[], Awaitable[Persistence]]
 
     def documents(self) -> Iterator[IdQuotaDocument]:
         """Return all current quotas."""
@@ -329,15 +330,18 @@ class _Quotas:
         if user not in before and len(before) >= MOST_QUOTAS:
             raise HTTPException(409, f"There are {MOST_QUOTAS} quotas: put more into the file.")
         self.parts.watch.put({**before, user: form.quota()})
-        return IdQuotaSet(self._in_force(user), await self.persist())
+        stored = await self.persist()
+        return IdQuotaSet(self._in_force(user), stored is Persistence.WRITTEN, stored.value)
 
     async def delete(self, user: str | Default) -> IdQuotaCleared:
         """Remove a quota."""
         before = self.parts.watch.put_quotas
         if user in before:
             self.parts.watch.put({name: quota for name, quota in before.items() if name != user})
-        persisted = await self.persist()
-        return IdQuotaCleared(user in before, self._in_force(user), persisted)
+        stored = await self.persist()
+        return IdQuotaCleared(
+            user in before, self._in_force(user), stored is Persistence.WRITTEN, stored.value
+        )
 
     def _in_force(self, user: str | Default) -> IdQuotaDocument:
         quotas = self.parts.watch.quotas

@@ -221,6 +221,9 @@ class Settings(BaseSettings):
     metrics_listen: Annotated[Address | None, Default("the same as http.listen")] = None
     """A separate address for /metrics, /healthz and /readyz, so that Prometheus can reach only
     these."""
+    http_user_header: Text | None = None
+    """The request header in which an authenticating proxy names the user, such as X-Forwarded-User.
+    The log and /v1/decisions name that user with each change."""
     state_file: File | None = None
     """The file in which the sidecar keeps its decision, the last volumes and the override across a
     restart. Without it, the sidecar keeps nothing."""

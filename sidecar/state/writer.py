@@ -2,8 +2,9 @@
 
 A throttle that gets longer by more than a second is on disk a second later.
 
-A thread writes, one write at a time, so that a slow disk never blocks the loop. A failed write is
-logged once, and once more when writing works again. The daemon continues without it.
+A thread of its own writes, one write at a time. A disk that hangs never blocks the loop, and a
+hanging name server never delays a write. A failed write is logged once, and so is a write that has
+not ended after ten seconds. One more line follows when writing works again.
 
 Example: polls every 100 ms in which only free bytes move are written 6 times a minute. A volume
 that reaches its limit is on disk some milliseconds later.
@@ -15,7 +16,9 @@ from collections.abc import Callable
 from typing import Final
 
 from sidecar.control.board import Board, PersistedState, Snapshot
+from sidecar.control.persistence import Persistence
 from sidecar.state import StateFile
+from sidecar.threads import OwnThreads
 from sidecar.throttle.user_throttles import UserThrottles
 
 _log = logging.getLogger(__name__)
@@ -31,6 +34,12 @@ _THROTTLE_CHECK_S: Final = 1.0
 _LONGER_S: Final = 1.0
 """A throttle that got longer by this time is written, so that a kill -9 does not end it early."""
 
+_PERSIST_S: Final = 1.0
+"""How long the answer to a change waits for the disk."""
+
+_HUNG_S: Final = 10.0
+"""After this time, the log has a warning about a write that has not ended."""
+
 
 class StateWriter:
     """Writes what a board publishes to a state file."""
@@ -41,6 +50,8 @@ class StateWriter:
         self._file = file
         self._wall = wall
         self._lock = asyncio.Lock()
+        self._threads = OwnThreads("state file")
+        self._next: asyncio.Task[bool] | None = None
         self._written: Snapshot | None = None
         self._failing = False
 
@@ -73,11 +84,24 @@ class StateWriter:
             Whether the state is on disk.
         """
         # A write in its thread can't be cancelled, so neither is the task with its lock: the
-        # last write of a stopping daemon comes after it, not beside it.
-        return await asyncio.shield(asyncio.create_task(self._write(), name="keep"))
+        # last write of a stopping daemon comes after it, not beside it. All who ask while a write
+        # is under way share the next one, so a hanging disk collects no tasks.
+        if self._next is None:
+            self._next = asyncio.create_task(self._write(), name="keep")
+        return await asyncio.shield(self._next)
+
+    async def persist(self) -> Persistence:
+        """Write the published state, and wait a second at most for the disk."""
+        try:
+            async with asyncio.timeout(_PERSIST_S):
+                written = await self.write()
+        except TimeoutError:
+            return Persistence.PENDING
+        return Persistence.WRITTEN if written else Persistence.FAILED
 
     async def _write(self) -> bool:
         async with self._lock:
+            self._next = None
             snapshot = self._board.snapshot
             if snapshot is self._written:
                 return True
@@ -89,8 +113,10 @@ class StateWriter:
                 snapshot.since,
                 snapshot.leaks.shares,
             )
+            loop = asyncio.get_running_loop()
+            hung = loop.call_later(_HUNG_S, self._warn_of_hung_disk)
             try:
-                await asyncio.to_thread(self._file.save, state, self._wall)
+                await loop.run_in_executor(self._threads, self._file.save, state, self._wall)
             except OSError as error:
                 if not self._failing:
                     _log.warning(
@@ -100,11 +126,23 @@ class StateWriter:
                     )
                 self._failing = True
                 return False
+            finally:
+                hung.cancel()
             if self._failing:
                 _log.info("the state is written to %s again", self._file.path)
             self._failing = False
             self._written = snapshot
             return True
+
+    def _warn_of_hung_disk(self) -> None:
+        if not self._failing:
+            _log.warning(
+                "writing the state to %s has not ended after %g s: its disk does not answer; a"
+                " restart would forget what is newer than the file",
+                self._file.path,
+                _HUNG_S,
+            )
+        self._failing = True
 
 
 def _longer(before: UserThrottles, after: UserThrottles) -> bool:

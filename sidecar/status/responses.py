@@ -115,7 +115,7 @@ class Answers:
             check_token(self._token(), fields.get("token", "").encode())
         except HTTPException as error:
             return self._confirm(request, form, requested, error)
-        await self._changes.set_override(requested)
+        await self._changes.set_override(requested, request)
         return RedirectResponse("/", 303, headers=_HEADERS)
 
     async def confirm_end(self, request: Request) -> Response:
@@ -129,7 +129,7 @@ class Answers:
             check_token(self._token(), fields.get("token", "").encode())
         except HTTPException as error:
             return self._confirm_end(request, error)
-        await self._changes.clear_override()
+        await self._changes.clear_override(request)
         return RedirectResponse("/", 303, headers=_HEADERS)
 
     async def file(self, request: Request) -> Response:

@@ -58,6 +58,7 @@ class Changed:
     at: Moment
     effect: str
     why: str
+    operation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,12 @@ def _filling(snapshot: Snapshot, now: Now) -> list[Filling]:
 def _changes(board: Board, now: Now) -> list[Changed]:
     newest = islice(reversed(board.changes), CHANGES)
     return [
-        Changed(now.moment(each.changed_at), effect_of(each.decision), each.decision.decided.reason)
+        Changed(
+            now.moment(each.changed_at),
+            effect_of(each.decision),
+            each.decision.decided.reason,
+            "" if each.operation is None else str(each.operation),
+        )
         for each in newest
     ]
 

@@ -10,9 +10,10 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from sidecar.api.readiness import Polling
-from sidecar.control.board import Board, Snapshot
+from sidecar.control.board import Board, Listener, Snapshot
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.persistence import Persistence
 from sidecar.daemon.application import build_app
 from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
@@ -49,7 +50,7 @@ class Disk:
         written: the snapshots that were published at each write.
     """
 
-    there: bool = True
+    there: Persistence = Persistence.WRITTEN
     written: list[Snapshot] = field(default_factory=list)
 
 
@@ -93,9 +94,11 @@ class FakeSidecar:
         ask: FetchContents | None = None,
         peers: Sequence[str] = (),
         more: Sequence[Capability] = (),
+        listeners: tuple[Listener, ...] = (),
+        user_header: str | None = None,
     ) -> None:
         self.clock = FakeClock()
-        self.board = board or Board(factors or Disabled(), clock or self.clock)
+        self.board = board or Board(factors or Disabled(), clock or self.clock, listeners=listeners)
         self.disk = Disk()
         self.token: str | None = TOKEN
         self.wall_offset_s = WALL_OFFSET_S
@@ -115,6 +118,7 @@ class FakeSidecar:
             peers=peers,
             observations=ObservationLog(self.board.start_id, self.clock),
             registry=registry,
+            user_header=user_header,
         )
 
     def _routed(self, admit: Admit | None) -> Iterator[Capability]:
@@ -151,7 +155,7 @@ class FakeSidecar:
         """Steady seconds -> epoch seconds."""
         return steady_s + self.wall_offset_s
 
-    async def _persist(self) -> bool:
+    async def _persist(self) -> Persistence:
         await asyncio.sleep(0)
         self.disk.written.append(self.board.snapshot)
         return self.disk.there

@@ -1,11 +1,14 @@
 """What overrides and forgetting do, who may, and that nothing else changes the board."""
 
+import logging
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from sidecar.control.board import Board, Snapshot
+from sidecar.control.journal import log_publication
+from sidecar.control.persistence import Persistence
 from sidecar.throttle.decision import Shadow
 from tests.sidecar.api.build import BEARER, FACTORS, TOKEN, FakeSidecar, assert_problem
 from tests.sidecar.throttle.build import FakeClock, reading, whole
@@ -45,7 +48,7 @@ async def test_an_override_is_set_and_persisted() -> None:
         "until": "2023-11-15T06:14:20.000Z",
     }
     assert response.status_code == 200
-    assert response.json() == {"override": shown, "persisted": True}
+    assert response.json() == {"override": shown, "persisted": True, "state_file": "written"}
     assert sidecar.board.snapshot.decision.factor == 0.25
     assert [sidecar.board.snapshot] == sidecar.disk.written
     assert (await sidecar.get(URL)).json() == {"override": shown}
@@ -54,9 +57,27 @@ async def test_an_override_is_set_and_persisted() -> None:
 async def test_an_override_without_a_state_file() -> None:
     """It is in force, and the answer says that a restart forgets it."""
     sidecar = FakeSidecar()
-    sidecar.disk.there = False
+    sidecar.disk.there = Persistence.NONE
     response, _ = await send(sidecar, "PUT", URL, json=GOOD)
-    assert response.json()["persisted"] is False
+    assert (response.json()["persisted"], response.json()["state_file"]) == (False, "none")
+
+
+@pytest.mark.parametrize("stored", [Persistence.PENDING, Persistence.FAILED])
+async def test_a_change_that_is_not_on_disk(stored: Persistence) -> None:
+    """It applies all the same, and the answer states what the disk does."""
+    sidecar = overridden()
+    sidecar.disk.there = stored
+    for method, url, body in (
+        ("DELETE", "/v1/brokers/1", None),
+        ("PUT", URL, GOOD),
+        ("DELETE", URL, None),
+    ):
+        response, _ = await send(sidecar, method, url, json=body)
+        answer = response.json()
+        assert response.status_code == 200
+        assert (answer["persisted"], answer["state_file"]) == (False, stored.value)
+        factor = answer["override"]["factor"] if method == "PUT" else answer["factor"]
+        assert factor == sidecar.board.snapshot.decision.factor
 
 
 @pytest.mark.parametrize("duration", ["PT10S", "10s"])
@@ -91,8 +112,9 @@ async def test_clearing_an_override() -> None:
     await send(sidecar, "PUT", URL, json=GOOD)
     first, _ = await send(sidecar, "DELETE", URL)
     second, before = await send(sidecar, "DELETE", URL)
-    assert first.json() == {"cleared": True, "persisted": True, "factor": 0.5}
-    assert second.json() == {"cleared": False, "persisted": True, "factor": 0.5}
+    done = {"persisted": True, "state_file": "written", "factor": 0.5}
+    assert first.json() == {"cleared": True, **done}
+    assert second.json() == {"cleared": False, **done}
     assert sidecar.board.snapshot is before
     assert sidecar.disk.written[-1].decision.override is None
 
@@ -346,6 +368,7 @@ async def test_forgetting_a_fenced_broker_releases_its_throttle() -> None:
         "broker_id": 1,
         "log_dirs": ["/d"],
         "persisted": True,
+        "state_file": "written",
         "factor": 1.0,
     }
     assert sidecar.board.snapshot.decision.factor == 1.0
@@ -393,6 +416,7 @@ async def test_an_offline_log_dir_of_a_live_broker_is_forgotten() -> None:
         "broker_id": 1,
         "log_dirs": ["/d 0"],
         "persisted": True,
+        "state_file": "written",
         "factor": 1.0,
     }
     assert [sidecar.board.snapshot] == sidecar.disk.written
@@ -405,3 +429,45 @@ async def test_ids_that_no_broker_can_have(sidecar: FakeSidecar, broker_id: str)
     assert_problem(response, 422)
     assert "2147483648" not in response.text
     assert sidecar.board.snapshot is before
+
+
+async def test_each_change_has_who_and_why(caplog: pytest.LogCaptureFixture) -> None:
+    """The log, /v1/decisions and the page have them; a forget that releases is visible."""
+    sidecar = FakeSidecar(listeners=(log_publication,), user_header="X-Forwarded-User")
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5}), reading(2, 0.0, {"/d": 50})]))
+    sidecar.see(whole(1.0, [reading(2, 1.0, {"/d": 50})], fenced=[1]))
+    caplog.set_level(logging.WARNING)
+    caplog.clear()
+    alice = {**BEARER, "X-Forwarded-User": "alice"}
+    url = "/v1/brokers/1"
+    await send(sidecar, "DELETE", url, params={"reason": "disk is gone"}, headers=alice)
+    await send(sidecar, "PUT", URL, json=GOOD)
+    await send(sidecar, "DELETE", URL, headers={**BEARER, "X-Forwarded-User": "a\x1bb"})
+    by = "the bearer token from 127.0.0.1"
+    forgot = "user alice from 127.0.0.1 forgot broker 1 (disk is gone)"
+    assert [text for text in caplog.messages if text.startswith("operator: ")] == [
+        f"operator: {forgot}; the throttle factor was 0.0 and is 1.0",
+        f"operator: {by} set an override to 0.25 for PT8H (a migration);"
+        " the throttle factor was 1.0 and is 0.25",
+        f"operator: {by} ended the override; the throttle factor was 0.25 and is 1.0",
+    ]
+    listed = (await sidecar.get("/v1/decisions")).json()
+    (changes,) = [each for each in listed.values() if isinstance(each, list)]
+    operations = [each["operation"] for each in changes if each["operation"]]
+    assert {
+        "what": "forgot broker 1",
+        "by": "user alice",
+        "address": "127.0.0.1",
+        "reason": "disk is gone",
+    } in operations
+    assert len(operations) == 3
+    assert f"Operator: {forgot}." in (await sidecar.get("/")).text
+
+
+async def test_a_reason_to_forget_is_one_line() -> None:
+    """Otherwise nothing is forgotten."""
+    sidecar = overridden()
+    for reason in (" ", "a\nb", "x" * 501):
+        response, before = await send(sidecar, "DELETE", "/v1/brokers/1", params={"reason": reason})
+        assert_problem(response, 422)
+        assert sidecar.board.snapshot is before

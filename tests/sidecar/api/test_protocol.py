@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from sidecar.api.connections import Connections
+from sidecar.metrics.board_collector import build_registry
 from sidecar.throttle.memory import Override
 from tests.sidecar.api.build import FakeSidecar, until
 from tests.sidecar.api.live import HEALTH, ask, asking, serving, until_tasks, waiting_request
@@ -325,3 +326,15 @@ async def test_a_body_that_is_too_large(framing: str) -> None:
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"application/problem+json" in answer
     assert sidecar.board.snapshot is before
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/v1/volumes", "/healthz", "/nothing"])
+async def test_http_1_0_gets_no_chunks(path: str) -> None:
+    """An answer in pieces is sent whole, with its length, and the connection is closed."""
+    board = FakeSidecar()
+    sidecar = FakeSidecar(board=board.board, registry=build_registry(board.board, board.wall))
+    async with asking(f"GET {path} HTTP/1.0\r\n\r\n", sidecar) as (reader, _):
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    assert b"chunked" not in head.lower()
+    assert f"content-length: {len(body)}" in head.decode().lower()
+    assert body

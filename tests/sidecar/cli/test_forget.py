@@ -49,3 +49,10 @@ def test_what_is_no_node_id_asks_nobody(canned: Canned, broker_id: str) -> None:
     result = run("--sidecars", canned.address, "--", broker_id)
     assert 2 == result.exit_code
     assert [] == canned.asked
+
+
+def test_the_reason_is_sent(canned: Canned) -> None:
+    """Each sidecar logs it."""
+    canned.answers["DELETE /v1/brokers/3?reason=disk%20is%20gone"] = reply(FORGOTTEN)
+    result = run("3", "--reason", "disk is gone", "--sidecars", canned.address)
+    assert 0 == result.exit_code

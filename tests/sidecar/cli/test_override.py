@@ -263,6 +263,26 @@ class TestWhere:
         assert (1, "") == (result.exit_code, result.stderr)
 
 
+@pytest.mark.parametrize(
+    ("state_file", "expected"),
+    [
+        ("pending", "applies; not written to the state file yet"),
+        ("failed", "applies; the state file can't be written, so a restart undoes it"),
+    ],
+)
+def test_a_change_that_is_not_on_disk_is_in_force(
+    one: Canned, state_file: str, expected: str
+) -> None:
+    """The exit code is 0, because the sidecar did as requested."""
+    stored = {"persisted": False, "state_file": state_file}
+    one.answers["PUT /v1/override"] = reply({"override": by_hand(0.5, "a migration"), **stored})
+    one.answers["DELETE /v1/override"] = reply({"cleared": True, "factor": 0.0, **stored})
+    for asked, done in ((SET, "a migration"), (("clear",), "cleared; the factor is 0.0")):
+        result = run(*asked, "--sidecars", one.address)
+        assert 0 == result.exit_code
+        assert f"{done}; {expected}" in " ".join(result.output.split())
+
+
 class TestClear:
     def test_it_says_whether_there_was_one_and_what_is_in_force(
         self, one: Canned, other: Canned

@@ -168,6 +168,13 @@ class TestDecisions:
             (logging.WARNING, "throttle factor 0.5 (fallback): no observation yet"),
         ] == lines()
 
+    def test_the_release_of_a_full_volume_is_a_warning(self, board: Board, lines: Lines) -> None:
+        """Producers fill it now, by an operator's override."""
+        board.observe(whole(0, [reading(1, 0, {"/d": 5})]))
+        lines()
+        board.set_override(Override(1.0, "by hand", 0, 60))
+        assert [logging.WARNING] == [level for level, _ in lines()]
+
     def test_the_fallback_is_a_warning_whatever_its_factor(
         self, board: Board, clock: FakeClock, lines: Lines
     ) -> None:

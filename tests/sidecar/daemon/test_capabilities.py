@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from sidecar.api.connections import Connections
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures, Failing
+from sidecar.control.persistence import Persistence
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.daemon.composition import compose
 from sidecar.daemon.daemon import leave, serve
@@ -286,5 +287,5 @@ def test_a_capability_has_one_name() -> None:
     assert [*CAPABILITIES] == [type(each).__module__.split(".")[1] for each in built]
 
 
-async def _persist() -> bool:
-    return False
+async def _persist() -> Persistence:
+    return Persistence.NONE

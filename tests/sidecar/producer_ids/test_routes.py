@@ -98,7 +98,7 @@ async def test_quotas_show_where_they_were_set(sidecar: FakeSidecar) -> None:
         "throttled_request_percentage": 0.01,
         "origin": "api",
     }
-    assert {"quota": quota, "persisted": True} == done
+    assert {"quota": quota, "persisted": True, "state_file": "written"} == done
     assert quota == (await sidecar.get("/v1/quotas/producer-ids")).json()["quotas"][1]
     assert ["alice"] == retained(sidecar.disk.written[-1])
     await change(sidecar, "PUT", DEFAULT, {"producer_ids_rate": "unlimited"})

@@ -7,13 +7,16 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from sidecar.control.board import Board, PersistedState
+from sidecar.control.persistence import Persistence
 from sidecar.state import StateFile
 from sidecar.state.writer import StateWriter
+from sidecar.threads import OwnThreads
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.memory import Override
 from sidecar.throttle.rules import Rules
@@ -70,15 +73,17 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         times.append(asyncio.get_running_loop().time())
         real(file, state, wall)
 
-    async def inline(
-        function: Callable[[PersistedState, Callable[[float], float]], None],
-        state: PersistedState,
-        wall: Callable[[float], float],
-    ) -> None:
-        function(state, wall)
+    def inline(_: OwnThreads, call: Callable[..., None], *args: object) -> Future[None]:
+        done: Future[None] = Future()
+        try:
+            call(*args)
+            done.set_result(None)
+        except OSError as error:
+            done.set_exception(error)
+        return done
 
     monkeypatch.setattr(StateFile, "save", save)
-    monkeypatch.setattr(asyncio, "to_thread", inline)
+    monkeypatch.setattr(OwnThreads, "submit", inline)
     return times
 
 
@@ -310,3 +315,46 @@ class TestOneWriteAtATime:
             await run
         assert 1 == disk.most
         assert 500 == available_in(path)
+
+
+class TestADiskThatHangs:
+    async def test_an_answer_does_not_wait_for_it(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """However many ask, one write waits; it has the newest state when the disk answers."""
+        monkeypatch.setattr("sidecar.state.writer._PERSIST_S", 0.05)
+        monkeypatch.setattr("sidecar.state.writer._HUNG_S", 0.01)
+        caplog.set_level(logging.INFO, "sidecar.state.writer")
+        disk, board = Disk(monkeypatch), new_board()
+        state_writer = new_state_writer(board, path)
+        assert Persistence.PENDING is await state_writer.persist()
+        tasks = len(asyncio.all_tasks())
+        for available in (500, 400, 300):
+            see(board, available)
+            assert Persistence.PENDING is await state_writer.persist()
+        assert tasks + 1 == len(asyncio.all_tasks())
+        disk.let.release(2)
+        assert await state_writer.write()
+        assert 1 == disk.most
+        assert 300 == available_in(path)
+        assert Persistence.WRITTEN is await state_writer.persist()
+        warning, again, *_ = caplog.messages
+        assert warning.startswith(f"writing the state to {path} has not ended after 0.01 s: ")
+        assert f"the state is written to {path} again" == again
+
+    async def test_lookups_that_hang_do_not_delay_a_write(self, path: Path) -> None:
+        """They fill the loop's own pool of threads, in which asyncio looks names up."""
+        over = threading.Event()
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        lookup = loop.run_in_executor(None, over.wait, PATIENCE_S)
+        try:
+            assert Persistence.WRITTEN is await new_state_writer(new_board(), path).persist()
+        finally:
+            over.set()
+            await lookup
+
+    async def test_a_disk_that_fails(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The answer has it."""
+        monkeypatch.setattr(os, "fsync", full)
+        assert Persistence.FAILED is await new_state_writer(new_board(), path).persist()

@@ -1,0 +1,35 @@
+"""Answers to HTTP/1.0 clients, in one piece: HTTP/1.0 has no chunked encoding.
+
+uvicorn sends an answer without a Content-Length in chunks, whatever the version of the request.
+Such an answer is collected here and gets its length.
+
+Example: nginx, which proxies with HTTP/1.0 by default, gets /metrics with a Content-Length.
+"""
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+def whole_answers(app: ASGIApp) -> ASGIApp:
+    """Return the app with each answer in one piece."""
+
+    async def whole(scope: Scope, receive: Receive, send: Send) -> None:
+        start: Message = {}
+        pieces: list[bytes] = []
+
+        async def collect(message: Message) -> None:
+            if message["type"] != "http.response.body":
+                start.update(message)
+                return
+            pieces.append(message.get("body", b""))
+            if message.get("more_body"):
+                return
+            body = b"".join(pieces)
+            if len(pieces) > 1:
+                length = (b"content-length", str(len(body)).encode())
+                start["headers"] = [*start["headers"], length]
+            await send(start)
+            await send({"type": "http.response.body", "body": body})
+
+        await app(scope, receive, collect)
+
+    return whole
