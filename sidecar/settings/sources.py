@@ -80,14 +80,18 @@ class Source(PydanticBaseSettingsSource):
 
 
 def read_environment(environ: Mapping[str, str]) -> Source:
-    """Read variables ``SIDECAR_*``, except those that Kubernetes injects for Services."""
+    """Read variables ``SIDECAR_*``, except those that Kubernetes injects for Services.
+
+    A line end at the end of a value is removed, as in a password file: ``echo`` adds it to Secrets,
+    no setting needs it, and brokers refuse a user or password with it.
+    """
     source = Source()
     known = list(map(keys.environment_key, (*keys.FIELDS, *ADMIN_FIELDS)))
     for variable, value in sorted(environ.items()):
         if not variable.startswith(keys.ENVIRONMENT_PREFIX) or keys.is_injected(variable):
             continue
         field = variable.removeprefix(keys.ENVIRONMENT_PREFIX).lower()
-        entry = Entry(value, variable, "environment")
+        entry = Entry(_without_line_end(value), variable, "environment")
         source.take(field if variable in known else variable, entry, known)
         if variable not in known and keys.looks_injected(variable):
             hint = "if Kubernetes injects it, set enableServiceLinks: false in the pod"
@@ -128,6 +132,10 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
+def _without_line_end(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")
+
+
 class PasswordFile(Source):
     """The password in the file that ``kafka.admin.sasl.password.file`` names.
 
@@ -159,7 +167,7 @@ class PasswordFile(Source):
 
     def _read(self, path: str) -> str:
         try:
-            text = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+            text = _without_line_end(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             self.failure = f"{path!r} can't be read: {error.strerror}"
         except ValueError:
