@@ -217,7 +217,7 @@ def compose(
         supervised=supervised,
         capabilities=capabilities,
         failures=failures,
-        reload=Reload(load, credentials, source, capabilities, failures),
+        reload=Reload(load, credentials, source, capabilities, failures, settings),
         servers=servers,
     )
 

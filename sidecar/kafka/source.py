@@ -164,9 +164,9 @@ class KafkaVolumeSource:
             self._requests.pop(broker_id).cancel()
         self._slow &= cluster.endpoints.keys()
 
-    def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
+    def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new credentials; see ``Pool.reload``."""
-        return self._pool.reload(admin)
+        return self._pool.reload(admin, redial=redial)
 
     async def close(self) -> None:
         """Closes all connections without waiting for pending answers."""

@@ -136,12 +136,29 @@ def _without_line_end(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
+def read_password(path: str) -> str:
+    """Read a file with a password, without the line end that editors and ``echo`` add.
+
+    Raises:
+        ValueError: the file can't be read or is empty; the message contains nothing of it.
+    """
+    try:
+        text = _without_line_end(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path!r} can't be read: {error.strerror}") from error
+    except ValueError:
+        # The exception contains the file's bytes, which are the secret, so it is not chained.
+        raise ValueError(f"{path!r} is not UTF-8 text") from None
+    if not text:
+        raise ValueError(f"{path!r} is empty")
+    return text
+
+
 class PasswordFile(Source):
     """The password in the file that ``kafka.admin.sasl.password.file`` names.
 
     It is the last source, because the other sources decide whether the file is read: it is not read
-    for another mechanism, nor if credentials are set elsewhere. The line end that editors and
-    ``echo`` add is removed.
+    for another mechanism, nor if credentials are set elsewhere.
 
     Attributes:
         failure: why the file gave no password, to follow the setting's name; "" without a failure.
@@ -161,19 +178,11 @@ class PasswordFile(Source):
         file = admin.get("sasl_password_file")
         # A value that is not a path is reported already.
         if is_used and file and isinstance(path := file.value, str) and path.strip("\0"):
-            password = self._read(path)
-            self.entries["kafka_admin_sasl_password"] = Entry(password, file.key, file.origin)
+            try:
+                password = read_password(path)
+            except ValueError as error:
+                self.failure = str(error)
+            else:
+                self.failure = ""
+                self.entries["kafka_admin_sasl_password"] = Entry(password, file.key, file.origin)
         return {} if self.failure else super().__call__()
-
-    def _read(self, path: str) -> str:
-        try:
-            text = _without_line_end(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            self.failure = f"{path!r} can't be read: {error.strerror}"
-        except ValueError:
-            # The exception contains the file's bytes, which are the secret, so it is not chained.
-            self.failure = f"{path!r} is not UTF-8 text"
-        else:
-            self.failure = "" if text else f"{path!r} is empty"
-            return text
-        return ""

@@ -85,8 +85,15 @@ class Link:
             return failure
         raise AssertionError("the second call has either returned or raised")
 
-    def redial_with(self, dial: Dialler) -> None:
-        """Makes the next call use a new connection, without waiting for the pause to end."""
+    def redial_with(self, dial: Dialler, *, keep: bool = False) -> None:
+        """Makes new connections in another way, without waiting for the pause to end.
+
+        Args:
+            dial: makes them.
+            keep: whether the open connection stays; otherwise the next call makes a new one.
+        """
+        if keep and self._connection_dial is self._dial:
+            self._connection_dial = dial
         self._dial = dial
         self._backoff.succeeded()
 

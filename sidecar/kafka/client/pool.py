@@ -151,11 +151,16 @@ class Pool:
         self._brokers = brokers
         self._bootstrap_links = {}
 
-    def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
+    def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new certificates, credentials and addresses, without using them yet.
 
+        Args:
+            admin: the new settings.
+            redial: whether calls make new connections at once; otherwise connections that work
+                stay.
+
         Returns:
-            A function that makes every call from then on use them.
+            A function that makes every new connection from then on use them.
 
         Raises:
             SettingsError: certificates or credentials can't be read.
@@ -163,14 +168,17 @@ class Pool:
         dial = _dialler(admin, self._clock)
 
         def apply() -> None:
-            for link in self._bootstrap_links.values():
-                link.close()
-            self._bootstrap_links = {}
             self._bootstrap = admin.bootstrap_servers
             self._dial = dial
             self.principal = _principal(admin)
             for link in self._brokers.values():
-                link.redial_with(dial)
+                link.redial_with(dial, keep=not redial)
+            for link in self._bootstrap_links.values():
+                link.redial_with(dial, keep=not redial)
+                if redial:
+                    link.close()
+            if redial:
+                self._bootstrap_links = {}
 
         return apply
 
