@@ -9,7 +9,7 @@ brokers are still polled with the old certificate.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sidecar.control.capability import Capability
@@ -17,6 +17,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.daemon.start_files import token_of
 from sidecar.errors import SidecarError
 from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.client.certificates import expiries_of
 from sidecar.settings import KafkaAdmin, Settings, need_restart
 
 _log = logging.getLogger(__name__)
@@ -29,10 +30,12 @@ class Credentials:
     Attributes:
         token: the token for changes over HTTP; None refuses them.
         kafka_admin: how to reach the brokers; None when disabled.
+        expiries: setting -> when its certificates expire, epoch seconds.
     """
 
     token: str | None
     kafka_admin: KafkaAdmin | None
+    expiries: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -90,6 +93,7 @@ class Reload:
             SidecarError: something can't be used; nothing has changed.
         """
         token = token_of(settings)
+        expiries = expiries_of(settings.kafka_admin)
         change_source = None
         if self.source is not None and settings.kafka_admin is not None:
             change_source = self.source.reload(settings.kafka_admin, redial=redial)
@@ -104,6 +108,7 @@ class Reload:
                 change_source()
             self.credentials.token = token
             self.credentials.kafka_admin = settings.kafka_admin
+            self.credentials.expiries = expiries
             for name, change in changes:
                 self.failures.call(name, "reload", change, None)
             self.settings = settings
