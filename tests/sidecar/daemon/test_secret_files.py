@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ ADMIN = "SIDECAR_KAFKA_ADMIN_"
 
 
 class Part(Capability):
-    """Records the passwords that it gets; asked to make new connections it fails."""
+    """Records the passwords that it gets, behind a gate; fails if asked to make new connections."""
 
     name = "part"
 
@@ -79,9 +80,9 @@ class Scene:
         )
         self.watch = SecretFiles(self.reload, stamps_of(secret_files(settings)))
 
-    def certify(self) -> None:
+    def certify(self, until: datetime | None = None) -> None:
         """A new certificate with its key."""
-        issued = self.authority.issue_cert("ann@example.org")
+        issued = self.authority.issue_cert("ann@example.org", not_after=until)
         self.files["cert"] = issued.cert_chain_pems[0].bytes()
         self.files["key"] = issued.private_key_pem.bytes()
 
@@ -133,6 +134,18 @@ async def test_a_swapped_volume_is_used_again_and_again(
     assert str(scene.volume.folder / "key") in caplog.text
     assert "password-0" not in caplog.text
     assert "token-0" not in caplog.text
+
+
+async def test_the_dates_are_those_of_the_certificates_in_use(scene: Scene) -> None:
+    """A renewed certificate has another date; one that can't be used changes none."""
+    scene.certify(datetime(2031, 1, 1, tzinfo=UTC))
+    scene.changes()
+    await scene.looks()
+    date = datetime(2031, 1, 1, tzinfo=UTC).timestamp()
+    assert date == scene.credentials.expiries["kafka.admin.ssl.keystore.location"]
+    scene.changes(cert=b"")
+    await scene.looks()
+    assert date == scene.credentials.expiries["kafka.admin.ssl.keystore.location"]
 
 
 async def test_a_change_waits_until_two_looks_see_the_same(scene: Scene) -> None:
