@@ -27,6 +27,7 @@ from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.metrics.certificate_collector import CertificateCollector
 from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.peers.observations import ObservationLog
 from sidecar.settings import describe, load
@@ -240,6 +241,7 @@ def _served() -> Iterator[Metric]:
         for collector in capability.collectors():
             registry.register(collector)
     registry.register(BrokerCollector(board))
+    registry.register(CertificateCollector(dict))
     registry.register(ObserverCollector(None))
     registry.register(services.failures)
     for metric in registry.collect():

@@ -133,8 +133,17 @@ class Capability:
     def observed(self, observation: Observation) -> None:
         """Take an observation whose decision is already published; must return at once."""
 
-    def reload(self, settings: Settings) -> Callable[[], None]:  # noqa: ARG002 - the protocol's
-        """Check new credentials.
+    def reload(
+        self,
+        settings: Settings,  # noqa: ARG002 - the protocol's
+        *,
+        redial: bool = True,  # noqa: ARG002 - the protocol's
+    ) -> Callable[[], None]:
+        """Check new credentials. It may be called in a thread.
+
+        Args:
+            settings: the settings with the new credentials.
+            redial: whether to make new connections at once; otherwise those that work stay.
 
         Returns:
             A function that applies them, called when all other parts have accepted theirs.

@@ -20,6 +20,7 @@ from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer
 from sidecar.api.views import cluster_id
+from sidecar.clock import SteadyClock
 from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
@@ -38,20 +39,22 @@ from sidecar.daemon.capabilities import (
 )
 from sidecar.daemon.machine import Machine
 from sidecar.daemon.reload import Credentials, Reload
+from sidecar.daemon.secret_files import SecretFiles, stamps_of
 from sidecar.daemon.start_files import read_start_files
 from sidecar.errors import SidecarError
-from sidecar.formats.addresses import HostPort
 from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.client.certificates import expiries_of
 from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import largest_topics, topics_by_log_dir
-from sidecar.metrics.board_collector import build_registry
+from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.metrics.certificate_collector import CertificateCollector
 from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog
 from sidecar.peers.observers import Observers, Sight
 from sidecar.requestlog.reader import LogReader
-from sidecar.settings import KafkaAdmin, Settings
+from sidecar.settings import KafkaAdmin, Settings, read_again, secret_files
 from sidecar.state import Damaged, StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
@@ -78,9 +81,10 @@ _FEEDS: Final = "feeds"
 _OBSERVERS: Final = "observers"
 _REQUEST_LOG: Final = "request_log"
 _SCOPE: Final = "scope"
+_SECRETS: Final = "secrets"
 _STATE: Final = "state"
 _STATUS: Final = "status"
-_SPINE: Final = (_FEEDS, _OBSERVERS, _REQUEST_LOG, _SCOPE, _STATE, _STATUS)
+_SPINE: Final = (_FEEDS, _OBSERVERS, _REQUEST_LOG, _SCOPE, _SECRETS, _STATE, _STATUS)
 """Parts of the spine that the throttle does not need; their tasks are supervised too."""
 
 _NO_BROKERS: Final = Failure(FailureKind.CONNECT, "no brokers are configured")
@@ -130,8 +134,11 @@ def compose(
     Raises:
         SidecarError: the daemon can't start, because an address is taken or a file can't be read.
     """
+    # In this order, so that no change of a file is missed.
+    stamps = stamps_of(secret_files(settings))
+    settings = read_again(settings)
     files = read_start_files(settings)
-    credentials = Credentials(files.token, settings.kafka_admin)
+    credentials = Credentials(files.token, settings.kafka_admin, expiries_of(settings.kafka_admin))
     machine = machine or Machine()
     clock = machine.clock
     factors = _factors(settings)
@@ -150,10 +157,7 @@ def compose(
         is_observer=lambda: observers is None or observers.is_observer,
     )
     capabilities = build_all(files.capabilities, services)
-    registry = build_registry(board, clock.wall)
-    registry.register(BrokerCollector(board))
-    registry.register(failures)
-    register_collectors(registry, capabilities, failures)
+    registry = _registry(board, clock, credentials, capabilities, failures)
     supervised = tasks_of(capabilities, failures)
     if writer is not None:
         supervised.append((_STATE, "state writer", writer.run))
@@ -169,6 +173,7 @@ def compose(
             settings.kafka_admin,
             clock=clock.now,
             cluster_id=lambda: cluster_id(board.snapshot.memory),
+            refused=lambda: secrets.look(settled=False),
         )
         fetch = _ask_one_broker(credentials, largest_topics, _CONTENTS_S)
         contents = VolumeContents(fetch, clock.now)
@@ -205,10 +210,11 @@ def compose(
         registry=registry if settings.metrics_listen is None else None,
         user_header=settings.http_user_header,
     )
-    apps = [(app, settings.http_listen)]
-    if settings.metrics_listen is not None:
-        apps.append((build_metrics_app(board, polling, registry), settings.metrics_listen))
-    servers = _servers(apps, connections, machine)
+    metrics = build_metrics_app(board, polling, registry)
+    servers = _servers(app, metrics, settings, connections, machine)
+    reload = Reload(load, credentials, source, capabilities, failures, settings)
+    secrets = SecretFiles(reload, stamps)
+    supervised.append((_SECRETS, "files with secrets", secrets.run))
     vital["expiry"] = board.publish_expiries
     vital |= {f"http {server.address}": server.serve for server in servers}
     return Composition(
@@ -219,9 +225,24 @@ def compose(
         supervised=supervised,
         capabilities=capabilities,
         failures=failures,
-        reload=Reload(load, credentials, source, capabilities, failures),
+        reload=reload,
         servers=servers,
     )
+
+
+def _registry(
+    board: Board,
+    clock: SteadyClock,
+    credentials: Credentials,
+    capabilities: Sequence[Capability],
+    failures: CapabilityFailures,
+) -> SidecarRegistry:
+    registry = build_registry(board, clock.wall)
+    registry.register(BrokerCollector(board))
+    registry.register(CertificateCollector(lambda: credentials.expiries))
+    registry.register(failures)
+    register_collectors(registry, capabilities, failures)
+    return registry
 
 
 def _timing(settings: Settings) -> Timing:
@@ -298,9 +319,12 @@ def _watches(
 
 
 def _servers(
-    apps: Sequence[tuple[FastAPI, HostPort]], connections: Connections, machine: Machine
+    app: FastAPI, metrics: FastAPI, settings: Settings, connections: Connections, machine: Machine
 ) -> list[HttpServer]:
-    """Bind a server for each app to its address."""
+    """Bind a server for each app that has an address."""
+    apps = [(app, settings.http_listen)]
+    if settings.metrics_listen is not None:
+        apps.append((metrics, settings.metrics_listen))
     servers = [HttpServer(app, at, connections, machine.listen) for app, at in apps]
     addresses = " and ".join(f"http://{server.address}" for server in servers)
     _log.info("throttle-sidecar %s listens on %s", __version__, addresses)

@@ -90,9 +90,9 @@ class ActiveProducers:
         """Leader's broker id -> the partitions that are scanned there."""
         return self._leaders.partitions
 
-    def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
+    def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new credentials; see ``Pool.reload``."""
-        return self._pool.reload(admin)
+        return self._pool.reload(admin, redial=redial)
 
     async def close(self) -> None:
         """Close all connections."""

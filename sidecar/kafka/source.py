@@ -21,6 +21,7 @@ from typing import Self
 
 from aiokafka.protocol.api import Response
 
+from sidecar.kafka.client.link import Refused, nothing_to_read
 from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.cluster_answers import (
     ClusterList,
@@ -63,6 +64,7 @@ class KafkaVolumeSource:
         cluster_id: the id of the cluster whose volumes are remembered; None if none is known. Its
             brokers are looked for first. If only another cluster answers, the observation has its
             list and no reading.
+        refused: called when a broker refuses a login; may read the secrets again.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -74,10 +76,11 @@ class KafkaVolumeSource:
         *,
         clock: Callable[[], float],
         cluster_id: Callable[[], str | None] = lambda: None,
+        refused: Refused = nothing_to_read,
     ) -> None:
         self._clock = clock
         self._cluster_id = cluster_id
-        self._pool = Pool.of(admin, clock)
+        self._pool = Pool.of(admin, clock, refused)
         self._listed = False
         self._shared: dict[int, Failure] = {}
         self._answered: list[int] = []
@@ -167,9 +170,9 @@ class KafkaVolumeSource:
             self._requests.pop(broker_id).cancel()
         self._slow &= cluster.endpoints.keys()
 
-    def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
+    def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new credentials; see ``Pool.reload``."""
-        return self._pool.reload(admin)
+        return self._pool.reload(admin, redial=redial)
 
     async def close(self) -> None:
         """Closes all connections without waiting for pending answers."""

@@ -52,9 +52,9 @@ class MutationCapability(Capability):
         """The route. Without brokers it answers that there are none."""
         add_admissions(app, None if self._mutations is None else self._mutations.admit)
 
-    def reload(self, settings: Settings) -> Callable[[], None]:
+    def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:
         """Use new addresses and credentials from the next read on."""
         mutations, admin = self._mutations, settings.kafka_admin
         if mutations is None or admin is None:
-            return super().reload(settings)
+            return super().reload(settings, redial=redial)
         return lambda: mutations.reload(admin)

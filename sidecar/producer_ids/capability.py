@@ -148,14 +148,16 @@ class ProducerIdCapability(Capability):
         sentence = f"{users} throttled for opening too many producer ids."
         return Block("Producer ids", (sentence,), "/v1/producer-ids")
 
-    def reload(self, settings: Settings) -> Callable[[], None]:
+    def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:
         """Use new addresses and credentials."""
         admin, producers, enforcer = settings.kafka_admin, self._producers, self._enforcer
-        redial = producers.reload(admin) if producers is not None and admin is not None else None
+        change = None
+        if producers is not None and admin is not None:
+            change = producers.reload(admin, redial=redial)
 
         def apply() -> None:
-            if redial is not None:
-                redial()
+            if change is not None:
+                change()
             if enforcer is not None and admin is not None:
                 enforcer.describe, enforcer.alter = _quota_calls(admin)
 

@@ -1,6 +1,7 @@
 """The settings, read from the environment, properties and TOML into checked values."""
 
 from sidecar.formats.addresses import HostPort
+from sidecar.settings.again import need_restart, read_again, secret_files
 from sidecar.settings.keys import SettingRow
 from sidecar.settings.loader import examine, load, read_command_config, read_daemon_admin
 from sidecar.settings.model import KafkaAdmin, Settings
@@ -15,6 +16,9 @@ __all__ = [
     "describe",
     "examine",
     "load",
+    "need_restart",
+    "read_again",
     "read_command_config",
     "read_daemon_admin",
+    "secret_files",
 ]

@@ -94,8 +94,8 @@ class KafkaAdmin(BaseModel):
     sasl_password: Secret | None = None
     """The user's password, instead of sasl.jaas.config."""
     sasl_password_file: File | None = None
-    """A file with the password, as an alternative to sasl.password. SIGHUP reads the file again,
-    which is not possible with the environment."""
+    """A file with the password, as an alternative to sasl.password. The sidecar reads it again when
+    it changes."""
     sasl_jaas_config: Secret | None = None
     """The credentials as in the Java client: one PlainLoginModule, ScramLoginModule or
     OAuthBearerLoginModule with its options."""

@@ -80,14 +80,18 @@ class Source(PydanticBaseSettingsSource):
 
 
 def read_environment(environ: Mapping[str, str]) -> Source:
-    """Read variables ``SIDECAR_*``, except those that Kubernetes injects for Services."""
+    """Read variables ``SIDECAR_*``, except those that Kubernetes injects for Services.
+
+    A line end at the end of a value is removed, as in a password file: ``echo`` adds it to Secrets,
+    no setting needs it, and brokers refuse a user or password with it.
+    """
     source = Source()
     known = list(map(keys.environment_key, (*keys.FIELDS, *ADMIN_FIELDS)))
     for variable, value in sorted(environ.items()):
         if not variable.startswith(keys.ENVIRONMENT_PREFIX) or keys.is_injected(variable):
             continue
         field = variable.removeprefix(keys.ENVIRONMENT_PREFIX).lower()
-        entry = Entry(value, variable, "environment")
+        entry = Entry(_without_line_end(value), variable, "environment")
         source.take(field if variable in known else variable, entry, known)
         if variable not in known and keys.looks_injected(variable):
             hint = "if Kubernetes injects it, set enableServiceLinks: false in the pod"
@@ -128,12 +132,33 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
+def _without_line_end(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def read_password(path: str) -> str:
+    """Read a file with a password, without the line end that editors and ``echo`` add.
+
+    Raises:
+        ValueError: the file can't be read or is empty; the message contains nothing of it.
+    """
+    try:
+        text = _without_line_end(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path!r} can't be read: {error.strerror}") from error
+    except ValueError:
+        # The exception contains the file's bytes, which are the secret, so it is not chained.
+        raise ValueError(f"{path!r} is not UTF-8 text") from None
+    if not text:
+        raise ValueError(f"{path!r} is empty")
+    return text
+
+
 class PasswordFile(Source):
     """The password in the file that ``kafka.admin.sasl.password.file`` names.
 
     It is the last source, because the other sources decide whether the file is read: it is not read
-    for another mechanism, nor if credentials are set elsewhere. The line end that editors and
-    ``echo`` add is removed.
+    for another mechanism, nor if credentials are set elsewhere.
 
     Attributes:
         failure: why the file gave no password, to follow the setting's name; "" without a failure.
@@ -153,19 +178,11 @@ class PasswordFile(Source):
         file = admin.get("sasl_password_file")
         # A value that is not a path is reported already.
         if is_used and file and isinstance(path := file.value, str) and path.strip("\0"):
-            password = self._read(path)
-            self.entries["kafka_admin_sasl_password"] = Entry(password, file.key, file.origin)
+            try:
+                password = read_password(path)
+            except ValueError as error:
+                self.failure = str(error)
+            else:
+                self.failure = ""
+                self.entries["kafka_admin_sasl_password"] = Entry(password, file.key, file.origin)
         return {} if self.failure else super().__call__()
-
-    def _read(self, path: str) -> str:
-        try:
-            text = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
-        except OSError as error:
-            self.failure = f"{path!r} can't be read: {error.strerror}"
-        except ValueError:
-            # The exception contains the file's bytes, which are the secret, so it is not chained.
-            self.failure = f"{path!r} is not UTF-8 text"
-        else:
-            self.failure = "" if text else f"{path!r} is empty"
-            return text
-        return ""

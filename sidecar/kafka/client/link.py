@@ -7,7 +7,8 @@ fail at once. An answer with an error is not such a failure.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.api import Response
@@ -19,6 +20,16 @@ from sidecar.kafka.client.messages import AdminRequest
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
 
+Refused = Callable[[], Awaitable[None]]
+"""Called when a broker refuses a login or a certificate; may read the secrets again, and call
+``Pool.reload``."""
+
+_MAY_HAVE_CHANGED: Final = (FailureKind.AUTHENTICATION, FailureKind.TLS)
+
+
+async def nothing_to_read() -> None:
+    """The default of ``Refused``."""
+
 
 class Link:
     """The connection to one address.
@@ -27,10 +38,18 @@ class Link:
         endpoint: the broker's address.
         dial: makes a connection to the address.
         clock: steady seconds.
+        refused: called when the broker refuses the login.
     """
 
-    def __init__(self, endpoint: HostPort, dial: Dialler, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        endpoint: HostPort,
+        dial: Dialler,
+        clock: Callable[[], float],
+        refused: Refused = nothing_to_read,
+    ) -> None:
         self.endpoint = endpoint
+        self._refused = refused
         self._dial = dial
         self._clock = clock
         self._dialling = asyncio.Lock()
@@ -85,8 +104,15 @@ class Link:
             return failure
         raise AssertionError("the second call has either returned or raised")
 
-    def redial_with(self, dial: Dialler) -> None:
-        """Makes the next call use a new connection, without waiting for the pause to end."""
+    def redial_with(self, dial: Dialler, *, keep: bool = False) -> None:
+        """Makes new connections in another way, without waiting for the pause to end.
+
+        Args:
+            dial: makes them.
+            keep: whether the open connection stays; otherwise the next call makes a new one.
+        """
+        if keep and self._connection_dial is self._dial:
+            self._connection_dial = dial
         self._dial = dial
         self._backoff.succeeded()
 
@@ -117,7 +143,18 @@ class Link:
             self._check_open()
             # redial_with may replace the dial meanwhile; then the new connection is not usable.
             dial = self._dial
-            connection = self._connection = await dial(self.endpoint)
+            try:
+                connection = await dial(self.endpoint)
+            except EXPECTED_ERRORS as error:
+                if to_failure(error, "", "", Names()).kind not in _MAY_HAVE_CHANGED:
+                    raise
+                await self._refused()
+                if self._dial is dial:
+                    raise
+                # The secrets have changed, so the refusal was of the old ones.
+                dial = self._dial
+                connection = await dial(self.endpoint)
+            self._connection = connection
             self._connection_dial = dial
             self._check_open()
             return connection

@@ -18,7 +18,7 @@ from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.connection import Dialler
 from sidecar.kafka.client.first import first_success
-from sidecar.kafka.client.link import Link
+from sidecar.kafka.client.link import Link, Refused, nothing_to_read
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.security import load_security
 from sidecar.settings import HostPort, KafkaAdmin
@@ -56,31 +56,39 @@ class Pool:
         bootstrap: the configured addresses.
         dial: makes a connection to an address.
         clock: steady seconds.
+        refused: called when a broker refuses a login.
 
     Attributes:
         principal: the sidecar's user name in ACLs; "<name>" if only the brokers know it.
     """
 
     def __init__(
-        self, bootstrap: tuple[HostPort, ...], dial: Dialler, clock: Callable[[], float]
+        self,
+        bootstrap: tuple[HostPort, ...],
+        dial: Dialler,
+        clock: Callable[[], float],
+        refused: Refused = nothing_to_read,
     ) -> None:
         self.principal = "<name>"
         self._bootstrap = bootstrap
         self._dial = dial
         self._clock = clock
+        self._refused = refused
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
         self._answered_last: Link | None = None
         self._closed = False
 
     @classmethod
-    def of(cls, admin: KafkaAdmin, clock: Callable[[], float]) -> Self:
+    def of(
+        cls, admin: KafkaAdmin, clock: Callable[[], float], refused: Refused = nothing_to_read
+    ) -> Self:
         """Makes a pool with the addresses and credentials of the settings.
 
         Raises:
             SettingsError: certificates or credentials can't be read.
         """
-        pool = cls(admin.bootstrap_servers, _dialler(admin, clock), clock)
+        pool = cls(admin.bootstrap_servers, _dialler(admin, clock), clock, refused)
         pool.principal = _principal(admin)
         return pool
 
@@ -151,11 +159,16 @@ class Pool:
         self._brokers = brokers
         self._bootstrap_links = {}
 
-    def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
+    def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new certificates, credentials and addresses, without using them yet.
 
+        Args:
+            admin: the new settings.
+            redial: whether calls make new connections at once; otherwise connections that work
+                stay.
+
         Returns:
-            A function that makes every call from then on use them.
+            A function that makes every new connection from then on use them.
 
         Raises:
             SettingsError: certificates or credentials can't be read.
@@ -163,14 +176,17 @@ class Pool:
         dial = _dialler(admin, self._clock)
 
         def apply() -> None:
-            for link in self._bootstrap_links.values():
-                link.close()
-            self._bootstrap_links = {}
             self._bootstrap = admin.bootstrap_servers
             self._dial = dial
             self.principal = _principal(admin)
             for link in self._brokers.values():
-                link.redial_with(dial)
+                link.redial_with(dial, keep=not redial)
+            for link in self._bootstrap_links.values():
+                link.redial_with(dial, keep=not redial)
+                if redial:
+                    link.close()
+            if redial:
+                self._bootstrap_links = {}
 
         return apply
 
@@ -185,7 +201,7 @@ class Pool:
             await asyncio.wait(closing, timeout=CLOSE_TIMEOUT_S)
 
     def _link(self, endpoint: HostPort) -> Link:
-        link = Link(endpoint, self._dial, self._clock)
+        link = Link(endpoint, self._dial, self._clock, self._refused)
         if self._closed:
             link.close()
         return link

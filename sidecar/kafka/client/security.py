@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from pydantic import SecretStr
 
@@ -19,6 +20,8 @@ from sidecar.errors import SettingsError
 from sidecar.kafka.client.failures import Names
 from sidecar.kafka.client.oauth_tokens import ClientCredentials
 from sidecar.settings import KafkaAdmin
+
+_OTHER_KEY: Final = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,8 @@ def _why_no_ca(error: Exception) -> str:
 def _reason(error: Exception) -> str:
     # Only texts that do not contain the content of the file.
     if isinstance(error, ssl.SSLError):
+        if error.reason in _OTHER_KEY:
+            return f"{error.reason}: the key does not belong to the certificate"
         return f"{error.reason or 'it is not PEM'} (is it PEM, and the key's password right?)"
     if isinstance(error, OSError):
         return error.strerror or "it can't be read"

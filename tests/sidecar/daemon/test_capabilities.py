@@ -73,9 +73,9 @@ class Bad(Capability):
     def observed(self, observation: Observation) -> None:
         self._fail("observation")
 
-    def reload(self, settings: Settings) -> Callable[[], None]:
+    def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:
         self._fail("reload")
-        return super().reload(settings)
+        return super().reload(settings, redial=redial)
 
     async def leave(self, timeout_s: float) -> None:
         self._fail("leave")

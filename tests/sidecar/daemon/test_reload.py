@@ -22,7 +22,7 @@ class Source(KafkaVolumeSource):
     def __init__(self, changed: list[str]) -> None:
         self._changed = changed
 
-    def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
+    def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         return lambda: self._changed.append(f"source {admin.bootstrap_servers[0]}")
 
 
@@ -34,7 +34,7 @@ class Part(Capability):
         self._changed = changed
         self._error = error
 
-    def reload(self, settings: Settings) -> Callable[[], None]:
+    def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:
         if self._error is not None:
             raise self._error
         return lambda: self._changed.append(self.name)
@@ -47,6 +47,11 @@ class Scene:
         self.changed: list[str] = []
         self.token_file = path / "token"
         self.token_file.write_text("new")
+        self.environ = {
+            SERVERS: "kafka-1:9092",
+            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
+            "SIDECAR_TOKEN_FILE": str(self.token_file),
+        }
         self.credentials = Credentials("old", None)
         self.failures = CapabilityFailures(["a", "b"])
         self.reload = Reload(
@@ -55,15 +60,11 @@ class Scene:
             Source(self.changed),
             [Part("a", self.changed), Part("b", self.changed, error)],
             self.failures,
+            self._load(),
         )
 
     def _load(self) -> Settings:
-        environ = {
-            SERVERS: "kafka-1:9092",
-            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
-            "SIDECAR_TOKEN_FILE": str(self.token_file),
-        }
-        return load(environ=environ).settings
+        return load(environ=self.environ).settings
 
 
 def test_all_take_over_what_is_new(tmp_path: Path) -> None:
@@ -98,3 +99,25 @@ def test_a_capability_that_fails_keeps_the_others_from_nothing(tmp_path: Path) -
     assert ["source kafka-1:9092", "a"] == scene.changed
     assert "new" == scene.credentials.token
     assert 1 == scene.failures.count("b")
+
+
+def test_changed_settings_that_need_a_restart_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The limit and the mode do; addresses and the token's file do not."""
+    scene = Scene(tmp_path)
+    other = tmp_path / "other"
+    other.write_text("newer")
+    scene.environ |= {
+        SERVERS: "kafka-2:9092",
+        "SIDECAR_MODE": "observe",
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "2",
+        "SIDECAR_TOKEN_FILE": str(other),
+    }
+    with caplog.at_level(logging.INFO):
+        scene.reload()
+    assert "newer" == scene.credentials.token
+    assert caplog.messages[1:] == [
+        "SIGHUP: these changed settings apply only after a restart: SIDECAR_MODE,"
+        " SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES"
+    ]

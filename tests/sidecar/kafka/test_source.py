@@ -486,6 +486,46 @@ async def test_new_credentials_are_used_after_a_reload(clock: Clock) -> None:
         assert [1, 1] == [len(broker.connections) for broker in cluster.brokers.values()]
 
 
+async def test_connections_that_work_stay_if_only_files_have_changed(clock: Clock) -> None:
+    """The new password is used when one of them breaks, and not before."""
+    async with (
+        FakeCluster(users={"eve": "apple"}).add(2) as cluster,
+        source_of(cluster, clock, **SASL, sasl_password="apple") as source,
+    ):
+        await seen(source)
+        new = admin(bootstrap(cluster), **SASL, sasl_password="pear")
+        source.reload(new, redial=False)()
+        for _ in range(2):
+            assert {0: None, 1: None} == kinds(await seen(source))
+        assert [1, 1] == [broker.connected for broker in cluster.brokers.values()]
+        cluster.users = {"eve": "pear"}
+        await cluster.brokers[0].stop()
+        await cluster.brokers[0].start()
+        assert {0: None, 1: None} == kinds(await seen(source))
+
+
+async def test_a_refused_login_reads_changed_secrets_at_once(clock: Clock) -> None:
+    """The poll succeeds with the new password, although its first login was refused."""
+    looks: list[str] = []
+    passwords = iter(["apple", "pear"])
+
+    async with FakeCluster(users={"eve": "pear"}).add(2) as cluster:
+
+        async def look() -> None:
+            looks.append("look")
+            if (password := next(passwords, None)) is not None:
+                new = admin(bootstrap(cluster), **SASL, sasl_password=password)
+                source.reload(new, redial=False)()
+
+        old = admin(bootstrap(cluster), **SASL, sasl_password="plum")
+        source = KafkaVolumeSource(old, clock=clock, refused=look)
+        async with source:
+            failed(await source.observe(None, 5.0), FailureKind.AUTHENTICATION)
+            clock.now += 1
+            assert {0: None, 1: None} == kinds(await seen(source))
+        assert ["look", "look"] == looks
+
+
 async def test_a_reload_that_can_not_be_read_changes_nothing(clock: Clock) -> None:
     """The old material stays in use, over the connections that there are."""
     async with FakeCluster().add(1) as cluster, source_of(cluster, clock) as source:

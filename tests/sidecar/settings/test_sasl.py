@@ -69,6 +69,18 @@ def test_the_password_is_in_a_file(tmp_path: Path, text: str) -> None:
     assert SecretStr("hunter2") == found.sasl_password
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_end_in_the_environment_is_no_part_of_a_user_or_password(end: str) -> None:
+    """A Secret that was made with ``echo`` has one."""
+    found = admin(sasl("PLAIN", username=f"ann{end}", password=f"hunter2{end}"))
+    assert ("ann", SecretStr("hunter2")) == (found.sasl_username, found.sasl_password)
+
+
+def test_a_password_of_a_line_end_alone_is_empty() -> None:
+    """It is named as any empty value is."""
+    assert "is empty" in problem(sasl("PLAIN", username="ann", password="\n"))
+
+
 def test_a_changed_password_file_is_read_again(tmp_path: Path) -> None:
     """SIGHUP loads the settings once more: the same environment gives the new password."""
     file = tmp_path / "password"

@@ -1,0 +1,147 @@
+"""Follows the files with secrets, certificates and keys, and reads them again when they change.
+
+Every two seconds the sidecar compares the files' metadata, and after a refused login at once. A
+volume of Kubernetes is followed through its symlinks: when ``..data`` is swapped, the files behind
+it are others. Changed files are read when two looks in a row see the same, so that a certificate
+and its key are read together. They are checked before use: if one can't be used, nothing changes,
+and the sidecar logs it once and continues with what it read before. Connections that work stay.
+
+Example: cert-manager replaces ``tls.crt`` and ``tls.key`` at 0 s. The look at 1 s sees that, the
+look at 3 s reads both, and new connections use them.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sidecar.daemon.reload import Reload
+from sidecar.errors import SidecarError
+from sidecar.settings import Settings, read_again, secret_files
+
+_log = logging.getLogger(__name__)
+
+LOOK_S: Final = 2.0
+DEADLINE_S: Final = 10.0
+"""How long a look may take. After that the disk hangs, and no other look is begun until it ends."""
+
+Stamps = Mapping[Path, object]
+"""File -> what changes with its content; None if the file can't be found."""
+
+
+def stamps_of(files: Iterable[Path]) -> Stamps:
+    """Return what the system knows of each file."""
+    return {file: _stamp(file) for file in files}
+
+
+def _stamp(file: Path) -> object:
+    try:
+        status = file.stat()
+        # A change of owner or mode counts too, because the file may be readable now.
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        return os.path.realpath(file), status.st_dev, status.st_ino, status.st_size, *times
+    except OSError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Changed files that were read.
+
+    Attributes:
+        settings: the settings that named the files.
+        stamps: the files.
+        apply: uses them; None if they can't be used.
+        problem: why not.
+    """
+
+    settings: Settings
+    stamps: Stamps
+    apply: Callable[[], None] | None
+    problem: str = ""
+
+
+class SecretFiles:
+    """The files of a running daemon.
+
+    Args:
+        reload: reads the files and uses them.
+        stamps: the files as the daemon read them at its start.
+    """
+
+    def __init__(self, reload: Reload, stamps: Stamps) -> None:
+        self._reload = reload
+        self._used = stamps
+        self._last = stamps
+        self._problem = ""
+        self._looking: asyncio.Future[_Seen | None] | None = None
+
+    async def run(self) -> None:
+        """Follow the files until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await self.look(settled=True)
+
+    async def look(self, *, settled: bool = False) -> None:
+        """Look at the files, and use them if they have changed.
+
+        Args:
+            settled: whether changed files wait for a second look that sees the same.
+        """
+        settings = self._reload.settings
+        if not secret_files(settings):
+            return
+        looking = self._looking
+        if looking is None:
+            looking = asyncio.ensure_future(asyncio.to_thread(self._read, settings, settled))
+            self._looking = looking
+        await asyncio.wait({looking}, timeout=DEADLINE_S)
+        if not looking.done():
+            self._stay(f"the files with secrets were not read within {DEADLINE_S:g} s")
+        elif looking is self._looking:
+            # The first of those who waited for this look.
+            self._looking = None
+            if (seen := looking.result()) is not None:
+                self._take(seen)
+
+    def _read(self, settings: Settings, settled: bool) -> _Seen | None:
+        files = secret_files(settings)
+        stamps = stamps_of(files)
+        before, self._last = self._last, stamps
+        if stamps == self._used and not self._problem:
+            return None
+        if settled and stamps != before:
+            return None
+        try:
+            apply = self._reload.prepare(read_again(settings), redial=False)
+            seen = _Seen(settings, stamps, apply)
+        except SidecarError as error:
+            seen = _Seen(settings, stamps, None, "; ".join(str(error).splitlines()))
+        # Files that changed meanwhile may be of two generations.
+        return seen if stamps_of(files) == stamps else None
+
+    def _take(self, seen: _Seen) -> None:
+        if seen.settings is not self._reload.settings:
+            return  # SIGHUP has read the files meanwhile
+        if seen.apply is None:
+            self._stay(seen.problem)
+            return
+        seen.apply()
+        changed = [
+            str(file) for file, stamp in seen.stamps.items() if stamp != self._used.get(file)
+        ]
+        self._used = seen.stamps
+        self._problem = ""
+        _log.info("read again, for new connections: %s", ", ".join(changed) or "the same files")
+
+    def _stay(self, problem: str) -> None:
+        if problem != self._problem:
+            _log.error(
+                "%s; nothing was changed, and the sidecar continues with what it read before: "
+                "correct the files, and it reads them again by itself",
+                problem,
+            )
+        self._problem = problem

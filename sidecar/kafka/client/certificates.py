@@ -1,0 +1,92 @@
+"""Reads from certificates when they expire; Python's ssl module tells this of CA certificates only.
+
+A certificate is DER: values with a tag and a length, which contain others (RFC 5280, section 4.1).
+The validity is the fourth value of the first one, not counting the version. OpenSSL checks the rest
+when the certificates are loaded.
+
+Example: a chain of two certificates, until 2027-01-01 and 2030-01-01, expires on 2027-01-01. Of two
+trusted CA certificates with these dates, one is trusted until 2030-01-01.
+"""
+
+import base64
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from sidecar.settings import KafkaAdmin
+
+_BLOCK: Final = re.compile(
+    r"-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----\s(.*?)-----END ", re.DOTALL
+)
+_VERSION: Final = 0xA0
+_UTC_TIME: Final = 0x17
+
+
+def expiries_of(admin: KafkaAdmin | None) -> Mapping[str, float]:
+    """Return setting -> when its certificates expire, epoch seconds; only of certificates in use.
+
+    A chain expires with its first certificate. Trusted certificates expire with the last one: an
+    expired one beside its successor does no harm. What can't be read is left out.
+
+    Args:
+        admin: the settings, which are checked already; None when disabled.
+    """
+    if admin is None or not admin.security_protocol.endswith("SSL"):
+        return {}
+    places = (
+        ("truststore.location", admin.ssl_truststore_location, max),
+        ("truststore.certificates", admin.ssl_truststore_certificates, max),
+        ("keystore.location", admin.ssl_keystore_location, min),
+        ("keystore.certificate.chain", admin.ssl_keystore_certificate_chain, min),
+    )
+    return {
+        f"kafka.admin.ssl.{name}": choose(dates)
+        for name, place, choose in places
+        if place is not None and (dates := _dates(place))
+    }
+
+
+def _dates(place: Path | str) -> list[float]:
+    try:
+        text = place if isinstance(place, str) else place.read_text(encoding="utf-8")
+        return [not_after(base64.b64decode(block[1])) for block in _BLOCK.finditer(text)]
+    except (OSError, ValueError, IndexError):
+        return []
+
+
+def not_after(certificate: bytes) -> float:
+    """Return when a certificate expires, epoch seconds.
+
+    Args:
+        certificate: DER.
+
+    Raises:
+        ValueError, IndexError: it is not a certificate.
+    """
+    _, at, _ = _value(certificate, 0)
+    _, at, _ = _value(certificate, at)
+    tag, _, end = _value(certificate, at)
+    if tag == _VERSION:
+        at = end
+    for _ in ("serial number", "signature algorithm", "issuer"):
+        _, _, at = _value(certificate, at)
+    _, at, _ = _value(certificate, at)
+    _, _, at = _value(certificate, at)
+    tag, start, end = _value(certificate, at)
+    text = certificate[start:end].decode("ascii")
+    if tag == _UTC_TIME:
+        # Two digits of the year, from 1950 to 2049.
+        text = f"{'19' if text >= '5' else '20'}{text}"
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
+
+
+def _value(data: bytes, at: int) -> tuple[int, int, int]:
+    """Return the tag of the value at a place, where its content starts, and where it ends."""
+    tag, length, start = data[at], data[at + 1], at + 2
+    if length & 0x80:
+        count = length & 0x7F
+        length = int.from_bytes(data[start : start + count])
+        start += count
+    return tag, start, start + length

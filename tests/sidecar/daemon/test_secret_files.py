@@ -1,0 +1,252 @@
+"""Files with secrets are used when they change, as a whole or not at all."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import trustme
+from pydantic import SecretStr
+
+from sidecar.control.capability import Capability
+from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.daemon import secret_files as module
+from sidecar.daemon.reload import Credentials, Reload
+from sidecar.daemon.secret_files import SecretFiles, stamps_of
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.settings import KafkaAdmin, Settings, load, secret_files
+from tests.support.mounted import MountedSecret
+
+ADMIN = "SIDECAR_KAFKA_ADMIN_"
+
+
+class Part(Capability):
+    """Records the passwords that it gets, behind a gate; fails if asked to make new connections."""
+
+    name = "part"
+
+    def __init__(self) -> None:
+        self.passwords: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:
+        assert not redial
+        self.gate.wait(10)
+        admin = settings.kafka_admin
+        assert admin is not None
+        assert admin.sasl_password is not None
+        password = admin.sasl_password.get_secret_value()
+        return lambda: self.passwords.append(password)
+
+
+class Scene:
+    """A daemon's files: password, token, CA, certificate and key, in one mounted Secret."""
+
+    def __init__(self, folder: Path) -> None:
+        self.volume = MountedSecret(folder / "secret")
+        self.authority = trustme.CA()
+        self.files: dict[str, bytes] = {"password": b"old", "token": b"old-token"}
+        self.files["ca"] = self.authority.cert_pem.bytes()
+        self.certify()
+        self.volume.holds(**self.files)
+        at = {name: str(self.volume.folder / name) for name in self.files}
+        environ = {
+            f"{ADMIN}BOOTSTRAP_SERVERS": "kafka-1:9092",
+            f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL",
+            f"{ADMIN}SASL_MECHANISM": "PLAIN",
+            f"{ADMIN}SASL_USERNAME": "ann",
+            f"{ADMIN}SASL_PASSWORD_FILE": at["password"],
+            f"{ADMIN}SSL_TRUSTSTORE_LOCATION": at["ca"],
+            f"{ADMIN}SSL_KEYSTORE_LOCATION": at["cert"],
+            f"{ADMIN}SSL_KEYSTORE_KEY_LOCATION": at["key"],
+            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
+            "SIDECAR_TOKEN_FILE": at["token"],
+        }
+        settings = load(environ=environ).settings
+        assert settings.kafka_admin is not None
+        self.part = Part()
+        self.credentials = Credentials("old-token", settings.kafka_admin)
+        self.reload = Reload(
+            lambda: load(environ=environ).settings,
+            self.credentials,
+            KafkaVolumeSource(settings.kafka_admin, clock=lambda: 0.0),
+            [self.part],
+            CapabilityFailures(["part"]),
+            settings,
+        )
+        self.watch = SecretFiles(self.reload, stamps_of(secret_files(settings)))
+
+    def certify(self, until: datetime | None = None) -> None:
+        """A new certificate with its key."""
+        issued = self.authority.issue_cert("ann@example.org", not_after=until)
+        self.files["cert"] = issued.cert_chain_pems[0].bytes()
+        self.files["key"] = issued.private_key_pem.bytes()
+
+    def changes(self, **files: bytes) -> None:
+        """These files are others from now on."""
+        self.files |= files
+        self.volume.holds(**self.files)
+
+    async def looks(self, times: int = 2) -> None:
+        """So many looks pass."""
+        for _ in range(times):
+            await self.watch.look(settled=True)
+
+    @property
+    def password(self) -> SecretStr | None:
+        assert isinstance(self.credentials.kafka_admin, KafkaAdmin)
+        return self.credentials.kafka_admin.sasl_password
+
+
+@pytest.fixture
+def scene(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Scene:
+    """One whose log is caught."""
+    caplog.set_level(logging.INFO)
+    return Scene(tmp_path)
+
+
+async def test_files_that_do_not_change_are_not_read(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing happens, and nothing is logged."""
+    await scene.looks(3)
+    assert [] == scene.part.passwords
+    assert [] == caplog.messages
+
+
+async def test_a_swapped_volume_is_used_again_and_again(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Password, token and certificate of each generation; the log names the files, no secret."""
+    for number in range(3):
+        scene.certify()
+        password, token = f"password-{number}", f"token-{number}"
+        scene.changes(password=password.encode(), token=token.encode())
+        await scene.looks()
+        assert SecretStr(password) == scene.password
+        assert token == scene.credentials.token
+    assert ["password-0", "password-1", "password-2"] == scene.part.passwords
+    assert 3 == len(caplog.messages)
+    assert str(scene.volume.folder / "key") in caplog.text
+    assert "password-0" not in caplog.text
+    assert "token-0" not in caplog.text
+
+
+async def test_the_dates_are_those_of_the_certificates_in_use(scene: Scene) -> None:
+    """A renewed certificate has another date; one that can't be used changes none."""
+    scene.certify(datetime(2031, 1, 1, tzinfo=UTC))
+    scene.changes()
+    await scene.looks()
+    date = datetime(2031, 1, 1, tzinfo=UTC).timestamp()
+    assert date == scene.credentials.expiries["kafka.admin.ssl.keystore.location"]
+    scene.changes(cert=b"")
+    await scene.looks()
+    assert date == scene.credentials.expiries["kafka.admin.ssl.keystore.location"]
+
+
+async def test_a_change_waits_until_two_looks_see_the_same(scene: Scene) -> None:
+    """A file that is being written is not read; a refused login does not wait."""
+    scene.changes(password=b"ne")
+    await scene.looks(1)
+    scene.changes(password=b"new")
+    await scene.looks(1)
+    assert [] == scene.part.passwords
+    await scene.looks(1)
+    assert ["new"] == scene.part.passwords
+    scene.changes(password=b"newer")
+    await scene.watch.look()
+    assert ["new", "newer"] == scene.part.passwords
+
+
+@pytest.mark.parametrize("name", ["password", "token", "ca", "cert", "key"])
+async def test_a_file_that_can_not_be_used_changes_nothing(
+    scene: Scene, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    """One line names the file and what to do; with the right file all of them are used."""
+    good = scene.files[name]
+    scene.changes(**{"token": b"new-token", "password": b"new", name: b""})
+    await scene.looks(4)
+    assert [] == scene.part.passwords
+    assert "old-token" == scene.credentials.token
+    (message,) = caplog.messages
+    assert str(scene.volume.folder / name) in message
+    assert "correct the files" in message
+    scene.changes(**{name: good})
+    await scene.looks()
+    assert 1 == len(scene.part.passwords)
+    assert 2 == len(caplog.messages)
+
+
+async def test_a_key_of_another_certificate_changes_nothing(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The certificate came first; when its key comes too, both are used."""
+    before = scene.files["key"]
+    scene.certify()
+    after = scene.files["key"]
+    scene.changes(key=before)
+    await scene.looks(3)
+    (message,) = caplog.messages
+    assert "the key does not belong to the certificate" in message
+    scene.changes(key=after)
+    await scene.looks()
+    assert 1 == len(scene.part.passwords)
+
+
+async def test_a_missing_file_changes_nothing(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may come back as it was, and is used then."""
+    file = scene.volume.folder / "password"
+    file.unlink()
+    await scene.looks(3)
+    (message,) = caplog.messages
+    assert "No such file" in message
+    file.symlink_to("..data/password")
+    await scene.looks()
+    assert SecretStr("old") == scene.password
+    assert 2 == len(caplog.messages)
+
+
+async def test_a_disk_that_hangs_holds_up_nothing(
+    scene: Scene, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look ends at its deadline, one line is logged, and no second thread waits."""
+    monkeypatch.setattr(module, "DEADLINE_S", 0.05)
+    scene.part.gate.clear()
+    scene.changes(password=b"new")
+    threads = threading.active_count()
+    await scene.watch.look()
+    await scene.watch.look()
+    assert threading.active_count() <= threads + 1
+    (message,) = caplog.messages
+    assert "were not read within 0.05 s" in message
+    scene.part.gate.set()
+    monkeypatch.undo()
+    await scene.watch.look()
+    assert ["new"] == scene.part.passwords
+
+
+async def test_those_who_look_at_the_same_time_share_one_look(scene: Scene) -> None:
+    """All brokers may refuse the login at once."""
+    scene.changes(password=b"new")
+    await asyncio.gather(*(scene.watch.look() for _ in range(20)))
+    assert ["new"] == scene.part.passwords
+
+
+async def test_sighup_during_a_look_wins(scene: Scene) -> None:
+    """What it read is newer."""
+    scene.part.gate.clear()
+    scene.changes(password=b"new")
+    look = asyncio.create_task(scene.watch.look())
+    await asyncio.sleep(0.05)
+    newer = scene.reload.settings.model_copy()
+    scene.reload.settings = newer
+    scene.part.gate.set()
+    await look
+    assert [] == scene.part.passwords
+    assert newer is scene.reload.settings
