@@ -20,6 +20,7 @@ from sidecar.clock import SteadyClock
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.persistence import Persistence
 from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
@@ -99,8 +100,8 @@ async def _serve(brokers: int, volumes: int) -> None:
     cluster = _Cluster(brokers, volumes)
     board, wall = cluster.board, cluster.clock.wall
 
-    async def persist() -> bool:
-        return False
+    async def persist() -> Persistence:
+        return Persistence.NONE
 
     settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
     failures = CapabilityFailures(CAPABILITIES)

@@ -23,6 +23,7 @@ from sidecar.api.readiness import Polling
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.persistence import Persistence
 from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
@@ -267,8 +268,8 @@ def _board() -> Board:
     return board
 
 
-async def _persist() -> bool:
-    return False
+async def _persist() -> Persistence:
+    return Persistence.NONE
 
 
 def _services(board: Board) -> Services:
