@@ -135,6 +135,9 @@ class FactorDocument:
     topics: Annotated[Raw, _encoded(list[str] | None)]
     """The factor applies only to clients that write to one of these topics
     (`SIDECAR_THROTTLE_SCOPE=volume`), on brokers with the authorizer. Null: it applies to all."""
+    readers: Annotated[int, Field(ge=0)]
+    """How many brokers' quota callbacks have read this sidecar in the last 10 minutes. While it is
+    0, this sidecar throttles nobody, whatever the factor."""
     shadow: ShadowDocument | None
     """In observe mode, the decision that would apply. Null in enforce mode."""
 

@@ -139,11 +139,12 @@ class LongPollDocument:
         return of[2]
 
 
-def factor_document(wall: Wall) -> LongPollDocument:
+def factor_document(wall: Wall, readers: Callable[[], int]) -> LongPollDocument:
     """Return the document of the throttle factor.
 
     Args:
         wall: steady seconds -> epoch seconds of the machine's clock.
+        readers: counts the brokers that read this sidecar now.
     """
 
     def collect(snapshot: Snapshot, _now: float) -> Collected:
@@ -173,6 +174,7 @@ def factor_document(wall: Wall) -> LongPollDocument:
                 seconds_to_limit=seconds_left,
                 cluster_id=cluster_id(snapshot.memory),
                 topics=topics,
+                readers=readers(),
                 shadow=shadow_document(decision.shadow),
             )
 

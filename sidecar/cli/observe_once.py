@@ -7,6 +7,7 @@ be full. If one of the two is full, the limit is violated, whatever the state of
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,8 +54,12 @@ class ClusterCheck:
         """The volumes on which the stop line is not below the limit."""
         return not_below_limit(self.memory.volumes())
 
-    def as_json(self) -> str:
-        """Brokers and volumes as in the API, with the verdict."""
+    def as_json(self, sidecars: Sequence[object]) -> str:
+        """Brokers and volumes as in the API, with the verdict.
+
+        Args:
+            sidecars: the answers of running sidecars.
+        """
         limit = limit_document(self.rules.limit)
         stop_line = limit_document(self.rules.stop_line)
         recommended = self.recommended_stop_line
@@ -62,6 +67,7 @@ class ClusterCheck:
         document = {
             "verdict": self.verdict,
             "reason": self.reason,
+            "sidecars": sidecars,
             "cluster_id": cluster_id(self.memory),
             "limit": dataclasses.asdict(limit) if limit else None,
             "stop_line_reached": self.view.snapshot.decision.stop_line_reached,

@@ -124,6 +124,7 @@ class Tally:
 
     Attributes:
         fallback_applied: transitions to the fallback (a start with the fallback is none).
+        throttles: how often the factor fell from 1.
         limit_violated: violating volumes, each once per observation that saw it violate.
         failures: polls and calls to one broker that failed, by kind.
         polled_at: when the last poll ended, however it did, steady seconds.
@@ -131,6 +132,7 @@ class Tally:
     """
 
     fallback_applied: int = 0
+    throttles: int = 0
     limit_violated: int = 0
     failures: dict[FailureKind, int] = field(default_factory=lambda: dict.fromkeys(FailureKind, 0))
     polled_at: float | None = None
@@ -329,6 +331,7 @@ class Board:
         )
         self._news.set()
         self._news = asyncio.Event()
+        self.tally.throttles += decision.factor < 1.0 <= before.decision.factor
         if changed:
             self._record_change(before, now)
         for listener in self._listeners:

@@ -29,6 +29,7 @@ from sidecar.control.feed_watch import FeedWatch
 from sidecar.control.journal import log_publication
 from sidecar.control.persistence import Persistence
 from sidecar.control.poller import Poller
+from sidecar.control.reader_watch import ReaderWatch
 from sidecar.daemon.application import build_app, build_metrics_app
 from sidecar.daemon.capabilities import (
     CAPABILITIES,
@@ -79,12 +80,22 @@ _FED_S: Final = 10.0
 
 _FEEDS: Final = "feeds"
 _OBSERVERS: Final = "observers"
+_READERS: Final = "readers"
 _REQUEST_LOG: Final = "request_log"
 _SCOPE: Final = "scope"
 _SECRETS: Final = "secrets"
 _STATE: Final = "state"
 _STATUS: Final = "status"
-_SPINE: Final = (_FEEDS, _OBSERVERS, _REQUEST_LOG, _SCOPE, _SECRETS, _STATE, _STATUS)
+_SPINE: Final = (
+    _FEEDS,
+    _OBSERVERS,
+    _READERS,
+    _REQUEST_LOG,
+    _SCOPE,
+    _SECRETS,
+    _STATE,
+    _STATUS,
+)
 """Parts of the spine that the throttle does not need; their tasks are supervised too."""
 
 _NO_BROKERS: Final = Failure(FailureKind.CONNECT, "no brokers are configured")
@@ -309,9 +320,10 @@ def _load(state: StateFile | None, now: float) -> PersistedState | None:
 def _watches(
     board: Board, credentials: Credentials, settings: Settings
 ) -> Iterator[tuple[str, str, Task]]:
-    """Return the tasks that read leaders and topics from brokers, which a throttle needs."""
+    """Return the tasks that read leaders and topics, which a throttle needs, and its readers."""
     feeds = FeedWatch(board, _ask_one_broker(credentials, fed_brokers, _FED_S))
     yield _FEEDS, "whom brokers feed", feeds.run
+    yield _READERS, "readers of the factor", ReaderWatch(board).run
     if settings.scope == "volume":
         fetch = _ask_one_broker(credentials, topics_by_log_dir, _CONTENTS_S)
         scope = ContentsWatch(board, fetch, settings.check_interval_s)

@@ -193,6 +193,11 @@ class _BoardCollector(Collector):
             tally.fallback_applied,
         )
         yield CounterMetricFamily(
+            "kafka_throttle_throttles",
+            "How often the factor fell from 1; often in minutes means that it flaps.",
+            tally.throttles,
+        )
+        yield CounterMetricFamily(
             "kafka_throttle_limit_violated",
             "Volumes that violate the limit, counted once in each observation.",
             tally.limit_violated,

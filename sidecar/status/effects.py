@@ -11,46 +11,47 @@ from sidecar.status.headline import effect, short_of
 from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Now, span
 from sidecar.status.view import hidden
-from sidecar.throttle.decision import Decision
+from sidecar.throttle.readers import ReaderCounts
 
 
 def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) -> list[str]:
     """Describe the effects of setting an override."""
-    snapshot = inputs.board.snapshot
+    snapshot, counts = inputs.board.snapshot, inputs.board.readers.counts(now.now)
     ends = now.moment(now.now + requested.duration_s)
     sentences = [
-        f"For {span(requested.duration_s)}, until {ends.clock}: {effect(requested.factor)}."
+        f"For {span(requested.duration_s)}, until {ends.clock}: {effect(requested.factor, counts)}."
     ]
     if requested.factor == 0.0:
         sentences.append(
-            "Every producer waits, however full the volumes are; excluded principals do not."
+            f"Every producer {'waits' if counts.readers else 'would wait'}, however full the "
+            "volumes are; excluded principals do not."
         )
     elif requested.factor < 1.0:
         sentences.append("For a client without a quota, that is a share of its previous rate.")
-    if hides := hidden(snapshot, requested.factor):
+    if hides := hidden(snapshot, counts, requested.factor):
         sentences.append(f"It ignores that {hides}")
-    if snapshot.decision.stop_line_reached:
+    if snapshot.decision.stop_line_reached and counts.authorizers:
         sentences.append("Brokers no longer refuse producers, although the stop line is reached.")
     if snapshot.decision.override is not None:
         before = snapshot.decision.override
         sentences.append(
-            f"It replaces the current override: {effect(before.factor)}, “{before.reason}”."
+            f"It replaces the current override: {effect(before.factor, counts)}, “{before.reason}”."
         )
     if snapshot.decision.users:
-        sentences.append("Single users who are throttled stay throttled.")
+        sentences.append("The factors of single users stay as they are.")
     sentences.append(_where(inputs, now.now))
     return sentences
 
 
 def ending_effects(inputs: StatusInputs, now: Now) -> list[str]:
     """Describe the effects of ending the override."""
-    decision = inputs.board.snapshot.decision
+    decision, counts = inputs.board.snapshot.decision, inputs.board.readers.counts(now.now)
     if decision.override is None:
         return ["There is no override now."]
     return [
-        f"The current override ends: {effect(decision.override.factor)}, "
+        f"The current override ends: {effect(decision.override.factor, counts)}, "
         f"“{decision.override.reason}”.",
-        _after(inputs, decision),
+        _after(inputs, counts),
         _where(inputs, now.now),
     ]
 
@@ -73,10 +74,11 @@ def _to(sidecars: str) -> str:
     return f"--sidecars {shlex.quote(sidecars)} --token-file FILE"
 
 
-def _after(inputs: StatusInputs, decision: Decision) -> str:
+def _after(inputs: StatusInputs, counts: ReaderCounts) -> str:
+    decision = inputs.board.snapshot.decision
     if decision.violations:
-        does = "Producers are refused" if decision.at_stop_line else "Producers are throttled"
-        return f"{does} at once: {short_of(inputs.board.snapshot)}."
+        does = "refused" if decision.at_stop_line and counts.authorizers else "throttled"
+        return f"Producers {counts.are} {does} at once: {short_of(inputs.board.snapshot)}."
     if decision.computed_at is None:
         return "The volumes can't be read: the fallback applies at once."
     return "Nobody is throttled then: no volume violates the limit."

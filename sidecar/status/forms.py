@@ -19,11 +19,11 @@ from starlette.requests import Request
 from sidecar.api.changes import OverrideRequest
 
 FACTORS: Final = (
-    ("1", "1: nobody is throttled"),
+    ("1", "1: throttle nobody"),
     ("0.5", "0.5: half of each quota"),
     ("0.25", "0.25: a quarter of each quota"),
     ("0.1", "0.1: a tenth of each quota"),
-    ("0", "0: producers are throttled"),
+    ("0", "0: throttle producers"),
 )
 DURATIONS: Final = (
     ("PT15M", "15 minutes"),

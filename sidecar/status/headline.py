@@ -1,9 +1,11 @@
 """The head of the status page: whether producers are throttled, why, since when and until when.
 
 Example: "Producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
+Without a reader: "No broker reads this sidecar, so it throttles nobody. With a reader, producers
+would be throttled: ...".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -14,12 +16,17 @@ from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.readers import ReaderCounts
 from sidecar.throttle.reason import why_retained
 
 Tone = Literal["free", "part", "stopped", "blind"]
 """The color: nobody, some or all producers are throttled, or the volumes can't be read."""
 
 _OBSERVES: Final = "Nobody is throttled: this sidecar is in observe mode (SIDECAR_MODE=observe)."
+_UNREAD: Final = "No broker reads this sidecar, so it throttles nobody."
+_UNREFUSED: Final = (
+    "None of the brokers that read this sidecar has the authorizer, so they refuse nobody."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class Headline:
         reason: the reason of the decision, if it adds to the sentence; else "".
         since: when factor and source began to apply.
         until: how long the state lasts, as far as that is known.
-        to_do: the remedy; None if none is needed.
+        to_do: the remedies, the first one first.
     """
 
     tone: Tone
@@ -67,61 +74,79 @@ class Headline:
     reason: str
     since: Moment
     until: tuple[Until, ...]
-    to_do: ToDo | None
+    to_do: tuple[ToDo, ...]
 
 
-def headline(snapshot: Snapshot, now: Now) -> Headline:
+def headline(snapshot: Snapshot, counts: ReaderCounts, now: Now) -> Headline:
     """Return the head of the page."""
     decision = snapshot.decision
     decided = decision.decided
-    tone, word = _tone(decision)
+    tone, word = _tone(decision, counts)
     says_more = decided.source in {Source.FALLBACK, Source.OVERRIDE}
     return Headline(
         tone=tone,
         word=word,
         factor=decision.factor,
         source=decision.source.value,
-        sentence=sentence(snapshot),
+        sentence=sentence(snapshot, counts),
         reason=decided.reason if says_more else "",
         since=now.moment(snapshot.since),
         until=tuple(_until(replace(snapshot, decision=decided), now)),
-        to_do=_to_do(replace(snapshot, decision=decided)),
+        to_do=tuple(_to_do(replace(snapshot, decision=decided), counts)),
     )
 
 
-def sentence(snapshot: Snapshot) -> str:
+def sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
     """Return the main sentence, followed by sentences about more volumes and single users."""
     decision = snapshot.decision
     if decision.shadow is not None:
-        would = sentence(replace(snapshot, decision=decision.shadow))
+        would = sentence(replace(snapshot, decision=decision.shadow), counts)
         return f"{_OBSERVES} In enforce mode: {would[0].lower()}{would[1:]}"
-    text = _sentence(snapshot)
+    text = _sentence(snapshot, counts)
+    if not counts.readers and _throttles(decision):
+        text = f"{_UNREAD} With a reader, {text[0].lower()}{text[1:]}"
     if decision.stop_line_reached and len(decision.at_stop_line) > 1:
         text += f" {len(decision.at_stop_line)} volumes are affected."
     elif not decision.stop_line_reached and len(decision.violations) > 1:
         text += f" {len(decision.violations)} volumes violate it."
     if decision.users:
-        are = "single user is" if len(decision.users) == 1 else "single users are"
-        text += f" In addition, {len(decision.users)} {are} throttled."
+        user = "single user" if len(decision.users) == 1 else "single users"
+        are = "is" if counts.readers and len(decision.users) == 1 else counts.are
+        text += f" In addition, {len(decision.users)} {user} {are} throttled."
+    if decision.stop_line_reached and counts.readers and not counts.authorizers:
+        text += f" {_UNREFUSED}"
     return text
 
 
-def effect(factor: float) -> str:
+def effect(factor: float, counts: ReaderCounts) -> str:
     """Describe the effect of a factor, such as "producers are throttled"."""
     if factor == 0.0:
-        return "producers are throttled"
+        return f"producers {counts.are} throttled"
     if factor == 1.0:
         return "nobody is throttled"
-    return f"producers are slowed to {100 * factor:.4g} % of their quotas"
+    return f"producers {counts.are} slowed to {100 * factor:.4g} % of their quotas"
 
 
-def effect_of(decision: Decision) -> str:
+def effect_of(decision: Decision, counts: ReaderCounts) -> str:
     """Describe the effect of a decision: that of the stop line, or that of its factor."""
-    if decision.shadow is not None:
-        return f"observe mode: {effect_of(decision.shadow)}"
     if decision.is_sloped:
-        return f"producers are slowed to {100 * decision.factor:.4g} % of their previous rate"
-    return "producers are refused" if decision.stop_line_reached else effect(decision.factor)
+        percent = f"{100 * decision.factor:.4g} %"
+        return f"producers {counts.are} slowed to {percent} of their previous rate"
+    if decision.stop_line_reached and (counts.authorizers or not counts.readers):
+        return f"producers {counts.are} refused"
+    return effect(decision.factor, counts)
+
+
+def in_short(decision: Decision) -> str:
+    """Describe a decision, whether or not brokers read it: "throttle producers"."""
+    if decision.shadow is not None:
+        return f"observe mode: {in_short(decision.shadow)}"
+    if decision.stop_line_reached:
+        return "refuse producers"
+    if decision.factor in {0.0, 1.0}:
+        return "throttle nobody" if decision.factor else "throttle producers"
+    of = "previous rate" if decision.is_sloped else "quotas"
+    return f"slow producers to {100 * decision.factor:.4g} % of their {of}"
 
 
 def worst(violations: Sequence[VolumeState]) -> VolumeState:
@@ -154,9 +179,13 @@ def _has_left(snapshot: Snapshot, states: Sequence[VolumeState], limit: Limit) -
     return f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}"
 
 
-def _sentence(snapshot: Snapshot) -> str:
+def _throttles(decision: Decision) -> bool:
+    return decision.factor < 1.0 or bool(decision.users)
+
+
+def _sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
     decision = snapshot.decision
-    does = effect_of(decision)
+    does = effect_of(decision, counts)
     does = does[0].upper() + does[1:]
     if decision.source is Source.DISABLED:
         return f"{does}: this sidecar is disabled, since its check interval is PT0S."
@@ -181,16 +210,19 @@ def _seen(snapshot: Snapshot) -> str:
     return f"every volume has {snapshot.rules.required_limit.within()}"
 
 
-def _tone(decision: Decision) -> tuple[Tone, str]:
-    tone, word = _tone_of(decision.decided)
+def _tone(decision: Decision, counts: ReaderCounts) -> tuple[Tone, str]:
+    tone, word = _tone_of(decision.decided, counts)
+    if not counts.readers and _throttles(decision):
+        return tone, "Not enforced"
     if decision.shadow is None:
         return tone, word
     return ("free", "Observes") if tone == "free" else ("part", f"Observes: {word.lower()}")
 
 
-def _tone_of(decision: Decision) -> tuple[Tone, str]:
+def _tone_of(decision: Decision, counts: ReaderCounts) -> tuple[Tone, str]:
     if decision.factor == 0.0:
-        return "stopped", "Stopped" if decision.stop_line_reached else "Throttled"
+        refuses = decision.stop_line_reached and counts.authorizers
+        return "stopped", "Stopped" if refuses else "Throttled"
     if decision.factor < 1.0:
         return "part", "Slowed"
     if decision.source is Source.FALLBACK:
@@ -226,17 +258,19 @@ def _until(snapshot: Snapshot, now: Now) -> list[Until]:
     return found
 
 
-def _to_do(snapshot: Snapshot) -> ToDo | None:
+def _to_do(snapshot: Snapshot, counts: ReaderCounts) -> Iterator[ToDo]:
     decision = snapshot.decision
+    if not counts.readers and decision.source is not Source.DISABLED:
+        text = "Let a broker's quota callback read this sidecar: none has in the last 10 minutes"
+        yield ToDo(text, "override")
     if decision.source is Source.FALLBACK:
-        return ToDo("Make sure that the brokers answer", "brokers")
-    if not decision.violations:
-        return None
-    if why_retained(snapshot.memory, worst(decision.violations)):
-        return ToDo(
-            "Check the broker and the disk of the volume, which can't be read now", "brokers"
-        )
-    return ToDo("Free space: the largest topics there, and commands that shrink them", "contents-1")
+        yield ToDo("Make sure that the brokers answer", "brokers")
+    elif decision.violations and why_retained(snapshot.memory, worst(decision.violations)):
+        text = "Check the broker and the disk of the volume, which can't be read now"
+        yield ToDo(text, "brokers")
+    elif decision.violations:
+        text = "Free space: the largest topics there, and commands that shrink them"
+        yield ToDo(text, "contents-1")
 
 
 def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:

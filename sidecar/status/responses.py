@@ -149,8 +149,9 @@ class Answers:
         return status_view(self._inputs, self._now(), can_change=self._token() is not None)
 
     def _form(self, form: OverrideForm, problems: list[str]) -> Response:
+        board = self._inputs.board
         values = {
-            "sentence": sentence(self._inputs.board.snapshot),
+            "sentence": sentence(board.snapshot, board.readers.counts(board.now())),
             "problems": problems,
             "form": form,
             "factors": FACTORS,

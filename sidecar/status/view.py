@@ -23,7 +23,7 @@ from sidecar.status.broker_rows import (
     reader_rows,
     refused,
 )
-from sidecar.status.headline import Headline, effect, effect_of, headline, worst
+from sidecar.status.headline import Headline, effect, headline, in_short, worst
 from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Moment, Now, span
 from sidecar.status.relief import OnVolume, on_volumes
@@ -31,6 +31,7 @@ from sidecar.status.volume_rows import WORST, Row, lines_in_bars, rate, volume_r
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.readers import ReaderCounts
 from sidecar.throttle.recommended_stop_line import recommended_stop_line
 from sidecar.throttle.sizes import size
 from sidecar.throttle.stop_line import not_below_limit
@@ -56,7 +57,7 @@ class Changed:
     """A change of the decision."""
 
     at: Moment
-    effect: str
+    decided: str
     why: str
     operation: str
 
@@ -157,12 +158,13 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
     board, snapshot = inputs.board, inputs.board.snapshot
     rows, count = volume_rows(snapshot, now, 0, WORST)
     readers = board.readers.recent(now.now)
+    counts = board.readers.counts(now.now)
     decision = snapshot.decision.decided
     return StatusView(
         etag=board.etag,
         made=now.moment(now.now),
         cluster_id=cluster_id(snapshot.memory) or "",
-        head=headline(snapshot, now),
+        head=headline(snapshot, counts, now),
         lines=lines_in_bars(snapshot.rules),
         stop_line=tuple(_stop_line(inputs)),
         filling=tuple(_filling(snapshot, now)),
@@ -173,9 +175,9 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         refused=refused(readers),
         in_scope=in_scope(readers),
         changes=tuple(_changes(board, now)),
-        override=_override(snapshot, now),
+        override=_override(snapshot, counts, now),
         can_change=can_change,
-        users=tuple(_users(decision, now)),
+        users=tuple(_users(decision, counts, now)),
         more_users=max(0, len(decision.users) - USERS),
         blocks=tuple(_blocks(inputs)),
         failing=inputs.failures.failing,
@@ -214,7 +216,7 @@ def _blocks(inputs: StatusInputs) -> Iterator[Block]:
             yield block
 
 
-def hidden(snapshot: Snapshot, factor: float) -> str:
+def hidden(snapshot: Snapshot, counts: ReaderCounts, factor: float) -> str:
     """Describe the volumes that an override ignores; "" if there are none."""
     violations = snapshot.decision.violations
     if factor == 0.0 or not violations:
@@ -225,12 +227,12 @@ def hidden(snapshot: Snapshot, factor: float) -> str:
     return (
         f"{state.volume.log_dir} of broker {state.volume.broker_id} has "
         f"{size(state.volume.available_bytes)} left and violates the limit"
-        f"{_course(snapshot, state)}.{others_too}"
+        f"{_course(snapshot, counts, state)}.{others_too}"
     )
 
 
-def _course(snapshot: Snapshot, state: VolumeState) -> str:
-    if snapshot.decision.factor == 0.0:
+def _course(snapshot: Snapshot, counts: ReaderCounts, state: VolumeState) -> str:
+    if snapshot.decision.factor == 0.0 and counts.readers:
         return ", while producers are throttled. Released producers will fill it"
     by = state.fill.bytes_per_second if state.online else None
     full = full_in(state, by, state.read_at)
@@ -264,7 +266,7 @@ def _changes(board: Board, now: Now) -> list[Changed]:
     return [
         Changed(
             now.moment(each.changed_at),
-            effect_of(each.decision),
+            in_short(each.decision),
             each.decision.decided.reason,
             "" if each.operation is None else str(each.operation),
         )
@@ -272,24 +274,24 @@ def _changes(board: Board, now: Now) -> list[Changed]:
     ]
 
 
-def _users(decision: Decision, now: Now) -> Iterator[ThrottledUser]:
+def _users(decision: Decision, counts: ReaderCounts, now: Now) -> Iterator[ThrottledUser]:
     for name, factor in islice(sorted(decision.users.items()), USERS):
-        throttle = decision.user_throttles.get(name)
+        throttle, does = decision.user_throttles.get(name), effect(factor, counts)
         if throttle is None:
-            yield ThrottledUser(name, effect(factor), "", None, "")
+            yield ThrottledUser(name, does, "", None, "")
         else:
             until = now.moment(throttle.ends_at)
-            yield ThrottledUser(name, effect(factor), throttle.reason, until, throttle.enforcer)
+            yield ThrottledUser(name, does, throttle.reason, until, throttle.enforcer)
 
 
-def _override(snapshot: Snapshot, now: Now) -> Overridden | None:
+def _override(snapshot: Snapshot, counts: ReaderCounts, now: Now) -> Overridden | None:
     override = snapshot.decision.override
     if override is None:
         return None
     return Overridden(
-        effect=effect(override.factor),
+        effect=effect(override.factor, counts),
         reason=override.reason,
         set_at=now.moment(override.set_at),
         until=now.moment(override.ends_at),
-        hides=hidden(snapshot, override.factor),
+        hides=hidden(snapshot, counts, override.factor),
     )

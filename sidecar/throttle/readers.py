@@ -197,6 +197,24 @@ def _rates(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderCounts:
+    """How many brokers read the decision here, so that it has an effect.
+
+    Attributes:
+        readers: the brokers that sent a report in the last 10 minutes.
+        authorizers: those of them whose authorizer can refuse produce requests.
+    """
+
+    readers: int
+    authorizers: int
+
+    @property
+    def are(self) -> str:
+        """The verb of an effect: without a reader, nobody is throttled."""
+        return "are" if self.readers else "would be"
+
+
 class Readers:
     """The brokers that sent a report, by node id."""
 
@@ -237,3 +255,8 @@ class Readers:
             if is_valid(reader.seen_at, REMEMBERED_S, now)
         }
         return [self._known[broker_id] for broker_id in sorted(self._known)]
+
+    def counts(self, now: float) -> ReaderCounts:
+        """Count the readers remembered at ``now`` (steady seconds)."""
+        recent = self.recent(now)
+        return ReaderCounts(len(recent), sum(one.report.refusals is not None for one in recent))

@@ -27,6 +27,7 @@ from sidecar.request_time.routes import add_usage
 from sidecar.status.contents import FetchContents, VolumeContents
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.readers import Refusals, Report
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Observation
 from tests.sidecar.throttle.build import FakeClock
@@ -139,6 +140,11 @@ class FakeSidecar:
     def see(self, observation: Observation) -> Snapshot:
         """Publishes an observation."""
         return self.board.observe(observation)
+
+    def read_by(self, broker_id: int, refusals: Refusals | None = None) -> None:
+        """A broker's quota callback reads the sidecar, with an authorizer if it has refusals."""
+        report = Report(broker_id, False, 0, None, refusals)
+        self.board.readers.record(report, None, self.clock.now)
 
     def client(self) -> httpx.AsyncClient:
         """A client of the app, without a server between."""

@@ -48,6 +48,7 @@ async def test_every_field_of_a_violation() -> None:
         "seconds_to_limit": 0.0,
         "cluster_id": "A",
         "topics": None,
+        "readers": 0,
         "shadow": None,
     }
     assert list(response.json()) == [one.name for one in dataclasses.fields(FactorDocument)]

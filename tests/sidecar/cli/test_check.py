@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sidecar.cli import group
-from tests.support.background import bootstrap, running
+from tests.support.background import Canned, Reply, bootstrap, reply, running
 from tests.support.fake_broker import FakeCluster, FakeLogDir
 
 MB = 1_000_000
@@ -37,7 +37,9 @@ def check(cluster: FakeCluster, *args: str, **settings: str | None) -> Result:
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(40 * MB),
         "SIDECAR_STORAGE_CHECK_INTERVAL": "PT1S",
     }
-    return CliRunner().invoke(group, ["check", *args], env=environment | settings)
+    # Without --sidecars, a sidecar that runs on this machine would be asked.
+    alone = [] if "--sidecars" in args else ["--no-sidecar"]
+    return CliRunner().invoke(group, ["check", *args, *alone], env=environment | settings)
 
 
 def rows(result: Result) -> list[list[str]]:
@@ -169,6 +171,58 @@ class TestVerdicts:
         """The verdict is of the moment of the poll, not of some milliseconds later."""
         result = check(cluster, SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION="PT0.000001S")
         assert 0 == result.exit_code
+
+
+class TestSidecar:
+    """The running sidecar is asked too."""
+
+    def answer(self, *violating: tuple[int, str], **more: object) -> Reply:
+        """A decision with violating volumes."""
+        violations = [{"broker_id": broker, "log_dir": log_dir} for broker, log_dir in violating]
+        return reply(
+            {
+                "factor": 0.0 if violating else 1.0,
+                "source": "observation",
+                "reason": "as it sees",
+                "violations": violations,
+                **more,
+            }
+        )
+
+    def test_a_fenced_broker_that_was_full(self, cluster: FakeCluster, canned: Canned) -> None:
+        """The poll does not see it: the sidecar's decision is printed, and counts."""
+        canned.answers["GET /v1/throttle-factor"] = self.answer((7, "/d"), readers=0)
+        result = check(cluster, "--sidecars", canned.address)
+        assert 1 == result.exit_code
+        assert [
+            f"Sidecar {canned.url}: factor 0.0 (observation): as it sees",
+            "No broker has read that factor in the last 10 minutes, so it throttles nobody.",
+            "Broker 7 /d violates the limit by the sidecar, not this poll.",
+        ] == result.stdout.splitlines()[-4:-1]
+        document = json.loads(check(cluster, "--json", "--sidecars", canned.address).stdout)
+        assert "as it sees" == document["sidecars"][0]["document"]["reason"]
+
+    def test_a_volume_that_the_sidecar_did_not_see_yet(
+        self, cluster: FakeCluster, canned: Canned
+    ) -> None:
+        """The poll is newer."""
+        cluster.brokers[0].log_dirs = (FULL,)
+        canned.answers["GET /v1/throttle-factor"] = self.answer(readers=3)
+        result = check(cluster, "--sidecars", canned.address)
+        assert 1 == result.exit_code
+        assert (
+            "Broker 0 /var/lib/kafka/data-1 violates the limit by this poll, not" in result.stdout
+        )
+        assert "throttles nobody" not in result.stdout
+
+    def test_no_sidecar_answers(self, cluster: FakeCluster, canned: Canned) -> None:
+        """The poll is alone, as by --no-sidecar, and says what it does not know."""
+        canned.answers["GET /v1/throttle-factor"] = reply({})
+        result = check(cluster, "--sidecars", canned.address)
+        assert 0 == result.exit_code
+        assert f"No decision of the sidecar at {canned.url}: the server at this" in result.stdout
+        for alone in (result, check(cluster)):
+            assert "Not known without the sidecar: readings of fenced brokers" in alone.stdout
 
 
 class TestTable:

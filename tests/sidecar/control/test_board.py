@@ -275,6 +275,17 @@ def test_fallback_is_counted_once_for_each_transition() -> None:
     assert [0, 0, 0, 1, 1, 1, 2, 2] == counts
 
 
+def test_throttles_are_counted() -> None:
+    """Each fall from 1 counts; a factor that falls further does not."""
+    board = Board(factors, FakeClock())
+    counts = []
+    for factor in (1.0, 0.5, 0.0, 1.0, 0.0, 0.0, None):
+        override = None if factor is None else Override(factor, "test", 0.0, 9.0)
+        board.update(overridden(override))
+        counts.append(board.tally.throttles)
+    assert [0, 1, 1, 1, 2, 2, 2] == counts
+
+
 def test_listeners_see_before_and_after() -> None:
     """Each listener is called after each publication, a change or not, with both snapshots."""
     heard: list[tuple[Snapshot | None, Snapshot]] = []

@@ -37,6 +37,7 @@ def test_from_the_start_on() -> None:
     }
     zero = [
         "fallback_applied_total",
+        "throttles_total",
         "limit_violated_total",
         "active_brokers",
         "active_log_dirs",

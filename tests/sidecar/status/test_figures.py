@@ -77,8 +77,8 @@ async def test_the_fill_rate_and_the_time_to_the_limit() -> None:
 async def test_the_last_changes() -> None:
     """The newest is first, each with when, what and why."""
     words = (await outline(filling())).words
-    full = "22:13:50 UTC (now)Producers are throttled: broker 1 /d1 has 10 B of 100 B available"
-    free = "22:13:20 UTC (30 s ago)Nobody is throttled: every volume has more than 10 B"
+    full = "22:13:50 UTC (now)Throttle producers: broker 1 /d1 has 10 B of 100 B available"
+    free = "22:13:20 UTC (30 s ago)Throttle nobody: every volume has more than 10 B"
     assert -1 < words.index(full) < words.index(free)
 
 

@@ -10,6 +10,7 @@ from sidecar.status.moments import Moment, Now, span
 from sidecar.throttle.decision import Disabled, Shadow, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
+from sidecar.throttle.readers import ReaderCounts
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -19,6 +20,7 @@ GB = 10**9
 LIMIT = MinAvailableBytes(10 * GB)
 VALIDITY_S = 300.0
 DAY_S = 86_400.0
+READ = ReaderCounts(1, 1)
 
 
 def wall(steady_s: float) -> float:
@@ -57,7 +59,7 @@ def head(
     if override is not None:
         board.set_override(override)
     board.update(lambda memory: memory)
-    return headline(board.snapshot, Now(clock.now, wall))
+    return headline(board.snapshot, READ, Now(clock.now, wall))
 
 
 def test_producers_are_throttled() -> None:
@@ -78,7 +80,7 @@ def test_a_factor_on_its_slope() -> None:
     for at, gigabytes in ((0.0, 50.0), (60.0, 25.0)):
         clock.now = at
         board.observe(free(2, at, gigabytes))
-    shown = headline(board.snapshot, Now(clock.now, wall))
+    shown = headline(board.snapshot, READ, Now(clock.now, wall))
     assert ("part", "Slowed") == (shown.tone, shown.word)
     assert f"Producers are slowed to {100 * shown.factor:.4g} % of their previous rate: " in (
         shown.sentence
@@ -97,10 +99,10 @@ def test_a_sidecar_that_only_observes() -> None:
         "producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
     ) == shown.sentence
     assert ("part", "Observes: throttled", 1.0) == (shown.tone, shown.word, shown.factor)
-    assert shown.to_do is not None
+    assert shown.to_do
     assert shown.until[0].text.startswith("Until every volume has more than 10.0 GB available")
     well = head([free(2, 0.0, 50)], observes=True)
-    assert ("free", "Observes", None) == (well.tone, well.word, well.to_do)
+    assert ("free", "Observes", ()) == (well.tone, well.word, well.to_do)
     blind = head([], observes=True, fallback=0.0)
     assert ("part", "Observes: throttled") == (blind.tone, blind.word)
     assert blind.reason == "no observation yet"
@@ -235,14 +237,14 @@ def test_what_to_do() -> None:
         head([free(2, 0.0, 8), silent]),
         head([], failure=failure),
     ]
-    sections = [None if each.to_do is None else each.to_do.section for each in shown]
-    assert [None, "contents-1", "contents-1", "brokers", "brokers"] == sections
+    sections = [[it.section for it in each.to_do] for each in shown]
+    assert [[], ["contents-1"], ["contents-1"], ["brokers"], ["brokers"]] == sections
 
 
 def test_disabled() -> None:
     """Nothing is polled."""
     board = Board(Disabled(), FakeClock())
-    shown = headline(board.snapshot, Now(0.0, wall))
+    shown = headline(board.snapshot, READ, Now(0.0, wall))
     assert shown.sentence.startswith("Nobody is throttled: this sidecar is disabled")
 
 
@@ -251,7 +253,7 @@ def test_users_who_are_throttled_besides() -> None:
     board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S), 1.0), FakeClock())
     board.observe(free(2, 0.0, 50))
     board.throttle_users("one", {"etl": (100.0, "why")})
-    shown = headline(board.snapshot, Now(0.0, wall))
+    shown = headline(board.snapshot, READ, Now(0.0, wall))
     assert shown.sentence.endswith(" In addition, 1 single user is throttled.")
     assert "part" == shown.tone
 

@@ -12,6 +12,7 @@ from sidecar.cli.sidecar_client import parse_address
 from sidecar.control.board import Snapshot
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
+from sidecar.throttle.readers import Refusals
 from tests.sidecar.api.build import FACTORS, TOKEN, FakeSidecar
 from tests.sidecar.throttle.build import reading, whole, with_rules
 
@@ -24,6 +25,7 @@ def throttled() -> FakeSidecar:
     """A sidecar with a volume at its limit."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50})]))
+    sidecar.read_by(7)
     return sidecar
 
 
@@ -46,7 +48,7 @@ async def test_asking_changes_nothing() -> None:
     assert "For 60 min, until 23:13:20 UTC: nobody is throttled." in text
     assert "It ignores that /d1 of broker 1 has 5 B left and violates the limit, " in text
     assert "while producers are throttled. Released producers will fill it." in text
-    assert "as far as this sidecar knows, this changes nothing" in text
+    assert "It applies at once on broker 7, which reads this sidecar." in text
     assert "override set 1 --reason 'a migration' --for PT1H" in text
     assert before is sidecar.board.snapshot
 
@@ -115,6 +117,7 @@ async def test_ending_it() -> None:
 async def test_it_lifts_a_stop_which_is_in_force_again_after_its_end() -> None:
     """Both steps say so, and nothing of it where nothing is stopped."""
     sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)))
+    sidecar.read_by(1, Refusals())
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})]))
     asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
     assert "Brokers no longer refuse producers, although the stop line is reached." in unescape(
@@ -280,7 +283,7 @@ async def test_an_override_that_slows() -> None:
 
 async def test_one_who_follows_is_named() -> None:
     """The page says on which brokers it is in force."""
-    sidecar = throttled()
+    sidecar = FakeSidecar()
     await sidecar.get(
         "/v1/quota-factors", Throttle_Reader="broker=7; emergency=false; throttled_clients=0"
     )

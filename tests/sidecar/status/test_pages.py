@@ -31,6 +31,7 @@ def throttled() -> FakeSidecar:
     """A sidecar with a volume at its limit."""
     sidecar = FakeSidecar(ask=_nobody)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50})], silent=[2], fenced=[3]))
+    sidecar.read_by(1)
     return sidecar
 
 
@@ -110,9 +111,10 @@ async def test_a_stop() -> None:
     """The page says that producers are refused, what ends it, and what brokers can do."""
     sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableBytes(5)), ask=_nobody)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50})]))
+    sidecar.read_by(1, Refusals())
     page = await outline(sidecar)
     assert page.headings[1].startswith("Producers are refused: /d1 of broker 1 has 5\u00a0B left")
-    assert "Producers are refused: broker 1 /d1 has 5 B of 100 B" in page.words
+    assert "Refuse producers: broker 1 /d1 has 5 B of 100 B" in page.words
     assert "At the stop line, 5 B, brokers refuse producers until every volume" in page.words
     assert "A broker without the authorizer can only pause producers for longer." in page.words
     assert "No stop line is set." not in page.words
@@ -214,7 +216,7 @@ async def test_clients_in_scope() -> None:
 
 async def test_no_broker_follows() -> None:
     """A factor that nobody reads throttles nobody: the page says so."""
-    page = await outline(throttled())
+    page = await outline(FakeSidecar())
     assert "No broker's quota callback has read this sidecar's factor" in page.words
 
 
@@ -242,7 +244,7 @@ async def test_a_sidecar_that_only_observes() -> None:
     sidecar.board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
     page = await outline(sidecar)
     assert "No factor can be set in observe mode." in page.words
-    assert "Observe mode: producers are throttled: broker 1 /d has 5 B" in page.words
+    assert "Observe mode: throttle producers: broker 1 /d has 5 B" in page.words
     assert "Observe mode: none of these factors applies" in page.words
     assert [] == [tag for tag in page.tags if tag[1].get("href") == "/override"]
 

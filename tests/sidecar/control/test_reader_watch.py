@@ -1,0 +1,54 @@
+"""A decision that no broker reads is logged once, in virtual time."""
+
+import asyncio
+import logging
+
+import pytest
+
+from sidecar.control.board import Board
+from sidecar.control.reader_watch import LOOK_S, PATIENCE_S, ReaderWatch
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.readers import Report
+from sidecar.throttle.rules import Rules
+from tests.support.scripted import LIMIT, reading, run_for, whole
+
+pytestmark = pytest.mark.looptime
+
+
+def full(caplog: pytest.LogCaptureFixture) -> Board:
+    """The board of a sidecar that sees a full volume."""
+    caplog.set_level(logging.INFO, "sidecar.control.reader_watch")
+    clock = asyncio.get_running_loop().time
+    board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0), clock)
+    board.observe(whole(clock(), reading(clock(), 1, 0)))
+    return board
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The logged lines, up to their first punctuation mark."""
+    return [each.getMessage().partition(":")[0] for each in caplog.records]
+
+
+async def test_it_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """After a minute; a reader is logged too, and a released throttle is not."""
+    board = full(caplog)
+    task = asyncio.create_task(ReaderWatch(board).run())
+    await asyncio.sleep(PATIENCE_S - 1.0)
+    assert [] == lines(caplog)
+    await asyncio.sleep(200.0)
+    assert ["this sidecar throttles nobody"] == lines(caplog)
+    board.readers.record(Report(1, False, 0), None, board.now())
+    await asyncio.sleep(LOOK_S)
+    assert "broker 1 reads the throttle factor" == lines(caplog)[-1]
+    board.observe(whole(board.now(), reading(board.now(), 1, 900)))
+    await asyncio.sleep(2000.0)
+    assert 2 == len(lines(caplog))
+    task.cancel()
+
+
+async def test_a_reader_that_comes_in_time(caplog: pytest.LogCaptureFixture) -> None:
+    """After a restart of the sidecar, callbacks need a moment."""
+    board = full(caplog)
+    board.readers.record(Report(1, False, 0), None, board.now())
+    await run_for(300.0, ReaderWatch(board).run())
+    assert [] == caplog.records
