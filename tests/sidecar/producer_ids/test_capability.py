@@ -10,7 +10,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.peers.exchange import Peer, Peers
 from sidecar.producer_ids.capability import ProducerIdCapability
-from sidecar.quotas.entities import DEFAULT
+from sidecar.quotas.entities import DEFAULT, Default
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.settings import load
 from sidecar.volumes import Failure, FailureKind
@@ -51,7 +51,9 @@ async def test_peers_alone_ask_nothing_until_the_first_quota(
     tasks = [asyncio.create_task(run()) for run in capability.tasks().values()]
     seen = []
     for rate in (None, 5.0, None):
-        quotas = {} if rate is None else {DEFAULT: ProducerIdQuota(rate)}
+        quotas: dict[str | Default, ProducerIdQuota] = (
+            {} if rate is None else {DEFAULT: ProducerIdQuota(rate)}
+        )
         capability._watch.put(quotas)
         await asyncio.sleep(40.0)
         asked.clear()
