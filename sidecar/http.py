@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 import h11
 
+NEXT_ADDRESS_S = 0.25
+"""When an address of a name has not answered by then, the next one is tried too (RFC 8305)."""
 LONGEST_ANSWER_BYTES: Final = 64 * 1024
 
 _PIECE: Final = 16 * 1024
@@ -177,6 +179,7 @@ async def request(
         ssl=ssl_context if exchange.is_secure else None,
         server_hostname=exchange.host if exchange.is_secure else None,
         limit=_PIECE,
+        happy_eyeballs_delay=NEXT_ADDRESS_S,
     )
     try:
         writer.write(exchange.request)

@@ -92,7 +92,7 @@ class Poller:
             brokers = plan.brokers
             # A poll that failed may have needed longer. A deadline that stayed short would never
             # see a cluster that is slow to list its brokers.
-            failed = snapshot.memory.failed_polls > 0
+            failed = brokers is None and snapshot.memory.failed_polls > 0
             timing = self.timing
             deadline_s = timing.deadline_s if failed else timing.deadline_after(plan.delay_s)
 

@@ -257,7 +257,7 @@ def _registry(
 
 
 def _timing(settings: Settings) -> Timing:
-    return Timing(settings.check_interval_s, settings.check_interval_minimum_s)
+    return Timing(settings.check_interval_s, settings.check_interval_minimum_s, settings.observers)
 
 
 def _factors(settings: Settings) -> VolumeLimit | None:

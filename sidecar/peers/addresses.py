@@ -1,14 +1,16 @@
 """The addresses of the sidecars of ``SIDECAR_PEERS``, whose names are looked up regularly.
 
 A name with several addresses, such as that of a headless Service, stands for a sidecar at each
-address. Any other name stands for one sidecar. When a lookup fails, the old addresses stay, so that
-a short failure of the resolver does not make the sidecar forget its peers.
+address. Any other name stands for one sidecar. If a name has IPv4 and IPv6 addresses, only the
+family with more of them counts. When a lookup fails, the old addresses stay, so that a short
+failure of the resolver does not make the sidecar forget its peers.
 
 Example: http://sidecars.kafka:7070 has 10.0.0.1 and 10.0.0.2, so two sidecars are asked. A third
 pod starts, and is asked within half a minute.
 """
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -91,7 +93,13 @@ async def _by_resolver(url: str) -> list[str]:
     except (OSError, TimeoutError, ValueError):
         # ValueError: the name has an invalid label.
         return []
-    return sorted({str(each[4][0]) for each in found})
+    ips: dict[int, set[str]] = {socket.AF_INET: set(), socket.AF_INET6: set()}
+    for family, *_, address in found:
+        ips[family].add(str(address[0]))
+    # A sidecar with an IPv4 and an IPv6 address is one sidecar, so only one family counts. ``max``
+    # returns the first of equals, IPv4.
+    most = max(ips.values(), key=len)
+    return sorted(most)
 
 
 class Requests:

@@ -163,13 +163,18 @@ class Peers:
         addresses: Addresses,
         seen: Callable[[str, int], None],
         wrote: Callable[[int], None] | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Calls ``seen`` with each user and id, and ``wrote`` with each id that wrote."""
+        """Calls ``seen`` with each user and id, and ``wrote`` with each id that wrote.
+
+        It asks only while ``is_wanted`` returns True.
+        """
         self.peers = [Peer(address) for address in addresses.known]
         self.lost = 0
         self._addresses = addresses
         self._seen = seen
         self._wrote = wrote
+        self._is_wanted = is_wanted
         self._ssl = ssl.create_default_context()
 
     async def run(self) -> None:
@@ -182,7 +187,8 @@ class Peers:
                     self.peers = [
                         known.get(address) or Peer(address) for address in self._addresses.known
                     ]
-                requests.retain({peer.address: partial(self._follow, peer) for peer in self.peers})
+                wanted = self.peers if self._is_wanted() else []
+                requests.retain({peer.address: partial(self._follow, peer) for peer in wanted})
                 await asyncio.sleep(_LOOK_S)
         finally:
             await requests.end()

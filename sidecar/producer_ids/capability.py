@@ -2,7 +2,7 @@
 
 Ids come from the request log and from other sidecars. The capability throttles users above their
 quota, under its own name. It does not run if the check interval is PT0S, because nobody can be
-throttled then.
+throttled then. It asks brokers and other sidecars only while there is a quota.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ from prometheus_client.registry import Collector
 
 from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
-from sidecar.control.poller import always
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
 from sidecar.peers.addresses import Addresses
@@ -192,7 +191,7 @@ class ProducerIdCapability(Capability):
             self._allocated.add_written,
             services.board.now,
             interval_s=settings.producer_id_quota_active_interval,
-            is_wanted=services.is_observer if of_all_brokers else always,
+            is_wanted=lambda: self._is_limited() and (not of_all_brokers or services.is_observer()),
         )
 
     def _ask_peers(self, urls: tuple[str, ...]) -> Peers | None:
@@ -200,8 +199,9 @@ class ProducerIdCapability(Capability):
             return None
         addresses = Addresses(urls, self._services.board.now)
         if self._active is None:
-            return Peers(addresses, self._watch.seen)
-        return Peers(addresses, self._active.allocated, self._active.wrote)
+            return Peers(addresses, self._watch.seen, is_wanted=self._is_limited)
+        active = self._active
+        return Peers(addresses, active.allocated, active.wrote, is_wanted=self._is_limited)
 
     def _request_quotas(self, settings: Settings) -> RequestQuotaEnforcer | None:
         has_source = self._services.request_log is not None or self._peers is not None

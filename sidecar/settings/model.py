@@ -66,7 +66,9 @@ BrokerId = Annotated[int, Form(convert.broker_id, "broker id")]
 Windows = Annotated[int, Form(convert.positive_whole, "windows")]
 Seconds = Annotated[int, Form(convert.positive_whole, "seconds")]
 Millis = Annotated[int, Form(convert.positive_whole, "milliseconds")]
-Sidecars = Annotated[int, Form(convert.positive_whole, "sidecars"), Default("every sidecar")]
+Sidecars = Annotated[
+    int, Form(convert.positive_whole, "sidecars"), Default("3 with peers, or every sidecar")
+]
 
 
 class KafkaAdmin(BaseModel):

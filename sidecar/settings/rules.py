@@ -18,6 +18,8 @@ SAFE_VALIDITY_S: Final = 5.0
 """The shortest validity that outlasts a lost answer: 3 s until its request is sent again
 (sidecar/kafka/source.py), a pause and a new connection."""
 
+_OBSERVERS: Final = 3
+"""How many sidecars poll all brokers where all sidecars know each other."""
 _INTERVAL: Final = "storage_check_interval"
 _MINIMUM: Final = "storage_check_interval_minimum"
 
@@ -49,6 +51,8 @@ def check_together(values: Settings, problems: Problems) -> Settings | None:
     if problems.lines():
         return None
     update = {"check_interval_minimum_s": minimum_s, "kafka_admin": admin}
+    if values.observers is None and values.peers:
+        update["observers"] = _OBSERVERS
     if values.metrics_listen == values.http_listen and values.http_listen.port != 0:
         # The HTTP API serves the metrics then. Port 0 is a different port for each address.
         update["metrics_listen"] = None

@@ -4,6 +4,10 @@
   minimum and the interval. While the rate of a volume is unknown, it comes after the minimum.
 - A whole poll comes 20 ms x brokers after the last one at the soonest. Until then, only the brokers
   with a volume close to its limit are asked.
+- All sidecars together ask a broker with a full volume 2.5 times a second, and each of them asks it
+  at least once in the interval. During a throttle this applies to whole polls too.
+- A broker that misses a deadline is asked again after the minimum, then after twice that, and so
+  on, if one of its volumes was close to its limit.
 - While the factor is on its slope, brokers with a volume below the soft limit are asked every 5 s.
   A volume above the soft limit is also read after half the time until the soft limit.
 - After a failed poll, the next poll comes after the minimum, then after twice that, and so on up to
@@ -22,12 +26,16 @@ from dataclasses import dataclass, replace
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, VolumeState
+from sidecar.volumes import FailureKind
 
 _SLOPE_S = 5.0
 """A dozen readings in the window of a rate (``sidecar.throttle.slope``)."""
 
 _SPACING_PER_BROKER_S = 0.02
 """N sidecars that each ask a broker every 20 ms x N ask it 50 times a second in total."""
+
+_FULL_PER_S = 2.5
+"""How often all sidecars together ask a broker with a full volume; whole polls add a few."""
 
 _HEARD_S = 4.0
 """How long a reader may need to get a decision: two long polls and a time-out."""
@@ -43,10 +51,12 @@ class Timing:
     Attributes:
         interval_s: the longest wait between two whole polls, seconds, > 0.
         minimum_s: the shortest wait between two polls, seconds, > 0 and <= interval_s.
+        observers: the number of sidecars that poll all brokers; None if every sidecar does.
     """
 
     interval_s: float
     minimum_s: float
+    observers: int | None = None
 
     @property
     def deadline_s(self) -> float:
@@ -77,6 +87,16 @@ class Timing:
     def within(self, wait_s: float) -> float:
         """The wait, limited to the minimum and the interval."""
         return min(self.interval_s, max(self.minimum_s, wait_s))
+
+    def between_polls_of_full_s(self, brokers: int) -> float:
+        """The wait between two polls of a broker with a full volume, seconds.
+
+        A full volume is read to notice that it has space again, and producers already wait. So the
+        broker's load has precedence, until the interval. With 3 of 1,000 sidecars as observers: the
+        observers and the sidecar beside the broker each ask it every 1.6 s.
+        """
+        asking = brokers if self.observers is None else min(brokers, self.observers + 1)
+        return self.within(asking / _FULL_PER_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +150,10 @@ def next_poll(
     active = memory.active
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
     sloped = {key for key, _ in memory.slope.learned} if memory.slope else set()
+    full_s = timing.between_polls_of_full_s(len(active))
     halves = {
         key: min(
-            _half_of_nearest(state, now),
+            _until_needed(state, full_s, now),
             _SLOPE_S if key in sloped else _half_to_slope(state, soft_limit, now),
         )
         for key, state in states.items()
@@ -142,27 +163,32 @@ def next_poll(
     # t is noticed within a quarter of t, and the polls become rarer while nothing happens.
     quarter = math.inf if released is None else (now - released.at) / 4
     wait = timing.within(min([quarter, *halves.values()]))
+    back_off_s = 0.0
     if memory.failed_polls:
         # The wait doubles from the minimum. So one lost answer costs little, and a cluster in
         # trouble gets few requests. The exponent is bounded because 2.0 ** 1024 overflows a float.
-        wait = min(wait, timing.minimum_s * 2.0 ** min(memory.failed_polls - 1, 62))
+        back_off_s = timing.minimum_s * 2.0 ** min(memory.failed_polls - 1, 62)
+        wait = min(wait, back_off_s)
     # Every sidecar asks every broker, so the spacing grows with the cluster. It protects the
     # brokers, so it has precedence even when a volume is near its limit.
+    spacing_s = _SPACING_PER_BROKER_S * len(active)
+    if any(map(_is_full, states.values())):
+        spacing_s = max(spacing_s, full_s)
     until_whole = max(
-        _SPACING_PER_BROKER_S * len(active) - since_whole_s,
+        spacing_s - since_whole_s,
         min(wait, timing.interval_s - since_whole_s),
         timing.minimum_s,
     )
-    if memory.failed_polls:
-        # Only a whole poll can end the failure, so no broker is asked alone.
-        return NextPoll(until_whole)
     # A broker is worth a poll of its own when one of its volumes is known to fill, is on the slope,
-    # or was just released. A broker that fails is left out, since it would only delay the others.
+    # or was just released. After a failed whole poll, its answer shows at least that broker.
     back = frozenset() if released is None else released.brokers
     waits = {
-        key: timing.within(min(half, quarter) if key in back else half)
+        key: timing.within(
+            max(
+                min(half, quarter) if key in back else half, _silent_s(states[key], now), back_off_s
+            )
+        )
         for key, half in halves.items()
-        if states[key].failure is None
         if key in back or key in sloped or any(map(_known_to_fill, states[key].volumes))
     }
     return _alone(waits, until_whole)
@@ -212,15 +238,18 @@ def _due(broker_id: int, memory: Memory, timing: Timing, polls: OwnPolls) -> flo
     """When a follower has to ask a broker itself, steady seconds."""
     state = memory.brokers.get(broker_id, BrokerState())
     asked_at = polls.asked_at.get(broker_id, -math.inf)
-    if state.read_at is None or state.failure is not None:
+    if state.read_at is None or _is_silent(state):
         return asked_at + timing.interval_s
     is_own = broker_id == polls.own_broker
     if not is_own and state.read_at != polls.read_at.get(broker_id):
         # An observer has read it, and reads it again each interval. Its answer may be late.
         return max(state.read_at + timing.interval_s + timing.deadline_s, asked_at)
-    wait_s = timing.within(_half_of_nearest(state, state.read_at))
     # All followers may ask a broker that no observer sees.
-    spacing_s = 0.0 if is_own else _SPACING_PER_BROKER_S * len(memory.active)
+    brokers = len(memory.active)
+    asking = timing if is_own else replace(timing, observers=None)
+    full_s = asking.between_polls_of_full_s(brokers)
+    wait_s = timing.within(_until_needed(state, full_s, state.read_at))
+    spacing_s = 0.0 if is_own else _SPACING_PER_BROKER_S * brokers
     return asked_at + max(wait_s, spacing_s)
 
 
@@ -232,6 +261,30 @@ def _alone(waits: Mapping[int, float], until_whole_s: float) -> NextPoll:
     # All sidecars may ask these brokers at the same time, so they get the same spacing.
     alone_in = max(alone_in, _SPACING_PER_BROKER_S * len(near))
     return NextPoll(alone_in, near) if alone_in < until_whole_s else NextPoll(until_whole_s)
+
+
+def _until_needed(state: BrokerState, full_s: float, now: float) -> float:
+    """The longest wait at ``now`` until the broker's volumes are read again, seconds."""
+    if not _is_full(state):
+        return _half_of_nearest(state, now)
+    return full_s if state.read_at is None else max(0.0, full_s - (now - state.read_at))
+
+
+def _is_full(state: BrokerState) -> bool:
+    """Whether a volume that can be read violated the limit when last read."""
+    return any(volume.online for volume in state.violating)
+
+
+def _is_silent(state: BrokerState) -> bool:
+    """Whether the broker did not answer the last request."""
+    failure = state.failure
+    return failure is not None and failure.kind is not FailureKind.UNREADABLE_LOG_DIR
+
+
+def _silent_s(state: BrokerState, now: float) -> float:
+    """How long the broker has not answered, seconds; a wait of that time doubles."""
+    since = state.failed_since if _is_silent(state) else None
+    return 0.0 if since is None else now - since
 
 
 def _half_of_nearest(state: BrokerState, now: float) -> float:

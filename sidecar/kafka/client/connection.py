@@ -2,6 +2,7 @@
 # mypy: allow-subclassing-any
 """One connection to one broker: aiokafka's, with additional checks.
 
+- If an address of a host name does not answer, the next one is tried.
 - The length of a frame is checked first; aiokafka would buffer any length.
 - An answer that can't be decoded fails the call, without a traceback in the log.
 - The connection knows when its SASL session ends (KIP-368).
@@ -19,11 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
-from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.conn import READER_LIMIT, AIOKafkaConnection, AIOKafkaProtocol, CloseReason
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.api import Request, Response
 
+from sidecar.http import NEXT_ADDRESS_S
 from sidecar.kafka.client.failures import (
     EXPECTED_ERRORS,
     ClosedUnansweredError,
@@ -82,6 +84,30 @@ class GuardedConnection(AIOKafkaConnection):
     def owed(self) -> int:
         """How many answers are outstanding, including those of cancelled calls."""
         return len(self._requests)
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connects like aiokafka, but tries a name's next address when one does not answer."""
+        self._closed_fut = self._loop.create_future()
+        reader = asyncio.StreamReader(limit=READER_LIMIT, loop=self._loop)
+        protocol = AIOKafkaProtocol(self._closed_fut, reader, loop=self._loop)
+        transport, _ = await self._loop.create_connection(
+            lambda: protocol,
+            self.host,
+            self.port,
+            ssl=self._ssl_context if self._security_protocol in {"SSL", "SASL_SSL"} else None,
+            happy_eyeballs_delay=NEXT_ADDRESS_S,
+        )
+        writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
+        self._reader, self._writer, self._protocol = reader, writer, protocol
+        self._read_task = self._create_reader_task()
+        try:
+            await self._do_version_lookup()
+            if self._security_protocol.startswith("SASL_"):
+                await self._do_sasl_handshake()
+        except BaseException:
+            self.close()
+            raise
+        return reader, writer
 
     async def call(self, request: AdminRequest, deadline: float | None = None) -> Response:
         """Sends a request and returns the decoded answer.

@@ -1,6 +1,7 @@
 """Names are looked up again and again."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Coroutine, Sequence
 
 import pytest
@@ -40,6 +41,30 @@ async def test_a_name_is_looked_up_by_the_machine() -> None:
     addresses = Addresses(["http://127.0.0.1:1", f"http://{'x' * 70}.kafka"], lambda: 0.0)
     await addresses.look_up()
     assert [None, None] == [each.ip for each in addresses.known]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (["10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"], ["10.0.0.1", "10.0.0.2"]),
+        (["10.0.0.1", "fd00::1"], [None]),
+        (["10.0.0.1", "fd00::1", "fd00::2"], ["fd00::1", "fd00::2"]),
+        (["fd00::1", "fd00::2"], ["fd00::1", "fd00::2"]),
+    ],
+)
+async def test_a_sidecar_with_two_families_of_addresses_counts_once(
+    monkeypatch: pytest.MonkeyPatch, found: list[str], expected: list[str | None]
+) -> None:
+    """Only the family with more addresses counts, and IPv4 if both have as many."""
+
+    async def getaddrinfo(*_: object) -> list[tuple[object, ...]]:
+        inet, inet6 = socket.AF_INET, socket.AF_INET6
+        return [(inet6 if ":" in ip else inet, 1, 6, "", (ip, 7070)) for ip in found]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    addresses = Addresses([NAMED], lambda: 0.0)
+    await addresses.look_up()
+    assert expected == [each.ip for each in addresses.known]
 
 
 async def test_each_is_asked_by_one_task() -> None:

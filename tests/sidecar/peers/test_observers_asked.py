@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from sidecar.peers.addresses import Addresses
-from sidecar.peers.observations import ObservationLog
-from sidecar.peers.observers import Observers, Sight
+from sidecar.peers.observations import ObservationLog, ObservationPage
+from sidecar.peers.observers import Observer, Observers, Sight
 from sidecar.volumes import Membership, Observation, Reading
 from tests.sidecar.kafka.servers import raw_server
 from tests.support.waiting import seen
@@ -62,3 +62,26 @@ async def test_another_status_is_no_page(caplog: pytest.LogCaptureFixture) -> No
     said = "at 127.0.0.1 can't be followed: it answers 503"
     taken, _ = await follow(b"503 Service Unavailable", lambda *_: said in caplog.text)
     assert [] == taken
+
+
+@pytest.mark.looptime
+async def test_an_observer_that_can_hold_no_more_requests_is_asked_once_a_second() -> None:
+    """It answers a follower too many at once, without an observation."""
+    clock = asyncio.get_running_loop().time
+    asked = list[float]()
+
+    async def ask(_: Observer) -> ObservationPage:
+        asked.append(clock())
+        return ObservationPage("other", 1, 0, 60_000, [])
+
+    async def one(_: str) -> list[str]:
+        return ["127.0.0.1"]
+
+    own = ObservationLog("own", clock)
+    sight = Sight(own, lambda _: None, clock, lambda: "A", lambda: None, 60.0, lambda _: None)
+    observers = Observers(Addresses(["http://a:1"], clock, one), 1, sight, ask=ask)
+    task = asyncio.create_task(observers.run())
+    await asyncio.sleep(30.0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert 29 <= len(asked) <= 31

@@ -625,3 +625,11 @@ def test_observers_need_the_others_addresses() -> None:
     assert "SIDECAR_PEERS" in problem(observers)
     found = settings({**observers, "SIDECAR_PEERS": "http://sidecars:7070"})
     assert (3, ("http://sidecars:7070",)) == (found.observers, found.peers)
+
+
+def test_with_peers_three_sidecars_observe_by_default() -> None:
+    """Any other number is kept, and without peers every sidecar polls."""
+    peers = {"SIDECAR_PEERS": "http://sidecars:7070"}
+    assert 3 == settings(peers).observers
+    assert 5 == settings({**peers, "SIDECAR_OBSERVERS": "5"}).observers
+    assert settings({}).observers is None

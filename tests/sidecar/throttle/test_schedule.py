@@ -55,6 +55,7 @@ CROWD: Mapping[int, float | None] = dict.fromkeys(range(1000))
 """1,000 brokers whose volumes stand still: each costs 20 ms."""
 NEAR = dict.fromkeys(range(500), 1.0)
 HUNDRED: Mapping[int, float | None] = dict.fromkeys(range(100))
+OBSERVED = Timing(interval_s=60.0, minimum_s=0.1, observers=3)
 FIXED = Timing(interval_s=5.0, minimum_s=5.0)
 SECOND = Timing(interval_s=1.0, minimum_s=1.0)
 
@@ -66,7 +67,7 @@ RULES: Mapping[str, Rule] = {
     "at most the interval: far away": ({1: 900}, MINUTE, 0, NextPoll(60)),
     "at most the interval: stands still": (STILL, MINUTE, 0, NextPoll(60)),
     "the interval is from start to start": (STILL, MINUTE, 3, NextPoll(57)),
-    "at least the minimum: at the limit": ({1: 0, 2: None, 3: None}, QUICK, 0, NextPoll(0.1)),
+    "a full one: 0.4 s x brokers": ({1: 0, 2: None, 3: None}, QUICK, 0, NextPoll(1.2)),
     "at least the minimum: close to it": ({1: 0.15, 2: None, 3: None}, QUICK, 0, NextPoll(0.1)),
     "at least the minimum: twice of it": ({1: 0.2, 2: None, 3: None}, QUICK, 0, NextPoll(0.1)),
     "the minimum after a poll longer than the interval": (STILL, MINUTE, 75, NextPoll(1)),
@@ -78,11 +79,12 @@ RULES: Mapping[str, Rule] = {
     "1,000 brokers near wait for 20 s": (dict.fromkeys(CROWD, 1), MINUTE, 0, NextPoll(20)),
     "20 s from start to start": (dict.fromkeys(CROWD, 1), MINUTE, 15, NextPoll(5)),
     "the near one alone": ({**CROWD, 7: 8, 8: 30}, MINUTE, 0, NextPoll(4, frozenset({7}))),
-    "the violating one alone at the minimum": (
+    "a full one of 1,000 once in the interval": ({**CROWD, 7: 0}, QUICK, 0, NextPoll(60)),
+    "a full one with three observers": (
         {**CROWD, 7: 0},
-        QUICK,
+        OBSERVED,
         0,
-        NextPoll(0.1, frozenset({7})),
+        NextPoll(1.6, frozenset({7})),
     ),
     "those as near with it": (
         {**CROWD, 7: 1, 8: 1.9, 9: 2, 10: 2.1},
@@ -215,7 +217,7 @@ def test_fenced_broker_is_not_waited_for() -> None:
 
 def test_broker_whose_volume_had_violated_is_asked_alone_after_the_release() -> None:
     """What may fill again is read before the whole poll; not the silent 8, nor 9, which fills."""
-    memory = factors.fold(filling({**CROWD, 9: 70.0}), partial(10.0, silent=[8]))
+    memory = factors.fold(filling({**CROWD, 9: 70.0}), partial(5.0, silent=[8]))
     poll = next_poll(memory, MINUTE, 10.0, 0.0, Release(2.0, frozenset({7, 8})))
     assert NextPoll(2.0, frozenset({7})) == poll
     assert NextPoll(20.0) == next_poll(memory, MINUTE, 10.0, 0.0, Release(-70.0, frozenset({7})))
@@ -243,16 +245,11 @@ def test_offline_log_dir_is_not_asked_for_alone() -> None:
     assert NextPoll(2.0) == next_at_10_s(memory, SECOND)
 
 
-def test_silent_broker_is_not_asked_alone() -> None:
-    """Asking again at the minimum one that does not answer would hammer it."""
-    memory = factors.fold(filling({**CROWD, 7: 8.0}), partial(10.0, silent=[7]))
-    assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
-
-
-def test_failed_whole_poll_is_followed_by_a_whole_one() -> None:
-    """The members must be known again before some are asked alone."""
+def test_after_a_failed_whole_poll_what_is_near_is_asked_alone() -> None:
+    """A list of brokers that did not come does not hide the volume near its limit."""
     memory = fail(filling({**CROWD, 7: 8.0}), TIMED_OUT)
-    assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
+    assert NextPoll(4.0, frozenset({7})) == next_at_10_s(memory, MINUTE)
+    assert NextPoll(8.0, frozenset({7})) == next_at_10_s(replace(memory, failed_polls=4), MINUTE)
 
 
 @pytest.mark.parametrize(

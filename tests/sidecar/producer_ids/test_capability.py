@@ -1,0 +1,66 @@
+"""What the capability asks, of brokers and other sidecars."""
+
+import asyncio
+
+import pytest
+
+from sidecar.control.board import Board
+from sidecar.control.capability import Services
+from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.kafka.active_producers import ActiveProducers
+from sidecar.peers.exchange import Peer, Peers
+from sidecar.producer_ids.capability import ProducerIdCapability
+from sidecar.quotas.entities import DEFAULT, Default
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
+from sidecar.settings import load
+from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.api.build import FACTORS
+
+
+@pytest.mark.looptime
+async def test_peers_alone_ask_nothing_until_the_first_quota(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a quota, brokers are scanned and sidecars are asked; when it goes, neither is."""
+    asked = set[str]()
+
+    async def scan(*_: object) -> Failure:
+        asked.add("brokers")
+        return Failure(FailureKind.TIMEOUT, "broker 1: no answer")
+
+    async def ask(*_: Peer) -> bool:
+        asked.add("sidecars")
+        return False
+
+    monkeypatch.setattr(ActiveProducers, "scan", scan)
+    monkeypatch.setattr(Peers, "ask", ask)
+    environ = {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
+        "SIDECAR_PEERS": "http://127.0.0.1:1",
+    }
+    board = Board(FACTORS, asyncio.get_running_loop().time)
+
+    async def persist() -> bool:
+        return True
+
+    services = Services(
+        board, lambda _: 0.0, lambda: None, persist, None, CapabilityFailures(["producer_ids"])
+    )
+    capability = ProducerIdCapability(load(environ=environ).settings, services, None, None)
+    tasks = [asyncio.create_task(run()) for run in capability.tasks().values()]
+    seen = []
+    for rate in (None, 5.0, None):
+        quotas: dict[str | Default, ProducerIdQuota] = (
+            {} if rate is None else {DEFAULT: ProducerIdQuota(rate)}
+        )
+        capability._watch.put(quotas)
+        await asyncio.sleep(40.0)
+        asked.clear()
+        await asyncio.sleep(40.0)
+        seen.append(set(asked))
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await capability.leave(1.0)
+    assert [set(), {"brokers", "sidecars"}, set()] == seen
