@@ -7,6 +7,7 @@ import pytest
 from sidecar.control.board import Board
 from sidecar.control.capability import Services
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.persistence import Persistence
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.peers.exchange import Peer, Peers
 from sidecar.producer_ids.capability import ProducerIdCapability
@@ -41,8 +42,8 @@ async def test_peers_alone_ask_nothing_until_the_first_quota(
     }
     board = Board(FACTORS, asyncio.get_running_loop().time)
 
-    async def persist() -> bool:
-        return True
+    async def persist() -> Persistence:
+        return Persistence.WRITTEN
 
     services = Services(
         board, lambda _: 0.0, lambda: None, persist, None, CapabilityFailures(["producer_ids"])
