@@ -83,8 +83,8 @@ class Scope:
 
 
 SCOPES: Final[Mapping[str, Scope]] = {
-    "limit": Scope(("roomy", "full"), depth=6),
-    "before Kafka 4.0": Scope(("roomy", "full"), (False,), depth=6),
+    "limit": Scope(("roomy", "full"), depth=8),
+    "before Kafka 4.0": Scope(("roomy", "full"), (False,), depth=8),
     "during an upgrade": Scope(("roomy", "full"), (True, False), depth=5),
     "release margin": Scope(("roomy", "near", "full"), margin=MARGIN, depth=5),
     "stop line": Scope(("roomy", "low", "stopped"), stop_line=True, depth=5),
