@@ -14,12 +14,13 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 import h11
 
-NEXT_ADDRESS_S = 0.25
+_NEXT_ADDRESS_S = 0.25
 """When an address of a name has not answered by then, the next one is tried too (RFC 8305)."""
 LONGEST_ANSWER_BYTES: Final = 64 * 1024
 
@@ -143,6 +144,19 @@ class _Exchange:
         return None
 
 
+def next_address_s(host: str) -> float | None:
+    """How long to wait for an address of a host before the next one is tried too, seconds.
+
+    None for an IP address. asyncio races even one address with itself then, and a call that is
+    cancelled in between leaves its socket to the garbage collector.
+    """
+    try:
+        ip_address(host)
+    except ValueError:
+        return _NEXT_ADDRESS_S
+    return None
+
+
 async def request(
     method: str,
     url: str,
@@ -179,7 +193,7 @@ async def request(
         ssl=ssl_context if exchange.is_secure else None,
         server_hostname=exchange.host if exchange.is_secure else None,
         limit=_PIECE,
-        happy_eyeballs_delay=NEXT_ADDRESS_S,
+        happy_eyeballs_delay=next_address_s(address or exchange.host),
     )
     try:
         writer.write(exchange.request)

@@ -282,6 +282,10 @@ class VolumeLimit:
             memory, slope=self._slope(previous_memory, memory, observation.observed_at)
         )
         computed = _computed(memory, tuple(violations), was_reached=was_reached)
+        if computed is None or not self._is_valid(computed.computed_at, observation.observed_at):
+            # The list of brokers that keeps a fenced violation is too old. A factor that was
+            # computed later may still be valid.
+            return memory
         memory = replace(memory, computed=computed)
         if self.is_of_volumes:
             # A volume that has just reached its limit throttles nobody until its contents are read,
@@ -313,14 +317,18 @@ class VolumeLimit:
         before = memory.computed
         if before is None:
             return memory
-        left = tuple(
-            state
-            for state in before.violations
-            if state.volume.broker_id != broker_id or log_dir not in {None, state.volume.log_dir}
-        )
         # A reading that did not throttle changes nothing now; the next poll is computed without it.
-        if left == before.violations:
+        if not any(
+            state.volume.broker_id == broker_id and log_dir in {None, state.volume.log_dir}
+            for state in before.violations
+        ):
             return memory
+        # A partial observation may have read one of the other volumes with room since.
+        known = {(each.volume.broker_id, each.volume.log_dir): each for each in memory.volumes()}
+        others = (
+            known.get((state.volume.broker_id, state.volume.log_dir)) for state in before.violations
+        )
+        left = tuple(state for state in others if state is not None and state.violates)
         # Computed as of the previous computation, because forgetting a reading must not renew
         # others.
         _, missing = self._survey(memory, before.computed_at)

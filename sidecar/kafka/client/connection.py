@@ -25,7 +25,7 @@ from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.api import Request, Response
 
-from sidecar.http import NEXT_ADDRESS_S
+from sidecar.http import next_address_s
 from sidecar.kafka.client.failures import (
     EXPECTED_ERRORS,
     ClosedUnansweredError,
@@ -95,7 +95,7 @@ class GuardedConnection(AIOKafkaConnection):
             self.host,
             self.port,
             ssl=self._ssl_context if self._security_protocol in {"SSL", "SASL_SSL"} else None,
-            happy_eyeballs_delay=NEXT_ADDRESS_S,
+            happy_eyeballs_delay=next_address_s(self.host),
         )
         writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
         self._reader, self._writer, self._protocol = reader, writer, protocol

@@ -278,6 +278,8 @@ class _Past:
         listed_at = [self.events[number].at for number, _ in self.lists]
         violating = self.violating(event.at)
         if violating:
+            if event.at > self.shown_at(violating) + self.validity_s:
+                return None
             stopping = self.stopping(violating, stopped=self.was_stopped(event.at))
             return Computed(0.0, self.shown_at(violating), violating, stopping)
         if not listed_at or event.at > listed_at[-1] + self.validity_s:
@@ -299,6 +301,7 @@ class _Past:
         )
         if left == before.violating:
             return before
+        left = frozenset(each for each in left if each in self.violating_log_dirs(each[0]))
         if left:
             stopping = self.stopping(left, stopped=before.stopping != frozenset())
             return Computed(0.0, self.shown_at(left), left, stopping)

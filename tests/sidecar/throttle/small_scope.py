@@ -528,10 +528,12 @@ def check_edge(before: State, after: State, factors: VolumeLimit, scope: Scope) 
         assert identity(was) == identity(decision), "only time changes a decision without news"
         return
     if kind == "forget":
-        # A volume that was read with room since, and throttles only until all brokers are seen, is
-        # dated by that reading when another violation is forgotten. That is known, and not right.
-        is_stale = not log_dirs(decision) <= set(after.ghost.violating(now))
-        if decision.computed_at is not None and not is_stale:
+        # What counted when the factor was computed, and was not read with room since.
+        still = set(after.ghost.violating(now if was.computed_at is None else was.computed_at))
+        assert log_dirs(decision) == log_dirs(was) or log_dirs(decision) <= still, (
+            "a volume that has room is not named"
+        )
+        if decision.computed_at is not None:
             # Where the forgotten violation was the only one, the factor is as old as the rest,
             # which may be younger than the violation was.
             oldest = was.computed_at if decision.violations else after.ghost.whole_at
@@ -540,7 +542,8 @@ def check_edge(before: State, after: State, factors: VolumeLimit, scope: Scope) 
         lost = log_dirs(was) - log_dirs(decision)
         assert (
             all(
-                broker == after.event.broker and after.event.log_dir in {None, log_dir}
+                (broker == after.event.broker and after.event.log_dir in {None, log_dir})
+                or (broker, log_dir) not in still
                 for broker, log_dir in lost
             )
             or decision.source is Source.FALLBACK
@@ -563,10 +566,7 @@ def check_edge(before: State, after: State, factors: VolumeLimit, scope: Scope) 
         assert decision.source is Source.OBSERVATION, "a whole sight ends the fallback"
         assert not decision.violations, "a whole sight without a violation releases"
         assert scope.soft_limit or decision.factor == 1.0, "a whole sight releases"
-    # A fenced broker's violation that was last listed before the validity replaces a newer factor
-    # that is still valid, so the fallback comes too early. That is known, and not right.
-    too_early = decision.source is Source.FALLBACK and bool(violating)
-    if decision.factor > was.factor and not too_early:
+    if decision.factor > was.factor:
         assert is_whole, "the factor rises without a sight of every active broker"
         assert not violating, "the factor rises while a violation counts"
     if scope.soft_limit and was.source is decision.source is Source.OBSERVATION:
