@@ -72,7 +72,7 @@ _LOOK_S: Final = EYES_S
 """How often a callback looks at its broker's own volume."""
 _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""
-_WITH_OBSERVERS: Final = 0.5
+_WITH_TWO_OBSERVERS: Final = 0.5
 """So many of these worlds have two observers, whom the other sidecars follow."""
 _WITH_OTHERS: Final = 0.5
 """So many worlds' callbacks ask the other brokers' sidecars too."""
@@ -164,9 +164,9 @@ def _refuses(seed: int) -> bool:
     return random.Random(f"an authorizer {seed}").random() < _WITH_AUTHORIZER
 
 
-def _has_observers(seed: int) -> bool:
+def _has_two_observers(seed: int) -> bool:
     """Whether only two sidecars of a world with peers ask all brokers, likewise."""
-    return random.Random(f"observers {seed}").random() < _WITH_OBSERVERS
+    return random.Random(f"observers {seed}").random() < _WITH_TWO_OBSERVERS
 
 
 def _has_emergencies(seed: int) -> bool:
@@ -276,9 +276,10 @@ class World:
         if random.Random(f"peers {plan.seed}").random() < _WITH_PEERS:
             urls = (f"http://127.0.0.1:{SIDECAR_PORT + number}" for number in self.brokers)
             environ["SIDECAR_PEERS"] = ",".join(urls)
-            self.has_observers = _has_observers(plan.seed)
-        if self.has_observers:
-            environ["SIDECAR_OBSERVERS"] = "2"
+            # The default is three, which are all sidecars of most worlds.
+            self.has_observers = True
+            if _has_two_observers(plan.seed):
+                environ["SIDECAR_OBSERVERS"] = "2"
         self.sidecars = {
             number: SimulatedSidecar(number, environ, self.network, chance)
             for number in self.brokers
