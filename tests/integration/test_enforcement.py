@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from kafka_lab.admin import Admin
+from kafka_lab.broker_properties import SESSION_TIMEOUT_MS
 from kafka_lab.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from kafka_lab.cluster import Cluster
 from kafka_lab.traffic import Traffic
@@ -265,7 +266,8 @@ async def test_a_fenced_full_broker_throttles_until_it_is_back(
     obeying: Cluster, start: Start
 ) -> None:
     """It does so beyond the validity, by polls that succeed; back with free space it does not."""
-    validity_s = 3.0
+    # Longer than it takes until the broker is fenced, or the fallback follows.
+    validity_s = 2 * SESSION_TIMEOUT_MS / 1000
     environ = settings(obeying.bootstrap, THROTTLE_FACTOR_VALIDITY_DURATION=f"PT{validity_s}S")
     daemon = await start(obeying, environ)
     await daemon.decides(1.0)

@@ -23,6 +23,7 @@ async def daemons(kafka: Cluster, start: Start) -> AsyncIterator[list[Daemon]]:
         more = {
             "PEERS": ",".join(f"http://{each}" for each in listens),
             "OBSERVERS": str(OBSERVERS),
+            "PRODUCER_IDS_RATE": "1000000",
             # Slower than usual here, so that an observer's death is seen between two renewals.
             "STORAGE_CHECK_INTERVAL": "PT2S",
             "STORAGE_CHECK_INTERVAL_MINIMUM": "PT1S",

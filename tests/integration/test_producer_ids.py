@@ -162,7 +162,9 @@ async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:
     """Each sidecar sees half of the ids, all of which count; only the rogue is slowed."""
-    daemons = await sidecars(logging, start, tmp_path, quotas(tmp_path, ""))
+    # Ids are counted only while somebody has a quota.
+    others = quotas(tmp_path, "[users.nobody]\nproducer_ids_rate = 1\n")
+    daemons = await sidecars(logging, start, tmp_path, others)
     async with (
         topic(logging) as name,
         Traffic(logging.bootstrap, name, bytes_per_s=RATE) as neighbour,
