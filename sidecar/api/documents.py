@@ -410,7 +410,7 @@ class OperationDocument:
 
 @described
 class ChangeDocument:
-    """A decision when it began a generation."""
+    """A decision when it began a generation. Its lists have at most 20 volumes."""
 
     changed_at: Time
     """When it began."""

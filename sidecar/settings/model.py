@@ -197,12 +197,12 @@ class Settings(BaseSettings):
     """The limit: producers are throttled when a volume has no more than this available. Exactly one
     limit must be set, unless the sidecar is disabled."""
     storage_per_volume_limit_min_available_ratio: LimitRatio = None
-    """The limit as a share of a volume's total size, instead of in bytes."""
+    """The limit as a share of a volume's size."""
     storage_per_volume_soft_limit_min_available_bytes: SoftBytes = None
     """The soft limit, above the limit: below it the factor falls step by step, so that producers
     slow down before they are throttled."""
     storage_per_volume_soft_limit_min_available_ratio: SoftRatio = None
-    """The soft limit as a share of a volume's total size, instead of in bytes."""
+    """The soft limit as a share of a volume's size."""
     throttle_horizon: Duration = 1800.0
     """How long the space between the soft limit and the limit should last. The faster a volume
     fills, the further the factor falls."""
@@ -217,7 +217,7 @@ class Settings(BaseSettings):
     """The stop line, below the limit: when a volume has no more than this available, brokers refuse
     all but excluded producers. "throttle-sidecar check" recommends one."""
     storage_per_volume_stop_min_available_ratio: StopRatio = None
-    """The stop line as a share of a volume's total size, instead of in bytes."""
+    """The stop line as a share of a volume's size."""
     http_listen: Address = HostPort("127.0.0.1", 7070)
     """The address of the HTTP API. Port 0 takes a free port and logs it."""
     metrics_listen: Annotated[Address | None, Default("the same as http.listen")] = None
