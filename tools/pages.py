@@ -65,6 +65,9 @@ REPEATED: Final = {
     "BrokerForgotten": "OverrideCleared",
     "ShadowDocument": "FactorDocument",
     "ScopedClientDocument": "RefusedClientDocument",
+    "ViolationDocument": "VolumeDocument",
+    "ChangeDocument": "FactorDocument",
+    "UserIdsDocument": "IdQuotaDocument",
     "RefusedPerSecond": "RefusedByReason",
 }
 """A form, and the one that has the same fields with the same meaning."""
@@ -189,27 +192,41 @@ def _without_shared(name: str, schema: dict[str, Any], answers: dict[str, Any]) 
 def _form(name: str, schema: dict[str, Any], more: str, *, has_bounds: bool = True) -> str:
     text = " ".join([*schema.get("description", "").split(), *more.split()])
     rows = [
-        (f"`{field}`", form if has_bounds else _BOUNDS.sub("", form), " ".join(meaning.split()))
+        (f"`{field}`", form if has_bounds else _answered(form, meaning), " ".join(meaning.split()))
         for field, form, meaning in fields(schema, schema.get("required", []), "")
     ]
     lines = table(("field", "form", "meaning"), rows) if rows else ""
     return f"### {name}\n\n{text}\n" + (f"\n{lines}" if lines else "")
 
 
+def _answered(form: str, meaning: str) -> str:
+    """The form of an answer's field, without bounds or a null that its meaning explains."""
+    plain = _BOUNDS.sub("", form)
+    return plain.removesuffix(" or null") if "null" in meaning.lower() else plain
+
+
 def pipeline(_before: str) -> str:
-    """Every table of the pipeline, each under its heading; the cluster's column stands once."""
+    """Every table of the pipeline, each under its heading; a shared column stands once."""
     cluster = schemas.CLUSTER_ID
     first = f"Every table starts with `{cluster.name}` (`{cluster.type}`). {cluster.meaning}.\n\n"
-    return first + "\n".join(
-        f"## {each.name}\n\n{_sentence(each)}\n\n"
-        + table(
-            ("column", "type", "meaning"),
-            ((column.name, f"`{column.type}`", column.meaning) for column in each.columns),
-        )
-        if each is not schemas.SILVER_CHANGE
-        else f"## {each.name}\n\n{_sentence(each)} It has the same columns, without dt.\n"
-        for each in schemas.TABLES
-    )
+    sections = []
+    known: dict[schemas.Column, str] = {}
+    for each in schemas.TABLES:
+        own = [column for column in each.columns if column not in known]
+        shared: dict[str, list[str]] = {}
+        for column in each.columns:
+            if column in known:
+                shared.setdefault(known[column], []).append(column.name)
+        known.update(dict.fromkeys(own, each.name))
+        named = "".join(f" As in {of}: {', '.join(names)}." for of, names in shared.items())
+        rows = [(column.name, f"`{column.type}`", column.meaning) for column in own]
+        if each is schemas.SILVER_CHANGE:
+            named = " It has the same columns, without dt."
+        lines = table(("column", "type", "meaning"), rows) if rows else ""
+        sections += [
+            f"## {each.name}\n\n{_sentence(each)}{named}\n" + (f"\n{lines}" if lines else "")
+        ]
+    return first + "\n".join(sections)
 
 
 TABLES: Final[dict[str, Callable[[str], str]]] = {

@@ -119,8 +119,8 @@ class FactorDocument:
     valid_until: Time | None
     """The last moment at which this is valid without news; null when only news can end it."""
     valid_for_ms: Annotated[int, Field(ge=0)]
-    """How long a reader may use this answer when it gets no other one, milliseconds. Every answer
-    renews this time, also a 304 (header Throttle-Valid-For-Ms)."""
+    """How long a reader may use this answer without another, in milliseconds. Every answer
+    renews it, also a 304 (header Throttle-Valid-For-Ms)."""
     since: Time
     """When the factor and the source last changed."""
     generation: Annotated[int, Field(ge=1)]
@@ -184,8 +184,8 @@ class QuotaFactorsDocument:
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
     limit: LimitDocument | None
-    """The limit of every volume. A callback compares its own broker's volumes with it, also while
-    no sidecar answers. Null without a limit, and in observe mode."""
+    """The limit of every volume, with which a callback compares its own broker's volumes. Null
+    without a limit, and in observe mode."""
     stop_line: LimitDocument | None
     """The stop line, which a callback uses in the same way."""
     release_margin: Annotated[float, Field(ge=0)]
@@ -281,14 +281,14 @@ class ReaderDocument:
     """Whether it waits for a change now, so that it gets the change at once."""
     generation: Annotated[int, Field(ge=1)] | None
     """The newest generation that it is known to have; null while none is known. A callback whose
-    generation stays behind does not apply the answers: see its broker's log."""
+    generation stays behind does not apply the answers."""
     emergency: bool
     """Whether its pauses are longer than usual, because a volume will soon be full."""
     throttled_clients: Annotated[int, Field(ge=0)]
     """How many of its clients it throttles."""
     fault: str | None
     """Why it may fail to throttle some of its clients, by its own checks: `outdated`, `self-test`,
-    `not-asked` or `error`; its broker's log has the details. Null without a fault."""
+    `not-asked` or `error`. Null without a fault."""
     refused: RefusalsDocument | None
     """The refusals of its authorizer; null without an authorizer."""
     in_scope: list[ScopedClientDocument]
@@ -410,7 +410,7 @@ class OperationDocument:
 
 @described
 class ChangeDocument:
-    """A decision when it began a generation."""
+    """A decision when it began a generation. Its lists have at most 20 volumes."""
 
     changed_at: Time
     """When it began."""

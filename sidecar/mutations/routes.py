@@ -64,7 +64,7 @@ class MutationOperation(BaseModel):
     topic: Annotated[str, Field(min_length=1, max_length=_LONGEST_TOPIC)]
     """The topic. It does not have to exist."""
     partitions: Annotated[int, Field(ge=1, le=_INT_MAX), BeforeValidator(_whole)]
-    """The number of mutations: the partitions that are created, added or deleted."""
+    """The partitions that are created, added or deleted."""
 
 
 class MutationsRequest(BaseModel):
@@ -122,8 +122,8 @@ class MutationsDocument:
     """The result of a request for controller mutations."""
 
     throttle_time_ms: Annotated[int, Field(ge=0)]
-    """How long the client must wait before its next request, in milliseconds: the shortest wait of
-    the rejected operations, or the wait after the last operation if none is rejected."""
+    """The client's wait before its next request, in milliseconds: the shortest of the rejected
+    operations, or that after the last operation."""
     results: list[MutationResult]
     """One result for each operation, in the order of the request."""
 

@@ -63,7 +63,7 @@ class RequestLogDocument:
     file: str
     """Its path."""
     exists: bool
-    """Whether the file exists."""
+    """Whether it exists."""
     lines: Count
     """Lines read."""
     behind_bytes: Count

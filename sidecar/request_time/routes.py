@@ -32,7 +32,7 @@ class ClientUsageDocument:
     """Requests that the broker answered."""
     request_time_ms: Milliseconds
     """The request handlers' time that counts against a request quota. The network threads' time
-    also counts (KIP-124), but it is not in the log."""
+    also counts (KIP-124), but is not in the log."""
     exempt_time_ms: Milliseconds
     """The request handlers' time of requests that count against no quota."""
     throttled: Count

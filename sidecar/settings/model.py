@@ -96,8 +96,7 @@ class KafkaAdmin(BaseModel):
     sasl_password: Secret | None = None
     """The user's password, instead of sasl.jaas.config."""
     sasl_password_file: File | None = None
-    """A file with the password, as an alternative to sasl.password. The sidecar reads it again when
-    it changes."""
+    """A file with the password, as an alternative to sasl.password."""
     sasl_jaas_config: Secret | None = None
     """The credentials as in the Java client: one PlainLoginModule, ScramLoginModule or
     OAuthBearerLoginModule with its options."""
@@ -117,7 +116,7 @@ class KafkaAdmin(BaseModel):
     ssl_truststore_certificates: Pem | None = None
     """The CA certificates to trust as PEM text, instead of a file."""
     ssl_truststore_password: Secret | None = None
-    """Not supported: PEM certificates have no password. It is an error to set this."""
+    """Not supported: PEM certificates have no password."""
     ssl_keystore_type: StoreType | None = None
     """The format of the sidecar's own certificate and key. Only PEM is supported."""
     ssl_keystore_location: File | None = None
@@ -130,7 +129,7 @@ class KafkaAdmin(BaseModel):
     ssl_keystore_key: PemKey | None = None
     """The key of that certificate as PEM text. It requires ssl.keystore.certificate.chain."""
     ssl_keystore_password: Secret | None = None
-    """Not supported: a PEM key's password is ssl.key.password. It is an error to set this."""
+    """Not supported: a PEM key's password is ssl.key.password."""
     ssl_key_password: Secret | None = None
     """The password of an encrypted key."""
     ssl_endpoint_identification_algorithm: HttpsOrEmpty = "https"
@@ -197,12 +196,12 @@ class Settings(BaseSettings):
     """The limit: producers are throttled when a volume has no more than this available. Exactly one
     limit must be set, unless the sidecar is disabled."""
     storage_per_volume_limit_min_available_ratio: LimitRatio = None
-    """The limit as a share of a volume's total size, instead of in bytes."""
+    """The limit as a share of a volume's size."""
     storage_per_volume_soft_limit_min_available_bytes: SoftBytes = None
     """The soft limit, above the limit: below it the factor falls step by step, so that producers
     slow down before they are throttled."""
     storage_per_volume_soft_limit_min_available_ratio: SoftRatio = None
-    """The soft limit as a share of a volume's total size, instead of in bytes."""
+    """The soft limit as a share of a volume's size."""
     throttle_horizon: Duration = 1800.0
     """How long the space between the soft limit and the limit should last. The faster a volume
     fills, the further the factor falls."""
@@ -217,7 +216,7 @@ class Settings(BaseSettings):
     """The stop line, below the limit: when a volume has no more than this available, brokers refuse
     all but excluded producers. "throttle-sidecar check" recommends one."""
     storage_per_volume_stop_min_available_ratio: StopRatio = None
-    """The stop line as a share of a volume's total size, instead of in bytes."""
+    """The stop line as a share of a volume's size."""
     http_listen: Address = HostPort("127.0.0.1", 7070)
     """The address of the HTTP API. Port 0 takes a free port and logs it."""
     metrics_listen: Annotated[Address | None, Default("the same as http.listen")] = None
@@ -242,9 +241,9 @@ class Settings(BaseSettings):
     first."""
     producer_ids_rate: IdsRate | None = None
     """How many new producer ids a user may have in a window, unless the quota file or the API sets
-    another number. By default there is no quota."""
+    another number."""
     producer_id_quota_file: File | None = None
-    """A TOML file with the producer id quotas of users, which is read again when it changes."""
+    """A TOML file with the producer id quotas of users."""
     producer_id_quota_counts: Annotated[values.IdsCount, _one_of(values.IdsCount)] = "active"
     """When a producer id counts: when it first writes, which requires READ on the topics, or when
     it is allocated."""
