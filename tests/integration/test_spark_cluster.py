@@ -140,8 +140,8 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
         )
         for _ in range(2)
     )
-    assert "classes are stored" not in first.stderr
-    assert f"Java's classes are stored in {made.archive()}" in second.stderr
+    assert "Storing Java's classes" not in first.stderr
+    assert f"Storing Java's classes in {made.archive()}" in second.stderr
     assert "[cds" not in second.stdout + second.stderr
     return made
 
