@@ -25,7 +25,7 @@ that was frozen for 10 s and has just fetched what it missed.
 from dataclasses import dataclass
 from typing import Final
 
-FLOOD: Final = 1.2
+FLOOD: Final = 1.42
 """So many times their rate before all clients together send after a release, at most: the ramp."""
 OVERHEAD: Final = 1.05
 """What a record takes on disk of its value, indexes included."""

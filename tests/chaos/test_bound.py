@@ -46,6 +46,6 @@ def test_the_bound_in_words() -> None:
     """With its four terms."""
     bound = Bound(RULES, (Clients(4, 1_000_000, 10e6),), brokers=3, apart_bytes=6_000_000)
     assert (
-        "12.6 MB/s x 1.5 s + 4.0 MB of requests, and a part again for leaders that move "
-        "+ 6.0 MB between volumes + 1.13 MB/s while it violates" == str(bound)
+        "14.9 MB/s x 1.5 s + 4.0 MB of requests, and a part again for leaders that move "
+        "+ 6.0 MB between volumes + 1.15 MB/s while it violates" == str(bound)
     )

@@ -40,10 +40,10 @@ def broken(course: StopCourse) -> list[Claim]:
 
 
 def test_the_bound_is_rate_times_delays_and_requests() -> None:
-    """6 MB/s, a fifth and 5 % more, for 1.5 s, and 1 MB of each of four threads."""
+    """6 MB/s, 42 % and 5 % more, for 1.5 s, and 1 MB of each of four threads."""
     assert 6e6 * FLOOD * OVERHEAD == pytest.approx(BOUND.rate)
     assert BOUND.rate * 1.5 + 4e6 * OVERHEAD == pytest.approx(BOUND.bytes)
-    words = "7.6 MB/s x 1.5 s + 4.2 MB of requests past the authorizer = 15.5 MB"
+    words = "8.9 MB/s x 1.5 s + 4.2 MB of requests past the authorizer = 17.6 MB"
     assert words == str(BOUND)
 
 
@@ -65,8 +65,8 @@ def test_all_claims_hold_of_a_good_run() -> None:
 
 def test_a_volume_too_far_below_the_line() -> None:
     """By more than the bound."""
-    (claim,) = broken(run(120, 84, 120))
-    assert (2.0, "16.0 MB, between 0:01 and 0:02") == (claim.at_s, claim.detail)
+    (claim,) = broken(run(120, 82, 120))
+    assert (2.0, "18.0 MB, between 0:01 and 0:02") == (claim.at_s, claim.detail)
 
 
 def test_a_run_that_never_was_at_the_line_shows_nothing() -> None:
@@ -125,7 +125,7 @@ def test_two_arms_side_by_side() -> None:
         if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 3
     }
     assert ["with the authorizer", "the callback alone"] == rows["what"]
-    assert ["3.0 MB, where 15.5 MB may be", "100.0 MB"] == rows["below the stop line, at most"]
+    assert ["3.0 MB, where 17.6 MB may be", "100.0 MB"] == rows["below the stop line, at most"]
     assert "0:09 of 1:00 minutes" == rows["lasted"][0]
     assert "1:01 of 1:00 minutes; full at 1:01; the broker ended at 1:01" == rows["lasted"][1]
     assert ["7 s, at once 7 s at most", "0 s, at once 0 s at most"] == rows["at or below it"]

@@ -45,6 +45,7 @@ class Producer:
         buffer_bytes: the most that waits.
         is_refused: whether it lands nothing in the throttle.
         landed: when a request landed, and its bytes.
+        ages: when a request was sent, and how old its oldest record was.
         given_up: the number of each record that was -> when.
         backlog_bytes: in the buffer at the release.
     """
@@ -57,6 +58,7 @@ class Producer:
     buffer_bytes: int = 80 * MB
     is_refused: bool = False
     landed: list[tuple[float, int]] = field(default_factory=list)
+    ages: list[tuple[float, float]] = field(default_factory=list)
     given_up: dict[int, float] = field(default_factory=dict)
     backlog_bytes: int = 0
 
@@ -142,6 +144,7 @@ class _Life:
                 yield now + _LINGER_S
                 continue
             count = min(len(self._records), producer.request_bytes // RECORD_BYTES)
+            producer.ages.append((now - broker.release_s, now - self._records[0][1]))
             for _ in range(count):
                 self._records.popleft()
             nbytes = count * RECORD_BYTES

@@ -213,7 +213,7 @@ class Throttle:
         if at_least == 0.0:
             return FLOOR * math.exp2(since_ms / 1000.0)
         ramps = since_ms / max(1, terms.ramp_ms)
-        line = at_least * (1.0 + ramps)
+        line = at_least * (1.25 + ramps)
         return line if before > 0.0 else line * math.exp2(12.0 * max(0.0, ramps - 1.0 / 6.0))
 
     @property
