@@ -153,7 +153,8 @@ simulate: $(INSTALLED)
 	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
 	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS))
 
-# SEED=2 has other faults, MINUTES=2 fewer, ARMS=callback the jar without its authorizer; SCENARIO=stop-line
+# SEED=2 has other faults, MINUTES=2 fewer, ARMS=callback the jar without its authorizer; SCENARIO=volumes
+# has two volumes a broker, for 5 minutes, and SCENARIO=stop-line
 # fills a volume to the stop line, 30 minutes with each of ARMS="authorizer callback". On a machine that does
 # nothing else. Its table and all logs are in .cache/chaos.
 chaos: tools-demo $(INSTALLED) $(JAR)

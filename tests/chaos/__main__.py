@@ -1,6 +1,7 @@
 """``python -m tests.chaos --seed 1 --minutes 10``: a scenario on a real cluster, and a table.
 
 - faults: brokers and sidecars are killed, frozen and restarted.
+- volumes: the same with two volumes a broker and librdkafka alone; faults come sooner.
 - stop-line: a volume fills to the stop line again and again, first with the authorizer, then with
   the quota callback alone.
 
@@ -23,7 +24,7 @@ from typing import Any, Final
 
 from benchmarks.harness.machine import Stolen
 from sidecar.errors import ClusterError
-from tests.chaos import claims, faults, stop_line, stop_scene, table
+from tests.chaos import claims, faults, stop_line, stop_scene, table, volumes
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import clock
 
@@ -55,6 +56,14 @@ SCENARIOS: Final = {
         10.0,
         ["authorizer"],
     ),
+    "volumes": Scenario(
+        volumes.course,
+        volumes.VolumesScene,
+        volumes.judge_volumes,
+        lambda courses: "\n".join(table.report(each, volumes.judge_volumes) for each in courses),
+        5.0,
+        ["authorizer"],
+    ),
     "stop-line": Scenario(
         stop_scene.course,
         stop_scene.StopScene,
@@ -73,7 +82,7 @@ def main() -> int:
     )
     parser.add_argument("--scenario", choices=list(SCENARIOS), default="faults")
     parser.add_argument("--seed", type=int, default=1, help="decides what happens; default: 1")
-    parser.add_argument("--minutes", type=float, help="of each arm; default: 10, 30 at the line")
+    parser.add_argument("--minutes", type=float, help="of each arm; default: 10, 5 or 30")
     parser.add_argument("--arms", nargs="+", choices=list(_ARMS), help="of the brokers' jar")
     parser.add_argument("--out", type=Path, default=_OUT, metavar="FOLDER")
     asked = parser.parse_args()

@@ -16,6 +16,7 @@ FULL_BYTES: Final = 1 << 20
 """A volume with less than a segment left is full: its broker can't append."""
 CLIENTS_BYTES: Final = 15_000_000
 """Clients may land so much past the limit, at 9 MB/s, whatever is away."""
+LONGEST_WAIT_S: Final = 10.0
 PAUSE_SPARE_S: Final = 1.0
 """Kafka counts a throttle time from when the request came, and a busy machine is late."""
 EMERGENCY_PAUSE_S: Final = 300.0
@@ -132,6 +133,17 @@ def _waits(course: Course) -> Claim:
     if allowed_s > most_s:
         detail += f"; in emergencies up to {allowed_s:.1f} s"
     holds = longest.longest_throttle_s <= allowed_s
+    return Claim(text, holds, detail, 0.0 if holds else course.samples[-1].at_s)
+
+
+def longest_wait(course: Course) -> Claim:
+    """No throttle time is longer than ``LONGEST_WAIT_S``, in an emergency neither."""
+    text = f"no throttle time is longer than {LONGEST_WAIT_S:.0f} s, in an emergency neither"
+    worst = max(course.producers, key=lambda each: each.longest_throttle_s, default=None)
+    if worst is None:
+        return Claim(text, True, "there are no producers")
+    holds = worst.longest_throttle_s <= LONGEST_WAIT_S
+    detail = f"{worst.longest_throttle_s:.1f} s, {worst.name}"
     return Claim(text, holds, detail, 0.0 if holds else course.samples[-1].at_s)
 
 

@@ -93,10 +93,12 @@ class Course(Watched):
     Attributes:
         plan: what was to happen.
         bound: of this cluster.
+        scenario: its name.
     """
 
     plan: Plan
     bound: Bound
+    scenario: str = "faults"
 
     @property
     def seen_within_s(self) -> float:

@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES
 from kafka_lab.cluster import Cluster
@@ -35,10 +35,10 @@ BYTES_PER_S: Final = 4.5e6
 """Of all producers of one kind."""
 
 _TOPICS: Final = ("librdkafka", "java")
-_PARTITIONS: Final = tuple(
+PARTITIONS: Final = tuple(
     tuple((first + other) % BROKERS for other in range(BROKERS)) for first in range(BROKERS)
 )
-_QUEUE_BYTES: Final = 4 << 20
+QUEUE_BYTES: Final = 4 << 20
 """What each producer may have waiting."""
 _RETAINED: Final = 4 << 20
 _BATCH_BYTES: Final = 1_000_000
@@ -61,7 +61,7 @@ BOUND: Final = Bound(
         Clients(BROKERS * BROKERS, _JAVA_REQUEST_BYTES, int(BYTES_PER_S)),
     ),
     brokers=BROKERS,
-    apart_bytes=len(_TOPICS) * len(_PARTITIONS) * _SEGMENT_BYTES,
+    apart_bytes=len(_TOPICS) * len(PARTITIONS) * _SEGMENT_BYTES,
 )
 """Of the settings below, the callback's defaults and these producers; half a second until a look is
 in force, on two slow cores."""
@@ -82,7 +82,8 @@ def course(seed: int, duration_s: float, *, refuses: bool) -> Course:
 class FaultsScene(Scene):
     """See the module."""
 
-    topics = dict.fromkeys(_TOPICS, _PARTITIONS)
+    topics = dict.fromkeys(_TOPICS, PARTITIONS)
+    volumes: ClassVar[int] = 1
     settings = MappingProxyType(
         {
             "SIDECAR_STORAGE_CHECK_INTERVAL": INTERVAL,
@@ -104,7 +105,7 @@ class FaultsScene(Scene):
         cluster = Cluster(
             environ=os.environ,
             brokers=BROKERS,
-            volumes=1,
+            volumes=self.volumes,
             volume_bytes=VOLUME_BYTES,
             broker_jars=[callback_jar()],
             properties=properties | (REFUSING_PROPERTIES if self.course.refuses else {}),
@@ -135,7 +136,7 @@ class FaultsScene(Scene):
             [Cleaning(after_s, _RETAINED) for after_s in planned.cleaning_s],
             is_full=self._violates,
             is_free=lambda _: not self._violates(),
-            retain=retaining(self.cluster.bootstrap, _TOPICS),
+            retain=retaining(self.cluster.bootstrap, tuple(self.topics)),
             note=self.note,
             where="limit",
         )
@@ -170,7 +171,7 @@ class FaultsScene(Scene):
                     librdkafka,
                     bytes_per_s=rate,
                     partitions=[partition],
-                    config={"queue.buffering.max.kbytes": _QUEUE_BYTES >> 10},
+                    config={"queue.buffering.max.kbytes": QUEUE_BYTES >> 10},
                 )
                 await stack.enter_async_context(traffic)
                 running.append((f"librdkafka, partition {partition}", rate, traffic))
@@ -180,7 +181,7 @@ class FaultsScene(Scene):
                 bytes_per_s=BYTES_PER_S,
                 partitions=range(BROKERS),
                 connections=BROKERS,
-                config={"buffer.memory": _QUEUE_BYTES},
+                config={"buffer.memory": QUEUE_BYTES},
                 heap_mb=256,
             )
             await stack.enter_async_context(three)

@@ -62,7 +62,7 @@ class Sample:
 
     Attributes:
         at_s: since the beginning of the run.
-        available: broker id -> bytes available on its volume.
+        available: broker id -> bytes available on its fullest volume.
         least: the same, the fewest since the last sample.
         sidecars: broker id -> what the sidecar beside it answered; None: nothing in time.
         callbacks: broker id -> what its callback reported; None: nothing in time.

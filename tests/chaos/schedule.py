@@ -1,8 +1,8 @@
 """Which process is killed, frozen or restarted when: a value of the seed and the duration alone.
 
-Each fault begins, lasts for 3 to 12 s, and ends. No two are on one process at once, and only one
-broker is away at a time, until it had the time to return and to copy what it missed; sidecars are
-away whenever it comes so, and in a third of the moments all of them are taken at once. The last
+Each fault begins, lasts for some seconds (``Spans``), and ends. No two are on one process at once,
+and only one broker is away at a time, until it had the time to return and to copy what it missed;
+sidecars are away whenever it comes so, and in a third of the moments all of them are taken at once. The last
 part of the run has no fault: what must be right again is.
 
 Example: ``plan(1, 600.0)`` has some 40 faults in 555 s, the same ones each time.
@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-SHORTEST_S: Final = 3.0
-LONGEST_S: Final = 12.0
 FIRST_S: Final = 10.0
 """No fault begins sooner: producers are at their rate by then."""
 QUIET_S: Final = 45.0
@@ -23,9 +21,7 @@ BROKER_REST_S: Final = 20.0
 """From the end of a broker's fault to the next broker's: it starts, is unfenced, and copies."""
 SIDECAR_REST_S: Final = 5.0
 
-_GAP_S: Final = (4.0, 16.0)
 _ALL_SIDECARS: Final = "all sidecars"
-_CLEANING_S: Final = (8.0, 45.0)
 _SHORTEST_CYCLE_S: Final = 10.0
 
 
@@ -73,6 +69,24 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Spans:
+    """The shortest and the longest times, seconds.
+
+    Attributes:
+        fault: how long a fault lasts.
+        gap: from the beginning of a fault to that of the next.
+        cleaning: from a crossing of the limit until space is freed.
+    """
+
+    fault: tuple[float, float] = (3.0, 12.0)
+    gap: tuple[float, float] = (4.0, 16.0)
+    cleaning: tuple[float, float] = (8.0, 45.0)
+
+
+USUAL: Final = Spans()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What happens in a run.
 
@@ -86,22 +100,23 @@ class Plan:
     cleaning_s: tuple[float, ...]
 
 
-def plan(seed: int, duration_s: float, brokers: int = 3) -> Plan:
+def plan(seed: int, duration_s: float, brokers: int = 3, spans: Spans = USUAL) -> Plan:
     """The run of a seed.
 
     Args:
         seed: any number.
         duration_s: of the whole run, seconds.
         brokers: how many brokers there are, each with a sidecar.
+        spans: how long faults last, and how often they come.
     """
     chance = random.Random(f"chaos {seed} {duration_s:g}")
     until_s = duration_s - min(QUIET_S, duration_s / 3)
     free_at = {(role, number): 0.0 for role in Role for number in range(brokers)}
     faults: list[Fault] = []
     at_s = FIRST_S
-    while at_s + LONGEST_S <= until_s:
+    while at_s + spans.fault[1] <= until_s:
         target, action = chance.choice([*Role, _ALL_SIDECARS]), chance.choice(list(Action))
-        end_s = at_s + chance.uniform(SHORTEST_S, LONGEST_S)
+        end_s = at_s + chance.uniform(*spans.fault)
         role = target if isinstance(target, Role) else Role.SIDECAR
         free = [number for number in range(brokers) if free_at[role, number] <= at_s]
         if target != _ALL_SIDECARS:
@@ -112,11 +127,11 @@ def plan(seed: int, duration_s: float, brokers: int = 3) -> Plan:
             fault = Fault(round(at_s, 1), round(end_s, 1), action, role, number)
             faults.append(fault)
             _occupy(free_at, fault)
-        at_s += chance.uniform(*_GAP_S)
+        at_s += chance.uniform(*spans.gap)
     cleanings = int(duration_s / _SHORTEST_CYCLE_S) + 1
     return Plan(
         tuple(faults),
-        tuple(round(chance.uniform(*_CLEANING_S), 1) for _ in range(cleanings)),
+        tuple(round(chance.uniform(*spans.cleaning), 1) for _ in range(cleanings)),
     )
 
 

@@ -5,7 +5,7 @@ volume was at its limit 4 times, and at 3:12 78.7 MB past it, where the rules al
 landed 12.4 MB of that; the rest it fetched when it was back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Final
 
@@ -17,7 +17,7 @@ _BEFORE_S: Final = 60.0
 _MB: Final = 1e6
 
 
-def report(course: Course) -> str:
+def report(course: Course, judge: Callable[[Course], Sequence[Claim]] = judge) -> str:
     """All of it, as text."""
     claims = judge(course)
     parts = [
@@ -37,7 +37,8 @@ def command(course: Course) -> str:
     """The command that repeats the run."""
     minutes = course.duration_s / 60
     alone = "" if course.refuses else " ARMS=callback"
-    return f"make chaos SEED={course.seed} MINUTES={minutes:g}{alone}"
+    which = "" if course.scenario == "faults" else f" SCENARIO={course.scenario}"
+    return f"make chaos{which} SEED={course.seed} MINUTES={minutes:g}{alone}"
 
 
 def _head(course: Course) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kafka_lab.series import Series
-from tests.chaos.claims import Claim, judge
+from tests.chaos.claims import Claim, judge, longest_wait
 from tests.chaos.course import Course, Producer
 from tests.chaos.made import (
     BOUND,
@@ -146,3 +146,13 @@ def test_what_ended_by_itself() -> None:
     run.ended = [(1.5, "broker 0 ended with 1")]
     (claim,) = broken(run)
     assert 1.5 == claim.at_s
+
+
+def test_a_long_wait_in_an_emergency() -> None:
+    """The scenario with two volumes allows no emergency to make a client wait for more than 10 s."""
+    run = course([sample(1.0), sample(9.0)])
+    run.producers = [Producer("Java", 1e6, Series(), 9.9, 0), Producer("C", 1e6, Series(), 4.0, 0)]
+    assert longest_wait(run).holds
+    run.producers.append(Producer("Go", 1e6, Series(), 40.0, 0))
+    waited = longest_wait(run)
+    assert (False, "40.0 s, Go", 9.0) == (waited.holds, waited.detail, waited.at_s)

@@ -7,13 +7,13 @@ import pytest
 from tests.chaos.schedule import (
     BROKER_REST_S,
     FIRST_S,
-    LONGEST_S,
     QUIET_S,
-    SHORTEST_S,
     SIDECAR_REST_S,
+    USUAL,
     Action,
     Fault,
     Role,
+    Spans,
     clock,
     plan,
 )
@@ -33,13 +33,15 @@ def test_a_known_schedule() -> None:
     assert KNOWN == [str(each) for each in plan(1, 90.0).faults]
 
 
+@pytest.mark.parametrize("spans", [USUAL, Spans((2.0, 6.0), (1.0, 2.0))])
 @pytest.mark.parametrize("duration_s", [60.0, 600.0, 3600.0])
-def test_each_fault_ends_before_the_quiet_part(duration_s: float) -> None:
-    """It lasts for 3 to 12 s, and does not begin before the producers are at their rate."""
+def test_each_fault_ends_before_the_quiet_part(duration_s: float, spans: Spans) -> None:
+    """It lasts as long as asked for, and does not begin before the producers are at their rate."""
+    shortest_s, longest_s = spans.fault
     for seed in SEEDS:
-        for fault in plan(seed, duration_s).faults:
+        for fault in plan(seed, duration_s, spans=spans).faults:
             assert FIRST_S <= fault.begin_s
-            assert SHORTEST_S - 0.1 <= fault.end_s - fault.begin_s <= LONGEST_S + 0.1
+            assert shortest_s - 0.1 <= fault.end_s - fault.begin_s <= longest_s + 0.1
             assert fault.end_s <= duration_s - min(QUIET_S, duration_s / 3) + 0.1
 
 

@@ -18,7 +18,7 @@ from tests.kafka_lab.clusters import FakeCluster
 
 
 class Volumes(FakeCluster):
-    """One broker, whose volume has less at each look."""
+    """One broker with two volumes; the second has what each look gives, the first 1 MB more."""
 
     def __init__(self, sidecar_port: int, looks: list[int]) -> None:
         super().__init__(Path("/nowhere"), brokers=1)
@@ -26,7 +26,7 @@ class Volumes(FakeCluster):
         self._looks = looks
 
     async def usage(self, broker_id: int, index: int) -> tuple[int, int]:
-        return 1000, self._looks.pop(0)
+        return 10_000_000, self._looks.pop(0) if index else self._looks[0] + 1_000_000
 
     def is_running(self, broker_id: int) -> bool:
         return False

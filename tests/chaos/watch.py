@@ -28,7 +28,7 @@ class Watch:
     """Adds samples to a course.
 
     Attributes:
-        available: broker id -> bytes available on its volume, just now.
+        available: broker id -> bytes available on its fullest volume, just now.
     """
 
     def __init__(
@@ -82,7 +82,9 @@ class Watch:
 
     async def _look(self) -> None:
         for broker_id in self._cluster.brokers:
-            _, self.available[broker_id] = await self._cluster.usage(broker_id, 0)
+            volumes = range(len(self._cluster.brokers[broker_id].volumes))
+            usages = [await self._cluster.usage(broker_id, each) for each in volumes]
+            self.available[broker_id] = min(available for _, available in usages)
 
     def _add(self, least: Mapping[int, int], sidecars: Mapping[int, SidecarSight | None]) -> None:
         now = self._now()

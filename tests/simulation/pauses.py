@@ -5,8 +5,9 @@ answers T = S / (W + P) once S has landed, so that the pause is P. At factor 0 a
 all clients together stay within the leak budget, and no pause is longer than ``pause_max_ms``; the
 sidecar may make the budget smaller and pauses longer, where a volume fills all the same. A factor
 between 0 and 1 multiplies the client's own quota, or its rate before. After a release a client is
-paced: at 1.25 times its rate before at first, 2.25 times after ``ramp_ms``, free after four times. One that
-had none begins as others had on average, and its pace doubles every twelfth of ``ramp_ms``.
+paced: at 1.25 times its rate before at first, 2.25 times after ``ramp_ms``, free after four times.
+One that had none begins near the average of the others, and its pace doubles every twelfth of
+``ramp_ms``.
 
 Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
 11,000,000 / 758,620 - 10.5 = 4.0 s.
