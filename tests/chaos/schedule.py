@@ -2,8 +2,8 @@
 
 Each fault begins, lasts for some seconds (``Spans``), and ends. No two are on one process at once,
 and only one broker is away at a time, until it had the time to return and to copy what it missed;
-sidecars are away whenever it comes so, and in a third of the moments all of them are taken at once. The last
-part of the run has no fault: what must be right again is.
+sidecars are away whenever it comes so, and in a third of the moments all of them are taken at once.
+The last part of the run has no fault: what must be right again is.
 
 Example: ``plan(1, 600.0)`` has some 40 faults in 555 s, the same ones each time.
 """

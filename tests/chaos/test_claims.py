@@ -149,7 +149,7 @@ def test_what_ended_by_itself() -> None:
 
 
 def test_a_long_wait_in_an_emergency() -> None:
-    """The scenario with two volumes allows no emergency to make a client wait for more than 10 s."""
+    """In the scenario with two volumes no client waits for more than 10 s, whatever happens."""
     run = course([sample(1.0), sample(9.0)])
     run.producers = [Producer("Java", 1e6, Series(), 9.9, 0), Producer("C", 1e6, Series(), 4.0, 0)]
     assert longest_wait(run).holds
