@@ -294,9 +294,7 @@ class TestStopLine:
         verdicts = [" ".join(row[9:]) for row in rows(result)]
         assert ["ok", "AT STOP LINE", "ok"] == verdicts
         verdict = result.stdout.splitlines()[-1]
-        assert verdict.endswith(
-            "brokers refuse producers: 1 volume violates the stop line of 20.0 MB"
-        )
+        assert verdict.endswith("; 1 volume violates the stop line of 20.0 MB")
 
     def test_one_that_is_not_below_the_limit_is_named_by_volume(self, cluster: FakeCluster) -> None:
         """Bytes and a ratio meet on volumes alone: 62.5 % of 64 MB are 40 MB."""
