@@ -15,13 +15,20 @@ from typing import Any, Final
 from benchmarks.rows import Row, median_row
 from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
-from sidecar.kafka.cluster_messages import DescribeLogDirs, DescribeLogDirsRequestV4
+from sidecar.kafka.cluster_messages import (
+    DESCRIBE_LOG_DIRS_KEY,
+    DescribeLogDirs,
+    DescribeLogDirsRequestV4,
+)
+from sidecar.kafka.log_dir_messages import DescribeTopicsOfLogDirs, log_dirs_in
 from sidecar.settings import HostPort
 
 _PARTITIONS: Final = (100, 1000, 4000)
 _TOPIC_PARTITIONS: Final = 100
 _WARM_UP: Final = 10
 _CALLS: Final = 30
+_TOPICS: Final = 2000
+_LOG_DIRS: Final = 12
 _VOLUME_BYTES: Final = 256 << 20
 _HEAP_MB: Final = 768
 _SETTLE_TIMEOUT_S: Final = 60.0
@@ -63,10 +70,11 @@ async def _measure() -> list[Row]:
                     rows += [median_row(f"{what}: time", times, "ms")]
                     sizes += [size] if form == _OURS else []
     grown = f"our answer's growth from {_PARTITIONS[0]} to {_PARTITIONS[-1]:,} partitions"
-    return [*rows, Row(grown, sizes[-1] - sizes[0], "bytes", 0)]
+    return [*rows, Row(grown, sizes[-1] - sizes[0], "bytes", 0), _decoding()]
 
 
 _OURS: Final = "no topics"
+_ALL: Any = DescribeTopicsOfLogDirs().prepare({DESCRIBE_LOG_DIRS_KEY: (4, 4)})
 _FORMS: Final[dict[str, Any]] = {
     # What is sent by the sidecar itself, in the version that every supported broker knows.
     _OURS: DescribeLogDirs().build(DescribeLogDirsRequestV4),
@@ -120,7 +128,25 @@ class _Broker:
         buffer = io.BytesIO(frame)
         # The response's header: correlation id and no tags.
         buffer.read(5)
-        answer = DescribeLogDirsRequestV4.RESPONSE_TYPE.decode(buffer)
+        answer = _ALL.RESPONSE_TYPE.decode(buffer)
         return sum(
-            len(partitions) for _, _, topics, *_ in answer.results for _, partitions, *_ in topics
+            len(partitions)
+            for _, _, topics, *_ in log_dirs_in(answer)
+            for _, partitions, *_ in topics
         )
+
+
+def _decoding() -> Row:
+    """The time in which the answer of an old broker blocks the daemon's loop."""
+    topics: list[object] = [(f"some-topic-{number:05}", [], {}) for number in range(_TOPICS)]
+    log_dirs: list[object] = [
+        (0, f"/data/d{number}", topics, 1, 1, {}) for number in range(_LOG_DIRS)
+    ]
+    answer = DescribeLogDirsRequestV4.RESPONSE_TYPE(0, 0, log_dirs, {}).encode()
+    times = []
+    for _ in range(_CALLS):
+        began = time.perf_counter()
+        DescribeLogDirsRequestV4.RESPONSE_TYPE.decode(answer)
+        times.append(1000 * (time.perf_counter() - began))
+    what = f"{_TOPICS:,} topics without partitions in each of {_LOG_DIRS} log dirs (Kafka 3.3)"
+    return median_row(f"DescribeLogDirs with {what}: decoding", times, "ms")

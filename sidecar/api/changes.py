@@ -142,11 +142,11 @@ class Changes:
             raise HTTPException(409, why)
         now = self.board.now()
         # JSON has -0.0; adding 0.0 makes it 0.0.
-        override = Override(
-            requested.factor + 0.0, requested.reason, now, now + requested.duration_s
-        )
-        what = f"set an override to {override.factor:g} for {requested.duration}"
-        self.board.set_override(override, self.operation(request, what, override.reason))
+        factor, reason = requested.factor + 0.0, requested.reason
+        what = f"set an override to {factor:g} for {requested.duration}"
+        operation = self.operation(request, what, reason)
+        override = Override(factor, reason, now, now + requested.duration_s, operation.author)
+        self.board.set_override(override, operation)
         stored = await self.persist()
         document = override_document(override, self.wall)
         return OverrideSet(document, stored is Persistence.WRITTEN, stored.value)

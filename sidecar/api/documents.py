@@ -454,6 +454,8 @@ class OverrideDocument:
     """The factor."""
     reason: str
     """The operator's reason."""
+    by: str
+    """The operator and the address of the request; empty if they are unknown."""
     set_at: Time
     """When it was set."""
     until: Time

@@ -207,6 +207,7 @@ def override_document(override: Override, wall: Wall) -> OverrideDocument:
     return OverrideDocument(
         factor=override.factor,
         reason=override.reason,
+        by=override.by,
         set_at=timestamp(wall, override.set_at) or "",
         until=timestamp(wall, override.ends_at) or "",
     )

@@ -19,11 +19,11 @@ from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import Settings
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.fold import fail
-from sidecar.throttle.memory import Memory, VolumeState
+from sidecar.throttle.memory import Memory
+from sidecar.throttle.misfits import Misfit, misfits
 from sidecar.throttle.recommended_stop_line import RecommendedStopLine, recommended_stop_line
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
-from sidecar.throttle.stop_line import not_below_limit
 from sidecar.volumes import Failure
 
 Verdict = Literal["within limit", "limit violated", "unknown"]
@@ -39,6 +39,7 @@ class ClusterCheck:
     reaction_s: float
     memory: Memory
     view: View
+    misfits: list[Misfit]
 
     @property
     def recommended_stop_line(self) -> RecommendedStopLine | None:
@@ -48,11 +49,6 @@ class ClusterCheck:
         return recommended_stop_line(
             self.rules.required_limit, self.memory.volumes(), self.reaction_s
         )
-
-    @property
-    def stop_line_not_below_limit(self) -> list[VolumeState]:
-        """The volumes on which the stop line is not below the limit."""
-        return not_below_limit(self.memory.volumes())
 
     def as_json(self, sidecars: Sequence[object]) -> str:
         """Brokers and volumes as in the API, with the verdict.
@@ -75,9 +71,14 @@ class ClusterCheck:
             "recommended_stop_line": dataclasses.asdict(recommended_line)
             if recommended_line
             else None,
-            "stop_line_not_below_limit": [
-                {"broker_id": state.volume.broker_id, "log_dir": state.volume.log_dir}
-                for state in self.stop_line_not_below_limit
+            "misfits": [
+                {
+                    "broker_id": misfit.volume.broker_id,
+                    "log_dir": misfit.volume.log_dir,
+                    "line": misfit.line,
+                    "effect": misfit.effect,
+                }
+                for misfit in self.misfits
             ],
             "brokers": [dataclasses.asdict(broker) for broker in self.view.brokers()],
             "volumes": [dataclasses.asdict(volume) for volume in self.view.volumes()],
@@ -113,4 +114,5 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
         verdict = "limit violated" if memory.computed.violations else "within limit"
         reason = decision.reason
     view = View(Snapshot(decision, 1, now, memory, rules), now, clock.wall)
-    return ClusterCheck(verdict, reason, rules, timing.reaction_s, memory, view)
+    wrong = misfits(memory.volumes(), settings.rules)
+    return ClusterCheck(verdict, reason, rules, timing.reaction_s, memory, view, wrong)

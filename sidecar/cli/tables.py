@@ -18,6 +18,7 @@ from sidecar.cli.observe_once import ClusterCheck
 from sidecar.logs import printable
 from sidecar.settings.keys import stop_line_key
 from sidecar.throttle.limits import Limit
+from sidecar.throttle.misfits import sentences
 from sidecar.throttle.reason import without_broker
 from sidecar.throttle.sizes import size
 
@@ -115,11 +116,8 @@ def _stop_lines(seen: ClusterCheck) -> Iterable[str]:
     recommended = seen.recommended_stop_line
     if recommended is not None and (setting := stop_line_key(type(recommended.line))):
         yield from recommended.sentences(setting)
-    for state in seen.stop_line_not_below_limit:
-        yield (
-            f"Broker {state.volume.broker_id} {state.volume.log_dir}: the stop line is not below "
-            "the limit here: set a lower one, or a higher limit."
-        )
+    for sentence in sentences(seen.misfits):
+        yield f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _size(count: int | None) -> str:

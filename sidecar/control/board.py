@@ -30,7 +30,7 @@ from sidecar.throttle.decision import Decision, FactorSource, Source
 from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import NO_LEAKS, LeakRules, Leaks
 from sidecar.throttle.memory import Memory, Override, VolumeState
-from sidecar.throttle.readers import Readers
+from sidecar.throttle.readers import NO_READERS, ReaderCounts, Readers
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
 from sidecar.throttle.user_throttles import release, throttle_users
@@ -62,6 +62,7 @@ class Snapshot:
         released: when the factor last rose; None if it never rose since the start.
         leaks: how much brokers may let through; leaks move without a new generation.
         operation: the operator's change that led to this snapshot; None for other news.
+        readers: the brokers that read the decision when the snapshot was published.
     """
 
     decision: Decision
@@ -72,6 +73,7 @@ class Snapshot:
     released: Release | None = None
     leaks: Leaks = NO_LEAKS
     operation: Operation | None = None
+    readers: ReaderCounts = NO_READERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +330,7 @@ class Board:
             released,
             leaks,
             operation,
+            self.readers.counts(now),
         )
         self._news.set()
         self._news = asyncio.Event()

@@ -4,10 +4,12 @@
 - One line for each change of the decision, with its reason. It is a WARNING when the factor falls
   by itself, when it rises although a volume violates the limit, or when the fallback begins.
 - A WARNING when the stop line is reached, and for each user who is throttled; a line when it ends.
-- A line for each change of how much brokers may let through while producers are throttled. It is a
-  WARNING when the share shrinks.
+- A line for each change of how much brokers may let through at factor 0.0. It is a WARNING when the
+  share shrinks.
 - A WARNING for a new kind of failure of a broker or of the poll; a line when it ends.
 - A publication that changes nothing is logged at DEBUG only.
+
+What is done to producers depends on the readers: without one, lines tell what would be done.
 
 Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 64.0 MB available
 (59.7%), at or below the limit of 40.0 MB``.
@@ -91,7 +93,7 @@ def _log_stop_line(before: Snapshot | None, after: Snapshot) -> None:
         )
         others = len(decision.at_stop_line) - _NAMED
         more = f" and {others} more" if others > 0 else ""
-        _log.warning("stop line reached: brokers refuse producers, because of %s%s", volumes, more)
+        _log.warning("stop line reached by %s%s: %s", volumes, more, after.readers.stopped)
     elif was_reached and not decision.stop_line_reached:
         _log.info("stop line: no longer reached (%s)", decision.source.value)
 
@@ -100,7 +102,8 @@ def _log_users(before: Snapshot | None, after: Snapshot) -> None:
     decided = after.decision.decided
     old = {} if before is None else before.decision.decided.users
     new = decided.users
-    is_ = "is" if after.decision.shadow is None else "would be"
+    enforced = after.decision.shadow is None and after.readers.readers
+    is_ = "is" if enforced else "would be"
     for user in sorted(set(new) - set(old)):
         throttle = decided.user_throttles.get(user)
         reason = "" if throttle is None else f": {throttle.reason}"
@@ -115,8 +118,8 @@ def _log_leaks(before: Snapshot | None, after: Snapshot) -> None:
     if new < 1.0 and new != old:
         _log.log(
             logging.WARNING if new < old else logging.INFO,
-            "a volume would be full soon although producers are throttled: brokers may let only"
-            " %.3g of their leak budget through, with longer pauses",
+            "a volume will soon be full at factor 0.0: brokers may let only %.3g of their leak"
+            " budget through, with longer pauses",
             new,
         )
     elif new > old:

@@ -19,7 +19,11 @@ class Operation:
     address: str
     reason: str
 
+    @property
+    def author(self) -> str:
+        """The user and the address: "user alice from 10.0.0.7"."""
+        return f"{self.by} from {self.address}" if self.address else self.by
+
     def __str__(self) -> str:
-        place = f" from {self.address}" if self.address else ""
         reason = f" ({self.reason})" if self.reason else ""
-        return f"{self.by}{place} {self.what}{reason}"
+        return f"{self.author} {self.what}{reason}"

@@ -27,6 +27,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.contents_watch import ContentsWatch
 from sidecar.control.feed_watch import FeedWatch
 from sidecar.control.journal import log_publication
+from sidecar.control.misfit_log import MisfitLog
 from sidecar.control.persistence import Persistence
 from sidecar.control.poller import Poller
 from sidecar.control.reader_watch import ReaderWatch
@@ -277,7 +278,7 @@ def _board(
         clock.now,
         leak_rules=settings.leak_rules,
         restored=_load(state, clock.now()),
-        listeners=(log_publication,),
+        listeners=(log_publication, MisfitLog()),
         start_id=machine.start_id(),
     )
     if state is None:

@@ -23,6 +23,7 @@ from sidecar.kafka.cluster_messages import (
     LOG_DIRS_TOPICS,
     PARTITION,
     log_dir_fields,
+    log_dir_topics,
 )
 
 _ENTRY = struct.Struct(">iqq?x")
@@ -70,7 +71,7 @@ class _Rest:
         return data.read()
 
 
-_LOG_DIR = log_dir_fields(_PartitionSizes())
+_LOG_DIR = log_dir_fields(log_dir_topics(_PartitionSizes()))
 _LOG_DIRS = {4: array("results", *_LOG_DIR)[1], 5: array("results", *_LOG_DIR, CORDONED)[1]}
 
 

@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
@@ -33,7 +33,7 @@ from sidecar.throttle.memory import (
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.stop_line import volumes_at_stop_line
 from sidecar.throttle.user_throttles import UserThrottle
-from sidecar.volumes import Membership, Volume
+from sidecar.volumes import Membership, OfflineLogDir, Volume
 
 
 class VolumeRecord(Record):
@@ -48,6 +48,14 @@ class VolumeRecord(Record):
     violates: bool
 
 
+class OfflineRecord(Record):
+    """A log dir without sizes."""
+
+    log_dir: str
+    reason: str
+    is_written: bool
+
+
 class BrokerRecord(Record):
     """A remembered broker."""
 
@@ -55,6 +63,9 @@ class BrokerRecord(Record):
     read_at: float | None
     retained: bool
     volumes: list[VolumeRecord]
+    # A version without them forgot them at a restart.
+    offline: list[OfflineRecord] = Field(default_factory=list)
+    missing_since: float | None = None
 
 
 class MembershipRecord(Record):
@@ -105,6 +116,8 @@ class OverrideRecord(Record):
     reason: str
     set_at: float
     ends_at: float
+    # A version without it forgot the author at a restart.
+    by: str = ""
 
 
 class UserThrottleRecord(Record):
@@ -168,6 +181,8 @@ def to_record(kept: PersistedState, rules: Rules, wall: Callable[[float], float]
                 read_at=None if state.read_at is None else wall(state.read_at),
                 retained=state.retained,
                 volumes=[_volume_form(volume, wall) for volume in state.volumes],
+                offline=[OfflineRecord(**asdict(each)) for each in state.offline],
+                missing_since=None if state.missing_since is None else wall(state.missing_since),
             )
             for broker_id, state in sorted(memory.brokers.items())
         ],
@@ -184,6 +199,7 @@ def to_record(kept: PersistedState, rules: Rules, wall: Callable[[float], float]
             reason=override.reason,
             set_at=wall(override.set_at),
             ends_at=wall(override.ends_at),
+            by=override.by,
         )
         if override
         else None,
@@ -242,7 +258,11 @@ def from_record(form: StateRecord, rules: Rules, now: float) -> PersistedState:
             broker.broker_id: BrokerState(
                 read_at=None if broker.read_at is None else min(broker.read_at, now),
                 volumes=tuple(map(volume_state, broker.volumes)),
+                offline=tuple(OfflineLogDir(**dict(each)) for each in broker.offline),
                 retained=broker.retained,
+                missing_since=None
+                if broker.missing_since is None
+                else min(broker.missing_since, now),
             )
             for broker in form.brokers
         },
@@ -293,7 +313,7 @@ def _slope(form: SlopeRecord, now: float) -> Slope:
 def _override(form: OverrideRecord, now: float) -> Override:
     # If the start is in the future, the throttle begins now and keeps its length.
     ahead = max(0.0, form.set_at - now)
-    return Override(form.factor, form.reason, form.set_at - ahead, form.ends_at - ahead)
+    return Override(form.factor, form.reason, form.set_at - ahead, form.ends_at - ahead, form.by)
 
 
 def _user_throttle(form: UserThrottleRecord, now: float) -> UserThrottle:

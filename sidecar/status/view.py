@@ -31,10 +31,10 @@ from sidecar.status.volume_rows import WORST, Row, lines_in_bars, rate, volume_r
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.misfits import misfits, sentences
 from sidecar.throttle.readers import ReaderCounts
 from sidecar.throttle.recommended_stop_line import recommended_stop_line
 from sidecar.throttle.sizes import size
-from sidecar.throttle.stop_line import not_below_limit
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
 CHANGES: Final = 10
@@ -102,7 +102,7 @@ class StatusView:
         cluster_id: the Kafka cluster's id; "" before the first observation.
         head: the state and its cause.
         lines: the meaning of the lines in the volumes' bars; "" when disabled.
-        stop_line: sentences about the stop line.
+        stop_line: sentences about the stop line, and about lines that do not fit a volume.
         filling: volumes that fill although producers are throttled.
         volumes: the worst volumes.
         volume_count: the number of all volumes.
@@ -166,7 +166,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         cluster_id=cluster_id(snapshot.memory) or "",
         head=headline(snapshot, counts, now),
         lines=lines_in_bars(snapshot.rules),
-        stop_line=tuple(_stop_line(inputs)),
+        stop_line=(*_stop_line(inputs), *_misfits(inputs.board)),
         filling=tuple(_filling(snapshot, now)),
         volumes=tuple(rows),
         volume_count=count,
@@ -199,14 +199,12 @@ def _stop_line(inputs: StatusInputs) -> Iterator[str]:
         f"At the stop line, {line.describe()}, brokers refuse producers until every volume has a "
         "tenth more. A broker without the authorizer can only pause producers for longer."
     )
-    if wrong := not_below_limit(memory.volumes()):
-        volume = wrong[0].volume
-        others = len(wrong) - 1
-        more = f" and {others} more" if others else ""
-        yield (
-            f"The stop line is not below the limit on {volume.log_dir} of broker "
-            f"{volume.broker_id}{more}: there the limit is the stop line."
-        )
+
+
+def _misfits(board: Board) -> Iterator[str]:
+    if board.rules.limit is not None:
+        for sentence in sentences(misfits(board.snapshot.memory.volumes(), board.rules)):
+            yield f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _blocks(inputs: StatusInputs) -> Iterator[Block]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S, first_fill, next_fill
 from sidecar.throttle.memory import BrokerState, Memory, VolumeState
+from sidecar.throttle.reason import brokers_named
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Membership, Observation, Reading, Volume
@@ -66,10 +67,8 @@ def other_cluster(memory: Memory, observation: Observation, validity_s: float) -
         "clusters?"
     )
     if full:
-        text += (
-            f" If cluster {known.cluster_id} is gone, forget its brokers with full volumes: "
-            f"{', '.join(map(str, full[:_NAMED]))}{' and others' if len(full) > _NAMED else ''}"
-        )
+        brokers = brokers_named(full)
+        text += f" If cluster {known.cluster_id} is gone, forget {brokers} with full volumes"
     return Failure(FailureKind.OTHER_CLUSTER, text)
 
 
@@ -137,10 +136,6 @@ def _with_membership(memory: Memory, membership: Membership, now: float, rules: 
         brokers=brokers,
         fenced_seen=fenced_seen,
     )
-
-
-_NAMED = 3
-"""The most brokers that a sentence names."""
 
 
 def _differ(old_id: str | None, new_id: str | None) -> bool:

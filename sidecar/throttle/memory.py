@@ -214,12 +214,14 @@ class Override:
         reason: the operator's reason.
         set_at: when it was set, steady seconds.
         ends_at: the last moment at which it applies, steady seconds.
+        by: the operator and the address, such as "user alice from 10.0.0.7"; "" if unknown.
     """
 
     factor: float
     reason: str
     set_at: float
     ends_at: float
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

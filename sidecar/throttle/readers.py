@@ -214,6 +214,15 @@ class ReaderCounts:
         """The verb of an effect: without a reader, nobody is throttled."""
         return "are" if self.readers else "would be"
 
+    @property
+    def stopped(self) -> str:
+        """The effect of the stop line; only an authorizer can refuse."""
+        does = "refused" if self.authorizers or not self.readers else "throttled, not refused"
+        return f"producers {self.are} {does}"
+
+
+NO_READERS: Final = ReaderCounts(0, 0)
+
 
 class Readers:
     """The brokers that sent a report, by node id."""

@@ -31,7 +31,7 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
             for broker_id in memory.active
             if (state := memory.brokers.get(broker_id)) is not None and state.failure is not None
         )
-        old = f"; those of {_brokers(silent)} when last read" if silent else ""
+        old = f"; those of {brokers_named(silent)} when last read" if silent else ""
         return (
             f"every volume has {limit.within()} "
             f"({_count(volumes, 'volume')}, {_count(brokers, 'broker')}){old}"
@@ -70,9 +70,9 @@ def stop_line_reached(volumes: Sequence[VolumeState], stop_line: Limit | None) -
     below = sum(state.is_at_stop_line for state in volumes)
     # The line is still reached, although every volume is above it: the margin keeps it.
     if not below:
-        above = f"not yet above the stop line of {line} by a tenth"
-        return f"; brokers refuse producers: {_count(len(volumes), 'volume')} {above}"
-    return f"; brokers refuse producers: {_violate(below)} the stop line of {line}"
+        are = f"{_count(len(volumes), 'volume')} {'is' if len(volumes) == 1 else 'are'}"
+        return f"; {are} not yet above the stop line of {line} by a tenth"
+    return f"; {_violate(below)} the stop line of {line}"
 
 
 def scoped(scope: Scope) -> str:
@@ -90,9 +90,10 @@ def scoped(scope: Scope) -> str:
 
 
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
-    """The operator's reason of an override, and how many violations the override hides."""
+    """The author and the reason of an override, and how many violations the override hides."""
     hides = f" (while {_violate(len(violations))} the limit)" if violations else ""
-    return f"set by an operator: {override.reason}{hides}"
+    by = f" ({override.by})" if override.by else ""
+    return f"set by an operator{by}: {override.reason}{hides}"
 
 
 def shadowed(factor: float, why: str) -> str:
@@ -120,7 +121,7 @@ def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
         why = without_broker(failure.message, broker_id, address) if failure else "not asked"
         alike.setdefault(why, []).append(broker_id)
     groups = list(alike.items())
-    texts = [f"{_brokers(ids)} ({why})" for why, ids in groups[:_NAMED]]
+    texts = [f"{brokers_named(ids)} ({why})" for why, ids in groups[:_NAMED]]
     more = sum(len(ids) for _, ids in groups[_NAMED:])
     rest = f" and {more} more" if more else ""
     return f"neither seen nor remembered: {', '.join(texts)}{rest}"
@@ -132,7 +133,8 @@ def without_broker(message: str, broker_id: int, address: str | None) -> str:
     return next((message.removeprefix(name) for name in names if message.startswith(name)), message)
 
 
-def _brokers(ids: Sequence[int]) -> str:
+def brokers_named(ids: Sequence[int]) -> str:
+    """Name the first brokers, and count the others: "brokers 1, 2, 3 and 4 more"."""
     named = ", ".join(map(str, ids[:_NAMED]))
     more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
     return f"broker{'s' if len(ids) > 1 else ''} {named}{more}"

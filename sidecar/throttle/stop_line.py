@@ -11,7 +11,7 @@ Example: a limit of 100 bytes and a stop line of 50. A volume with 50 bytes avai
 line. With 55 it still counts as reached, with 56 not. On the way down, 51 bytes do not reach it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from sidecar.throttle.memory import VolumeState
@@ -37,16 +37,6 @@ def volumes_at_stop_line(
     if not was_reached and not any(state.is_at_stop_line for state in violations):
         return ()
     return tuple(state for state in violations if _within_margin(state))
-
-
-def not_below_limit(states: Iterable[VolumeState]) -> list[VolumeState]:
-    """The volumes whose configured stop line is not below their limit."""
-    return [
-        state
-        for state in states
-        if (line := state.stop_line_verdict) is not None
-        if line.threshold_bytes >= state.verdict.threshold_bytes
-    ]
 
 
 def _within_margin(state: VolumeState) -> bool:

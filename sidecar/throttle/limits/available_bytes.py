@@ -37,10 +37,3 @@ class MinAvailableBytes(Limit):
     def describe_margin(self) -> str:
         """For example 1.0 MB."""
         return size(self.release_margin)
-
-    def caveat(self, volume: Volume) -> str:
-        """Warn if the volume is too small to ever be within the limit."""
-        if self.value < volume.total_bytes:
-            return ""
-        compared = "all that" if self.value == volume.total_bytes else "more than"
-        return f"; the limit is {compared} the volume has, so it is always violated"

@@ -10,7 +10,7 @@ lies at 100 available bytes.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from typing import ClassVar, Self
 
@@ -100,8 +100,16 @@ class Limit(ABC):
         """The room on a volume in the limit's unit, which precedes "left"."""
         return size(volume.available_bytes)
 
-    def caveat(self, volume: Volume) -> str:  # noqa: ARG002 - for the types that have one
-        """A remark on this limit for this volume, which ends a sentence; "" when there is none."""
+    def caveat(self, volume: Volume) -> str:
+        """Why even an empty volume of this size violates the limit, to end a sentence; or ""."""
+        empty = replace(volume, available_bytes=volume.total_bytes)
+        verdict = self.judge(empty)
+        if verdict.violates:
+            is_all = verdict.threshold_bytes == volume.total_bytes
+            compared = "all that" if is_all else "more than"
+            return f"; the limit is {compared} the volume has, so it is always violated"
+        if self.judge(empty, did_violate=True).violates:
+            return "; the volume is too small for the release margin, so it is never released"
         return ""
 
 

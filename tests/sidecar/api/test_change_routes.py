@@ -44,6 +44,7 @@ async def test_an_override_is_set_and_persisted() -> None:
     shown = {
         "factor": 0.25,
         "reason": "a migration",
+        "by": "the bearer token from 127.0.0.1",
         "set_at": "2023-11-14T22:14:20.000Z",
         "until": "2023-11-15T06:14:20.000Z",
     }
@@ -103,7 +104,10 @@ async def test_an_override_replaces_another() -> None:
     await send(sidecar, "PUT", URL, json=GOOD)
     await send(sidecar, "PUT", URL, json={**GOOD, "factor": 1, "reason": "done"})
     decision = sidecar.board.snapshot.decision
-    assert (1.0, "set by an operator: done") == (decision.factor, decision.reason)
+    assert (1.0, "set by an operator (the bearer token from 127.0.0.1): done") == (
+        decision.factor,
+        decision.reason,
+    )
 
 
 async def test_clearing_an_override() -> None:

@@ -294,9 +294,7 @@ class TestStopLine:
         verdicts = [" ".join(row[9:]) for row in rows(result)]
         assert ["ok", "AT STOP LINE", "ok"] == verdicts
         verdict = result.stdout.splitlines()[-1]
-        assert verdict.endswith(
-            "brokers refuse producers: 1 volume violates the stop line of 20.0 MB"
-        )
+        assert verdict.endswith("; 1 volume violates the stop line of 20.0 MB")
 
     def test_one_that_is_not_below_the_limit_is_named_by_volume(self, cluster: FakeCluster) -> None:
         """Bytes and a ratio meet on volumes alone: 62.5 % of 64 MB are 40 MB."""
@@ -307,36 +305,51 @@ class TestStopLine:
         assert 0 == result.exit_code
         lines = [line for line in result.stdout.splitlines() if "stop line" in line]
         assert [
-            "Broker 1 /d: the stop line is not below the limit here: set a lower one, or a higher "
-            "limit."
+            "Broker 1 /d (100.0 MB): the stop line of 40.0% is not below the limit of 40.0 MB, so "
+            "the limit is the stop line; set a lower stop line, or a higher limit."
         ] == lines
         everywhere = check(cluster, **{STOP_RATIO: "0.625"})
-        assert 3 == everywhere.stdout.count("the stop line is not below the limit here")
+        (line,) = (line for line in everywhere.stdout.splitlines() if "is not below" in line)
+        expected = f"Broker 0 {HEALTHY.log_dir} (64.0 MB), broker 1 /d (100.0 MB), broker 2 "
+        assert line.startswith(expected)
 
     def test_json_has_the_same(self, cluster: FakeCluster) -> None:
         """Which line is set or recommended, whether it stops, and where it is too high."""
-        names = (
-            "stop_line_reached",
-            "stop_line",
-            "recommended_stop_line",
-            "stop_line_not_below_limit",
-        )
+        names = ("stop_line_reached", "stop_line", "recommended_stop_line")
         cluster.brokers[1].log_dirs = (FakeLogDir("/d", 64 * MB, 20 * MB),)
         documents = [
             json.loads(check(cluster, "--json", **settings).stdout)
             for settings in ({}, {STOP_BYTES: "20000000"}, {STOP_RATIO: "0.7"})
         ]
         everywhere = [
-            {"broker_id": broker_id, "log_dir": log_dir}
+            (broker_id, log_dir, "stop line", True)
             for broker_id, log_dir in ((0, HEALTHY.log_dir), (1, "/d"), (2, HEALTHY.log_dir))
         ]
         in_bytes = {"type": "min_available_bytes", "value": 20_000_000}
         ratio = {"type": "min_available_ratio", "value": 0.7}
         assert [
-            [False, None, in_bytes, []],
-            [True, in_bytes, None, []],
-            [True, ratio, None, everywhere],
+            [False, None, in_bytes],
+            [True, in_bytes, None],
+            [True, ratio, None],
         ] == [[document[name] for name in names] for document in documents]
+        assert [[], [], everywhere] == [
+            [
+                (each["broker_id"], each["log_dir"], each["line"], "not below" in each["effect"])
+                for each in document["misfits"]
+            ]
+            for document in documents
+        ]
+
+    def test_a_margin_and_a_soft_limit_that_no_volume_reaches(self, cluster: FakeCluster) -> None:
+        """Each is one line; the exit code is that of the limit."""
+        lines = {
+            "SIDECAR_STORAGE_RELEASE_MARGIN_BYTES": "100000000",
+            "SIDECAR_STORAGE_PER_VOLUME_SOFT_LIMIT_MIN_AVAILABLE_BYTES": "200000000",
+        }
+        result = check(cluster, **lines)
+        assert 0 == result.exit_code
+        for name in ("release margin of 100.0 MB", "soft limit of 200.0 MB"):
+            assert 1 == result.stdout.count(name)
 
 
 class TestJson:

@@ -11,6 +11,7 @@ from sidecar.control.journal import log_publication
 from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
+from sidecar.throttle.readers import Refusals, Report
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.throttle.build import FakeClock, reading, whole, with_rules
@@ -69,8 +70,8 @@ def test_each_change_of_what_brokers_may_let_through_is_one_line(
         board.observe(whole(clock.now, [reading(1, clock.now, {"/d": 9 - second // 5})]))
     board.observe(whole(clock.now, [reading(1, clock.now, {"/d": 99})]))
     soon = (
-        "a volume would be full soon although producers are throttled: brokers may let only 0.1 of"
-        " their leak budget through, with longer pauses"
+        "a volume will soon be full at factor 0.0: brokers may let only 0.1 of their leak budget"
+        " through, with longer pauses"
     )
     again = "brokers may let their whole leak budget through again"
     found = [line for line in loud(lines()) if "leak budget" in line[1]]
@@ -131,17 +132,30 @@ class TestDecisions:
         board.observe(whole(1, [reading(1, 1, {"/a": 6, "/b": 5})]))
         decided, stopped = lines()
         assert logging.INFO == decided[0]
-        assert decided[1].endswith(
-            "; brokers refuse producers: 1 volume violates the stop line of 5 B"
-        )
-        assert (
-            logging.WARNING,
-            "stop line reached: brokers refuse producers, because of broker 1 /b",
-        ) == stopped
+        assert decided[1].endswith("; 1 volume violates the stop line of 5 B")
+        expected = "stop line reached by broker 1 /b: producers would be refused"
+        assert (logging.WARNING, expected) == stopped
         board.observe(whole(2, [reading(1, 2, {"/a": 6, "/b": 4})]))
         assert [] == loud(lines())
         board.set_override(Override(0.0, "by hand", 0, 60))
         assert (logging.INFO, "stop line: no longer reached (override)") == lines()[1]
+
+    @pytest.mark.parametrize(
+        ("refusals", "expected"),
+        [
+            (Refusals(), "producers are refused"),
+            (None, "producers are throttled, not refused"),
+        ],
+    )
+    def test_a_stop_names_what_the_readers_can_do(
+        self, clock: FakeClock, lines: Lines, refusals: Refusals | None, expected: str
+    ) -> None:
+        """Only a broker with the authorizer refuses."""
+        stopping = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
+        board = Board(stopping, clock, listeners=(log_publication,))
+        board.readers.record(Report(1, False, 0, refusals=refusals), None, 0.0)
+        board.observe(whole(0, [reading(1, 0, {"/a": 5})]))
+        assert f"stop line reached by broker 1 /a: {expected}" == lines()[1][1]
 
     def test_of_many_volumes_that_stop_three_are_named(
         self, clock: FakeClock, lines: Lines
@@ -151,7 +165,7 @@ class TestDecisions:
         board = Board(stopping, clock, listeners=(log_publication,))
         board.observe(whole(0, [reading(1, 0, {f"/{n}": 5 for n in range(5)})]))
         volumes = "broker 1 /0, broker 1 /1, broker 1 /2 and 2 more"
-        expected = f"stop line reached: brokers refuse producers, because of {volumes}"
+        expected = f"stop line reached by {volumes}: producers would be refused"
         assert (logging.WARNING, expected) == lines()[1]
 
     def test_an_override_is_reported_with_the_operators_words(
@@ -315,6 +329,7 @@ def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_repeated(
     board: Board, clock: FakeClock, lines: Lines
 ) -> None:
     """The begin is a warning, the end a line; a longer one is nothing above DEBUG."""
+    board.readers.record(Report(1, False, 0), None, 0.0)
     board.observe(whole(0.0, [reading(1, 0.0, {"/d0": 50})]))
     lines()
     board.throttle_users("one", {"bob": (72.0, "2 ids too many")})
@@ -324,3 +339,9 @@ def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_repeated(
     clock.now = 91.0
     board.update(lambda memory: memory)
     assert [(logging.INFO, "user bob is no longer throttled")] == loud(lines())
+
+
+def test_without_a_reader_a_user_would_be_throttled(board: Board, lines: Lines) -> None:
+    """No broker reads the decision, so nobody is throttled."""
+    board.throttle_users("one", {"bob": (72.0, "2 ids too many")})
+    assert [(logging.WARNING, "user bob would be throttled: 2 ids too many")] == loud(lines())

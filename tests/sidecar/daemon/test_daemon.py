@@ -409,7 +409,7 @@ class TestRestart:
         cluster.brokers[1].has(replace(HEALTHY, available_bytes=20 * MB))
         async with started(tmp_path, settings) as daemon:
             await daemon.logs(
-                "stop line reached: brokers refuse producers, because of broker 1 /var/lib/kafka"
+                "stop line reached by broker 1 /var/lib/kafka/data-0: producers would be refused"
             )
             factor, quota_factors = await daemon.factor(), await daemon.get("/v1/quota-factors")
             newest = (await daemon.get("/v1/decisions"))["decisions"][0]

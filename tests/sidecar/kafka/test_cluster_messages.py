@@ -1,5 +1,6 @@
 """The answers against kio's, an independent codec made from Kafka's own definitions."""
 
+import struct
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -14,8 +15,12 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
+from sidecar.kafka.client.messages import ERROR, THROTTLE_TIME, array, message
 from sidecar.kafka.cluster_messages import (
+    CORDONED,
     DESCRIBE_LOG_DIRS_KEY,
+    LOG_DIRS_TOPICS,
+    PARTITION,
     DescribeCluster,
     DescribeClusterResponseV0,
     DescribeClusterResponseV1,
@@ -23,6 +28,8 @@ from sidecar.kafka.cluster_messages import (
     DescribeLogDirs,
     DescribeLogDirsResponseV4,
     DescribeLogDirsResponseV5,
+    log_dir_fields,
+    log_dir_topics,
 )
 from sidecar.kafka.config_messages import (
     DescribeConfigsResponseV4,
@@ -47,12 +54,24 @@ from tests.sidecar.kafka.kio_codec import kio_values
 from tests.support.examples import DEAR
 from tests.support.fake_broker import encode, kio_type
 
+_TOPICS = log_dir_topics(array("partitions", *PARTITION)[1])
+ALL_OF_LOG_DIRS = [
+    message(
+        "DescribeLogDirs",
+        DESCRIBE_LOG_DIRS_KEY,
+        version,
+        request=LOG_DIRS_TOPICS,
+        response=(THROTTLE_TIME, ERROR[0], array("results", *log_dir_fields(_TOPICS), *added)),
+    )[1]
+    for version, added in ((4, ()), (5, (CORDONED,)))
+]
+"""The answers with the topics, which the daemon skips."""
+
 RESPONSES = [
     DescribeClusterResponseV0,
     DescribeClusterResponseV1,
     DescribeClusterResponseV2,
-    DescribeLogDirsResponseV4,
-    DescribeLogDirsResponseV5,
+    *ALL_OF_LOG_DIRS,
     AlterClientQuotasResponseV1,
     DescribeClientQuotasResponseV1,
     DescribeUserScramCredentialsResponseV0,
@@ -86,6 +105,50 @@ def test_every_response_is_kafkas_bytes(response: type[Response], data: Any) -> 
     assert kio_values(entity) == our_values(decoded)
     assert written == decoded.encode()
     assert (entity, len(written)) == entity_reader(of_kio)(decoded.encode(), 0)
+
+
+def read(response: type[Response], written: bytes) -> object:
+    """The log dirs without their topics; or the error."""
+    try:
+        log_dirs = our_values(response.decode(written).results)
+    except (ValueError, struct.error) as error:
+        return type(error), str(error)
+    return log_dirs and [each and [*each[:2], *each[3:]] for each in log_dirs]
+
+
+TOPICS: list[tuple[str | None, list[object] | None, dict[int, bytes]]] = [
+    *((length * "a", [], {}) for length in (1, 126, 127, 128, 249, 300, 17_000)),
+    ("", [], {}),
+    (None, [], {}),
+    ("ä", [], {}),
+    ("a", None, {}),
+    ("a", [(1, 2, 3, True, {}), (4, 5, 6, False, {9: b"x"})], {}),
+    ("a", [], {9: b"x"}),
+]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: str(topic)[:20])
+def test_skipped_topics_change_neither_the_other_fields_nor_an_error(
+    topic: object, version: int
+) -> None:
+    """Neither in a whole answer nor in one that ends early or has another byte anywhere."""
+    decoding = ALL_OF_LOG_DIRS[version - 4]
+    skipping = (DescribeLogDirsResponseV4, DescribeLogDirsResponseV5)[version - 4]
+    added = (True,) * (version - 4)
+    plain: object = ("b", [], {})
+    log_dirs: list[object] = [
+        (0, "/d", topics, 9, 8, *added, {}) for topics in ([plain, topic, plain], [plain])
+    ]
+    written: bytes = decoding(0, 0, log_dirs, {}).encode()
+    assert read(decoding, written) == read(skipping, written)
+    # Long names are damaged at their ends only.
+    for place in [*range(len(written))[:60], *range(len(written))[-60:]]:
+        early = written[:place]
+        assert read(decoding, early) == read(skipping, early)
+        for byte in (0, 1, 2, 127, 128, 255):
+            damaged = early + bytes([byte]) + written[place + 1 :]
+            assert read(decoding, damaged) == read(skipping, damaged)
 
 
 def test_tags_that_a_newer_broker_adds_are_skipped() -> None:

@@ -28,7 +28,7 @@ from sidecar.throttle.memory import (
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.stop_line import volumes_at_stop_line
 from sidecar.throttle.user_throttles import UserThrottle
-from sidecar.volumes import Membership, Volume
+from sidecar.volumes import Membership, OfflineLogDir, Volume
 
 NOW = 2_000_000_000.0
 """Epoch seconds of the restart."""
@@ -97,7 +97,15 @@ def states(draw: st.DrawFn, limit: Limit, stop_line: Limit | None = None) -> Per
     addresses = st.dictionaries(broker_ids, names, max_size=3)
     known_at = draw(st.none() | times)
     membership = st.builds(Membership, st.none() | names, addresses, st.none() | addresses)
-    states = st.builds(BrokerState, st.none() | times, volumes, retained=st.booleans())
+    offline = st.lists(st.builds(OfflineLogDir, names, names, st.booleans()), max_size=2)
+    states = st.builds(
+        BrokerState,
+        st.none() | times,
+        volumes,
+        offline.map(tuple),
+        retained=st.booleans(),
+        missing_since=st.none() | times,
+    )
     factors = st.floats(0, 1)
     memory = Memory(
         membership=None if known_at is None else draw(membership),
@@ -112,7 +120,7 @@ def states(draw: st.DrawFn, limit: Limit, stop_line: Limit | None = None) -> Per
                 max_size=2,
             )
         ),
-        override=draw(st.none() | st.builds(Override, factors, names, times, times)),
+        override=draw(st.none() | st.builds(Override, factors, names, times, times, names)),
         user_throttles={
             (user, each.enforcer): each
             for user, each in draw(
@@ -169,6 +177,26 @@ class TestRoundTrip:
         """Steady 1,000 s is 61,000 by the wall: that is what the next start can compare with."""
         steady = PersistedState(Memory(), 1.0, Source.FALLBACK, 1_000)
         assert 61_000 == to_record(steady, RULES, lambda s: s + 60_000).since
+
+
+def test_a_log_dir_that_was_unreadable_is_not_seen_after_a_restart() -> None:
+    """The broker answered at 5 s without its sizes, which were last read at 1 s."""
+    state = volume_state(Volume(1, "/d", 1000, 900), 1.0, online=False, limit=LIMIT)
+    unreadable = OfflineLogDir("/d", "sizes of -1", is_written=True)
+    memory = Memory(brokers={1: BrokerState(5.0, (state,), (unreadable,))})
+    restarted = again(PersistedState(memory, 1.0, Source.OBSERVATION, 5.0)).memory
+    assert 1.0 == restarted.brokers[1].seen_at
+
+
+def test_a_file_of_an_older_version_is_read() -> None:
+    """It has no log dirs without sizes, no missing broker and no author."""
+    memory = Memory(brokers={1: BrokerState(5.0)}, override=Override(0.5, "x", 1.0, 9.0))
+    before = PersistedState(memory, 0.5, Source.OVERRIDE, 5.0)
+    older = to_record(before, RULES, unmoved).model_dump(mode="json")
+    for key in ("offline", "missing_since"):
+        del older["brokers"][0][key]
+    del older["override"]["by"]
+    assert before == from_record(StateRecord.model_validate(older), RULES, NOW)
 
 
 def test_under_the_same_limit_a_verdict_stays_that_its_sizes_do_not_show() -> None:

@@ -98,7 +98,7 @@ async def test_confirming_sets_it() -> None:
     sidecar = throttled()
     response, _ = await send(sidecar, "/override", CONFIRMED, Sec_Fetch_Site="same-origin")
     assert (303, "/") == (response.status_code, response.headers["location"])
-    expected = Override(1.0, "a migration", 0.0, 3600.0)
+    expected = Override(1.0, "a migration", 0.0, 3600.0, "the bearer token from 127.0.0.1")
     assert expected == sidecar.board.snapshot.decision.override
     assert [sidecar.board.snapshot] == sidecar.disk.written
 

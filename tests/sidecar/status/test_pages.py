@@ -137,7 +137,7 @@ async def test_a_stop_line_that_is_not_below_the_limit() -> None:
     """The page names a volume, and what is in force there."""
     sidecar = FakeSidecar(factors=with_rules(FACTORS, stop_line=MinAvailableRatio(0.5)))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 60}), reading(2, 0.0, {"/d1": 60})]))
-    wrong = "The stop line is not below the limit on /d1 of broker 1 and 1 more: there the limit is"
+    wrong = "Broker 1 /d1 (100 B), broker 2 /d1 (100 B): the stop line of 50.0% is not below the"
     assert wrong in (await outline(sidecar)).words
 
 

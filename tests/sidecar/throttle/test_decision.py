@@ -437,7 +437,7 @@ def test_another_cluster_is_not_sight() -> None:
     assert memory.failure is not None
     assert FailureKind.OTHER_CLUSTER == memory.failure.kind
     assert "belong to cluster B" in memory.failure.message
-    assert "forget its brokers with full volumes: 1" in memory.failure.message
+    assert "If cluster A is gone, forget broker 1 with full volumes" in memory.failure.message
     assert {memory.failure} == {state.failure for state in memory.brokers.values()}
     # However long it takes, the full volume was not seen with room.
     memory = after(whole(999.0, [reading(1, 999.0, ROOMY)], cluster_id="B"), memory=memory)

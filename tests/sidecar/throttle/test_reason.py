@@ -50,10 +50,10 @@ def test_a_stop() -> None:
     stopping = with_rules(factors, stop_line=MinAvailableBytes(20 * MB))
     memory = stopping.fold(Memory(), whole(0.0, [mb(2, 20, 21, 38.2)]))
     sentence = stopping.decide(memory, 0.0).reason
-    below = "; brokers refuse producers: 1 volume violates the stop line of 20.0 MB"
+    below = "; 1 volume violates the stop line of 20.0 MB"
     assert sentence.endswith(f"the limit of 40.0 MB; 3 volumes violate it{below}")
     memory = stopping.fold(memory, whole(0.0, [mb(2, 21, 22, 38.2)]))
-    margin = "brokers refuse producers: 2 volumes not yet above the stop line of 20.0 MB by a tenth"
+    margin = "2 volumes are not yet above the stop line of 20.0 MB by a tenth"
     assert stopping.decide(memory, 0.0).reason.endswith(f"; {margin}")
 
 
@@ -131,6 +131,9 @@ def test_override() -> None:
     override = Override(1.0, "moving partitions", 0.0, 60.0)
     seen = after(whole(0.0, [mb(1, 10, 10)]))
     assert "set by an operator: moving partitions" == why(Memory(override=override))
+    named = replace(override, by="user alice from 10.0.0.7")
+    expected = "set by an operator (user alice from 10.0.0.7): moving partitions"
+    assert expected == why(Memory(override=named))
     expected = "set by an operator: moving partitions (while 2 volumes violate the limit)"
     assert expected == why(replace(seen, override=override))
 

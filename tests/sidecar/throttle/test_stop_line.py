@@ -10,7 +10,6 @@ from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
-from sidecar.throttle.stop_line import not_below_limit
 from sidecar.volumes import Observation
 from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, remembering, whole, with_rules
 
@@ -88,7 +87,6 @@ def test_no_volume_above_the_limit_stops() -> None:
     assert [(30, False)] == [
         (state.stop_line_bytes, state.is_at_stop_line) for state in memory.volumes()
     ]
-    assert [1] == [state.volume.broker_id for state in not_below_limit(memory.volumes())]
     memory = above.fold(memory, seen(1.0, 30))
     assert above.decide(memory, 1.0).stop_line_reached
     close = with_rules(factors, stop_line=MinAvailableBytes(29))
@@ -99,15 +97,6 @@ def test_no_volume_above_the_limit_stops() -> None:
         close.decide(memory, 1.0).factor,
         close.decide(memory, 1.0).stop_line_reached,
     )
-
-
-def test_a_line_at_the_limit_is_not_below_it() -> None:
-    """One byte less is."""
-    found = {}
-    for line in (29, 30):
-        rules = with_rules(factors, stop_line=MinAvailableBytes(line))
-        found[line] = len(not_below_limit(rules.fold(Memory(), seen(0.0, 50)).volumes()))
-    assert {29: 0, 30: 1} == found
 
 
 def test_a_stop_ends_with_the_validity() -> None:
