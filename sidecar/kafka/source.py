@@ -66,6 +66,9 @@ class KafkaVolumeSource:
             list and no reading.
         refused: called when a broker refuses a login; may read the secrets again.
 
+    Attributes:
+        racks: broker id -> ``broker.rack`` of the brokers in the last list that have one.
+
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
@@ -82,6 +85,7 @@ class KafkaVolumeSource:
         self._cluster_id = cluster_id
         self._pool = Pool.of(admin, clock, refused)
         self._listed = False
+        self.racks: dict[int, str] = {}
         self._shared: dict[int, Failure] = {}
         self._answered: list[int] = []
         self._active: set[int] = set()
@@ -165,6 +169,7 @@ class KafkaVolumeSource:
     def _use(self, cluster: ClusterList) -> None:
         self._pool.set_brokers(cluster.endpoints)
         self._listed = True
+        self.racks = cluster.racks
         self._shared = shared_addresses(cluster.endpoints)
         for broker_id in self._requests.keys() - cluster.endpoints.keys():
             self._requests.pop(broker_id).cancel()

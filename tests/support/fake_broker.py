@@ -84,6 +84,7 @@ class FakeBroker:
     cluster: "FakeCluster"
     log_dirs: tuple[FakeLogDir, ...]
     log_dirs_error: int = 0
+    rack: str | None = None
     fenced: bool = False
     twist: Twist | None = None
     takes_s: Mapping[int, float] = field(default_factory=dict)
@@ -251,7 +252,7 @@ class FakeCluster:
                 broker_id=broker.broker_id,
                 host=self.host,
                 port=broker.advertised_port or broker.port,
-                rack=None,
+                rack=broker.rack,
                 **({"is_fenced": fenced[broker.broker_id]} if version >= 2 else {}),
             )
             for broker in self.brokers.values()
