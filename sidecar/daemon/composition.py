@@ -51,6 +51,7 @@ from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.certificate_collector import CertificateCollector
 from sidecar.metrics.observer_collector import ObserverCollector
+from sidecar.metrics.request_throttle_collector import RequestThrottleCollector
 from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog
 from sidecar.peers.observers import Observers, Sight
@@ -209,7 +210,7 @@ def compose(
             )
             poller = _observed(poller, observers, seen)
         vital["poller"] = poller.run
-    registry.register(ObserverCollector(observers))
+    _register_sight(registry, observers, source)
     polling = Polling(
         enabled=factors is not None,
         stuck_after_s=timing.interval_s + 2 * timing.deadline_s + _STUCK_S,
@@ -259,6 +260,14 @@ def _registry(
     registry.register(failures)
     register_collectors(registry, capabilities, failures)
     return registry
+
+
+def _register_sight(
+    registry: SidecarRegistry, observers: Observers | None, source: KafkaVolumeSource | None
+) -> None:
+    registry.register(ObserverCollector(observers))
+    throttled_s = (lambda: 0.0) if source is None else (lambda: source.throttled_s)
+    registry.register(RequestThrottleCollector(throttled_s))
 
 
 def _timing(settings: Settings) -> Timing:

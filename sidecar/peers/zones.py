@@ -91,7 +91,9 @@ class Zones:
             if known != self.known:
                 self.known = known
                 _log_zones(known, len(addresses))
-            await asyncio.sleep(_PAUSE_S)
+            next_at = min((self._due_at[name] for name in addresses), default=-math.inf)
+            # Names are looked up meanwhile, so there may be more addresses.
+            await asyncio.sleep(max(_PAUSE_S, min(_RETRY_S, next_at - self._clock())))
 
     async def _zone_of(self, address: Address) -> str | None:
         name, zone = str(address), None
