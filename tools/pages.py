@@ -30,6 +30,7 @@ from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.certificate_collector import CertificateCollector
 from sidecar.metrics.observer_collector import ObserverCollector
+from sidecar.metrics.request_throttle_collector import RequestThrottleCollector
 from sidecar.peers.observations import ObservationLog
 from sidecar.settings import describe, load
 from sidecar.throttle.decision import VolumeLimit
@@ -261,6 +262,7 @@ def _served() -> Iterator[Metric]:
     registry.register(BrokerCollector(board))
     registry.register(CertificateCollector(dict))
     registry.register(ObserverCollector(None))
+    registry.register(RequestThrottleCollector(lambda: 0.0))
     registry.register(services.failures)
     for metric in registry.collect():
         if metric.name.startswith("kafka_throttle_"):

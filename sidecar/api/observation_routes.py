@@ -1,11 +1,13 @@
-"""This sidecar's observations for other sidecars: GET /v1/observations.
+"""This sidecar's observations and zone for other sidecars: GET /v1/observations and /v1/zone.
 
 Example: a request with ``?origin=a1b2&after=7`` and ``Prefer: wait=10`` is answered when there is
 an observation after the sixth, or with an empty list after 10 s.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Final
 
+import msgspec
 from fastapi import FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,21 +17,35 @@ from sidecar.api.long_poll import wait_for_any
 from sidecar.api.preferences import preferred_wait_s
 from sidecar.api.problems import documented
 from sidecar.control.board import Board
+from sidecar.peers import zones
 from sidecar.peers.observations import PATH, ObservationLog
 
 _LONGEST_WAIT_S: Final = 30.0
 _MOST_WAITING: Final = 1000
 
 
-def add_observations(app: FastAPI, board: Board, log: ObservationLog) -> None:
-    """Add the route for followers.
+def add_observations(
+    app: FastAPI, board: Board, log: ObservationLog, zone: Callable[[], str | None]
+) -> None:
+    """Add the routes for followers, and for those who look for observers.
 
     Args:
         app: gets the route.
         board: waits end when it is closed.
         log: the observations to send.
+        zone: the zone of this sidecar.
     """
     waiting = 0
+
+    @app.get(
+        zones.PATH,
+        summary="This sidecar's zone, for the choice of observers",
+        response_model=None,
+    )
+    async def own_zone() -> Response:
+        """Null while no zone is known. The form is for sidecars of the same version."""
+        body = msgspec.json.encode(zones.ZoneAnswer(zone()))
+        return Response(body, headers=NO_STORE, media_type="application/json")
 
     @app.get(
         PATH,

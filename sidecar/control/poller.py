@@ -9,11 +9,13 @@ so the next poll comes at 61 s.
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.control.board import Board, Snapshot
+from sidecar.throttle.memory import Memory
 from sidecar.throttle.schedule import (
     NextPoll,
     OwnPolls,
@@ -68,6 +70,9 @@ class Poller:
     own_broker: int | None = None
     _asked_at: dict[int, float] = field(default_factory=dict, init=False)
     _read_at: dict[int, float] = field(default_factory=dict, init=False)
+    # The last plan, for this memory: nothing is due before.
+    _planned: Memory | None = field(default=None, init=False)
+    _next_at: float = field(default=0.0, init=False)
     _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:
@@ -99,10 +104,17 @@ class Poller:
     async def _poll_unseen(self) -> None:
         """Poll the brokers that are due although observers poll the cluster, if there are any."""
         now, memory = self.board.now(), self.board.snapshot.memory
+        if memory is self._planned and now < self._next_at:
+            return
         polls = OwnPolls(self.own_broker, self._asked_at, self._read_at)
         plan = next_followers_poll(memory, self.timing, now, polls)
         if plan is None or plan.brokers is None or plan.delay_s > 0.0:
+            self._planned, self._next_at = (
+                memory,
+                now + (math.inf if plan is None else plan.delay_s),
+            )
             return
+        self._planned = None
         active = memory.active
         self._asked_at = {key: at for key, at in self._asked_at.items() if key in active}
         self._read_at = {key: at for key, at in self._read_at.items() if key in active}

@@ -4,7 +4,7 @@ Example: ``build_app(services, polling)`` is the whole API; ``build_metrics_app(
 an address that only Prometheus and probes may reach.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from fastapi import FastAPI
@@ -46,6 +46,7 @@ def build_app(
     contents: VolumeContents | None = None,
     peers: Sequence[str] = (),
     observations: ObservationLog | None = None,
+    zone: Callable[[], str | None] = lambda: None,
     registry: CollectorRegistry | None = None,
     user_header: str | None = None,
 ) -> FastAPI:
@@ -58,6 +59,7 @@ def build_app(
         contents: the topics on volumes, for the status page; None when no broker is queried.
         peers: the addresses of other sidecars, as far as they are known.
         observations: the observations of this sidecar for its followers; None to publish none.
+        zone: the zone of this sidecar, for other sidecars.
         registry: the metrics; None when they have an address of their own.
         user_header: the request header in which a proxy names the user, for changes.
     """
@@ -66,7 +68,7 @@ def build_app(
     add_long_polls(app, board, wall)
     add_lists(app, board, wall)
     if observations is not None:
-        add_observations(app, board, observations)
+        add_observations(app, board, observations, zone)
     changes = Changes(board, wall, services.persist, user_header)
     add_changing(app, changes, services.token)
     for each in capabilities:

@@ -52,9 +52,11 @@ from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.certificate_collector import CertificateCollector
 from sidecar.metrics.observer_collector import ObserverCollector
+from sidecar.metrics.request_throttle_collector import RequestThrottleCollector
 from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog
 from sidecar.peers.observers import Observers, Sight
+from sidecar.peers.zones import Zones
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import KafkaAdmin, Settings, read_again, secret_files
 from sidecar.state import Damaged, StateFile
@@ -202,11 +204,14 @@ def compose(
         )
         if settings.observers is not None:
             seen = ObservationLog(board.start_id, clock.now)
-            observers = _observers(settings, board, seen, announce)
-            supervised.append((_OBSERVERS, "observers", observers.run))
+            observers, zones = _observers(settings, board, seen, announce)
+            supervised += (
+                (_OBSERVERS, "observers", observers.run),
+                (_OBSERVERS, "zones", zones.run),
+            )
             poller = _observed(poller, observers, seen)
         vital["poller"] = poller.run
-    registry.register(ObserverCollector(observers))
+    _register_sight(registry, observers, source)
     polling = Polling(
         enabled=factors is not None,
         stuck_after_s=timing.interval_s + 2 * timing.deadline_s + _STUCK_S,
@@ -219,6 +224,7 @@ def compose(
         contents=contents,
         peers=settings.peers,
         observations=seen,
+        zone=_zone(settings, source),
         registry=registry if settings.metrics_listen is None else None,
         user_header=settings.http_user_header,
     )
@@ -255,6 +261,14 @@ def _registry(
     registry.register(failures)
     register_collectors(registry, capabilities, failures)
     return registry
+
+
+def _register_sight(
+    registry: SidecarRegistry, observers: Observers | None, source: KafkaVolumeSource | None
+) -> None:
+    registry.register(ObserverCollector(observers))
+    throttled_s = (lambda: 0.0) if source is None else (lambda: source.throttled_s)
+    registry.register(RequestThrottleCollector(throttled_s))
 
 
 def _timing(settings: Settings) -> Timing:
@@ -353,7 +367,7 @@ def _observers(
     board: Board,
     seen: ObservationLog,
     announce: Callable[[Observation], None],
-) -> Observers:
+) -> tuple[Observers, Zones]:
     """Build the part that follows observers and publishes their observations here."""
 
     def take(observation: Observation) -> None:
@@ -374,7 +388,21 @@ def _observers(
     timing = _timing(settings)
     longest_s = timing.interval_s + timing.deadline_s
     sight = Sight(seen, take, board.now, known_cluster_id, whole_at, longest_s, read_at)
-    return Observers(Addresses(settings.peers, board.now), count, sight)
+    addresses = Addresses(settings.peers, board.now)
+    zones = Zones(addresses, board.now)
+    return Observers(addresses, count, sight, zones=lambda: zones.known), zones
+
+
+def _zone(settings: Settings, source: KafkaVolumeSource | None) -> Callable[[], str | None]:
+    """Return a function for this sidecar's zone, which may be the rack of its own broker."""
+
+    def zone() -> str | None:
+        own = settings.broker_id
+        if settings.zone is not None or source is None or own is None:
+            return settings.zone
+        return source.racks.get(own)
+
+    return zone
 
 
 def _observed(poller: Poller, observers: Observers, seen: ObservationLog) -> Poller:

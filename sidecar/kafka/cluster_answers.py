@@ -31,10 +31,11 @@ FENCED_FROM_VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class ClusterList:
-    """The brokers of the cluster, and the addresses of the active ones."""
+    """The brokers of the cluster, and the addresses and racks of the active ones."""
 
     membership: Membership
     endpoints: dict[int, HostPort]
+    racks: dict[int, str]
 
 
 def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failure:
@@ -58,14 +59,17 @@ def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failur
         return Failure(FailureKind.BROKER, one_line(text))
     active: dict[int, HostPort] = {}
     fenced: dict[int, HostPort] = {}
+    racks: dict[int, str] = {}
     lists_fenced = response.API_VERSION >= FENCED_FROM_VERSION
-    for broker_id, host, port, _rack, *rest in response.brokers or ():
+    for broker_id, host, port, rack, *rest in response.brokers or ():
         # A fenced broker may have no address on this listener. The sidecar does not connect to it.
         is_fenced = lists_fenced and rest[0]
         if not is_fenced and not (host and 0 < port < 65536):
             text = f"{endpoint}: DescribeCluster lists broker {broker_id} without an address"
             return Failure(FailureKind.PROTOCOL, text)
         (fenced if is_fenced else active)[broker_id] = HostPort(host or "", port)
+        if rack and not is_fenced:
+            racks[broker_id] = rack
     if not active:
         return Failure(FailureKind.BROKER, f"{endpoint}: DescribeCluster lists no active broker")
     membership = Membership(
@@ -75,7 +79,7 @@ def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failur
         if lists_fenced
         else None,
     )
-    return ClusterList(membership, active)
+    return ClusterList(membership, active, racks)
 
 
 def both_lists(one: ClusterList, other: ClusterList) -> ClusterList:
@@ -88,7 +92,8 @@ def both_lists(one: ClusterList, other: ClusterList) -> ClusterList:
         fenced = {**(fenced or {}), **other.membership.fenced}
     endpoints = {**other.endpoints, **one.endpoints}
     active = {broker_id: str(endpoint) for broker_id, endpoint in endpoints.items()}
-    return ClusterList(replace(one.membership, active=active, fenced=fenced), endpoints)
+    membership = replace(one.membership, active=active, fenced=fenced)
+    return ClusterList(membership, endpoints, {**other.racks, **one.racks})
 
 
 def disputed(one: ClusterList, other: ClusterList) -> frozenset[int]:

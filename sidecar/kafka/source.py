@@ -14,7 +14,7 @@ the same. The fourth ends after 1 s with three readings; that of the slow broker
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -33,6 +33,7 @@ from sidecar.kafka.cluster_answers import (
     shared_addresses,
 )
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
+from sidecar.kafka.request_throttles import RequestThrottles, exemption
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
@@ -66,6 +67,9 @@ class KafkaVolumeSource:
             list and no reading.
         refused: called when a broker refuses a login; may read the secrets again.
 
+    Attributes:
+        racks: broker id -> ``broker.rack`` of the brokers in the last list that have one.
+
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
@@ -80,8 +84,14 @@ class KafkaVolumeSource:
     ) -> None:
         self._clock = clock
         self._cluster_id = cluster_id
+        self._admin = admin
         self._pool = Pool.of(admin, clock, refused)
+        self._throttles = RequestThrottles(
+            clock, lambda: exemption(self._admin, self._pool.principal)
+        )
+        self._endpoints: Mapping[int, HostPort] = {}
         self._listed = False
+        self.racks: dict[int, str] = {}
         self._shared: dict[int, Failure] = {}
         self._answered: list[int] = []
         self._active: set[int] = set()
@@ -91,6 +101,11 @@ class KafkaVolumeSource:
 
     def __repr__(self) -> str:
         return f"KafkaVolumeSource({self._pool})"
+
+    @property
+    def throttled_s(self) -> float:
+        """The sum of the throttle times in all answers: quotas that the sidecar exceeded."""
+        return self._throttles.total_s
 
     async def __aenter__(self) -> Self:
         return self
@@ -115,7 +130,7 @@ class KafkaVolumeSource:
                     _DESCRIBE_CLUSTER, deadline, partial(self._read_own, [])
                 )
                 if isinstance(cluster, Failure):
-                    return cluster
+                    return self._throttles.explained(None, cluster)
                 self._use(cluster)
             answers = await self._ask(brokers, deadline)
             return Observation(self._clock(), ORIGIN, None, answers)
@@ -125,7 +140,7 @@ class KafkaVolumeSource:
         if isinstance(first, Failure):
             if others:
                 return Observation(self._clock(), ORIGIN, others[0].membership, {})
-            return first
+            return self._throttles.explained(None, first)
         cluster, in_dispute = first, frozenset[int]()
         self._use(cluster)
         # A dead broker is active in an old list, and one that came back is fenced or missing there.
@@ -152,6 +167,7 @@ class KafkaVolumeSource:
         self, others: list[ClusterList], response: Response, endpoint: HostPort
     ) -> ClusterList | Failure:
         """Reads a list of brokers, and puts one of another cluster aside."""
+        self._throttles.note(endpoint, response.throttle_time_ms)
         cluster = read_cluster(response, endpoint)
         if isinstance(cluster, Failure):
             return cluster
@@ -165,6 +181,8 @@ class KafkaVolumeSource:
     def _use(self, cluster: ClusterList) -> None:
         self._pool.set_brokers(cluster.endpoints)
         self._listed = True
+        self.racks = cluster.racks
+        self._endpoints = cluster.endpoints
         self._shared = shared_addresses(cluster.endpoints)
         for broker_id in self._requests.keys() - cluster.endpoints.keys():
             self._requests.pop(broker_id).cancel()
@@ -172,7 +190,13 @@ class KafkaVolumeSource:
 
     def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new credentials; see ``Pool.reload``."""
-        return self._pool.reload(admin, redial=redial)
+        use = self._pool.reload(admin, redial=redial)
+
+        def apply() -> None:
+            use()
+            self._admin = admin
+
+        return apply
 
     async def close(self) -> None:
         """Closes all connections without waiting for pending answers."""
@@ -211,8 +235,13 @@ class KafkaVolumeSource:
             answer = self._requests.pop(broker_id).result()
         else:
             answer = Failure(FailureKind.TIMEOUT, f"broker {broker_id}: no answer in time yet")
+        if isinstance(answer, Reading):
+            return answer
         # A broker that is slower than every deadline is seen by its late answers.
-        return late if isinstance(answer, Failure) and isinstance(late, Reading) else answer
+        if isinstance(late, Reading):
+            return late
+        endpoint = self._endpoints.get(broker_id)
+        return answer if endpoint is None else self._throttles.explained(endpoint, answer)
 
     async def _read(self, broker_id: int, deadline: float) -> Reading | Failure:
         now = asyncio.get_running_loop().time
@@ -223,6 +252,8 @@ class KafkaVolumeSource:
             if answer.kind is FailureKind.TIMEOUT:
                 self._slow.add(broker_id)
             return answer
+        if (endpoint := self._endpoints.get(broker_id)) is not None:
+            self._throttles.note(endpoint, answer.throttle_time_ms)
         if now() < asked_at + ANSWER_TIMEOUT_S:
             self._slow.discard(broker_id)
         return read_log_dirs(answer, broker_id, read_at, self._pool.principal)

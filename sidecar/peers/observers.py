@@ -1,9 +1,9 @@
 """Follows observers, the few sidecars that ask all brokers.
 
 Each sidecar follows the first k sidecars of ``SIDECAR_PEERS`` that answer, in an order that is the
-same everywhere (``rendezvous``). A sidecar is an observer, and asks the brokers, when it finds
-itself among these k, or when another sidecar follows it. The observations of an observer are folded
-in as if this sidecar had made them.
+same everywhere and goes from zone to zone (``rendezvous``). A sidecar is an observer, and asks the
+brokers, when it finds itself among these k, or when another sidecar follows it. The observations of
+an observer are folded in as if this sidecar had made them.
 
 A sidecar also asks all brokers itself when no observation came for two renewals. A renewal is the
 time that the observer announced for its next observation.
@@ -21,10 +21,9 @@ import logging
 import math
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Final
 
 import msgspec
@@ -49,7 +48,8 @@ _DEADLINE_S: Final = 3.0
 """The deadline of an answer, beyond the wait."""
 _LOOK_S: Final = 0.5
 _RETRY_S: Final = 15.0
-"""How long an observer that failed is not asked again; the next in the order takes its place."""
+"""How long an observer that failed is not asked again. Until it answers, the next in the order has
+its place."""
 _SPACING_S: Final = 0.05
 """The shortest time between two requests to one observer."""
 _UNHELD_S: Final = 1.0
@@ -63,6 +63,7 @@ _RENEWALS: Final = 2.0
 _HAIR_S: Final = 1.0
 """How much later than announced an observation may come."""
 _LONGEST_ANSWER: Final = 64 << 20
+_MOST_FIRSTS: Final = 16
 _OLDEST_MS: Final = 3_600_000
 """Older observations change nothing."""
 
@@ -128,6 +129,7 @@ class Observers:
         count: int,
         sight: Sight,
         *,
+        zones: Callable[[], Mapping[str, str]] = dict,
         ask: Ask | None = None,
     ) -> None:
         """Start without following.
@@ -136,6 +138,7 @@ class Observers:
             addresses: the addresses of all sidecars, including this one.
             count: the number of observers.
             sight: the observations of this sidecar.
+            zones: the text of an address -> its sidecar's zone, if it is known.
             ask: requests observations; None uses HTTP.
         """
         self.dropped: Counter[str] = Counter()
@@ -149,7 +152,12 @@ class Observers:
         self._longest_s = sight.longest_s
         self._read_at = sight.read_at
         self._ask = ask or self._ask_by_http
+        self._zones = zones
         self._known: dict[str, Observer] = {}
+        self._followed: list[Observer] = []
+        # The names without which the order was computed -> the first k.
+        self._firsts: dict[frozenset[str], list[Observer]] = {}
+        self._firsts_zones: Mapping[str, str] = {}
         self._requests = Requests()
         self._ssl = ssl.create_default_context()
         self._fresh_until = clock() + _GRACE_S
@@ -157,9 +165,7 @@ class Observers:
     @property
     def followed(self) -> list[Observer]:
         """The observers as this sidecar sees them: the first that answer, perhaps itself."""
-        now = self._clock()
-        answering = (each for each in self._known.values() if each.is_self or each.retry_at <= now)
-        return list(islice(answering, self._count))
+        return self._followed
 
     @property
     def is_observer(self) -> bool:
@@ -167,7 +173,7 @@ class Observers:
         now = self._clock()
         at = self._own.followed_at
         is_followed = at is not None and now - at <= _FOLLOWED_S
-        return is_followed or now > self._fresh_until or any(one.is_self for one in self.followed)
+        return is_followed or now > self._fresh_until or any(one.is_self for one in self._followed)
 
     async def run(self) -> None:
         """Follow observers, until cancelled."""
@@ -176,19 +182,44 @@ class Observers:
                 if await self._addresses.look_up():
                     known = {str(each): each for each in self._addresses.known}
                     self._known = {
-                        name: self._known.get(name) or Observer(known[name])
-                        for name in in_order(known)
+                        name: self._known.get(name) or Observer(address)
+                        for name, address in known.items()
                     }
+                    self._firsts.clear()
                 self._requests.retain(
                     {
                         each.address: partial(self._follow, each)
-                        for each in self.followed
+                        for each in self._asked()
                         if not each.is_self
                     }
                 )
                 await asyncio.sleep(_LOOK_S)
         finally:
             await self._requests.end()
+
+    def _asked(self) -> list[Observer]:
+        """Choose the observers, and return them with those that may be back.
+
+        An observer that failed is asked beside the one in its place. A request into a network that
+        drops packets takes its whole deadline, and would leave fewer observers meanwhile.
+        """
+        now = self._clock()
+        failed = [each for each in self._known.values() if each.failure is not None]
+        self._followed = self._first(failed)
+        waiting = [each for each in failed if each.retry_at > now]
+        back = [] if len(waiting) == len(failed) else self._first(waiting)
+        return [*self._followed, *(each for each in back if each not in self._followed)]
+
+    def _first(self, without: Sequence[Observer]) -> list[Observer]:
+        zones = self._zones()
+        if zones != self._firsts_zones or len(self._firsts) > _MOST_FIRSTS:
+            self._firsts.clear()
+            self._firsts_zones = zones
+        left_out = frozenset(str(each.address) for each in without)
+        if left_out not in self._firsts:
+            order = in_order(self._known.keys() - left_out, zones)
+            self._firsts[left_out] = [self._known[name] for name in order[: self._count]]
+        return self._firsts[left_out]
 
     async def _follow(self, observer: Observer) -> None:
         """Ask one sidecar repeatedly, until it fails or turns out to be this sidecar."""
@@ -212,6 +243,7 @@ class Observers:
                     _log.warning("the observer %s can't be followed: %s", observer.address, failure)
                 observer.failure = failure
                 observer.retry_at = self._clock() + _RETRY_S
+                self._asked()
                 return
             if observer.failure is not None:
                 _log.info("the observer %s can be followed again", observer.address)

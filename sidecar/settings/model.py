@@ -271,6 +271,9 @@ class Settings(BaseSettings):
     observers: Sidecars | None = None
     """How many of the sidecars poll all brokers; the others follow these observers. It requires
     peers, with the same list of all sidecars on each sidecar."""
+    zone: Annotated[Text | None, Default("the broker's rack")] = None
+    """The zone of this sidecar. No zone gets a second observer before each has one. The default is
+    broker.rack of the broker beside it, which requires its id."""
     controller_mutations_algorithm: Annotated[Algorithm, _one_of(Algorithm)] = "token-bucket"
     """How the sidecar counts controller mutations: as Kafka does, or as KIP-599 first proposed."""
     controller_quota_window_num: Windows = 11

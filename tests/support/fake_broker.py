@@ -76,6 +76,7 @@ class FakeBroker:
 
     Attributes:
         takes_s: api key -> how long one such answer takes, seconds.
+        throttle_ms: the throttle time in its answers, after which it reads the next request.
         advertised_port: the port that lists of brokers have for it; None for its own.
         list_of_then: broker id -> whether it is fenced, if this broker lacks newer metadata.
     """
@@ -84,9 +85,11 @@ class FakeBroker:
     cluster: "FakeCluster"
     log_dirs: tuple[FakeLogDir, ...]
     log_dirs_error: int = 0
+    rack: str | None = None
     fenced: bool = False
     twist: Twist | None = None
     takes_s: Mapping[int, float] = field(default_factory=dict)
+    throttle_ms: int = 0
     advertised_port: int | None = None
     list_of_then: Mapping[int, bool] | None = None
     port: int = 0
@@ -162,7 +165,7 @@ class FakeBroker:
         )
         return encode(
             module.DescribeLogDirsResponse(
-                throttle_time=timedelta(0),
+                throttle_time=timedelta(milliseconds=self.throttle_ms),
                 error_code=ErrorCode(self.log_dirs_error),
                 results=() if self.log_dirs_error else results,
             )
@@ -251,7 +254,7 @@ class FakeCluster:
                 broker_id=broker.broker_id,
                 host=self.host,
                 port=broker.advertised_port or broker.port,
-                rack=None,
+                rack=broker.rack,
                 **({"is_fenced": fenced[broker.broker_id]} if version >= 2 else {}),
             )
             for broker in self.brokers.values()
@@ -259,7 +262,7 @@ class FakeCluster:
         ]
         return encode(
             module.DescribeClusterResponse(
-                throttle_time=timedelta(0),
+                throttle_time=timedelta(milliseconds=asked.throttle_ms),
                 error_code=ErrorCode.none,
                 error_message=None,
                 cluster_id=self.cluster_id,
@@ -289,6 +292,7 @@ class FakeConnection(asyncio.Protocol):
     def __init__(self, broker: FakeBroker) -> None:
         self.broker = broker
         self._received = bytearray()
+        self._muted_until = 0.0
         self._owed: list[tuple[float, bytes]] = []
         self._logged_in = broker.cluster.users is None
 
@@ -331,7 +335,12 @@ class FakeConnection(asyncio.Protocol):
             sent = self.broker.twist(self, request, head + tags + body)
         if sent is None:
             return
-        self._owed.append((self.broker.takes_s.get(request.api_key, 0.0), sent))
+        # A throttled answer goes at once, and the next request is read when the time is over.
+        now = asyncio.get_running_loop().time()
+        muted_s = max(0.0, self._muted_until - now)
+        if request.api_key in {DESCRIBE_CLUSTER, DESCRIBE_LOG_DIRS}:
+            self._muted_until = now + muted_s + self.broker.throttle_ms / 1000
+        self._owed.append((self.broker.takes_s.get(request.api_key, 0.0) + muted_s, sent))
         if len(self._owed) == 1:
             self._answer_next()
 

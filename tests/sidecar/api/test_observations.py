@@ -1,4 +1,4 @@
-"""GET /v1/observations: what other sidecars follow, in virtual time."""
+"""GET /v1/observations and /v1/zone: what other sidecars follow, in virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,8 @@ class Served:
         self.board = Board(FACTORS, clock)
         self.log = ObservationLog("a1", clock)
         app = FastAPI()
-        add_observations(app, self.board, self.log)
+        self.zone: str | None = None
+        add_observations(app, self.board, self.log, lambda: self.zone)
         self.client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url="http://sidecar"
         )
@@ -88,6 +89,15 @@ async def test_who_asks_makes_an_observer(served: Served) -> None:
     await asyncio.sleep(3.0)
     await served.get()
     assert asyncio.get_running_loop().time() == served.log.followed_at
+
+
+async def test_the_zone_is_asked_for_without_following(served: Served) -> None:
+    """Null before it is known; whoever asks for it makes no observer."""
+    assert {"zone": None} == (await served.client.get("/v1/zone")).json()
+    served.zone = "eu-1a"
+    answer = await served.client.get("/v1/zone")
+    assert ({"zone": "eu-1a"}, "no-store") == (answer.json(), answer.headers["cache-control"])
+    assert None is served.log.followed_at
 
 
 async def test_a_wait_ends_with_the_sidecar(served: Served) -> None:

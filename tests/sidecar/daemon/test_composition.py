@@ -1,9 +1,12 @@
-"""Asking one broker with the credentials of the moment."""
+"""Asking one broker with the credentials of the moment, and the zone of a sidecar."""
 
-from sidecar.daemon.composition import _ask_one_broker
+import pytest
+
+from sidecar.daemon.composition import _ask_one_broker, _zone
 from sidecar.daemon.reload import Credentials
 from sidecar.errors import SettingsError
-from sidecar.settings import KafkaAdmin
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.settings import HostPort, KafkaAdmin, load
 from sidecar.volumes import Failure, FailureKind
 
 
@@ -16,3 +19,26 @@ async def test_credentials_that_can_not_be_read_are_a_failure() -> None:
     fetch = _ask_one_broker(Credentials(None, KafkaAdmin()), ask, 1.0)
     expected = Failure(FailureKind.AUTHENTICATION, "the file /p can't be read")
     assert expected == await fetch(1)
+
+
+@pytest.mark.parametrize(
+    ("environ", "zone"),
+    [
+        ({}, None),
+        ({"SIDECAR_BROKER_ID": "2"}, "rack-b"),
+        ({"SIDECAR_BROKER_ID": "3"}, None),
+        ({"SIDECAR_BROKER_ID": "2", "SIDECAR_ZONE": "own"}, "own"),
+        ({"SIDECAR_ZONE": "own"}, "own"),
+    ],
+)
+async def test_the_zone_is_the_rack_of_the_broker_beside_it(
+    environ: dict[str, str], zone: str | None
+) -> None:
+    """Unless it is set; without a broker's id no rack is its own."""
+    limit = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.05"}
+    servers = {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "broker-0:9092"}
+    settings = load(environ=environ | limit | servers).settings
+    admin = KafkaAdmin(bootstrap_servers=(HostPort("broker-0", 9092),))
+    source = KafkaVolumeSource(admin, clock=lambda: 0.0)
+    source.racks = {1: "rack-a", 2: "rack-b"}
+    assert zone == _zone(settings, source)()

@@ -35,9 +35,11 @@ def read(response: Any) -> Reading | Failure:
 
 def test_unfenced_brokers_are_active() -> None:
     """Version 2 has active brokers and fenced ones."""
-    answer = cluster_v2((1, "b1", 9092, None, False), (2, "b2", 9093, "r", True))
+    answer = cluster_v2((1, "b1", 9092, "a", False), (2, "b2", 9093, "b", True))
     expected = ClusterList(
-        Membership("c1", active={1: "b1:9092"}, fenced={2: "b2:9093"}), {1: HostPort("b1", 9092)}
+        Membership("c1", active={1: "b1:9092"}, fenced={2: "b2:9093"}),
+        {1: HostPort("b1", 9092)},
+        {1: "a"},
     )
     assert expected == read_cluster(answer, ASKED)
 
@@ -52,7 +54,7 @@ def test_unfenced_brokers_are_active() -> None:
 def test_older_brokers_say_nothing_of_fenced_ones(answer: Any) -> None:
     """Before version 2 the fenced brokers are unknown, which is not the same as none."""
     expected = ClusterList(
-        Membership("c1", active={1: "[::1]:9092"}, fenced=None), {1: HostPort("::1", 9092)}
+        Membership("c1", active={1: "[::1]:9092"}, fenced=None), {1: HostPort("::1", 9092)}, {}
     )
     assert expected == read_cluster(answer, ASKED)
 

@@ -105,6 +105,19 @@ async def test_a_poll_sees_every_broker_and_volume(clock: Clock) -> None:
         assert expected == await source.observe(None, 5.0)
 
 
+async def test_the_racks_are_those_of_the_last_list(clock: Clock) -> None:
+    """A partial poll reads a list too, and a broker may have none."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        assert {} == source.racks
+        cluster.brokers[0].rack, cluster.brokers[2].rack = "a", "b"
+        await seen(source, [2])
+        assert {0: "a", 2: "b"} == source.racks
+        cluster.brokers[0].rack = None
+        cluster.forget_answers()
+        await seen(source)
+        assert {2: "b"} == source.racks
+
+
 async def test_later_polls_use_the_same_connections(clock: Clock) -> None:
     """In three polls the first broker's connection is the one that the list came over."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:

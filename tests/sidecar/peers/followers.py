@@ -69,6 +69,7 @@ class World:
     Attributes:
         requests: broker -> how often it was asked.
         sent: bytes of all answers between sidecars.
+        zones: the URL of a sidecar -> its zone, as all sidecars know it.
         near: brokers with a volume near its limit, which are asked every second.
         available: broker -> bytes that its first volume has.
     """
@@ -77,6 +78,7 @@ class World:
         self.requests: Counter[int] = Counter()
         self.sent = 0
         self.near: set[int] = set()
+        self.zones: dict[str, str] = {}
         self.available = dict.fromkeys(range(brokers), 500 * GIB)
         self._chance = random.Random(seed)
         self._count = observers
@@ -108,7 +110,9 @@ class World:
         sight = Sight(
             sidecar.log, take, self.now, lambda: "A", lambda: sidecar.whole_at, 70.0, read_at
         )
-        sidecar.observers = Observers(where, self._count, sight, ask=self._ask)
+        sidecar.observers = Observers(
+            where, self._count, sight, zones=lambda: self.zones, ask=self._ask
+        )
         sidecar.tasks = [
             asyncio.create_task(sidecar.observers.run()),
             asyncio.create_task(self._poll(sidecar)),

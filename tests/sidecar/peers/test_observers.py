@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -81,6 +82,40 @@ async def test_an_observer_that_sees_nothing_is_not_waited_for() -> None:
     assert 4 == len(observing(world))
 
 
+async def test_observers_are_in_different_zones() -> None:
+    """As soon as the zones are known; one that dies is replaced from its own zone."""
+    world = World(12, 3)
+    zones = {each.url: "abc"[each.number % 3] for each in world.sidecars}
+    world.start()
+    await asyncio.sleep(2 * INTERVAL_S)
+    world.zones = zones
+    await asyncio.sleep(60.0)
+    observing_zones = sorted(zones[url] for url in observing(world))
+    assert ["a", "b", "c"] == observing_zones
+    dead = observing(world)[0]
+    world.kill(int(dead.rpartition("-")[2]))
+    await asyncio.sleep(60.0)
+    assert ["a", "b", "c"] == sorted(zones[url] for url in observing(world))
+
+
+async def test_an_observer_that_may_be_back_is_asked_beside_its_replacement() -> None:
+    """Nothing passes to it, so each request takes its whole deadline."""
+    alone = Alone("http://a", "http://b")
+    gone, other = in_order(["http://a", "http://b"])
+
+    def answer(observer: Observer) -> bytes:
+        if observer.address.url == gone:
+            raise TimeoutError
+        return page(whole(at=5000.0 + asyncio.get_running_loop().time()))
+
+    alone.answer = answer
+    alone.takes_s[gone] = 13.0
+    await alone.run(200.0)
+    times = [at for at, url in alone.asked_at if url == other]
+    assert max(late - early for early, late in pairwise(times)) < 3.0
+    assert 8 == alone.asked.count(gone)
+
+
 class Alone:
     """One sidecar and what it is answered."""
 
@@ -90,6 +125,8 @@ class Alone:
         self.cluster: str | None = "A"
         self.answer: Callable[[Observer], bytes] = self._nothing
         self.asked: list[str] = []
+        self.asked_at: list[tuple[float, str]] = []
+        self.takes_s: dict[str, float] = {}
         self.looked_up = 0
         self.log = ObservationLog("own", loop.time)
         self._addresses = addresses
@@ -114,8 +151,10 @@ class Alone:
         return self._addresses
 
     async def _ask(self, observer: Observer) -> ObservationPage:
-        self.asked.append(observer.address.ip or observer.address.url)
-        await asyncio.sleep(1.0)
+        where = observer.address.ip or observer.address.url
+        self.asked.append(where)
+        self.asked_at.append((asyncio.get_running_loop().time(), where))
+        await asyncio.sleep(self.takes_s.get(where, 1.0))
         return msgspec.json.decode(self.answer(observer), type=ObservationPage)
 
     async def run(self, seconds: float) -> None:

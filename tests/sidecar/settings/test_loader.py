@@ -79,6 +79,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "request_log_file": None,
         "peers": (),
         "observers": None,
+        "zone": None,
         "producer_ids_rate": None,
         "producer_id_quota_file": None,
         "id_counting": ProducerIdSettings(most_throttle_s=3600.0),
@@ -139,6 +140,7 @@ ROWS = [
     (f"{IDS}_COUNTS", "producer_id_quota_counts", "allocated", "allocated", "made"),
     (f"{IDS}_ACTIVE_INTERVAL", "producer_id_quota_active_interval", "PT5S", 5.0, "PT0S"),
     ("SIDECAR_BROKER_ID", "broker_id", "0", 0, "-1"),
+    ("SIDECAR_ZONE", "zone", "eu-1a", "eu-1a", ""),
     (
         "SIDECAR_PEERS",
         "peers",
