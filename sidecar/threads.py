@@ -1,14 +1,17 @@
-"""Threads for calls that may hang, such as the writes to a disk.
+"""Threads for calls that may hang, such as reads and writes of a disk.
 
 The loop's default pool has few threads, and name lookups use them too. When a name server hangs,
-its lookups fill the pool, and a write that waits behind them does not begin.
+its lookups fill the pool, and a write that waits behind them does not begin. A disk that hangs
+would stop the lookups in the same way.
 
 Example: 12 lookups hang for 20 s. A write to the state file takes some milliseconds all the same.
 """
 
+import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
@@ -23,6 +26,11 @@ class OwnThreads(Executor):
 
     def __init__(self, name: str) -> None:
         self._name = name
+
+    async def call(self, fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Like ``asyncio.to_thread``, but in a new thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self, partial(fn, *args, **kwargs))
 
     def submit(self, fn: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_R]:
         """See ``Executor``."""

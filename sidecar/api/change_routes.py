@@ -3,8 +3,6 @@
 Example: without a token ``PUT /v1/override`` answers 401, and 403 when none is configured.
 """
 
-import hmac
-from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, FastAPI, Path, Query, params
@@ -18,20 +16,21 @@ from sidecar.api.answers import answer
 from sidecar.api.changes import Changes, OverrideRequest, documented_body, json_body, line
 from sidecar.api.documents import BrokerForgotten, OverrideCleared, OverrideSet, OverrideShown
 from sidecar.api.problems import documented
+from sidecar.control.tokens import Tokens
 
 _NODE_ID_MAX: Final = 2**31 - 1
 """Kafka's node ids are int32."""
 
 
-def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]) -> None:
+def add_changing(app: FastAPI, changes: Changes, tokens: Tokens) -> None:
     """Add the routes for changes, and the route that shows the override.
 
     Args:
         app: gets the routes.
         changes: makes the changes.
-        token: the bearer token, read at each request, since it may change; None refuses changes.
+        tokens: the bearer tokens.
     """
-    guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
+    guarded: dict[str, Any] = {"dependencies": [needs_token(tokens)], "response_model": None}
 
     @app.get(
         "/v1/override",
@@ -132,8 +131,8 @@ _Reason = Annotated[
 ]
 
 
-def needs_token(token: Callable[[], str | None]) -> params.Depends:
-    """Return a dependency that accepts requests with the token, which it reads at each request."""
+def needs_token(tokens: Tokens) -> params.Depends:
+    """Return a dependency that accepts requests with a token."""
     scheme = HTTPBearer(
         auto_error=False,
         scheme_name="token",
@@ -144,24 +143,24 @@ def needs_token(token: Callable[[], str | None]) -> params.Depends:
         credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(scheme)],
     ) -> None:
         shown = credentials.credentials.encode("latin-1") if credentials is not None else b""
-        check_token(token(), shown)
+        await check_token(tokens, shown)
 
     return params.Depends(check)
 
 
-def check_token(expected: str | None, shown: bytes) -> None:
-    """Compare a request's token with the configured token; None refuses every request.
+async def check_token(tokens: Tokens, shown: bytes) -> None:
+    """Accept a request's token, or refuse the request.
 
     Raises:
         HTTPException: 403 when no token is configured, 401 when the request has another token.
     """
-    if expected is None:
+    if not tokens.is_set:
         raise HTTPException(
             403,
             "This sidecar has no token, so changes are not enabled: put one into a file, name it "
             "in the sidecar's SIDECAR_TOKEN_FILE, and restart it.",
         )
-    if not hmac.compare_digest(shown, expected.encode()):
+    if not await tokens.accept(shown):
         raise HTTPException(
             401,
             "The token in Authorization is not the one in the file that the sidecar's "

@@ -28,6 +28,7 @@ from sidecar.control.board import Board
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
 from sidecar.control.poller import always
+from sidecar.control.tokens import Tokens
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import Settings
@@ -59,7 +60,7 @@ class Services:
     Attributes:
         board: the board; its clock returns steady seconds.
         wall: steady seconds -> epoch seconds of the machine's clock.
-        token: the token for changes over HTTP, read at each request; None refuses changes.
+        tokens: the tokens for changes over HTTP.
         persist: writes the state now, and returns within about a second whether it is on disk.
         request_log: reads the log of the broker beside this sidecar; None when no file is set.
         failures: guards functions that other parts call.
@@ -68,7 +69,7 @@ class Services:
 
     board: Board
     wall: Callable[[float], float]
-    token: Callable[[], str | None]
+    tokens: Tokens
     persist: Callable[[], Awaitable[Persistence]]
     request_log: LogReader | None
     failures: CapabilityFailures

@@ -70,11 +70,11 @@ def build_app(
     if observations is not None:
         add_observations(app, board, observations, zone)
     changes = Changes(board, wall, services.persist, user_header)
-    add_changing(app, changes, services.token)
+    add_changing(app, changes, services.tokens)
     for each in capabilities:
         _add_guarded(app, each, failures)
     inputs = StatusInputs(board, polling.reaction_s, contents, capabilities, failures)
-    add_status(app, inputs, changes, services.token, peers)
+    add_status(app, inputs, changes, services.tokens, peers)
     _add_health(app, board, polling)
     if registry is not None:
         _add_metrics(app, registry)

@@ -31,6 +31,7 @@ from sidecar.control.misfit_log import MisfitLog
 from sidecar.control.persistence import Persistence
 from sidecar.control.poller import Poller
 from sidecar.control.reader_watch import ReaderWatch
+from sidecar.control.tokens import Tokens
 from sidecar.daemon.application import build_app, build_metrics_app
 from sidecar.daemon.capabilities import (
     CAPABILITIES,
@@ -152,9 +153,10 @@ def compose(
     stamps = stamps_of(secret_files(settings))
     settings = read_again(settings)
     files = read_start_files(settings)
-    credentials = Credentials(files.token, settings.kafka_admin, expiries_of(settings.kafka_admin))
     machine = machine or Machine()
     clock = machine.clock
+    tokens = Tokens(files.token, clock.now, lambda: secrets.look(settled=False))
+    credentials = Credentials(tokens, settings.kafka_admin, expiries_of(settings.kafka_admin))
     factors = _factors(settings)
     board, writer = _board(settings, factors, files.state_file, machine)
     failures = CapabilityFailures((*CAPABILITIES, *_SPINE))
@@ -164,7 +166,7 @@ def compose(
     services = Services(
         board=board,
         wall=clock.wall,
-        token=lambda: credentials.token,
+        tokens=tokens,
         persist=_persist_nowhere if writer is None else writer.persist,
         request_log=request_log,
         failures=failures,
@@ -187,7 +189,7 @@ def compose(
             settings.kafka_admin,
             clock=clock.now,
             cluster_id=lambda: cluster_id(board.snapshot.memory),
-            refused=lambda: secrets.look(settled=False),
+            refused=tokens.read,
         )
         fetch = _ask_one_broker(credentials, largest_topics, _CONTENTS_S)
         contents = VolumeContents(fetch, clock.now)
@@ -228,8 +230,9 @@ def compose(
         registry=registry if settings.metrics_listen is None else None,
         user_header=settings.http_user_header,
     )
-    metrics = build_metrics_app(board, polling, registry)
-    servers = _servers(app, metrics, settings, connections, machine)
+    servers = _servers(
+        app, build_metrics_app(board, polling, registry), settings, connections, machine
+    )
     reload = Reload(load, credentials, source, capabilities, failures, settings)
     secrets = SecretFiles(reload, stamps)
     supervised.append((_SECRETS, "files with secrets", secrets.run))

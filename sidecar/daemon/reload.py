@@ -1,26 +1,34 @@
 """Reads TLS material, credentials and the token again; all of them change, or none.
 
-All of them are read and checked first. If all are valid, they are applied, which can't fail. SIGHUP
-also loads the settings again, and makes new connections. If only the files have changed
-(``sidecar.daemon.secret_files``), connections that work stay.
+All of them are read and checked first, in a thread, because a disk may hang. If all are valid, they
+are applied, which can't fail. SIGHUP also loads the settings again, makes new connections, and ends
+former tokens. If only the files have changed (``sidecar.daemon.secret_files``), connections that
+work stay.
 
 Example: the certificate is new and the token file is empty: the log says "nothing was changed", and
 brokers are still polled with the old certificate.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sidecar.control.capability import Capability
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.tokens import Tokens
 from sidecar.daemon.start_files import token_of
 from sidecar.errors import SidecarError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.certificates import expiries_of
-from sidecar.settings import KafkaAdmin, Settings, need_restart
+from sidecar.settings import KafkaAdmin, Settings, need_restart, read_again, with_former
+from sidecar.threads import OwnThreads
 
 _log = logging.getLogger(__name__)
+
+DEADLINE_S: Final = 10.0
+"""How long the files may take. After that the disk hangs."""
 
 
 @dataclass(slots=True)
@@ -28,12 +36,12 @@ class Credentials:
     """The credentials that a reload changes.
 
     Attributes:
-        token: the token for changes over HTTP; None refuses them.
+        tokens: the tokens for changes over HTTP.
         kafka_admin: how to reach the brokers; None when disabled.
         expiries: setting -> when its certificates expire, epoch seconds.
     """
 
-    token: str | None
+    tokens: Tokens
     kafka_admin: KafkaAdmin | None
     expiries: Mapping[str, float] = field(default_factory=dict)
 
@@ -59,18 +67,44 @@ class Reload:
     failures: CapabilityFailures
     started: Settings
     settings: Settings = field(init=False)
+    _asked: bool = field(default=False, init=False)
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Begin with the settings of the start."""
         self.settings = self.started
 
     def __call__(self) -> None:
-        """Handle SIGHUP: read and check everything, then apply it, or log why nothing changed."""
+        """Handle SIGHUP, in a task; a signal during another's read is handled after it."""
+        self._asked = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._read_if_asked(), name="SIGHUP")
+
+    async def _read_if_asked(self) -> None:
+        while self._asked:
+            self._asked = False
+            await self.read()
+
+    async def read(self) -> None:
+        """Read and check everything, then apply it, or log why nothing changed."""
+        before = self.settings
+        call = OwnThreads("SIGHUP").call(self._load_and_prepare)
+        reading = asyncio.create_task(call, name="SIGHUP: files")
+        await asyncio.wait({reading}, timeout=DEADLINE_S)
+        if not reading.done():
+            _log.error(
+                "SIGHUP: the files were not read within %g s; nothing has changed, and they are "
+                "used once they are read",
+                DEADLINE_S,
+            )
         try:
-            settings = self.load()
-            apply = self.prepare(settings, redial=True)
+            settings, apply = await reading
         except SidecarError as error:
             _log.error("SIGHUP: nothing was changed: %s", "; ".join(str(error).splitlines()))
+            return
+        if self.settings is not before:
+            # The files have changed meanwhile, and were read by themselves.
+            self._asked = True
             return
         apply()
         _log.info("SIGHUP: read TLS material, credentials and the token again")
@@ -79,12 +113,17 @@ class Reload:
                 "SIGHUP: these changed settings apply only after a restart: %s", ", ".join(names)
             )
 
+    def _load_and_prepare(self) -> tuple[Settings, Callable[[], None]]:
+        settings = self.load()
+        return settings, self.prepare(read_again(settings), redial=True)
+
     def prepare(self, settings: Settings, *, redial: bool) -> Callable[[], None]:
         """Read and check everything; it may be called in a thread.
 
         Args:
             settings: the settings with the new credentials.
-            redial: whether to make new connections at once; otherwise those that work stay.
+            redial: whether to make new connections at once, and end former tokens; otherwise
+                connections that work stay, and so do former tokens for a while.
 
         Returns:
             A function that applies everything.
@@ -93,10 +132,15 @@ class Reload:
             SidecarError: something can't be used; nothing has changed.
         """
         token = token_of(settings)
-        expiries = expiries_of(settings.kafka_admin)
+        admin, before = settings.kafka_admin, self.settings.kafka_admin
+        if admin is not None and before is not None:
+            is_refused = self.source is not None and self.source.is_refused
+            admin = with_former(admin, before, is_refused=is_refused)
+            settings = settings.model_copy(update={"kafka_admin": admin})
+        expiries = expiries_of(admin)
         change_source = None
-        if self.source is not None and settings.kafka_admin is not None:
-            change_source = self.source.reload(settings.kafka_admin, redial=redial)
+        if self.source is not None and admin is not None:
+            change_source = self.source.reload(admin, redial=redial)
         changes = [
             (each.name, change)
             for each in self.capabilities
@@ -106,8 +150,8 @@ class Reload:
         def apply() -> None:
             if change_source is not None:
                 change_source()
-            self.credentials.token = token
-            self.credentials.kafka_admin = settings.kafka_admin
+            self.credentials.tokens.replace(token, ends_former=redial)
+            self.credentials.kafka_admin = admin
             self.credentials.expiries = expiries
             for name, change in changes:
                 self.failures.call(name, "reload", change, None)

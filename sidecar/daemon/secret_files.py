@@ -1,10 +1,11 @@
 """Follows the files with secrets, certificates and keys, and reads them again when they change.
 
-Every two seconds the sidecar compares the files' metadata, and after a refused login at once. A
-volume of Kubernetes is followed through its symlinks: when ``..data`` is swapped, the files behind
-it are others. Changed files are read when two looks in a row see the same, so that a certificate
-and its key are read together. They are checked before use: if one can't be used, nothing changes,
-and the sidecar logs it once and continues with what it read before. Connections that work stay.
+Every two seconds the sidecar compares the files' metadata, and at once after a refused login and
+before it refuses a token. A volume of Kubernetes is followed through its symlinks: when ``..data``
+is swapped, the files behind it are others. Changed files are read when two looks in a row see the
+same, so that a certificate and its key are read together. They are checked before use: if one can't
+be used, nothing changes, and the sidecar logs it once and continues with what it read before.
+Connections that work stay. All files are read in threads of their own, since a disk may hang.
 
 Example: cert-manager replaces ``tls.crt`` and ``tls.key`` at 0 s. The look at 1 s sees that, the
 look at 3 s reads both, and new connections use them.
@@ -13,6 +14,7 @@ look at 3 s reads both, and new connections use them.
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +23,18 @@ from typing import Final
 from sidecar.daemon.reload import Reload
 from sidecar.errors import SidecarError
 from sidecar.settings import Settings, read_again, secret_files
+from sidecar.threads import OwnThreads
 
 _log = logging.getLogger(__name__)
 
 LOOK_S: Final = 2.0
 DEADLINE_S: Final = 10.0
 """How long a look may take. After that the disk hangs, and no other look is begun until it ends."""
+
+HURRY_S: Final = 0.5
+"""How long a poll or a request waits for a look. If a disk hangs, later ones do not wait."""
+SETTLED_S: Final = 0.1
+"""How long changed files must have been the same for whoever waits; others wait for two looks."""
 
 Stamps = Mapping[Path, object]
 """File -> what changes with its content; None if the file can't be found."""
@@ -64,6 +72,25 @@ class _Seen:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look that a thread makes.
+
+    Attributes:
+        future: its result.
+        began_at: when it began, by the loop's clock.
+        settled: whether it waits for a second look that sees the same.
+    """
+
+    future: asyncio.Future[_Seen | None]
+    began_at: float
+    settled: bool
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 class SecretFiles:
     """The files of a running daemon.
 
@@ -77,7 +104,8 @@ class SecretFiles:
         self._used = stamps
         self._last = stamps
         self._problem = ""
-        self._looking: asyncio.Future[_Seen | None] | None = None
+        self._look: _Look | None = None
+        self._threads = OwnThreads("files with secrets")
 
     async def run(self) -> None:
         """Follow the files until cancelled."""
@@ -89,23 +117,28 @@ class SecretFiles:
         """Look at the files, and use them if they have changed.
 
         Args:
-            settled: whether changed files wait for a second look that sees the same.
+            settled: whether changed files wait for a second look that sees the same. Otherwise
+                a caller waits for the answer, at most ``HURRY_S``.
         """
         settings = self._reload.settings
-        if not secret_files(settings):
-            return
-        looking = self._looking
-        if looking is None:
-            looking = asyncio.ensure_future(asyncio.to_thread(self._read, settings, settled))
-            self._looking = looking
-        await asyncio.wait({looking}, timeout=DEADLINE_S)
-        if not looking.done():
-            self._stay(f"the files with secrets were not read within {DEADLINE_S:g} s")
-        elif looking is self._looking:
-            # The first of those who waited for this look.
-            self._looking = None
-            if (seen := looking.result()) is not None:
-                self._take(seen)
+        is_done = not secret_files(settings)
+        while not is_done:
+            look = self._look
+            is_done = settled or look is None or not look.settled
+            if look is None:
+                call = self._threads.call(self._read, settings, settled)
+                look = self._look = _Look(asyncio.ensure_future(call), _now(), settled)
+            wait_s = DEADLINE_S if settled else max(0.0, look.began_at + HURRY_S - _now())
+            await asyncio.wait({look.future}, timeout=wait_s)
+            if not look.future.done():
+                if settled:
+                    self._stay(f"the files with secrets were not read within {DEADLINE_S:g} s")
+                return
+            if look is self._look:
+                # The first of those who waited for this look.
+                self._look = None
+                if (seen := look.future.result()) is not None:
+                    self._take(seen, settled=look.settled)
 
     def _read(self, settings: Settings, settled: bool) -> _Seen | None:
         files = secret_files(settings)
@@ -115,6 +148,8 @@ class SecretFiles:
             return None
         if settled and stamps != before:
             return None
+        if not settled:
+            time.sleep(SETTLED_S)
         try:
             apply = self._reload.prepare(read_again(settings), redial=False)
             seen = _Seen(settings, stamps, apply)
@@ -123,11 +158,13 @@ class SecretFiles:
         # Files that changed meanwhile may be of two generations.
         return seen if stamps_of(files) == stamps else None
 
-    def _take(self, seen: _Seen) -> None:
+    def _take(self, seen: _Seen, *, settled: bool) -> None:
         if seen.settings is not self._reload.settings:
             return  # SIGHUP has read the files meanwhile
         if seen.apply is None:
-            self._stay(seen.problem)
+            # In a hurry, the certificate may be there before its key.
+            if settled:
+                self._stay(seen.problem)
             return
         seen.apply()
         changed = [

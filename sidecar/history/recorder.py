@@ -19,6 +19,7 @@ from typing import Final
 
 from sidecar.history.folder import Folder
 from sidecar.history.volume_line import to_line
+from sidecar.threads import OwnThreads
 from sidecar.volumes import Observation, Reading
 
 _log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class History:
         self._waiting: deque[tuple[float, Observation]] = deque()
         self._news = asyncio.Event()
         self._lock = asyncio.Lock()
+        self._threads = OwnThreads("history")
         self._losing = _Trouble(f"the volume history in {folder.path} loses observations")
         self._untidy = _Trouble(f"the volume history in {folder.path} is not packed or bounded")
         self._is_bounded = False
@@ -119,7 +121,7 @@ class History:
             while self._waiting:
                 observed_s, observation = self._waiting.popleft()
                 try:
-                    await asyncio.to_thread(self._write, observation, observed_s)
+                    await self._threads.call(self._write, observation, observed_s)
                 except Exception as error:  # noqa: BLE001 - no history is worth the daemon
                     self.counts.lost += 1
                     self._losing.begins(_describe(error))
@@ -137,7 +139,7 @@ class History:
 
     async def _tidy(self, observed_s: float) -> None:
         try:
-            await asyncio.to_thread(self.folder.tidy, observed_s)
+            await self._threads.call(self.folder.tidy, observed_s)
         except Exception as error:  # noqa: BLE001 - no history is worth the daemon
             self._untidy.begins(_describe(error))
             return

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.connection import GuardedConnection, dial
+from sidecar.kafka.client.connection import GuardedConnection
+from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.failures import EXPECTED_ERRORS, to_failure
 from sidecar.kafka.client.one_call import query_any, refused
-from sidecar.kafka.client.security import Security, load_security
 from sidecar.kafka.quota_messages import Alteration, AlterClientQuotas, DescribeClientQuotas
 from sidecar.quotas.entities import ClientQuotas, Entity, describe_parts
 from sidecar.settings import HostPort, KafkaAdmin
@@ -97,38 +97,38 @@ async def alter_each(
         For each alteration None, or why it was not applied. A single failure means that there was
         no answer. If a broker could be reached, the alterations may have been applied.
     """
-    security = load_security(admin, asyncio.get_running_loop().time)
+    dialler = Dialler.of(admin, asyncio.get_running_loop().time)
+    names = dialler.security.names
     request = AlterClientQuotas(alterations, validate_only=validate_only)
     failure = Failure(FailureKind.CONNECT, "no broker's address is configured")
     try:
         async with asyncio.timeout(timeout_s):
             for endpoint in admin.bootstrap_servers:
-                dialled = await _dial(admin, endpoint, security, timeout_s)
+                dialled = await _dial(dialler, endpoint, timeout_s / len(admin.bootstrap_servers))
                 if isinstance(dialled, Failure):
                     failure = dialled
                     continue
                 try:
                     return _outcomes(await dialled.call(request), alterations, endpoint)
                 except EXPECTED_ERRORS as error:
-                    return to_failure(error, str(endpoint), "setting quotas", security.names)
+                    return to_failure(error, str(endpoint), "setting quotas", names)
                 finally:
                     await dialled.close()
     except TimeoutError as error:
         addresses = ", ".join(map(str, admin.bootstrap_servers))
-        return to_failure(error, addresses, "setting quotas", security.names)
+        return to_failure(error, addresses, "setting quotas", names)
     return failure
 
 
 async def _dial(
-    admin: KafkaAdmin, endpoint: HostPort, security: Security, timeout_s: float
+    dialler: Dialler, endpoint: HostPort, share_s: float
 ) -> GuardedConnection | Failure:
     # An address that hangs must leave time for the others.
-    share_s = timeout_s / len(admin.bootstrap_servers)
     try:
         async with asyncio.timeout(share_s):
-            return await dial(endpoint, security, admin.client_id, asyncio.get_running_loop().time)
+            return await dialler.either(endpoint)
     except EXPECTED_ERRORS as error:
-        return to_failure(error, str(endpoint), "connecting", security.names)
+        return to_failure(error, str(endpoint), "connecting", dialler.security.names)
 
 
 def _outcomes(

@@ -8,7 +8,6 @@ like polls.
 Example: ``await largest_topics(admin, 2, 10.0)`` is ``{"/data": LogDirTopics(...)}``.
 """
 
-import asyncio
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from aiokafka.protocol.api import Response
 from sidecar.kafka.client.each_broker import Query, query_each
 from sidecar.kafka.log_dir_messages import DescribeTopicsOfLogDirs, PartitionSizes, log_dirs_in
 from sidecar.settings import KafkaAdmin
+from sidecar.threads import OwnThreads
 from sidecar.volumes import Failure, FailureKind
 
 LARGEST: Final = 10
@@ -27,6 +27,7 @@ LARGEST: Final = 10
 
 T = TypeVar("T")
 
+_THREADS: Final = OwnThreads("topics of volumes")
 _QUERY: Final = Query(DescribeTopicsOfLogDirs(), "DescribeLogDirs", "Describe")
 _NONSENSE: Final = (ValueError, struct.error, LookupError, TypeError)
 
@@ -101,7 +102,7 @@ async def _described(
     if isinstance(answer, Failure):
         return answer
     try:
-        return await asyncio.to_thread(read, answer)
+        return await _THREADS.call(read, answer)
     except _NONSENSE:
         text = f"broker {broker_id}: DescribeLogDirs sent an answer that can't be decoded"
         return Failure(FailureKind.PROTOCOL, text)

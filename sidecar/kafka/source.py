@@ -188,6 +188,11 @@ class KafkaVolumeSource:
             self._requests.pop(broker_id).cancel()
         self._slow &= cluster.endpoints.keys()
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether a broker refused the credentials and accepts only the former ones."""
+        return self._pool.is_refused
+
     def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new credentials; see ``Pool.reload``."""
         use = self._pool.reload(admin, redial=redial)

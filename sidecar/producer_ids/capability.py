@@ -131,7 +131,7 @@ class ProducerIdCapability(Capability):
             wall=services.wall,
             persist=services.persist,
             parts=self._parts,
-            token=services.token,
+            tokens=services.tokens,
         )
 
     def collectors(self) -> Iterable[Collector]:

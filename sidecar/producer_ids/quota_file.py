@@ -45,6 +45,7 @@ from sidecar.quotas.producer_ids.id_quotas import (
     ProducerIdQuota,
     ProducerIdQuotas,
 )
+from sidecar.threads import OwnThreads
 
 _log = logging.getLogger(__name__)
 
@@ -140,9 +141,10 @@ class IdQuotaFile:
 
     async def run(self, changed: Callable[[ProducerIdQuotas], None]) -> None:
         """Call ``changed`` after each change of the file, until cancelled."""
+        threads = OwnThreads("producer id quotas")
         while True:
             await asyncio.sleep(_CHECK_S)
-            quotas = await asyncio.to_thread(self.read_change)
+            quotas = await threads.call(self.read_change)
             if quotas is not None:
                 changed(quotas)
 

@@ -25,6 +25,7 @@ from sidecar.api.preferences import preferred_wait_s
 from sidecar.api.problems import documented
 from sidecar.control.board import Board
 from sidecar.control.persistence import Persistence
+from sidecar.control.tokens import Tokens
 from sidecar.peers.exchange import AllocatedIdLog, Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
 from sidecar.producer_ids.documents import (
@@ -104,7 +105,7 @@ def add_producer_ids(
     wall: Wall,
     persist: Callable[[], Awaitable[Persistence]],
     parts: IdParts,
-    token: Callable[[], str | None],
+    tokens: Tokens,
 ) -> None:
     """Add the routes.
 
@@ -114,10 +115,10 @@ def add_producer_ids(
         wall: converts steady seconds to epoch seconds.
         persist: writes the state now; returns whether it is on disk.
         parts: the sources of the answers.
-        token: returns the bearer token for changes; None refuses every change.
+        tokens: the bearer tokens for changes.
     """
     quotas = _Quotas(parts, persist)
-    guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
+    guarded: dict[str, Any] = {"dependencies": [needs_token(tokens)], "response_model": None}
     body = documented_body(QuotaForm.model_json_schema())
     _add_reading(app, _Users(board, wall, parts), quotas)
     _add_allocated(app, board, parts.allocated)

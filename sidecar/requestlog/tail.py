@@ -27,9 +27,11 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from sidecar.requestlog.line_splitter import LineSplitter
 from sidecar.requestlog.tail_read import TailCounts, TailRead, TailSettings
+from sidecar.threads import OwnThreads
 
 
 @dataclass(slots=True)
@@ -214,11 +216,13 @@ def _open(path: Path) -> _File:
     return _File(descriptor, (status.st_dev, status.st_ino), 0)
 
 
+_THREADS: Final = OwnThreads("request log")
+
 Run = Callable[[Callable[[], TailRead]], Awaitable[TailRead]]
 """Runs a function that may wait for a disk, outside the event loop."""
 
 
-async def follow(tail: Tail, run: Run = asyncio.to_thread) -> AsyncGenerator[TailRead, None]:
+async def follow(tail: Tail, run: Run = _THREADS.call) -> AsyncGenerator[TailRead, None]:
     """Yields the results of ``tail.read`` until cancelled, and then closes the tail.
 
     It reads when the caller asks for the next result, and not ahead. Use ``contextlib.aclosing``,

@@ -1,16 +1,17 @@
 """The settings, read from the environment, properties and TOML into checked values."""
 
 from sidecar.formats.addresses import HostPort
-from sidecar.settings.again import need_restart, read_again, secret_files
+from sidecar.settings.again import need_restart, read_again, secret_files, with_former
 from sidecar.settings.keys import SettingRow
 from sidecar.settings.loader import examine, load, read_command_config, read_daemon_admin
-from sidecar.settings.model import KafkaAdmin, Settings
+from sidecar.settings.model import KafkaAdmin, PemFiles, Settings
 from sidecar.settings.report import Loaded, describe
 
 __all__ = [
     "HostPort",
     "KafkaAdmin",
     "Loaded",
+    "PemFiles",
     "SettingRow",
     "Settings",
     "describe",
@@ -21,4 +22,5 @@ __all__ = [
     "read_command_config",
     "read_daemon_admin",
     "secret_files",
+    "with_former",
 ]

@@ -1,12 +1,13 @@
 """The part of the settings that a running daemon reads again, and the part that needs a restart.
 
-A running daemon uses new TLS material, a new password and a new token. The password file is read
-here; whoever uses the other files reads them.
+A running daemon uses new TLS material, a new password and a new token. All files but the token's
+are read here, so that later no connection reads a file.
 
 Example: the file in ``kafka_admin.sasl_password_file`` has a new password: ``read_again`` returns
-the same settings with that password.
+the same settings with that password, and ``with_former`` adds the one before.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -14,11 +15,16 @@ from pydantic import SecretStr
 
 from sidecar.errors import SettingsError
 from sidecar.settings import keys
-from sidecar.settings.model import Settings
+from sidecar.settings.model import KafkaAdmin, PemFiles, Settings
 from sidecar.settings.sources import read_password
 from sidecar.settings.values import Place
 
 _READ_AGAIN: Final = frozenset({"kafka_admin", "token_file"})
+_CREDENTIALS: Final = tuple(
+    name
+    for name in KafkaAdmin.model_fields
+    if name.startswith(("sasl_", "ssl_keystore_", "ssl_key_")) and name != "sasl_mechanism"
+)
 
 
 def secret_files(settings: Settings) -> tuple[Path, ...]:
@@ -36,21 +42,67 @@ def secret_files(settings: Settings) -> tuple[Path, ...]:
 
 
 def read_again(settings: Settings) -> Settings:
-    """Return the settings with the password that is in its file now.
+    """Return the settings with the contents that the files have now.
 
     Raises:
-        SettingsError: the file can't be read, or has no password.
+        SettingsError: the file with the password can't be read, or has no password.
     """
     admin = settings.kafka_admin
-    if admin is None or admin.sasl_password_file is None:
+    if admin is None:
         return settings
+    locations = (
+        admin.ssl_truststore_location,
+        admin.ssl_keystore_location,
+        admin.ssl_keystore_key_location,
+    )
+    update: dict[str, object] = {}
+    if locations != (None, None, None):
+        update["files"] = PemFiles(*map(_contents, locations))
+    if admin.sasl_password_file is not None:
+        try:
+            update["sasl_password"] = SecretStr(read_password(str(admin.sasl_password_file)))
+        except ValueError as error:
+            name = keys.name_in(admin.settings_source, "kafka_admin_sasl_password_file")
+            raise SettingsError((f"{name}: {error}",)) from None
+    if not update:
+        return settings
+    return settings.model_copy(update={"kafka_admin": admin.model_copy(update=update)})
+
+
+def _contents(file: Path | None) -> bytes | None:
     try:
-        password = read_password(str(admin.sasl_password_file))
-    except ValueError as error:
-        name = keys.name_in(admin.settings_source, "kafka_admin_sasl_password_file")
-        raise SettingsError((f"{name}: {error}",)) from None
-    admin = admin.model_copy(update={"sasl_password": SecretStr(password)})
-    return settings.model_copy(update={"kafka_admin": admin})
+        return None if file is None else file.read_bytes()
+    except OSError:
+        # Whoever loads the certificates says why.
+        return None
+
+
+def with_former(admin: KafkaAdmin, before: KafkaAdmin, *, is_refused: bool) -> KafkaAdmin:
+    """Return connection settings that also have the former password, certificate and key.
+
+    The former CA certificates are not among them: a CA that leaves the file is no longer trusted.
+
+    Args:
+        admin: the new settings.
+        before: those that they replace.
+        is_refused: whether brokers refused the credentials of ``before``. Then the former ones
+            are those before them.
+    """
+    for each in (None if is_refused else before, before.former):
+        if each is None or _way_of(each) != _way_of(admin):
+            continue
+        update = {name: getattr(each, name) for name in _CREDENTIALS}
+        if admin.files is not None and each.files is not None:
+            keystore, key = each.files.keystore, each.files.key
+            update["files"] = replace(admin.files, keystore=keystore, key=key)
+        former = admin.model_copy(update={**update, "former": None})
+        if former != admin:
+            return admin.model_copy(update={"former": former})
+    return admin
+
+
+def _way_of(admin: KafkaAdmin) -> tuple[str, str | None]:
+    return admin.security_protocol, admin.sasl_mechanism
 
 
 def need_restart(running: Settings, loaded: Settings) -> tuple[str, ...]:

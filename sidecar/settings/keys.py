@@ -140,7 +140,7 @@ class About:
 
 def _about(model: type[BaseModel], *path: str) -> Iterator[tuple[str, About]]:
     for name, info in model.model_fields.items():
-        if info.annotation == KafkaAdmin | None:
+        if model is Settings and info.annotation == KafkaAdmin | None:
             yield from _about(KafkaAdmin, name)
         for form in (mark for mark in marks(info) if isinstance(mark, Form)):
             where = (*path, info.alias or name)

@@ -9,7 +9,7 @@ Example: ``fallback`` is ``SIDECAR_THROTTLE_FACTOR_FALLBACK``,
 ``client.quota.callback.static.throttle.factor.fallback`` and TOML's ``throttle_factor.fallback``.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -69,6 +69,21 @@ Millis = Annotated[int, Form(convert.positive_whole, "milliseconds")]
 Sidecars = Annotated[
     int, Form(convert.positive_whole, "sidecars"), Default("3 with peers, or every sidecar")
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class PemFiles:
+    """The contents of the files with certificates and keys; None for each that is not set.
+
+    Attributes:
+        truststore: the CA certificates.
+        keystore: the sidecar's certificate chain.
+        key: its key.
+    """
+
+    truststore: bytes | None
+    keystore: bytes | None
+    key: bytes | None
 
 
 class KafkaAdmin(BaseModel):
@@ -140,6 +155,11 @@ class KafkaAdmin(BaseModel):
     """The names of the settings with user and password; not a setting itself."""
     settings_source: values.Place = "environment"
     """Where an operator sets these settings, for messages; not a setting itself."""
+    files: PemFiles | None = Field(None, repr=False)
+    """The contents of the files, if they were read already; not a setting itself."""
+    former: "KafkaAdmin | None" = Field(None, repr=False)
+    """The same with the former credentials, which brokers may still require; not a setting
+    itself."""
 
     @property
     def verifies_hostname(self) -> bool:

@@ -6,7 +6,7 @@ the token. The same ``Changes`` as for ``PUT /v1/override`` make it.
 Example: ``GET /`` is the page; an open one requests ``GET /status/parts`` for what has changed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from sidecar.api.answers import NO_STORE
 from sidecar.api.change_routes import check_token
 from sidecar.api.changes import Changes, OverrideRequest
+from sidecar.control.tokens import Tokens
 from sidecar.status.effects import (
     ending_command,
     ending_effects,
@@ -59,13 +60,13 @@ class Answers:
         self,
         inputs: StatusInputs,
         changes: Changes,
-        token: Callable[[], str | None],
+        tokens: Tokens,
         peers: Sequence[str],
     ) -> None:
         self._inputs = inputs
         self._peers = peers
         self._changes = changes
-        self._token = token
+        self._tokens = tokens
 
     async def status(self, _request: Request) -> Response:
         """The page."""
@@ -112,7 +113,7 @@ class Answers:
         if isinstance(requested, list):
             return self._form(form, requested)
         try:
-            check_token(self._token(), fields.get("token", "").encode())
+            await check_token(self._tokens, fields.get("token", "").encode())
         except HTTPException as error:
             return self._confirm(request, form, requested, error)
         await self._changes.set_override(requested, request)
@@ -126,7 +127,7 @@ class Answers:
         """Ends it."""
         fields = await form_fields(request)
         try:
-            check_token(self._token(), fields.get("token", "").encode())
+            await check_token(self._tokens, fields.get("token", "").encode())
         except HTTPException as error:
             return self._confirm_end(request, error)
         await self._changes.clear_override(request)
@@ -146,7 +147,7 @@ class Answers:
         return Now(self._inputs.board.now(), self._changes.wall)
 
     def _view(self) -> StatusView:
-        return status_view(self._inputs, self._now(), can_change=self._token() is not None)
+        return status_view(self._inputs, self._now(), can_change=self._tokens.is_set)
 
     def _form(self, form: OverrideForm, problems: list[str]) -> Response:
         board = self._inputs.board

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.changes import Changes
+from sidecar.control.tokens import Tokens
 from sidecar.status.inputs import StatusInputs
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def add_status(
     app: FastAPI,
     inputs: StatusInputs,
     changes: Changes,
-    token: Callable[[], str | None],
+    tokens: Tokens,
     peers: Sequence[str],
 ) -> None:
     """Adds the routes.
@@ -51,7 +52,7 @@ def add_status(
         app: gets the routes.
         inputs: the inputs of the page.
         changes: publishes an operator's changes.
-        token: the bearer token for changes, read at each request; None refuses every change.
+        tokens: the bearer tokens for changes.
         peers: the addresses of other sidecars, as far as they are known.
     """
 
@@ -59,7 +60,7 @@ def add_status(
     def answers() -> "Answers":
         from sidecar.status.responses import Answers  # noqa: PLC0415  see above
 
-        return Answers(inputs, changes, token, peers)
+        return Answers(inputs, changes, tokens, peers)
 
     for path, method, chosen in _ROUTES:
         app.add_route(path, _route(answers, chosen), [method], include_in_schema=False)

@@ -27,10 +27,10 @@ class Backoff:
     def __repr__(self) -> str:
         return f"Backoff(pause_s={self._pause_s}, failure={self._failure})"
 
-    def failed(self, failure: Failure, now: float) -> None:
-        """Counts a failure at ``now``, steady seconds."""
+    def failed(self, failure: Failure, now: float, longest_s: float = LONGEST_PAUSE_S) -> None:
+        """Counts a failure at ``now``, steady seconds; the pause is at most ``longest_s``."""
         self._failure = failure
-        self._pause_s = min(self._pause_s * 2 or INITIAL_PAUSE_S, LONGEST_PAUSE_S)
+        self._pause_s = min(self._pause_s * 2 or INITIAL_PAUSE_S, longest_s)
         self._until = now + self._pause_s
 
     def succeeded(self) -> None:

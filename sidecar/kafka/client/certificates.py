@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from sidecar.settings import KafkaAdmin
+from sidecar.settings import KafkaAdmin, PemFiles
 
 _BLOCK: Final = re.compile(
     r"-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----\s(.*?)-----END ", re.DOTALL
@@ -35,10 +35,11 @@ def expiries_of(admin: KafkaAdmin | None) -> Mapping[str, float]:
     """
     if admin is None or not admin.security_protocol.endswith("SSL"):
         return {}
+    read = admin.files or PemFiles(None, None, None)
     places = (
-        ("truststore.location", admin.ssl_truststore_location, max),
+        ("truststore.location", read.truststore or admin.ssl_truststore_location, max),
         ("truststore.certificates", admin.ssl_truststore_certificates, max),
-        ("keystore.location", admin.ssl_keystore_location, min),
+        ("keystore.location", read.keystore or admin.ssl_keystore_location, min),
         ("keystore.certificate.chain", admin.ssl_keystore_certificate_chain, min),
     )
     return {
@@ -48,9 +49,11 @@ def expiries_of(admin: KafkaAdmin | None) -> Mapping[str, float]:
     }
 
 
-def _dates(place: Path | str) -> list[float]:
+def _dates(place: Path | str | bytes) -> list[float]:
     try:
-        text = place if isinstance(place, str) else place.read_text(encoding="utf-8")
+        if isinstance(place, Path):
+            place = place.read_bytes()
+        text = place if isinstance(place, str) else place.decode()
         return [not_after(base64.b64decode(block[1])) for block in _BLOCK.finditer(text)]
     except (OSError, ValueError, IndexError):
         return []

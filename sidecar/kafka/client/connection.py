@@ -16,7 +16,6 @@ at once.
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
@@ -217,19 +216,6 @@ class GuardedConnection(AIOKafkaConnection):
         oldest, newest = self._versions.get(request.API_KEY, (None, None))
         supported = f"{name} v{oldest} to v{newest}" if newest is not None else f"no {name}"
         return f"the broker supports {supported}; {request.NEEDED} is needed"
-
-
-@dataclass(frozen=True, slots=True)
-class Dialler:
-    """Connects to any address of a cluster, with the same settings."""
-
-    security: Security
-    client_id: str
-    clock: Callable[[], float]
-
-    async def __call__(self, endpoint: HostPort) -> GuardedConnection:
-        """Connects to an address; see ``dial``."""
-        return await dial(endpoint, self.security, self.client_id, self.clock)
 
 
 async def dial(

@@ -14,10 +14,10 @@ from typing import Self
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.connection import GuardedConnection, dial
+from sidecar.kafka.client.connection import GuardedConnection
+from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.failures import EXPECTED_ERRORS, UnsupportedError, to_failure
 from sidecar.kafka.client.messages import AdminRequest
-from sidecar.kafka.client.security import load_security
 from sidecar.kafka.cluster_answers import read_cluster
 from sidecar.kafka.cluster_messages import DescribeCluster
 from sidecar.settings import HostPort, KafkaAdmin
@@ -47,7 +47,7 @@ class Controller:
 
     def __init__(self, admin: KafkaAdmin) -> None:
         self._admin = admin
-        self._security = load_security(admin, asyncio.get_running_loop().time)
+        self._dialler = Dialler.of(admin, asyncio.get_running_loop().time)
         self._addresses = admin.bootstrap_servers
         self._connection: GuardedConnection | None = None
 
@@ -77,7 +77,7 @@ class Controller:
         if isinstance(connection, Failure):
             return connection
         address = f"{connection.host}:{connection.port}"
-        names = self._security.names
+        names = self._dialler.security.names
         try:
             return await connection.call(request, deadline)
         except UnsupportedError as error:
@@ -125,11 +125,9 @@ class Controller:
         soon = asyncio.get_running_loop().time() + DIAL_TIMEOUT_S
         try:
             async with asyncio.timeout_at(deadline if alone else min(deadline, soon)):
-                return await dial(
-                    address, self._security, self._admin.client_id, asyncio.get_running_loop().time
-                )
+                return await self._dialler.either(address)
         except EXPECTED_ERRORS as error:
-            return to_failure(error, str(address), "connecting", self._security.names)
+            return to_failure(error, str(address), "connecting", self._dialler.security.names)
 
     async def _close(self) -> None:
         if self._connection is not None:

@@ -91,6 +91,11 @@ def to_failure(error: BaseException, address: str, doing: str, names: Names) -> 
     return Failure(kind, one_line(f"{address}: {text}"))
 
 
+def kind_of(error: BaseException) -> FailureKind:
+    """The kind of the failure that ``to_failure`` returns."""
+    return to_failure(error, "", "", Names()).kind
+
+
 def error_name(code: int) -> str:
     """Describes a broker's error code: "error 31 (CLUSTER_AUTHORIZATION_FAILED)"."""
     known = for_code(code)

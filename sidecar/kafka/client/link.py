@@ -4,18 +4,28 @@ A call uses the open connection or makes one, within the caller's deadline. If t
 during a call, the call is repeated once over a new connection; all calls are reads that may be
 repeated. After ``close``, the link makes no connection. A failure starts a pause in which calls
 fail at once. An answer with an error is not such a failure.
+
+A login that is refused reads the secrets again, also in the pause. If they are as before, the
+former ones are tried. For ten minutes after a change of the secrets, the pause is the shortest, as
+brokers may follow at any time.
+
+Example: the password changes in its file at 0 s, and at the brokers at 60 s. A connection at 30 s
+uses the former password, and one at 61 s the new one. In the other order, calls fail from the first
+login after 0 s to 60 s, and the next call succeeds.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.backoff import Backoff
-from sidecar.kafka.client.connection import Dialler, GuardedConnection
-from sidecar.kafka.client.failures import EXPECTED_ERRORS, Names, UnsupportedError, to_failure
+from sidecar.kafka.client.backoff import INITIAL_PAUSE_S, LONGEST_PAUSE_S, Backoff
+from sidecar.kafka.client.connection import GuardedConnection
+from sidecar.kafka.client.dialler import Dialler
+from sidecar.kafka.client.failures import EXPECTED_ERRORS, UnsupportedError, kind_of, to_failure
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
@@ -24,7 +34,8 @@ Refused = Callable[[], Awaitable[None]]
 """Called when a broker refuses a login or a certificate; may read the secrets again, and call
 ``Pool.reload``."""
 
-_MAY_HAVE_CHANGED: Final = (FailureKind.AUTHENTICATION, FailureKind.TLS)
+_RECENT_S: Final = 600.0
+"""How long after a change of the secrets the pauses stay short."""
 
 
 async def nothing_to_read() -> None:
@@ -79,7 +90,8 @@ class Link:
             request: a request that may be repeated.
             deadline: the loop's time by which this returns.
         """
-        if not self.usable and (refusal := self._backoff.refusal(self._clock())) is not None:
+        refusal = None if self.usable else self._backoff.refusal(self._clock())
+        if refusal is not None and not await self._has_changed(refusal, deadline):
             return refusal
         name = type(request).__name__
         doing = "connecting"
@@ -100,7 +112,7 @@ class Link:
         except EXPECTED_ERRORS as error:
             failure = to_failure(error, str(self.endpoint), doing, self._dial.security.names)
             if not isinstance(error, UnsupportedError):
-                self._backoff.failed(failure, self._clock())
+                self._backoff.failed(failure, self._clock(), self._longest_pause_s(failure))
             return failure
         raise AssertionError("the second call has either returned or raised")
 
@@ -130,7 +142,21 @@ class Link:
         return connection.close() if connection is not None else None
 
     def _is_dropped(self, error: BaseException) -> bool:
-        return to_failure(error, "", "", Names()).kind is FailureKind.CONNECT
+        return kind_of(error) is FailureKind.CONNECT
+
+    def _longest_pause_s(self, failure: Failure) -> float:
+        is_recent = self._clock() <= self._dial.changed_at + _RECENT_S
+        may_end = is_recent and self._dial.may_be_refused(failure.kind)
+        return INITIAL_PAUSE_S if may_end else LONGEST_PAUSE_S
+
+    async def _has_changed(self, refusal: Failure, deadline: float) -> bool:
+        """Reads the secrets again after a refusal, and returns whether they have changed."""
+        dial = self._dial
+        if dial.may_be_refused(refusal.kind):
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    await self._refused()
+        return self._dial is not dial
 
     async def _connected(self) -> GuardedConnection:
         if self.usable and self._connection is not None:
@@ -141,23 +167,28 @@ class Link:
                 return self._connection
             self._disconnect()
             self._check_open()
-            # redial_with may replace the dial meanwhile; then the new connection is not usable.
-            dial = self._dial
-            try:
-                connection = await dial(self.endpoint)
-            except EXPECTED_ERRORS as error:
-                if to_failure(error, "", "", Names()).kind not in _MAY_HAVE_CHANGED:
-                    raise
-                await self._refused()
-                if self._dial is dial:
-                    raise
-                # The secrets have changed, so the refusal was of the old ones.
-                dial = self._dial
-                connection = await dial(self.endpoint)
+            dial, connection = await self._dialled()
             self._connection = connection
             self._connection_dial = dial
             self._check_open()
             return connection
+
+    async def _dialled(self) -> tuple[Dialler, GuardedConnection]:
+        for may_look in (True, False):
+            # redial_with may replace the dial meanwhile; then the new connection is not usable.
+            dial = self._dial
+            try:
+                return dial, await dial(self.endpoint)
+            except EXPECTED_ERRORS as error:
+                if not dial.may_be_refused(kind_of(error)):
+                    raise
+                if may_look:
+                    await self._refused()
+                    if self._dial is not dial:
+                        # The secrets have changed, so the refusal was of the old ones.
+                        continue
+                return dial, await dial.again(self.endpoint, error)
+        raise AssertionError("the second attempt has either returned or raised")
 
     def _check_open(self) -> None:
         if self._closed:

@@ -16,11 +16,10 @@ from typing import Self, TypeVar
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.connection import Dialler
+from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.first import first_success
 from sidecar.kafka.client.link import Link, Refused, nothing_to_read
 from sidecar.kafka.client.messages import AdminRequest
-from sidecar.kafka.client.security import load_security
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
@@ -88,12 +87,17 @@ class Pool:
         Raises:
             SettingsError: certificates or credentials can't be read.
         """
-        pool = cls(admin.bootstrap_servers, _dialler(admin, clock), clock, refused)
+        pool = cls(admin.bootstrap_servers, Dialler.of(admin, clock), clock, refused)
         pool.principal = _principal(admin)
         return pool
 
     def __repr__(self) -> str:
         return f"Pool({len(self._brokers)} brokers)"
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a broker refused the credentials and accepts only the former ones."""
+        return self._dial.is_refused
 
     async def call(
         self, broker_id: int, request: AdminRequest, deadline: float
@@ -173,9 +177,10 @@ class Pool:
         Raises:
             SettingsError: certificates or credentials can't be read.
         """
-        dial = _dialler(admin, self._clock)
+        dial = Dialler.of(admin, self._clock)
 
         def apply() -> None:
+            dial.changed_at = self._clock()
             self._bootstrap = admin.bootstrap_servers
             self._dial = dial
             self.principal = _principal(admin)
@@ -222,10 +227,6 @@ class Pool:
                 tried.add(id(link))
                 yield link
         yield from (link for link in known if id(link) not in tried)
-
-
-def _dialler(admin: KafkaAdmin, clock: Callable[[], float]) -> Dialler:
-    return Dialler(load_security(admin, clock), admin.client_id, clock)
 
 
 def _principal(admin: KafkaAdmin) -> str:

@@ -2,8 +2,8 @@
 
 Certificates and keys are PEM, from files or as text in the settings. Text is never written to a
 disk. ``load_security`` reads everything at once, so a reload with unreadable files fails before
-anything is replaced. The broker's certificate must always be trusted. The check of its name can be
-switched off.
+anything is replaced. A daemon has read the files before (``KafkaAdmin.files``), and reads none
+here. The broker's certificate must always be trusted. The check of its name can be switched off.
 """
 
 import os
@@ -19,9 +19,10 @@ from pydantic import SecretStr
 from sidecar.errors import SettingsError
 from sidecar.kafka.client.failures import Names
 from sidecar.kafka.client.oauth_tokens import ClientCredentials
-from sidecar.settings import KafkaAdmin
+from sidecar.settings import KafkaAdmin, PemFiles
 
 _OTHER_KEY: Final = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
+_NOTHING_READ: Final = PemFiles(None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,12 @@ def _broker_context(admin: KafkaAdmin) -> ssl.SSLContext:
     context.check_hostname = admin.verifies_hostname
     key_pem = admin.ssl_keystore_key.get_secret_value() if admin.ssl_keystore_key else None
     password = admin.ssl_key_password.get_secret_value() if admin.ssl_key_password else ""
+    read = admin.files or _NOTHING_READ
     with ExitStack() as files:
         chain_pem = admin.ssl_keystore_certificate_chain
-        certificate = _path(admin.ssl_keystore_location, chain_pem, files)
-        key = _path(admin.key_file, key_pem, files)
+        certificate = _path(admin.ssl_keystore_location, chain_pem or read.keystore, files)
+        key_read = read.key if admin.ssl_keystore_key_location else read.keystore
+        key = _path(admin.key_file, key_pem or key_read, files)
         if certificate is None and key is None:
             return context
         try:
@@ -120,10 +123,13 @@ def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
     context = (
         ssl.create_default_context() if besides_system else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     )
+    read = admin.files or _NOTHING_READ
     try:
-        context.load_verify_locations(
-            cafile=admin.ssl_truststore_location, cadata=admin.ssl_truststore_certificates
-        )
+        with ExitStack() as files:
+            context.load_verify_locations(
+                cafile=_path(admin.ssl_truststore_location, read.truststore, files),
+                cadata=admin.ssl_truststore_certificates,
+            )
     except (OSError, ValueError) as error:
         shown = _shown(admin.ssl_truststore_location, "CA certificate")
         raise SettingsError((f"{shown} can't be used: {_why_no_ca(error)}",)) from error
@@ -131,19 +137,20 @@ def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
 
 
 @contextmanager
-def _as_file(text: str) -> Iterator[str]:
+def _as_file(text: bytes) -> Iterator[str]:
     # Python's ssl reads a client certificate only from a file; this file is in memory.
     descriptor = os.memfd_create("pem")
     try:
-        os.write(descriptor, text.encode())
+        os.write(descriptor, text)
         yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)
 
 
-def _path(file: Path | None, text: str | None, files: ExitStack) -> str | None:
+def _path(file: Path | None, text: str | bytes | None, files: ExitStack) -> str | None:
     if text is not None:
-        return files.enter_context(_as_file(text))
+        data = text.encode() if isinstance(text, str) else text
+        return files.enter_context(_as_file(data))
     return str(file) if file is not None else None
 
 

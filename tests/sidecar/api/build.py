@@ -14,6 +14,7 @@ from sidecar.control.board import Board, Listener, Snapshot
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
+from sidecar.control.tokens import Tokens
 from sidecar.daemon.application import build_app
 from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
@@ -74,7 +75,7 @@ class FakeSidecar:
         clock: what time it is; the running loop's when built for virtual time.
         board: what the app reads and changes.
         disk: what it persists to.
-        token: the token that changes need; None refuses them.
+        tokens: what changes need.
         wall_offset_s: how the machine's clock is set against the steady one.
         ids: what knows of producer ids: no log and no other sidecar.
         failures: what failed of its capabilities.
@@ -101,7 +102,7 @@ class FakeSidecar:
         self.clock = FakeClock()
         self.board = board or Board(factors or Disabled(), clock or self.clock, listeners=listeners)
         self.disk = Disk()
-        self.token: str | None = TOKEN
+        self.tokens = Tokens(TOKEN, self.clock)
         self.wall_offset_s = WALL_OFFSET_S
         watch = ProducerIdWatch(
             self.board, Retained(self.board), ProducerIdSettings(), ProducerIdQuota(None), 60.0
@@ -112,7 +113,7 @@ class FakeSidecar:
         self.failures = CapabilityFailures(["producer_ids"])
         self.contents = VolumeContents(ask, self.clock) if ask is not None else None
         self.app: FastAPI = build_app(
-            Services(self.board, self.wall, lambda: self.token, self._persist, None, self.failures),
+            Services(self.board, self.wall, self.tokens, self._persist, None, self.failures),
             Polling(factors is not None, stuck_after_s, reaction_s=79.0),
             capabilities=[*self._routed(admit), *more],
             contents=self.contents,
@@ -122,6 +123,10 @@ class FakeSidecar:
             user_header=user_header,
         )
 
+    def takes(self, token: str | None) -> None:
+        """Only this token allows changes from now on; None refuses them."""
+        self.tokens.replace(token, ends_former=True)
+
     def _routed(self, admit: Admit | None) -> Iterator[Capability]:
         def add_ids(app: FastAPI) -> None:
             add_producer_ids(
@@ -130,7 +135,7 @@ class FakeSidecar:
                 wall=self.wall,
                 persist=self._persist,
                 parts=self.ids,
-                token=lambda: self.token,
+                tokens=self.tokens,
             )
 
         yield Routed("producer_ids", add_ids)

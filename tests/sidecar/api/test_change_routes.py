@@ -304,7 +304,7 @@ async def test_a_token_that_is_not_ascii() -> None:
     sidecar = overridden()
     response, _ = await send(sidecar, "DELETE", URL, headers=headers)
     assert_problem(response, 401)
-    sidecar.token = "töken"
+    sidecar.takes("töken")
     response, _ = await send(sidecar, "DELETE", URL, headers=headers)
     assert response.status_code == 200
 
@@ -329,7 +329,7 @@ async def test_no_token_and_a_wrong_one_differ(headers: dict[str, str], message:
 async def test_where_no_token_is_configured(method: str, url: str) -> None:
     """403 says how to enable changes; no token opens it."""
     sidecar = overridden()
-    sidecar.token = None
+    sidecar.takes(None)
     response, before = await send(sidecar, method, url)
     message = assert_problem(response, 403)
     assert "SIDECAR_TOKEN_FILE" in str(message["detail"])
@@ -339,7 +339,7 @@ async def test_where_no_token_is_configured(method: str, url: str) -> None:
 async def test_a_new_token_counts_at_once() -> None:
     """The token is read at each request, since a reload may change it."""
     sidecar = overridden()
-    sidecar.token = "another"
+    sidecar.takes("another")
     response, _ = await send(sidecar, "DELETE", URL)
     assert_problem(response, 401)
 

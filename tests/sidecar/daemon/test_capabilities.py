@@ -259,7 +259,7 @@ def test_one_that_can_not_be_built_is_replaced_by_one_that_does_nothing() -> Non
     """One that says why the daemon can't start is not replaced."""
     sidecar = FakeSidecar()
     failures = CapabilityFailures(["bad"])
-    services = Services(sidecar.board, sidecar.wall, lambda: None, _persist, None, failures)
+    services = Services(sidecar.board, sidecar.wall, sidecar.tokens, _persist, None, failures)
     assert not services.subscribe("bad", lambda _line: None, lambda: True)
 
     def fails(_services: Services) -> Capability:
@@ -280,7 +280,12 @@ def test_a_capability_has_one_name() -> None:
     sidecar = FakeSidecar()
     settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
     services = Services(
-        sidecar.board, sidecar.wall, lambda: None, _persist, None, CapabilityFailures(CAPABILITIES)
+        sidecar.board,
+        sidecar.wall,
+        sidecar.tokens,
+        _persist,
+        None,
+        CapabilityFailures(CAPABILITIES),
     )
     built = build_all(prepare_all(settings), services)
     assert [*CAPABILITIES] == [each.name for each in built]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sidecar.control.tokens import Tokens
 from sidecar.daemon.composition import _ask_one_broker, _zone
 from sidecar.daemon.reload import Credentials
 from sidecar.errors import SettingsError
@@ -16,7 +17,7 @@ async def test_credentials_that_can_not_be_read_are_a_failure() -> None:
     async def ask(_admin: KafkaAdmin, _broker_id: int, _deadline_s: float) -> str:
         raise SettingsError(("the file /p can't be read",))
 
-    fetch = _ask_one_broker(Credentials(None, KafkaAdmin()), ask, 1.0)
+    fetch = _ask_one_broker(Credentials(Tokens(None, lambda: 0.0), KafkaAdmin()), ask, 1.0)
     expected = Failure(FailureKind.AUTHENTICATION, "the file /p can't be read")
     assert expected == await fetch(1)
 

@@ -8,6 +8,7 @@ import pytest
 
 from sidecar.control.capability import Capability
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.tokens import Tokens
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
@@ -18,6 +19,8 @@ SERVERS = "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS"
 
 class Source(KafkaVolumeSource):
     """Records what it is changed to; asks nobody."""
+
+    is_refused = False
 
     def __init__(self, changed: list[str]) -> None:
         self._changed = changed
@@ -52,7 +55,7 @@ class Scene:
             "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
             "SIDECAR_TOKEN_FILE": str(self.token_file),
         }
-        self.credentials = Credentials("old", None)
+        self.credentials = Credentials(Tokens("old", lambda: 0.0), None)
         self.failures = CapabilityFailures(["a", "b"])
         self.reload = Reload(
             self._load,
@@ -67,16 +70,16 @@ class Scene:
         return load(environ=self.environ).settings
 
 
-def test_all_take_over_what_is_new(tmp_path: Path) -> None:
+async def test_all_take_over_what_is_new(tmp_path: Path) -> None:
     """The source, the token and the capabilities are new."""
     scene = Scene(tmp_path)
-    scene.reload()
+    await scene.reload.read()
     assert ["source kafka-1:9092", "a", "b"] == scene.changed
-    assert "new" == scene.credentials.token
+    assert "new" == scene.credentials.tokens.current
 
 
 @pytest.mark.parametrize("refused_by", ["token", "capability"])
-def test_nothing_changes_when_one_refuses(
+async def test_nothing_changes_when_one_refuses(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, refused_by: str
 ) -> None:
     """The parts before it are not changed either; one line says so."""
@@ -85,23 +88,23 @@ def test_nothing_changes_when_one_refuses(
     if refused_by == "token":
         scene.token_file.write_text("")
     with caplog.at_level(logging.INFO):
-        scene.reload()
+        await scene.reload.read()
     assert [] == scene.changed
-    assert "old" == scene.credentials.token
+    assert "old" == scene.credentials.tokens.current
     (message,) = caplog.messages
     assert message.startswith("SIGHUP: nothing was changed: ")
 
 
-def test_a_capability_that_fails_keeps_the_others_from_nothing(tmp_path: Path) -> None:
+async def test_a_capability_that_fails_keeps_the_others_from_nothing(tmp_path: Path) -> None:
     """It is counted, and goes on with its old credentials."""
     scene = Scene(tmp_path, RecursionError())
-    scene.reload()
+    await scene.reload.read()
     assert ["source kafka-1:9092", "a"] == scene.changed
-    assert "new" == scene.credentials.token
+    assert "new" == scene.credentials.tokens.current
     assert 1 == scene.failures.count("b")
 
 
-def test_changed_settings_that_need_a_restart_are_named(
+async def test_changed_settings_that_need_a_restart_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The limit and the mode do; addresses and the token's file do not."""
@@ -115,8 +118,8 @@ def test_changed_settings_that_need_a_restart_are_named(
         "SIDECAR_TOKEN_FILE": str(other),
     }
     with caplog.at_level(logging.INFO):
-        scene.reload()
-    assert "newer" == scene.credentials.token
+        await scene.reload.read()
+    assert "newer" == scene.credentials.tokens.current
     assert caplog.messages[1:] == [
         "SIGHUP: these changed settings apply only after a restart: SIDECAR_MODE,"
         " SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES"

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import os
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,12 +15,14 @@ from pydantic import SecretStr
 
 from sidecar.control.capability import Capability
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.tokens import Tokens
 from sidecar.daemon import secret_files as module
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.secret_files import SecretFiles, stamps_of
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import KafkaAdmin, Settings, load, secret_files
 from tests.support.mounted import MountedSecret
+from tests.support.virtual_time import VIRTUAL_TIME
 
 ADMIN = "SIDECAR_KAFKA_ADMIN_"
 
@@ -69,7 +73,7 @@ class Scene:
         settings = load(environ=environ).settings
         assert settings.kafka_admin is not None
         self.part = Part()
-        self.credentials = Credentials("old-token", settings.kafka_admin)
+        self.credentials = Credentials(Tokens("old-token", lambda: 0.0), settings.kafka_admin)
         self.reload = Reload(
             lambda: load(environ=environ).settings,
             self.credentials,
@@ -128,7 +132,7 @@ async def test_a_swapped_volume_is_used_again_and_again(
         scene.changes(password=password.encode(), token=token.encode())
         await scene.looks()
         assert SecretStr(password) == scene.password
-        assert token == scene.credentials.token
+        assert token == scene.credentials.tokens.current
     assert ["password-0", "password-1", "password-2"] == scene.part.passwords
     assert 3 == len(caplog.messages)
     assert str(scene.volume.folder / "key") in caplog.text
@@ -171,7 +175,7 @@ async def test_a_file_that_can_not_be_used_changes_nothing(
     scene.changes(**{"token": b"new-token", "password": b"new", name: b""})
     await scene.looks(4)
     assert [] == scene.part.passwords
-    assert "old-token" == scene.credentials.token
+    assert "old-token" == scene.credentials.tokens.current
     (message,) = caplog.messages
     assert str(scene.volume.folder / name) in message
     assert "correct the files" in message
@@ -197,6 +201,41 @@ async def test_a_key_of_another_certificate_changes_nothing(
     assert 1 == len(scene.part.passwords)
 
 
+async def test_a_key_that_comes_after_its_certificate(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A refused login between the two files uses neither, and nothing is logged."""
+    before = scene.files["key"]
+    scene.certify()
+    after = scene.files["key"]
+    scene.changes(key=before)
+    await scene.watch.look()
+    assert [] == scene.part.passwords
+    assert [] == caplog.messages
+    scene.changes(key=after)
+    await scene.watch.look()
+    assert 1 == len(scene.part.passwords)
+
+
+async def test_a_file_that_is_written_during_a_hurried_look(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a token is not used, although nobody waits for the second look."""
+
+    def goes_on_writing(_s: float) -> None:
+        scene.changes(token=b"new-token")
+
+    scene.changes(token=b"new-")
+    monkeypatch.setattr(time, "sleep", goes_on_writing)
+    await scene.watch.look()
+    assert "old-token" == scene.credentials.tokens.current
+    monkeypatch.undo()
+    assert await scene.credentials.tokens.accept(b"old-token")
+    await scene.watch.look()
+    assert "new-token" == scene.credentials.tokens.current
+    assert not await scene.credentials.tokens.accept(b"new-")
+
+
 async def test_a_missing_file_changes_nothing(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -215,19 +254,44 @@ async def test_a_missing_file_changes_nothing(
 async def test_a_disk_that_hangs_holds_up_nothing(
     scene: Scene, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each look ends at its deadline, one line is logged, and no second thread waits."""
+    """Each look ends at its deadline, one line is logged, and no second thread waits.
+
+    Opening a named pipe hangs as a dead network file system does.
+    """
     monkeypatch.setattr(module, "DEADLINE_S", 0.05)
-    scene.part.gate.clear()
     scene.changes(password=b"new")
+    pipe = scene.volume.folder / "..data" / "password"
+    pipe.unlink()
+    os.mkfifo(pipe)
     threads = threading.active_count()
-    await scene.watch.look()
-    await scene.watch.look()
-    assert threading.active_count() <= threads + 1
+    await scene.looks(3)
+    assert threads + 1 == threading.active_count()
     (message,) = caplog.messages
     assert "were not read within 0.05 s" in message
-    scene.part.gate.set()
     monkeypatch.undo()
-    await scene.watch.look()
+    pipe.write_bytes(b"new")
+    await scene.watch.look(settled=True)
+    scene.changes()
+    await scene.looks()
+    assert ["new"] == scene.part.passwords
+
+
+@VIRTUAL_TIME
+async def test_polls_and_requests_hardly_wait_for_a_disk_that_hangs(scene: Scene) -> None:
+    """The first ones wait for a moment, and later ones do not; what is read at last is used."""
+    scene.part.gate.clear()
+    scene.changes(password=b"new")
+    now = asyncio.get_running_loop().time
+    began_at = now()
+    await asyncio.gather(scene.watch.look(), scene.watch.look())
+    assert module.HURRY_S == pytest.approx(now() - began_at)
+    began_at = now()
+    for _ in range(20):
+        await scene.watch.look()
+    assert began_at == now()
+    scene.part.gate.set()
+    while not scene.part.passwords:
+        await scene.watch.look(settled=True)
     assert ["new"] == scene.part.passwords
 
 

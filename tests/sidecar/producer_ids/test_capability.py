@@ -8,6 +8,7 @@ from sidecar.control.board import Board
 from sidecar.control.capability import Services
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
+from sidecar.control.tokens import Tokens
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.peers.exchange import Peer, Peers
 from sidecar.producer_ids.capability import ProducerIdCapability
@@ -46,7 +47,12 @@ async def test_peers_alone_ask_nothing_until_the_first_quota(
         return Persistence.WRITTEN
 
     services = Services(
-        board, lambda _: 0.0, lambda: None, persist, None, CapabilityFailures(["producer_ids"])
+        board,
+        lambda _: 0.0,
+        Tokens(None, board.now),
+        persist,
+        None,
+        CapabilityFailures(["producer_ids"]),
     )
     capability = ProducerIdCapability(load(environ=environ).settings, services, None, None)
     tasks = [asyncio.create_task(run()) for run in capability.tasks().values()]

@@ -312,20 +312,22 @@ async def test_following_waits_only_when_there_is_nothing(path: Path) -> None:
     assert TailRead(there=False) == tail.read()
 
 
-async def test_following_reads_in_a_thread(path: Path) -> None:
+async def test_following_reads_in_a_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that waits does not block the loop, and a cancelled follower closes the file."""
     before = _descriptors()
     _append(path, b"a\n")
     tail = Tail(path, from_start=True)
     threads: set[int] = set()
-    read = tail.read
+    read = Tail.read
 
-    def reported() -> TailRead:
+    def reported(self: Tail) -> TailRead:
         threads.add(threading.get_ident())
-        return read()
+        return read(self)
+
+    monkeypatch.setattr(Tail, "read", reported)
 
     async def first() -> TailRead:
-        async with aclosing(follow(tail, lambda _: asyncio.to_thread(reported))) as results:
+        async with aclosing(follow(tail)) as results:
             return await anext(results)
 
     assert (b"a",) == (await first()).lines

@@ -6,7 +6,16 @@ import pytest
 from pydantic import SecretStr
 
 from sidecar.errors import SettingsError
-from sidecar.settings import Settings, load, need_restart, read_again, secret_files
+from sidecar.settings import (
+    KafkaAdmin,
+    PemFiles,
+    Settings,
+    load,
+    need_restart,
+    read_again,
+    secret_files,
+    with_former,
+)
 from tests.sidecar.settings.support import ADMIN, GOOD
 
 LOGIN = {
@@ -53,6 +62,59 @@ def test_the_password_is_read_again(tmp_path: Path) -> None:
     assert () == need_restart(settings, found)
     file.write_text("old")
     assert settings == read_again(found)
+
+
+def test_certificates_and_keys_are_read_again(tmp_path: Path) -> None:
+    """Their contents are as of then; a file that can't be read has none, and no text shows any."""
+    (tmp_path / "ca.pem").write_bytes(b"trusted")
+    (tmp_path / "client.pem").write_bytes(b"certified")
+    names = {
+        f"{ADMIN}SECURITY_PROTOCOL": "SSL",
+        f"{ADMIN}SSL_TRUSTSTORE_LOCATION": "ca.pem",
+        f"{ADMIN}SSL_KEYSTORE_LOCATION": "client.pem",
+        f"{ADMIN}SSL_KEYSTORE_KEY_LOCATION": "missing.pem",
+    }
+    environ = {name: str(tmp_path / value) for name, value in names.items()}
+    found = read_again(loaded(environ | {f"{ADMIN}SECURITY_PROTOCOL": "SSL"}))
+    assert found.kafka_admin is not None
+    assert PemFiles(b"trusted", b"certified", None) == found.kafka_admin.files
+    assert "certified" not in repr(found)
+
+
+def admin_of(password: str, *, trusts: bytes = b"ca", key: bytes = b"key") -> KafkaAdmin:
+    """Connection settings of a generation."""
+    return KafkaAdmin(
+        security_protocol="SASL_SSL",
+        sasl_mechanism="PLAIN",
+        sasl_password=SecretStr(password),
+        files=PemFiles(trusts, key, key),
+    )
+
+
+def test_the_former_credentials_are_known() -> None:
+    """Password, certificate and key are the former ones, but only new CAs are trusted."""
+    found = with_former(
+        admin_of("new", trusts=b"new ca", key=b"new key"), admin_of("old"), is_refused=False
+    )
+    assert admin_of("old", trusts=b"new ca") == found.former
+    assert SecretStr("new") == found.sasl_password
+    assert "former" not in repr(found)
+
+
+def test_credentials_that_were_refused_are_not_the_former_ones() -> None:
+    """Those before them are, whatever is trusted now; so are those before a change of CAs alone."""
+    second = with_former(admin_of("second"), admin_of("first"), is_refused=False)
+    third = with_former(admin_of("third", trusts=b"new"), second, is_refused=True)
+    assert admin_of("first", trusts=b"new") == third.former
+    again = with_former(admin_of("second", trusts=b"new"), second, is_refused=False)
+    assert admin_of("first", trusts=b"new") == again.former
+
+
+def test_credentials_of_another_mechanism_are_not_the_former_ones() -> None:
+    """A broker would not know what to do with them."""
+    other = admin_of("old").model_copy(update={"sasl_mechanism": "SCRAM-SHA-512"})
+    assert with_former(admin_of("new"), other, is_refused=False).former is None
+    assert with_former(admin_of("same"), admin_of("same"), is_refused=False).former is None
 
 
 @pytest.mark.parametrize(

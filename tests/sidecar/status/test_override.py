@@ -177,7 +177,7 @@ async def test_a_wrong_token(path: str, token: str) -> None:
 async def test_no_token_is_configured(path: str) -> None:
     """Nobody may set one, not even with an empty token."""
     sidecar = throttled()
-    sidecar.token = None
+    sidecar.takes(None)
     response, before = await send(sidecar, path, {**ASKED, "token": ""})
     assert 403 == response.status_code
     assert "SIDECAR_TOKEN_FILE" in response.text

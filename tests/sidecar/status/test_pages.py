@@ -223,7 +223,7 @@ async def test_no_broker_follows() -> None:
 async def test_without_a_token() -> None:
     """Changes are refused, and the page says how to allow them; no form goes further."""
     sidecar = throttled()
-    sidecar.token = None
+    sidecar.takes(None)
     page = await outline(sidecar)
     assert "name it in SIDECAR_TOKEN_FILE, and restart the sidecar" in page.words
     assert [] == [tag for tag in page.tags if tag[1].get("href") == "/override"]

@@ -12,7 +12,8 @@ import trustme
 from aiokafka.errors import KafkaConnectionError
 from pydantic import SecretStr
 
-from sidecar.kafka.client.connection import LONGEST_FRAME_BYTES, Dialler, dial
+from sidecar.kafka.client.connection import LONGEST_FRAME_BYTES, dial
+from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.link import Link
 from sidecar.kafka.client.security import load_security
 from sidecar.kafka.cluster_messages import DescribeLogDirs

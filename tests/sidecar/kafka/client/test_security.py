@@ -1,6 +1,7 @@
 """TLS material and credentials, from the settings to brokers that ask for them."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.failures import Names
 from sidecar.kafka.client.security import load_security
-from sidecar.settings import HostPort
+from sidecar.settings import HostPort, PemFiles
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.sidecar.kafka.servers import (
     Clock,
@@ -118,6 +119,27 @@ async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Pat
             ssl_keystore_location=tmp_path / "certificate",
             ssl_keystore_key_location=tmp_path / "encrypted",
             ssl_key_password=PASSWORD,
+        )
+    succeeded(answer)
+
+
+async def test_files_that_were_read_are_not_read_again(
+    clock: Clock, ca: trustme.CA, tmp_path: Path
+) -> None:
+    """A connection of the daemon reads no file: opening these would hang."""
+    pems = client_pems(ca) | {"ca": pem(ca)}
+    for name in pems:
+        os.mkfifo(tmp_path / name)
+    contents = [pems[name].encode() for name in ("ca", "certificate", "encrypted")]
+    async with FakeCluster(ssl_context=wanting_client_certificate(ca)).add(1) as cluster:
+        answer = await poll(
+            cluster,
+            clock,
+            ssl_truststore_location=tmp_path / "ca",
+            ssl_keystore_location=tmp_path / "certificate",
+            ssl_keystore_key_location=tmp_path / "encrypted",
+            ssl_key_password=PASSWORD,
+            files=PemFiles(*contents),
         )
     succeeded(answer)
 

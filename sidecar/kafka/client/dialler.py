@@ -1,0 +1,110 @@
+"""Logs in to brokers, with the former password, certificate and key while a broker requires them.
+
+Secrets change in the sidecar's files and at the brokers at different times. A broker that refuses
+the new ones may still accept the former ones, so they are tried next. They stay in memory until the
+next change, and no former CA certificate is trusted.
+
+Example: the file has a new password at 0 s, and the brokers at 60 s. A connection at 30 s is made
+with the former password, after the new one was refused; a connection at 90 s with the new one.
+"""
+
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Self
+
+from sidecar.kafka.client.connection import GuardedConnection, dial
+from sidecar.kafka.client.failures import EXPECTED_ERRORS, kind_of, to_failure
+from sidecar.kafka.client.security import Security, load_security
+from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.volumes import FailureKind
+
+_log = logging.getLogger(__name__)
+
+Dial = Callable[[HostPort], Awaitable[GuardedConnection]]
+_REFUSALS: Final = (FailureKind.AUTHENTICATION, FailureKind.TLS)
+
+
+@dataclass(slots=True, eq=False)
+class Dialler:
+    """Connects to any address of a cluster, with the same settings.
+
+    Attributes:
+        security: the encryption and login.
+        client_id: the client id.
+        clock: steady seconds.
+        former: the same with the former password, certificate and key; None if there are none.
+        changed_at: when these settings replaced others, steady seconds; -inf for the first ones.
+        is_refused: whether a broker that refused this login accepted the former one.
+    """
+
+    security: Security
+    client_id: str
+    clock: Callable[[], float]
+    former: Security | None = None
+    changed_at: float = -math.inf
+    is_refused: bool = False
+
+    @classmethod
+    def of(cls, admin: KafkaAdmin, clock: Callable[[], float]) -> Self:
+        """Reads the certificates and credentials of the settings; errors as ``load_security``."""
+        former = None if admin.former is None else load_security(admin.former, clock)
+        return cls(load_security(admin, clock), admin.client_id, clock, former)
+
+    async def __call__(self, endpoint: HostPort) -> GuardedConnection:
+        """Connects to an address; see ``dial``."""
+        connection = await dial(endpoint, self.security, self.client_id, self.clock)
+        if self.is_refused:
+            self.is_refused = False
+            _log.info("%s accepts the new password, certificate and key", endpoint)
+        return connection
+
+    async def again(self, endpoint: HostPort, refusal: Exception) -> GuardedConnection:
+        """Connects after a refusal, with the former credentials.
+
+        Raises:
+            The refusal, if the broker accepts neither.
+        """
+        if self.former is None:
+            raise refusal
+        attempts: list[Dial] = [partial(self._formerly, self.former, refusal), self]
+        if kind_of(refusal) is FailureKind.CONNECT:
+            # It may have been dropped for another reason, and work now.
+            attempts.reverse()
+        for attempt in attempts:
+            with suppress(*EXPECTED_ERRORS):
+                return await attempt(endpoint)
+        raise refusal
+
+    async def either(self, endpoint: HostPort) -> GuardedConnection:
+        """Connects with the new or the former credentials; errors as ``dial``."""
+        try:
+            return await self(endpoint)
+        except EXPECTED_ERRORS as error:
+            if not self.may_be_refused(kind_of(error)):
+                raise
+            return await self.again(endpoint, error)
+
+    def may_be_refused(self, kind: FailureKind) -> bool:
+        """Whether another password, certificate or key could mend a failure of this kind."""
+        # A broker may drop the connection of a certificate that it does not accept.
+        return kind in _REFUSALS or (
+            kind is FailureKind.CONNECT and self.security.ssl_context is not None
+        )
+
+    async def _formerly(
+        self, former: Security, refusal: Exception, endpoint: HostPort
+    ) -> GuardedConnection:
+        connection = await dial(endpoint, former, self.client_id, self.clock)
+        if not self.is_refused:
+            self.is_refused = True
+            failure = to_failure(refusal, str(endpoint), "connecting", self.security.names)
+            _log.warning(
+                "%s; the broker still accepts the former password, certificate and key, and the "
+                "sidecar uses them until the broker accepts the new ones",
+                failure.message,
+            )
+        return connection

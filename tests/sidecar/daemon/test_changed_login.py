@@ -1,0 +1,141 @@
+"""Files and brokers change one after the other, in either order, and polls go on."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.tokens import Tokens
+from sidecar.daemon.reload import Credentials, Reload
+from sidecar.daemon.secret_files import SecretFiles, stamps_of
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.settings import Settings, load, read_again, secret_files
+from sidecar.volumes import Failure, FailureKind, Observation
+from tests.sidecar.kafka.servers import Clock, bootstrap
+from tests.support.fake_broker import FakeCluster
+from tests.support.mounted import MountedSecret
+
+ADMIN = "SIDECAR_KAFKA_ADMIN_"
+
+
+class Scene:
+    """A daemon's connections and the file with its password, and brokers with theirs."""
+
+    def __init__(self, folder: Path, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        self.clock = Clock()
+        self.secret = MountedSecret(folder / "secret")
+        self.secret.holds(password=b"first")
+        environ = {
+            f"{ADMIN}BOOTSTRAP_SERVERS": str(bootstrap(cluster)),
+            f"{ADMIN}SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            f"{ADMIN}SASL_MECHANISM": "PLAIN",
+            f"{ADMIN}SASL_USERNAME": "ann",
+            f"{ADMIN}SASL_PASSWORD_FILE": str(self.secret.folder / "password"),
+            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
+        }
+
+        def loaded() -> Settings:
+            return read_again(load(environ=environ).settings)
+
+        settings = loaded()
+        assert settings.kafka_admin is not None
+        self.source = KafkaVolumeSource(
+            settings.kafka_admin, clock=self.clock, refused=self._refused
+        )
+        self.credentials = Credentials(Tokens(None, self.clock), settings.kafka_admin)
+        failures = CapabilityFailures([])
+        reload = Reload(loaded, self.credentials, self.source, [], failures, settings)
+        self.watch = SecretFiles(reload, stamps_of(secret_files(settings)))
+
+    async def _refused(self) -> None:
+        await self.watch.look()
+
+    def file(self, password: str) -> None:
+        """The file has another password."""
+        self.secret.holds(password=password.encode())
+
+    def brokers(self, password: str) -> None:
+        """Brokers accept another password only, and each connection has to log in again."""
+        self.cluster.users = {"ann": password}
+        self.log_in_again()
+
+    def log_in_again(self) -> None:
+        for broker in self.cluster.brokers.values():
+            broker.drop()
+
+    async def looks(self) -> None:
+        """Two looks pass, so that a changed file is used."""
+        await self.watch.look(settled=True)
+        await self.watch.look(settled=True)
+
+    async def poll(self) -> FailureKind | None:
+        """A poll a second later: None if it sees all brokers."""
+        await asyncio.sleep(0.02)
+        self.clock.now += 1.0
+        answer = await self.source.observe(None, 5.0)
+        if isinstance(answer, Failure):
+            return answer.kind
+        assert isinstance(answer, Observation)
+        failures = [each.kind for each in answer.answers.values() if isinstance(each, Failure)]
+        return failures[0] if failures else None
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Scene]:
+    """One whose log is caught, after its first poll."""
+    caplog.set_level(logging.INFO)
+    async with FakeCluster(users={"ann": "first"}).add(2) as cluster:
+        made = Scene(tmp_path, cluster)
+        async with made.source:
+            assert await made.poll() is None
+            yield made
+
+
+async def test_brokers_that_follow_a_file_much_later(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The former password is used as long as only that works, and no poll fails."""
+    scene.file("second")
+    await scene.looks()
+    for _ in range(3):
+        scene.log_in_again()
+        assert await scene.poll() is None
+    said = [message for message in caplog.messages if "former" in message]
+    assert 1 == len(said), caplog.messages
+    scene.brokers("second")
+    assert await scene.poll() is None
+    assert "first" not in caplog.text
+
+
+async def test_a_file_that_follows_brokers_much_later(scene: Scene) -> None:
+    """The first poll after the file has changed succeeds, however long polls have failed."""
+    scene.brokers("second")
+    for _ in range(12):
+        assert FailureKind.AUTHENTICATION is await scene.poll()
+    scene.file("second")
+    assert await scene.poll() is None
+
+
+async def test_brokers_that_change_once_neither_password_works(scene: Scene) -> None:
+    """After a change of the file, no poll waits for the end of a pause."""
+    scene.file("third")
+    scene.brokers("second")
+    for _ in range(12):
+        assert FailureKind.AUTHENTICATION is await scene.poll()
+    scene.brokers("third")
+    assert await scene.poll() is None
+
+
+async def test_a_password_that_never_worked_is_not_the_former_one(scene: Scene) -> None:
+    """A file is corrected before brokers follow: the password that works is still used."""
+    for password in ("mistyped", "second"):
+        scene.file(password)
+        await scene.looks()
+        scene.log_in_again()
+        assert await scene.poll() is None
+    scene.brokers("second")
+    assert await scene.poll() is None
