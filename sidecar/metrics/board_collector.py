@@ -299,7 +299,7 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
     ),
     "fill_bytes_per_second": (
         "How fast the volume fills, negative while it empties; no series while that is unknown "
-        "or the log dir is offline.",
+        "or its broker reports no sizes.",
         lambda state: state.fill.bytes_per_second if state.online else None,
     ),
     "limit_bytes": (
