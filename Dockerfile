@@ -32,6 +32,7 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
         --disable-pip-version-check --only-binary :all: --no-compile --require-hashes \
         --requirement requirements.txt
 COPY LICENSE README.md hatch_build.py pyproject.toml ./
+COPY docs/runbooks docs/runbooks
 COPY sidecar sidecar
 COPY --from=callback /throttle-sidecar-quota-callback.jar deploy/quota-callback/target/
 # What is compiled here needn't be compiled at each start, when nothing can be written. A new volume

@@ -24,6 +24,7 @@ Factor = Annotated[float, Field(ge=0, le=1)]
 SourceName = Literal["observation", "fallback", "override", "disabled", "shadow"]
 StateFileName = Literal["written", "pending", "failed", "none"]
 BrokerStateName = Literal["active", "fenced", "departed"]
+LogDirState = Literal["online", "offline", "unreadable"]
 LimitName = Annotated[str, Field(json_schema_extra={"enum": [each.name for each in LIMIT_TYPES]})]
 
 
@@ -316,10 +317,11 @@ class VolumeDocument:
     """Departed: no longer in the cluster's list."""
     log_dir: str
     """The log dir's path on the broker."""
-    online: bool
-    """False while its broker reports the log dir without sizes."""
-    offline_reason: str | None
-    """Why it is offline, as its broker reports it; null when it is not."""
+    state: LogDirState
+    """Offline: its broker reports a failed disk, and writes nothing there. Unreadable: its broker
+    reports no sizes, but may write there. Both keep the sizes last read."""
+    unread_reason: str | None
+    """Why its broker reports no sizes; null when it is online."""
     total_bytes: int | None
     """The size of the file system. All sizes are null when the volume was never read."""
     used_bytes: int | None
@@ -335,7 +337,8 @@ class VolumeDocument:
     read_at: Time | None
     """When the request for the sizes was sent."""
     fill_bytes_per_second: float | None
-    """The fill rate, negative while it empties; null before a second reading, and offline."""
+    """The fill rate, negative while it empties; null before a second reading, and
+    while not online."""
     seconds_to_limit: Annotated[float, Field(ge=0)] | None
     """The time until its limit at that rate; 0 when violated, null when it does not fill."""
 

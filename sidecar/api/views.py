@@ -16,6 +16,7 @@ from sidecar.api.documents import (
     FailureDocument,
     LeakDocument,
     LimitDocument,
+    LogDirState,
     OperationDocument,
     OverrideDocument,
     ReaderDocument,
@@ -54,15 +55,15 @@ class View:
     wall: Wall
 
     def volumes(self) -> Iterator[VolumeDocument]:
-        """Yield every remembered volume, and the offline log dirs that were never read."""
+        """Yield every remembered volume, and the log dirs that were never read."""
         memory = self.snapshot.memory
         for broker_id in sorted(memory.brokers):
             broker = memory.brokers[broker_id]
             state = broker_state(memory, broker_id)
-            offline = {each.log_dir: each for each in broker.offline}
+            unread = {each.log_dir: each for each in broker.offline}
             for known in broker.volumes:
-                yield self._volume(known, state, offline.pop(known.volume.log_dir, None))
-            for each in offline.values():
+                yield self._volume(known, state, unread.pop(known.volume.log_dir, None))
+            for each in unread.values():
                 yield _never_read(broker_id, state, each)
 
     def brokers(self) -> Iterator[BrokerDocument]:
@@ -87,7 +88,7 @@ class View:
             )
 
     def _volume(
-        self, known: VolumeState, state: BrokerStateName, offline: OfflineLogDir | None
+        self, known: VolumeState, state: BrokerStateName, unread: OfflineLogDir | None
     ) -> VolumeDocument:
         volume = known.volume
         fill = known.fill.bytes_per_second if known.online else None
@@ -95,8 +96,8 @@ class View:
             broker_id=volume.broker_id,
             broker_state=state,
             log_dir=volume.log_dir,
-            online=known.online,
-            offline_reason=offline.reason if offline else None,
+            state="online" if known.online else log_dir_state(unread),
+            unread_reason=unread.reason if unread else None,
             total_bytes=volume.total_bytes,
             used_bytes=volume.used_bytes,
             available_bytes=volume.available_bytes,
@@ -278,13 +279,18 @@ def _seconds_left(known: VolumeState, now: float) -> float | None:
     return round(max(0.0, seconds_left - (now - known.read_at)), 3)
 
 
-def _never_read(broker_id: int, state: BrokerStateName, offline: OfflineLogDir) -> VolumeDocument:
+def log_dir_state(unread: OfflineLogDir | None) -> LogDirState:
+    """Whether a log dir without sizes is offline. After a restart, the next answer has to say."""
+    return "offline" if unread is not None and not unread.is_written else "unreadable"
+
+
+def _never_read(broker_id: int, state: BrokerStateName, unread: OfflineLogDir) -> VolumeDocument:
     return VolumeDocument(
         broker_id=broker_id,
         broker_state=state,
-        log_dir=offline.log_dir,
-        online=False,
-        offline_reason=offline.reason,
+        log_dir=unread.log_dir,
+        state=log_dir_state(unread),
+        unread_reason=unread.reason,
         total_bytes=None,
         used_bytes=None,
         available_bytes=None,

@@ -27,6 +27,7 @@ _STYLES: Final = {
     "VIOLATED": "bold red",
     "AT STOP LINE": "bold red",
     "offline": "yellow",
+    "unreadable": "yellow",
 }
 
 
@@ -38,7 +39,7 @@ def print_check(seen: ClusterCheck) -> None:
     # The verdict already names this failure.
     reported = seen.reason if seen.verdict == "unknown" else ""
     for line in (
-        *_offline_lines(volumes),
+        *_unread_lines(volumes),
         *_broker_lines(seen.view.brokers(), reported),
         *_stop_lines(seen),
     ):
@@ -76,7 +77,7 @@ def _volume_table(volumes: Sequence[VolumeDocument], limit: Limit) -> Table:
     table.add_column("Verdict", no_wrap=True)
     for volume in volumes:
         ratio = volume.available_ratio
-        verdict = "offline" if not volume.online else "ok"
+        verdict = "ok" if volume.state == "online" else str(volume.state)
         if volume.limit_violated:
             verdict = "AT STOP LINE" if volume.stop_line_violated else "VIOLATED"
         table.add_row(
@@ -91,10 +92,10 @@ def _volume_table(volumes: Sequence[VolumeDocument], limit: Limit) -> Table:
     return table
 
 
-def _offline_lines(volumes: Iterable[VolumeDocument]) -> Iterable[str]:
+def _unread_lines(volumes: Iterable[VolumeDocument]) -> Iterable[str]:
     for volume in volumes:
-        if not volume.online:
-            yield f"Broker {volume.broker_id} {volume.log_dir}: {volume.offline_reason}"
+        if volume.state != "online":
+            yield f"Broker {volume.broker_id} {volume.log_dir}: {volume.unread_reason}"
 
 
 def _broker_lines(brokers: Iterable[BrokerDocument], reported: str) -> Iterable[str]:

@@ -20,7 +20,6 @@ from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer
 from sidecar.api.views import cluster_id
-from sidecar.clock import SteadyClock
 from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
@@ -173,7 +172,13 @@ def compose(
         is_observer=lambda: observers is None or observers.is_observer,
     )
     capabilities = build_all(files.capabilities, services)
-    registry = _registry(board, clock, credentials, capabilities, failures)
+    registry = _with_collectors(
+        build_registry(board, clock.wall, settings.runbooks_url),
+        board,
+        credentials,
+        capabilities,
+        failures,
+    )
     supervised = tasks_of(capabilities, failures)
     if writer is not None:
         supervised.append((_STATE, "state writer", writer.run))
@@ -251,14 +256,13 @@ def compose(
     )
 
 
-def _registry(
+def _with_collectors(
+    registry: SidecarRegistry,
     board: Board,
-    clock: SteadyClock,
     credentials: Credentials,
     capabilities: Sequence[Capability],
     failures: CapabilityFailures,
 ) -> SidecarRegistry:
-    registry = build_registry(board, clock.wall)
     registry.register(BrokerCollector(board))
     registry.register(CertificateCollector(lambda: credentials.expiries))
     registry.register(failures)

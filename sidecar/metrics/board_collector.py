@@ -20,6 +20,7 @@ from prometheus_client.samples import Sample
 
 from sidecar import __version__
 from sidecar.control.board import Board, Snapshot
+from sidecar.settings.values import RUNBOOKS_URL
 from sidecar.throttle.decision import Source
 from sidecar.throttle.full import full_at
 from sidecar.throttle.memory import Memory, VolumeState
@@ -68,15 +69,18 @@ class SidecarRegistry(CollectorRegistry):
             yield metric
 
 
-def build_registry(board: Board, wall: Callable[[float], float]) -> SidecarRegistry:
+def build_registry(
+    board: Board, wall: Callable[[float], float], runbooks_url: str = RUNBOOKS_URL
+) -> SidecarRegistry:
     """Return a registry with the metrics of the board and of the process.
 
     Args:
         board: the board, which is read at each scrape.
         wall: steady seconds -> epoch seconds of the machine's clock.
+        runbooks_url: where alerts link to.
     """
     registry = SidecarRegistry()
-    registry.register(_BoardCollector(board, wall))
+    registry.register(_BoardCollector(board, wall, runbooks_url))
     ProcessCollector(registry=registry)
     return registry
 
@@ -84,9 +88,10 @@ def build_registry(board: Board, wall: Callable[[float], float]) -> SidecarRegis
 class _BoardCollector(Collector):
     """The board as metrics."""
 
-    def __init__(self, board: Board, wall: Callable[[float], float]) -> None:
+    def __init__(self, board: Board, wall: Callable[[float], float], runbooks_url: str) -> None:
         self._board = board
         self._wall = wall
+        self._runbooks_url = runbooks_url
         self._labels: dict[tuple[int, str], dict[str, str]] = {}
 
     def collect(self) -> Iterable[Metric]:
@@ -222,6 +227,13 @@ class _BoardCollector(Collector):
         )
         build.add_metric([__version__], 1.0)
         yield build
+        runbooks = GaugeMetricFamily(
+            "kafka_throttle_runbooks_info",
+            "1; the label is the address that the alerts' links to runbooks begin with.",
+            labels=["url"],
+        )
+        runbooks.add_metric([self._runbooks_url], 1.0)
+        yield runbooks
 
     def _volumes(self, memory: Memory) -> Iterator[Metric]:
         states = list(memory.volumes())
@@ -299,7 +311,7 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
     ),
     "fill_bytes_per_second": (
         "How fast the volume fills, negative while it empties; no series while that is unknown "
-        "or the log dir is offline.",
+        "or its broker reports no sizes.",
         lambda state: state.fill.bytes_per_second if state.online else None,
     ),
     "limit_bytes": (

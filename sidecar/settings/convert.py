@@ -149,6 +149,11 @@ def url(raw: object) -> str:
     return check_url(text(raw))
 
 
+def folder_url(raw: object) -> str:
+    """Read an http or https URL, and add a slash to its end if it has none."""
+    return url(raw).rstrip("/") + "/"
+
+
 def urls(raw: object) -> tuple[str, ...]:
     """Read a list of http or https URLs, without duplicates and without a slash at the end."""
     return _list(raw, "address", lambda part: check_url(part).rstrip("/"))

@@ -41,6 +41,7 @@ Pem = Annotated[str, Form(convert.certificates, "PEM text")]
 PemKey = Annotated[SecretStr, Form(convert.private_key, "PEM text", is_secret=True)]
 StoreType = Annotated[str, Form(convert.choice("PEM", "JKS", "PKCS12"), "PEM"), Default("PEM")]
 Url = Annotated[str, Form(convert.url, "http or https URL")]
+FolderUrl = Annotated[str, Form(convert.folder_url, "http or https URL")]
 Urls = Annotated[tuple[str, ...], Form(convert.urls, "URL list")]
 Address = Annotated[HostPort, Form(convert.listen_address, "host:port")]
 Servers = Annotated[
@@ -245,6 +246,9 @@ class Settings(BaseSettings):
     http_user_header: Text | None = None
     """The request header in which an authenticating proxy names the user, such as X-Forwarded-User.
     The log and /v1/decisions name that user with each change."""
+    runbooks_url: FolderUrl = values.RUNBOOKS_URL
+    """Where alerts link to: a sidecar's /runbooks/, as browsers reach it, or a copy of
+    docs/runbooks."""
     state_file: File | None = None
     """The file in which the sidecar keeps its decision, the last volumes and the override across a
     restart. Without it, the sidecar keeps nothing."""

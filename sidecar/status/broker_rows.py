@@ -10,6 +10,7 @@ from typing import Final
 
 from sidecar.api.views import broker_state
 from sidecar.control.board import Snapshot
+from sidecar.status.fitting import of_failed_polls, of_failure, of_reader
 from sidecar.status.moments import Moment, Now
 from sidecar.throttle.memory import BrokerState
 from sidecar.throttle.readers import Reader, RefusalRates
@@ -34,6 +35,7 @@ class Down:
         since: when this failure began.
         last_seen: when the broker last answered.
         counts: whether its last reading throttles producers until an operator forgets the broker.
+        runbook: the runbook for its failure; "" if it has none.
     """
 
     broker_id: int
@@ -43,6 +45,7 @@ class Down:
     since: Moment | None
     last_seen: Moment | None
     counts: bool
+    runbook: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class Brokers:
         more_down: the number of further such brokers.
         failed_polls: the number of failed polls in a row.
         why: why the last poll failed; "" when it succeeded.
+        runbook: the runbook for failed polls; "" when polls succeed.
+        any_fenced: whether the cluster lists a fenced broker. Kafka lists them since 4.0.
     """
 
     active: int
@@ -64,6 +69,8 @@ class Brokers:
     more_down: int
     failed_polls: int
     why: str
+    runbook: str
+    any_fenced: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,7 @@ class ReaderRow:
     broker_id: int
     does: str
     last_seen: Moment
+    runbooks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +134,20 @@ def brokers(snapshot: Snapshot, now: Now) -> Brokers:
         more_down=max(0, len(down) - SHOWN),
         failed_polls=memory.failed_polls,
         why=memory.failure.message if memory.failure else "",
+        runbook=of_failed_polls(memory),
+        any_fenced=bool(memory.fenced),
     )
 
 
 def reader_rows(readers: list[Reader], snapshot: Snapshot, now: Now) -> tuple[ReaderRow, ...]:
     """Return the brokers whose callbacks read this sidecar."""
     return tuple(
-        ReaderRow(reader.report.broker_id, _does(reader, snapshot), now.moment(reader.seen_at))
+        ReaderRow(
+            reader.report.broker_id,
+            _does(reader, snapshot),
+            now.moment(reader.seen_at),
+            tuple(of_reader(reader.report)),
+        )
         for reader in readers
     )
 
@@ -221,4 +236,5 @@ def _down(broker_id: int, address: str, snapshot: Snapshot, now: Now) -> Down:
         since=now.maybe(broker.failed_since if broker.failure else None),
         last_seen=now.maybe(broker.read_at),
         counts=name != "active" and remembered is not None and bool(remembered.violating),
+        runbook=of_failure(broker.failure),
     )

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from sidecar.api.views import limit_reached_at
 from sidecar.control.board import Snapshot
+from sidecar.status.fitting import of_decision
 from sidecar.status.moments import Moment, Now
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.fill import seconds_to
@@ -64,6 +65,7 @@ class Headline:
         since: when factor and source began to apply.
         until: how long the state lasts, as far as that is known.
         to_do: the remedies, the first one first.
+        runbooks: the names of the runbooks that fit, the first to read first.
     """
 
     tone: Tone
@@ -75,6 +77,7 @@ class Headline:
     since: Moment
     until: tuple[Until, ...]
     to_do: tuple[ToDo, ...]
+    runbooks: tuple[str, ...]
 
 
 def headline(snapshot: Snapshot, counts: ReaderCounts, now: Now) -> Headline:
@@ -93,6 +96,7 @@ def headline(snapshot: Snapshot, counts: ReaderCounts, now: Now) -> Headline:
         since=now.moment(snapshot.since),
         until=tuple(_until(replace(snapshot, decision=decided), now)),
         to_do=tuple(_to_do(replace(snapshot, decision=decided), counts)),
+        runbooks=tuple(of_decision(snapshot, counts)),
     )
 
 

@@ -6,7 +6,8 @@ the token. The same ``Changes`` as for ``PUT /v1/override`` make it.
 Example: ``GET /`` is the page; an open one requests ``GET /status/parts`` for what has changed.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -17,6 +18,7 @@ from sidecar.api.answers import NO_STORE
 from sidecar.api.change_routes import check_token
 from sidecar.api.changes import Changes, OverrideRequest
 from sidecar.control.tokens import Tokens
+from sidecar.status import runbooks
 from sidecar.status.effects import (
     ending_command,
     ending_effects,
@@ -92,6 +94,18 @@ class Answers:
             "made": now.moment(now.now),
         }
         return _html(page("volumes.html", **values))
+
+    async def runbooks(self, _request: Request) -> Response:
+        """Answer with the list of all runbooks."""
+        return await _runbooks()
+
+    async def runbook(self, request: Request) -> Response:
+        """Answer with one runbook. Its name may end in .md, as it does on a Git host."""
+        name = request.path_params["name"].removesuffix(".md")
+        if name not in runbooks.names():
+            return await _runbooks("No runbook has this name.", 404)
+        text = await asyncio.to_thread(runbooks.runbook, name)
+        return _html(page("runbook.html", title=name, text=text, names=()))
 
     async def form(self, _request: Request) -> Response:
         """Answer with the form for an override."""
@@ -211,6 +225,13 @@ def _confirm(error: HTTPException | None, **values: object) -> Response:
     if error is None:
         return _html(html)
     return _html(html, error.status_code, error.headers)
+
+
+async def _runbooks(problem: str = "", status: int = 200) -> Response:
+    # The first one loads the parser for 0.2 s.
+    text = problem or await asyncio.to_thread(runbooks.index)
+    html = page("runbook.html", title="Runbooks", text=text, names=runbooks.names())
+    return _html(html, status)
 
 
 def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -1,8 +1,8 @@
 """The volumes as rows, the worst first, each with a bar.
 
 A bar shows the whole volume, its used part, and the limits. Volumes that violate the limit
-come first, then offline volumes, then the volumes that reach the limit soonest, then the volumes
-with the least room to it.
+come first, then volumes without new sizes, then the volumes that reach the limit soonest, then the
+volumes with the least room to it.
 
 Example: 91 of 100 GB used under a limit of 10 GB: 91 % of the bar, and the limit at 90 %.
 """
@@ -14,7 +14,7 @@ from heapq import nsmallest
 from typing import Final
 
 from sidecar.api.documents import BrokerStateName
-from sidecar.api.views import broker_state
+from sidecar.api.views import broker_state, log_dir_state
 from sidecar.control.board import Snapshot
 from sidecar.status.moments import Now, span
 from sidecar.throttle.limits import Limit
@@ -46,7 +46,7 @@ class Row:
         fills: the fill rate; "" when it is not known.
         to_limit: when the volume reaches the limit at that rate; "" if never.
         read: the age of the reading, if the last poll did not bring it or failed; else "".
-        forget: the command to forget the volume, while it violates and is offline; else "".
+        forget: the command to forget the volume, while it violates and is not read; else "".
     """
 
     broker_id: int
@@ -70,7 +70,7 @@ class _ListedVolume:
     broker_id: int
     log_dir: str
     volume_state: VolumeState | None
-    offline: OfflineLogDir | None
+    unread: OfflineLogDir | None
     rank: tuple[float, ...]
 
 
@@ -110,17 +110,17 @@ def rate(bytes_per_second: float | None) -> str:
 def _found(snapshot: Snapshot, now: float) -> list[_ListedVolume]:
     listed = []
     for broker_id, broker in snapshot.memory.brokers.items():
-        offline_dirs = {offline.log_dir: offline for offline in broker.offline}
+        unread_dirs = {unread.log_dir: unread for unread in broker.offline}
         for volume_state in broker.volumes:
             log_dir = volume_state.volume.log_dir
             rank = _rank(volume_state, now)
             listed.append(
                 _ListedVolume(
-                    broker_id, log_dir, volume_state, offline_dirs.pop(log_dir, None), rank
+                    broker_id, log_dir, volume_state, unread_dirs.pop(log_dir, None), rank
                 )
             )
-        for log_dir, offline in offline_dirs.items():
-            listed.append(_ListedVolume(broker_id, log_dir, None, offline, (1.0, 0.0, 0.0)))
+        for log_dir, unread in unread_dirs.items():
+            listed.append(_ListedVolume(broker_id, log_dir, None, unread, (1.0, 0.0, 0.0)))
     return listed
 
 
@@ -139,14 +139,14 @@ def _row(listed: _ListedVolume, snapshot: Snapshot, now: Now) -> Row:
     volume_state = listed.volume_state
     state = broker_state(snapshot.memory, listed.broker_id)
     if volume_state is None:
-        reason = listed.offline.reason if listed.offline else ""
-        return Row(listed.broker_id, listed.log_dir, reason, False, "", "", None, 0.0, "", "", "")
+        why = _why_unread(listed.unread)
+        return Row(listed.broker_id, listed.log_dir, why, False, "", "", None, 0.0, "", "", "")
     volume = volume_state.volume
     total = volume.total_bytes or 1
     return Row(
         broker_id=listed.broker_id,
         log_dir=listed.log_dir,
-        state=_state(volume_state, listed.offline, state),
+        state=_state(volume_state, listed.unread, state),
         is_bad=volume_state.violates,
         left=size(volume.available_bytes),
         total=size(volume.total_bytes),
@@ -182,18 +182,23 @@ def _soft_limit_at(volume_state: VolumeState, soft_limit: Limit | None) -> float
     return _percent(1.0 - soft_bytes / (volume_state.volume.total_bytes or 1))
 
 
-def _state(
-    volume_state: VolumeState, offline: OfflineLogDir | None, broker: BrokerStateName
-) -> str:
+def _state(volume_state: VolumeState, unread: OfflineLogDir | None, broker: BrokerStateName) -> str:
     line = "stop line" if volume_state.is_at_stop_line else "limit"
     states = [f"violates the {line}"] if volume_state.violates else []
-    if offline is not None:
-        states.append(offline.reason)
+    if unread is not None:
+        states.append(_why_unread(unread))
     if broker != "active":
         states.append(
             "the broker is fenced" if broker == "fenced" else "the broker has left the cluster"
         )
     return "; ".join(states)
+
+
+def _why_unread(unread: OfflineLogDir | None) -> str:
+    if unread is None:
+        return ""
+    is_offline = log_dir_state(unread) == "offline"
+    return unread.reason if is_offline else f"sizes unreadable: {unread.reason}"
 
 
 def _fill_rate(volume_state: VolumeState, snapshot: Snapshot) -> float | None:

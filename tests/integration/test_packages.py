@@ -18,6 +18,7 @@ from tests.integration.debian import ROOT, wheels
 
 pytestmark = pytest.mark.timeout(300)
 
+BUILD = ("LICENSE", "README.md", "hatch_build.py", "pyproject.toml")
 PATHS = {"PATH": "/usr/bin:/bin"}
 
 
@@ -70,11 +71,14 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_the_wheel_has_the_package_and_the_jar_and_nothing_else(packages: Packages) -> None:
+def test_the_wheel_has_the_package_the_runbooks_and_the_jar_and_nothing_else(
+    packages: Packages,
+) -> None:
     """It has every module, what they read, the mark of types and the licence."""
     found = contents(packages.wheel)
     info = f"throttle_sidecar-{__version__}.dist-info"
     expected = {*source("sidecar"), f"sidecar/{NAME}", f"{info}/licenses/LICENSE"}
+    expected |= {name.replace("docs", "sidecar", 1) for name in source("docs/runbooks")}
     expected |= {f"{info}/{name}" for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt")}
     assert expected == set(found)
     assert "sidecar/py.typed" in found
@@ -183,7 +187,7 @@ def test_a_command_of_another_package_names_it(installed: Path, command: str, fo
 def test_a_wheel_without_the_jar_says_where_there_is_one(tmp_path: Path) -> None:
     """It was built from a checkout in which nobody has run make jar."""
     checkout = tmp_path / "checkout"
-    for name in source("sidecar", "LICENSE", "README.md", "hatch_build.py", "pyproject.toml"):
+    for name in source("sidecar", "docs/runbooks", *BUILD):
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout / name).write_bytes((ROOT / name).read_bytes())
     build(checkout, tmp_path / "dist", "wheel")

@@ -155,8 +155,10 @@ class TestKafka:
         daemon = await start(node, settings(node.bootstrap))
         before = await daemon.decides(1.0)
         await node.fail_log_dir(0, 1)
-        volumes = await seen("it is offline", daemon.volumes, lambda now: not now[key]["online"])
-        assert "error 56" in volumes[key]["offline_reason"]
+        volumes = await seen(
+            "it is offline", daemon.volumes, lambda now: now[key]["state"] == "offline"
+        )
+        assert "error 56" in volumes[key]["unread_reason"]
         assert node.brokers[0].volumes[1].size_bytes == volumes[key]["total_bytes"]
         assert before["generation"] == (await daemon.factor())["generation"]
 
@@ -173,7 +175,7 @@ class TestKafka:
         await daemon.decides(0.0)
         await node.fail_log_dir(0, 1)
         await node.occupy(0, 1, 0)
-        await seen("it is offline", daemon.volumes, lambda now: not now[0, path]["online"])
+        await seen("it is offline", daemon.volumes, lambda now: now[0, path]["state"] == "offline")
         assert 0.0 == (await daemon.factor())["factor"]
         words = ("forget", "0", "--log-dir", path, "--sidecars", daemon.address)
         done = await command(*words, "--token-file", str(token), environ={})
@@ -185,7 +187,7 @@ class TestKafka:
             lambda now: now["computed_at"] > released["computed_at"],
         )
         assert (1.0, released["generation"]) == (later["factor"], later["generation"])
-        assert not (await daemon.volumes())[0, path]["online"]
+        assert "offline" == (await daemon.volumes())[0, path]["state"]
 
     async def test_a_full_volume_throttles_producers_and_nothing_else(
         self, node: Cluster, start: Start

@@ -121,8 +121,8 @@ _VOLUMES: Final = ShownRow(
             unit="decbytes",
         ),
         table(
-            "Log dirs that are offline",
-            "They count as when they were last read.",
+            "Log dirs without sizes",
+            "Offline or unreadable. Each counts as when it was last read.",
             Query(f"{of_volume('min', 'volume_online')} == 0", VOLUME),
             "none",
         ),

@@ -31,8 +31,8 @@ async def test_a_volume_that_fills() -> None:
                 "broker_id": 1,
                 "broker_state": "active",
                 "log_dir": "/d",
-                "online": True,
-                "offline_reason": None,
+                "state": "online",
+                "unread_reason": None,
                 "total_bytes": 100,
                 "used_bytes": 50,
                 "available_bytes": 50,
@@ -75,11 +75,26 @@ async def test_offline_log_dirs() -> None:
     sidecar.see(whole(1.0, [reading(1, 1.0, {"/a": 40})]))
     sidecar.see(whole(1.0, [reading(1, 1.0, offline=["/a", "/never"])]))
     known, never = (await sidecar.get("/v1/volumes")).json()["volumes"]
-    shown = {"log_dir": "/a", "online": False, "available_bytes": 40, "offline_reason": "offline"}
+    offline = {"state": "offline", "unread_reason": "offline"}
+    shown = {"log_dir": "/a", "available_bytes": 40, **offline}
     shown |= {"fill_bytes_per_second": None, "seconds_to_limit": None}
     assert shown.items() <= known.items()
-    shown = {"broker_id": 1, "broker_state": "active", "log_dir": "/never", "online": False}
-    assert dict.fromkeys(known) | shown | {"offline_reason": "offline"} == never
+    shown = {"broker_id": 1, "broker_state": "active", "log_dir": "/never", **offline}
+    assert dict.fromkeys(known) | shown == never
+
+
+async def test_log_dirs_without_sizes_that_are_not_offline() -> None:
+    """They are unreadable, with or without earlier sizes: their broker may write there."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/a": 50})]))
+    sidecar.see(whole(1.0, [reading(1, 1.0, unreadable=["/a", "/never"])]))
+    volumes = (await sidecar.get("/v1/volumes")).json()["volumes"]
+    assert [("/a", 50), ("/never", None)] == [
+        (volume["log_dir"], volume["available_bytes"]) for volume in volumes
+    ]
+    assert {("unreadable", "error 999")} == {
+        (volume["state"], volume["unread_reason"]) for volume in volumes
+    }
 
 
 async def test_states_of_brokers() -> None:

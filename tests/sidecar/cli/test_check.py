@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,14 @@ class TestTable:
         assert "Broker 0 /var/lib/kafka/data-2: " in result.stdout
         assert "-1" not in result.stdout
 
+    def test_a_log_dir_without_sizes_that_is_not_offline_is_unreadable(
+        self, cluster: FakeCluster
+    ) -> None:
+        """Its broker may write there."""
+        cluster.brokers[0].log_dirs = (HEALTHY, replace(OFFLINE, error_code=-1))
+        result = check(cluster)
+        assert ["unreadable"] == [row[-1] for row in rows(result) if "data-2" in row[1]]
+
     def test_a_fenced_broker_is_named(self, cluster: FakeCluster) -> None:
         """It is asked nothing, and makes nothing incomplete."""
         cluster.brokers[2].fenced = True
@@ -371,7 +380,7 @@ class TestJson:
             full["available_ratio"],
         )
         offline = volumes[1, OFFLINE.log_dir]
-        assert (False, None) == (offline["online"], offline["total_bytes"])
+        assert ("offline", None) == (offline["state"], offline["total_bytes"])
 
     def test_it_is_whole_when_the_verdict_is_unknown(self, cluster: FakeCluster) -> None:
         """A script finds the reason where it finds the verdict."""

@@ -213,8 +213,8 @@ class TestOffline:
         assert (1.0, "observation", before["generation"]) == decided(after)
         volumes = await sidecar.volumes()
         shown = volumes[key]
-        assert not shown["online"]
-        assert "error 56" in shown["offline_reason"]
+        assert "offline" == shown["state"]
+        assert "error 56" in shown["unread_reason"]
         sizes = {"total_bytes": 64 * MB, "available_bytes": FREE_BYTES, "limit_violated": False}
         assert sizes.items() <= shown.items()
         assert before["computed_at"] == shown["read_at"]
@@ -235,7 +235,7 @@ class TestOffline:
         assert 0.0 == sidecar.metrics.volumes("online")[OF_THE_FULL]
         cluster.brokers[1].has(*HEALTHY)
         assert (1.0, "observation") == effect(await sidecar.poll())
-        assert (await sidecar.volumes())[OF_THE_FULL]["online"]
+        assert "online" == (await sidecar.volumes())[OF_THE_FULL]["state"]
 
     async def test_a_full_log_dir_throttles_until_it_is_forgotten(
         self, cluster: FakeCluster, tmp_path: Path
@@ -261,7 +261,7 @@ class TestOffline:
         async with SteppedSidecar(environ, before.clock) as again:
             assert (1.0, "observation") == effect(await again.factor())
             assert (1.0, "observation") == effect(await again.poll(after_s=2 * VALIDITY_S))
-            assert not (await again.volumes())[OF_THE_FULL]["online"]
+            assert "offline" == (await again.volumes())[OF_THE_FULL]["state"]
 
 
 class TestOutOfSight:

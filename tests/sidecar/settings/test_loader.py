@@ -91,6 +91,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "mutation_window": QuotaWindow(11, 1000),
         "history_dir": None,
         "history_max_bytes": 1 << 30,
+        "runbooks_url": "http://127.0.0.1:7070/runbooks/",
         "log_format": "text",
         "log_level": "info",
     }
@@ -162,6 +163,13 @@ ROWS = [
         "2",
         QuotaWindow(11, 2000),
         "0.5",
+    ),
+    (
+        "SIDECAR_RUNBOOKS_URL",
+        "runbooks_url",
+        "https://a.org/books",
+        "https://a.org/books/",
+        "/books",
     ),
     ("SIDECAR_LOG_FORMAT", "log_format", "json", "json", "yaml"),
     ("SIDECAR_LOG_LEVEL", "log_level", "DEBUG", "debug", "trace"),

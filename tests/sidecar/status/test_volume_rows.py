@@ -108,6 +108,15 @@ def test_a_log_dir_that_was_never_read() -> None:
     assert (None, "offline", "") == (row.used, row.state, row.left)
 
 
+def test_a_log_dir_without_sizes_that_is_not_offline() -> None:
+    """Its sizes are unreadable, whether or not it was read before."""
+    found, _ = rows(
+        whole(0.0, [reading(1, 0.0, {"/d": 50})]),
+        whole(1.0, [reading(1, 1.0, unreadable=["/d", "/never"])]),
+    )
+    assert {"sizes unreadable: error 999"} == {row.state for row in found}
+
+
 def test_a_full_log_dir_that_is_offline_has_the_command_that_forgets_it() -> None:
     """Not one that has room, or is read."""
     found, _ = rows(
