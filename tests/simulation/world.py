@@ -22,7 +22,7 @@ import logging
 import math
 import random
 from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -46,6 +46,7 @@ from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S
 from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
+from tests.simulation.situations import Reached
 from tests.simulation.turns import Turns
 from tests.simulation.volumes import Volume
 from tests.support.fake_broker import FakeCluster, encode
@@ -126,6 +127,7 @@ class Report:
         digest: of the whole trace.
         figures: what was counted, by name.
         simulated_s: how long the world was, with its end.
+        reached: how often each situation began, by name.
     """
 
     violations: Sequence[str]
@@ -133,6 +135,7 @@ class Report:
     digest: str
     figures: dict[str, float]
     simulated_s: float
+    reached: Mapping[str, int]
 
 
 @dataclass(slots=True)
@@ -217,6 +220,7 @@ class World:
         has_controller: whether there is one, that fences, unfences, and elects.
         passwords: what the brokers know, by user.
         claims: what must hold.
+        reached: which situations it reaches.
     """
 
     def __init__(self, plan: Plan, loop: VirtualLoop) -> None:
@@ -299,6 +303,7 @@ class World:
             more = random.Random(f"hasty {plan.seed}")
             self.clients.append(hasty_client(more, len(self.clients), len(self.partitions)))
         self.claims = Claims(self)
+        self.reached = Reached(self)
         self._events: deque[str] = deque(maxlen=_LAST_EVENTS)
         self._digest = hashlib.sha256()
         self._errands: set[asyncio.Task[None]] = set()
@@ -342,6 +347,7 @@ class World:
             self._digest.hexdigest(),
             figures,
             self.now(),
+            self.reached.counts,
         )
 
     async def _run(self) -> None:
@@ -591,6 +597,7 @@ class World:
         """The controller: fences, unfences, and elects; and followers copy what they missed."""
         while True:
             await asyncio.sleep(_CHECK_S)
+            self.reached.look()
             now = self.now()
             for number, broker in self.brokers.items():
                 if broker.is_running:
