@@ -10,7 +10,7 @@ restarted in a throttle: its ``origin`` is ``Origin.DISK``.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from sidecar.control.board import Snapshot
 from sidecar.control.poller import Poller
@@ -46,9 +46,6 @@ class Role(StrEnum):
     FOLLOWER = "follower"
     ALONE = "a follower of nobody"
     """No observer answers it, so it polls all brokers itself."""
-
-
-_ORIGINS: Final = {Source.OVERRIDE: Origin.OVERRIDE, Source.FALLBACK: Origin.FALLBACK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +149,6 @@ class BrokerMoment:
         broker_id: its node id.
         runs: whether its process runs.
         is_fenced: whether the controller says so.
-        is_offline: whether its log dir is.
-        is_unreadable: whether the sizes of its log dir can't be read.
         violates: whether its volume does.
         is_full: whether it ended since its volume is full.
         leads: whether it leads a partition.
@@ -163,8 +158,6 @@ class BrokerMoment:
     broker_id: int
     runs: bool = True
     is_fenced: bool = False
-    is_offline: bool = False
-    is_unreadable: bool = False
     violates: bool = False
     is_full: bool = False
     leads: bool = True
@@ -232,8 +225,6 @@ class Camera:
                     broker.broker_id,
                     broker.is_running,
                     broker.fenced,
-                    broker.is_offline,
-                    broker.is_unreadable,
                     broker.volume.violates_since is not None,
                     broker in world._full,
                     number in leaders,
@@ -266,6 +257,7 @@ class _Watched:
         self._sidecar = sidecar
         self._starts = 0
         self._started_at = 0.0
+        self._has_computed = False
         self._generation = 0
         self._snapshot: Snapshot | None = None
         self._last = SidecarMoment(sidecar.number, 0, runs=False)
@@ -283,6 +275,7 @@ class _Watched:
         if self._starts != sidecar.starts:
             self._starts, self._generation = sidecar.starts, 0
             self._started_at, self._asked_at = board.changes[0].changed_at, 0.0
+            self._has_computed = False
         observers, poller = _task(parts.supervised, Observers), _own(parts.vital["poller"])
         role = None if observers is None else _role(observers)
         asked_at = max(poller._asked_at.values(), default=0.0)
@@ -295,15 +288,16 @@ class _Watched:
         new = [each for each in board.changes if each.generation > self._generation]
         self._snapshot, self._generation = snapshot, snapshot.generation
         decision, memory = snapshot.decision, snapshot.memory
-        silent = frozenset(_silent(memory))
-        violations, origin = decision.violations, self._origin(decision, memory)
+        silent, violations = frozenset(_silent(memory)), decision.violations
+        origins = [self._origin(each.decision) for each in new]
+        origin = self._origin(decision)
         failures = {state.failure.kind for state in memory.active_brokers() if state.failure}
         self._last = SidecarMoment(
             sidecar.number,
             sidecar.starts,
             runs=True,
             origin=origin,
-            origins=frozenset({origin, *(self._origin(each.decision, memory) for each in new)}),
+            origins=frozenset({origin, *origins}),
             factor=decision.factor,
             is_sloped=decision.is_sloped,
             stops=decision.stop_line_reached,
@@ -325,13 +319,15 @@ class _Watched:
         )
         return self._last
 
-    def _origin(self, decision: Decision, memory: Memory) -> Origin:
-        origin = _ORIGINS.get(decision.source, Origin.OBSERVATION)
-        if origin is Origin.FALLBACK and memory.computed is None:
-            return Origin.NOTHING
+    def _origin(self, decision: Decision) -> Origin:
+        """From where a decision is; each decision of a process once, in their order."""
         at = decision.computed_at
-        is_old = at is not None and at < self._started_at
-        return Origin.DISK if origin is Origin.OBSERVATION and is_old else origin
+        self._has_computed |= at is not None
+        if decision.source is Source.OVERRIDE:
+            return Origin.OVERRIDE
+        if decision.source is Source.FALLBACK:
+            return Origin.FALLBACK if self._has_computed else Origin.NOTHING
+        return Origin.DISK if at is not None and at < self._started_at else Origin.OBSERVATION
 
 
 def _silent(memory: Memory) -> Iterator[int]:

@@ -80,7 +80,8 @@ class Reached:
 
 def _concerns(fault: Fault, sidecar: SidecarMoment, now: Moment) -> bool:
     """Whether a fault may matter for a sidecar's decision."""
-    if not fault.concerns.startswith("sidecar") or fault.target == sidecar.number:
+    is_of_one = fault.concerns.endswith(f"sidecar {fault.target}")
+    if not is_of_one or fault.target == sidecar.number:
         return True
     return not any(each.number == fault.target for each in now.deciding)
 
