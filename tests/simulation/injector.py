@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from tests.simulation.claims import touched
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.http_get import http_get
 from tests.simulation.sidecars import TOKEN_FILE
@@ -71,7 +70,7 @@ class Injector:
             for at_s, fault, end in [each for each in ends if each[0] <= now]:
                 world.note(f"end of: {fault.kind} {fault.target}")
                 end()
-                world.claims.undisturb(*touched(fault))
+                world.claims.undisturb(*world.claims.touched(fault))
                 ends.remove((at_s, fault, end))
             if now >= until_s and not ends:
                 return
@@ -105,16 +104,16 @@ class Injector:
         return partial(setattr, broker, "spoil", None)
 
     def _offline(self, fault: Fault) -> End:
-        broker = self._world.brokers[fault.target]
-        broker.is_offline = True
-        self._world.move_leaders(fault.target)
-        return partial(setattr, broker, "is_offline", False)
+        volume = self._world.volume_of(fault)
+        volume.is_offline = True
+        self._world.move_leaders(fault.target, offline=True)
+        return partial(self._world.online, volume)
 
     def _unreadable(self, fault: Fault) -> End:
         """Its log dir is written as before, and nobody knows its sizes."""
-        broker = self._world.brokers[fault.target]
-        broker.is_unreadable = True
-        return partial(setattr, broker, "is_unreadable", False)
+        volume = self._world.volume_of(fault)
+        volume.is_unreadable = True
+        return partial(setattr, volume, "is_unreadable", False)
 
     def _keep_list(self, fault: Fault) -> End:
         """The controllers don't reach a broker, which clients and sidecars still do."""
@@ -242,8 +241,9 @@ class Injector:
                 # What is forgotten may be released.
                 gone = partial(each.served.pop, world.sidecars[fault.target].name, None)
                 self._change(fault, "DELETE", path, done=gone)
-                query = f"/log-dirs?path={quote(each.volume.log_dir)}"
-                self._change(fault, "DELETE", path + query, done=gone)
+                for volume in each.volumes:
+                    query = f"/log-dirs?path={quote(volume.log_dir)}"
+                    self._change(fault, "DELETE", path + query, done=gone)
         return _nothing
 
     def _change(
