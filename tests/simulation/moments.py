@@ -62,6 +62,7 @@ class SidecarMoment:
         is_sloped: whether a volume is between the soft limit and the limit.
         stops: whether the stop line is reached.
         violating: the brokers whose volumes violate, an override or not.
+        log_dirs: how many of their volumes violate.
         is_held: whether all of them have room again, though not the release margin.
         stop_is_held: whether those at the stop line are all above it, though not by a tenth.
         offline: brokers whose violating volume has no sizes any more.
@@ -85,6 +86,7 @@ class SidecarMoment:
     is_sloped: bool = False
     stops: bool = False
     violating: frozenset[int] = frozenset()
+    log_dirs: int = 0
     is_held: bool = False
     stop_is_held: bool = False
     offline: frozenset[int] = frozenset()
@@ -149,8 +151,10 @@ class BrokerMoment:
         broker_id: its node id.
         runs: whether its process runs.
         is_fenced: whether the controller says so.
-        violates: whether its volume does.
-        is_full: whether it ended since its volume is full.
+        violates: whether one of its volumes does.
+        full: how many of its volumes are full, and so offline.
+        offline: how many of its log dirs are offline, for whatever reason.
+        serves: how many are not.
         leads: whether it leads a partition.
     """
 
@@ -159,7 +163,9 @@ class BrokerMoment:
     runs: bool = True
     is_fenced: bool = False
     violates: bool = False
-    is_full: bool = False
+    full: int = 0
+    offline: int = 0
+    serves: int = 1
     leads: bool = True
 
 
@@ -225,8 +231,10 @@ class Camera:
                     broker.broker_id,
                     broker.is_running,
                     broker.fenced,
-                    broker.volume.violates_since is not None,
-                    broker in world._full,
+                    any(each.violates_since is not None for each in broker.volumes),
+                    sum(each in world._full for each in broker.volumes),
+                    sum(each.is_offline for each in broker.volumes),
+                    sum(not each.is_offline for each in broker.volumes),
                     number in leaders,
                 )
                 for number, broker in world.brokers.items()
@@ -302,6 +310,7 @@ class _Watched:
             is_sloped=decision.is_sloped,
             stops=decision.stop_line_reached,
             violating=frozenset(each.volume.broker_id for each in violations),
+            log_dirs=len(violations),
             is_held=bool(violations) and all(map(_has_room, violations)),
             stop_is_held=decision.stop_line_reached
             and not any(each.is_at_stop_line for each in decision.at_stop_line),

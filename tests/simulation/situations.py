@@ -232,8 +232,11 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     "a throttle begins by a part of the brokers": lambda last, now: any(
         each.sees_partly for each in _throttles_begin(last, now)
     ),
-    "two volumes violate at once": lambda _, now: any(
+    "two brokers' volumes violate at once": lambda _, now: any(
         len(each.violating) > 1 for each in now.deciding
+    ),
+    "two volumes of one broker violate at once": lambda _, now: any(
+        each.log_dirs > len(each.violating) for each in now.deciding
     ),
     "a release": lambda last, now: bool(_releases(last, now)),
     "a release during a partition": lambda last, now: bool(_releases(last, now)) and _parted(now),
@@ -285,7 +288,13 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
         bool(_throttling(now)) and _leaders_moved(last, now)
     ),
     "a volume is full, and its broker ends": lambda _, now: any(
-        each.is_full for each in now.brokers
+        each.full and not each.runs for each in now.brokers
+    ),
+    "a volume is full, and its broker goes on with another one": lambda _, now: any(
+        each.full and each.runs for each in now.brokers
+    ),
+    "one log dir of a broker is offline in a throttle, and another one serves": lambda _, now: (
+        bool(_throttling(now)) and any(each.offline and each.serves for each in now.brokers)
     ),
     # Fenced brokers.
     "a fenced broker's volume holds a throttle": lambda _, now: bool(_fenced_full(now)),
