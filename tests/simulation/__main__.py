@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 
 from tests.simulation.pairs import Pair, pairs
-from tests.simulation.runs import play, same_hashes
+from tests.simulation.runs import play, same_hashes, seeds_of
 from tests.simulation.summary import summary
 from tests.simulation.world import Plan
 
@@ -20,17 +20,16 @@ def main() -> int:
     """Runs all, prints a line for each, all about those that break a claim, and the summary."""
     same_hashes("tests.simulation")
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seeds", default="1-5", help="one, or FIRST-LAST")
+    parser.add_argument("--seeds", default="1-5", help="such as 7, 1-20 or 7,12,30-40")
     parser.add_argument("--hours", type=float, default=1.0)
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--spacing", type=float, default=30.0, help="mean seconds between faults")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=cores, help="how many seeds at once")
     options = parser.parse_args()
-    first, _, last = options.seeds.partition("-")
     plans = [
         Plan(seed, options.hours * 3600.0, options.brokers, options.spacing)
-        for seed in range(int(first), int(last or first) + 1)
+        for seed in seeds_of(options.seeds)
     ]
     failed = 0
     reached: Counter[str] = Counter()

@@ -57,9 +57,9 @@ _LONGEST_S: Final[Mapping[Kind, float]] = {
     Kind.BROKER_STAYS_SLOW: 300.0,
 }
 _USUAL_LONGEST_S: Final = 20.0
-_VERY_LONG: Final = 0.05
+_VERY_LONG: Final = 0.08
 """So many of the usual ones last longer than the validity, so that the fallback applies."""
-_VERY_LONG_S: Final = (320.0, 420.0)
+_VERY_LONG_S: Final = (330.0, 600.0)
 SEEN_SLOW_S: Final = 2.5
 """A broker that takes so long for its log dirs is seen all the same."""
 _SHORTEST_S: Final = 0.5

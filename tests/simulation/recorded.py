@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from tests.simulation.runs import Played, play, same_hashes
+from tests.simulation.runs import Played, play, same_hashes, seeds_of
 from tests.simulation.situations import ALL
 from tests.simulation.world import Plan
 
@@ -54,8 +54,9 @@ class Record:
         return cls(**tomllib.loads(FILE.read_text()))
 
     def plans(self, seeds: Collection[int]) -> list[Plan]:
-        """The plans of some seeds."""
-        return [Plan(seed, self.hours * 3600.0, self.brokers, self.spacing_s) for seed in seeds]
+        """The plans of some seeds; nothing is reached any more when the faults have ended."""
+        for_s = self.hours * 3600.0
+        return [Plan(seed, for_s, self.brokers, self.spacing_s, calms=False) for seed in seeds]
 
     def text(self, searched: str) -> str:
         """The file's, of a record that was made from a range of seeds."""
@@ -109,9 +110,8 @@ def check(record: Record) -> int:
 
 def renew(record: Record, searched: str, jobs: int) -> int:
     """Writes the file from a range of seeds; 1 when a name of the old one is not reached."""
-    first, _, last = searched.partition("-")
     runs: dict[int, Played] = {}
-    for run in play(record.plans(range(int(first), int(last or first) + 1)), jobs):
+    for run in play(record.plans(seeds_of(searched)), jobs):
         print(run.lines[0], flush=True)
         if run.is_well:
             runs[run.plan.seed] = run
@@ -143,7 +143,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.simulation.recorded", description=__doc__
     )
-    parser.add_argument("--renew", metavar="FIRST-LAST", help="the seeds to choose from")
+    parser.add_argument("--renew", metavar="SEEDS", help="such as 1-100 or 7,12,30-40")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=cores, help="how many seeds at once")
     options = parser.parse_args()

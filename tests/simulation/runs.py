@@ -46,6 +46,12 @@ def same_hashes(module: str) -> None:
         os.execv(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]])
 
 
+def seeds_of(text: str) -> list[int]:
+    """The seeds of a text such as "7,12,30-40"."""
+    ranges = [part.partition("-") for part in text.split(",")]
+    return [seed for first, _, last in ranges for seed in range(int(first), int(last or first) + 1)]
+
+
 def play(plans: Sequence[Plan], jobs: int) -> Iterator[Played]:
     """Runs plans, so many at once; what they showed, in their order."""
     gc.collect()

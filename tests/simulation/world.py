@@ -105,6 +105,7 @@ class Plan:
         brokers: how many brokers, and sidecars, there are.
         spacing_s: the mean time between two faults.
         faults: in place of the seed's own; None: the seed's own.
+        calms: whether the world goes on until all is well again.
     """
 
     seed: int
@@ -112,6 +113,7 @@ class Plan:
     brokers: int = 3
     spacing_s: float = 60.0
     faults: Sequence[Fault] | None = None
+    calms: bool = True
 
     def schedule(self) -> Sequence[Fault]:
         """The faults."""
@@ -394,7 +396,7 @@ class World:
         ]
         injector = Injector(self, self.plan.schedule())
         await injector.run(self.plan.duration_s)
-        if not self.claims.violations:
+        if self.plan.calms and not self.claims.violations:
             await self._calm_down()
         for task in tasks:
             task.cancel()
