@@ -5,6 +5,7 @@
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
+# make situations  finds seeds that reach the most situations, for a test that runs them: 10 minutes
 # make chaos   real faults on a real cluster, by seed: 11 minutes
 # make stop-line   a volume that fills to the stop line, again and again: an hour
 # make bench   the figures of benchmarks/results/figures.md
@@ -27,7 +28,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-and-spark brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-and-spark brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
 # Packages and jar side by side: both wait for downloads.
 demo: tools-demo
@@ -61,7 +62,7 @@ test-all: tools-test-all $(INSTALLED) $(JAR) $(KUSTOMIZE)
 	$(BIN)/coverage erase
 	$(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
 	$(MAKE) --no-print-directory arithmetic
-	$(MAKE) --no-print-directory simulate SEEDS=$$(shuf -i 10000-999999999 -n 1) HOURS=0.1 SPACING=30
+	$(MAKE) --no-print-directory simulate SEEDS=$$(shuf -i 10000-999999999 -n 1) HOURS=0.1
 	REFUSAL_THROTTLES=100 $(BIN)/pytest -m '$(ON_BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(MAKE) --no-print-directory --output-sync=target --jobs spark-all others
 	$(MAKE) --no-print-directory demos
@@ -153,10 +154,14 @@ simulate: $(INSTALLED)
 	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
 	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS))
 
-# SEED=2 has other faults, MINUTES=2 fewer, ARMS=callback the jar without its authorizer; SCENARIO=volumes
-# has two volumes a broker, for 5 minutes, and SCENARIO=stop-line
-# fills a volume to the stop line, 30 minutes with each of ARMS="authorizer callback". On a machine that does
-# nothing else. Its table and all logs are in .cache/chaos.
+# Chooses seeds of SEEDS=1-100, and writes tests/simulation/reached.toml; 1 when a recorded situation is lost.
+situations: $(INSTALLED)
+	$(BIN)/python -m tests.simulation.recorded --renew $(or $(SEEDS),1-100)
+
+# SEED=2 has other faults, MINUTES=2 fewer, ARMS=callback the jar without its authorizer. SCENARIO=volumes has
+# two volumes a broker, for 5 minutes; SCENARIO=stop-line fills a volume to the stop line, for 30 minutes with
+# each of ARMS="authorizer callback". On a machine that does nothing else. Its table and all logs are in
+# .cache/chaos.
 chaos: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/python -m tests.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SEED),--seed $(SEED)) \
 	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ARMS),--arms $(ARMS)) \

@@ -121,8 +121,11 @@ class Requests:
                 task.cancel()
             if task.done():
                 task.result()
-        for address in wanted.keys() - self._tasks.keys():
-            self._tasks[address] = asyncio.create_task(wanted[address](), name=f"asks {address}")
+        # In the order of ``wanted``: a set's order differs from process to process, and a simulated
+        # world must not.
+        for address, ask in wanted.items():
+            if address not in self._tasks:
+                self._tasks[address] = asyncio.create_task(ask(), name=f"asks {address}")
 
     async def end(self) -> None:
         """End all tasks."""

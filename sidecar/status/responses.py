@@ -7,7 +7,7 @@ Example: ``GET /`` is the page; an open one requests ``GET /status/parts`` for w
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from starlette.exceptions import HTTPException

@@ -110,7 +110,7 @@ class SimulatedBroker(FakeBroker):
         """Gives it another node id; the registration of the one it had remains."""
         former = FormerBroker(self)
         self.broker_id = broker_id
-        self.served = {}
+        # An answer has no node id: a list of then leads to this address for the former one too.
         return former
 
     def answer(self, request: FakeRequest) -> bytes:
@@ -151,7 +151,7 @@ class FormerBroker(FakeBroker):
     Attributes:
         name: of the broker that had it.
         volumes: what its log dirs lie on.
-        served: as the broker's, when it had the node id.
+        served: as the broker's.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     SIDECAR_KILLED = "sidecar killed"
     SIDECAR_STOPPED = "sidecar stopped"
     SIDECAR_FROZEN = "sidecar frozen"
+    SIDECAR_REPLACED = "sidecar replaced, on an empty disk"
     CUT_FROM_BROKER = "sidecar cut off from broker"
     CUT_FROM_CALLBACK = "sidecar cut off from its callback"
     CUT_FROM_PEER = "sidecar cut off from sidecar"
@@ -56,6 +57,9 @@ _LONGEST_S: Final[Mapping[Kind, float]] = {
     Kind.BROKER_STAYS_SLOW: 300.0,
 }
 _USUAL_LONGEST_S: Final = 20.0
+_VERY_LONG: Final = 0.08
+"""So many of the usual ones last longer than the validity, so that the fallback applies."""
+_VERY_LONG_S: Final = (330.0, 600.0)
 SEEN_SLOW_S: Final = 2.5
 """A broker that takes so long for its log dirs is seen all the same."""
 _SHORTEST_S: Final = 0.5
@@ -87,9 +91,11 @@ class Fault:
 
     @property
     def concerns(self) -> str:
-        """Whom it befalls: "broker 1", "sidecar 1", or the controller."""
+        """Whom it befalls: "broker 1", "sidecar 1", its operator, or the controller."""
         if self.kind is Kind.CONTROLLER_LOST:
             return "controller"
+        if self.kind in _OF_OPERATORS:
+            return f"operator of sidecar {self.target}"
         return f"{'broker' if self.kind in _OF_BROKERS else 'sidecar'} {self.target}"
 
     def __str__(self) -> str:
@@ -112,7 +118,7 @@ def schedule(seed: int, duration_s: float, spacing_s: float, brokers: int) -> tu
         spacing_s: the mean time between two.
         brokers: how many brokers, and sidecars, there are.
     """
-    chance = random.Random(f"faults {seed}")
+    chance, lasting = random.Random(f"faults {seed}"), random.Random(f"lasting {seed}")
     kinds = kinds_of(seed)
     faults: list[Fault] = []
     free_at: dict[str, float] = {}
@@ -122,6 +128,8 @@ def schedule(seed: int, duration_s: float, spacing_s: float, brokers: int) -> tu
         target = chance.randrange(brokers)
         longest = min(_LONGEST_S.get(kind, _USUAL_LONGEST_S), duration_s - at_s)
         for_s = chance.uniform(min(_SHORTEST_S, longest), longest)
+        if kind not in _LONGEST_S and lasting.random() < _VERY_LONG:
+            for_s = min(lasting.uniform(*_VERY_LONG_S), duration_s - at_s)
         fault = Fault(round(at_s, 3), round(for_s, 3), kind, target, _other(kind, chance, brokers))
         if free_at.get(fault.concerns, 0.0) <= at_s:
             faults.append(fault)
@@ -153,6 +161,8 @@ def shrunk(faults: Sequence[Fault], fails: Callable[[Sequence[Fault]], bool]) ->
 _OF_BROKERS: Final = frozenset(
     kind for kind in Kind if kind.name.startswith(("BROKER", "LOG_DIR", "LEADERS"))
 )
+_OF_OPERATORS: Final = (Kind.OVERRIDE, Kind.FORGET, Kind.RELOAD)
+"""What operators do, also to a sidecar that has a fault already."""
 
 
 def _other(kind: Kind, chance: random.Random, brokers: int) -> float:

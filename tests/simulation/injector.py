@@ -44,6 +44,7 @@ class Injector:
             Kind.SIDECAR_KILLED: self._kill_sidecar,
             Kind.SIDECAR_STOPPED: self._stop_sidecar,
             Kind.SIDECAR_FROZEN: self._freeze_sidecar,
+            Kind.SIDECAR_REPLACED: self._replace_sidecar,
             Kind.CUT_FROM_BROKER: lambda fault: self._cut(fault, f"broker {fault.other:.0f}"),
             # The callback is in the broker's process: its sidecar does not reach the broker either.
             Kind.CUT_FROM_CALLBACK: lambda fault: self._cut(fault, f"broker {fault.target}"),
@@ -180,6 +181,11 @@ class Injector:
         process.freeze()
         return process.thaw
 
+    def _replace_sidecar(self, fault: Fault) -> End:
+        """It starts again on another machine, where nothing is kept."""
+        self._world.sidecars[fault.target].disk.files.clear()
+        return self._kill_sidecar(fault)
+
     def _cut(self, fault: Fault, other: str) -> End:
         network, one = self._world.network, f"sidecar {fault.target}"
         network.cut(one, other)
@@ -223,7 +229,7 @@ class Injector:
     def _override(self, fault: Fault) -> End:
         drill = {"factor": fault.other, "reason": "a drill", "duration": "PT1H"}
         self._change(fault, "PUT", "/v1/override", drill)
-        return lambda: self._change(fault, "DELETE", "/v1/override")
+        return lambda: self._change(fault, "DELETE", "/v1/override", again=True)
 
     def _forget(self, fault: Fault) -> End:
         """An operator says that a node id, or a log dir, is gone; it is refused where it is not."""
@@ -247,7 +253,10 @@ class Injector:
         path: str,
         document: object = None,
         done: Callable[[], object] = lambda: None,
+        *,
+        again: bool = False,
     ) -> None:
+        """What an operator requests of a sidecar, again and again if it must be done."""
         sidecar = self._world.sidecars[fault.target]
         token = TOKEN_FILE.read_text().strip()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -255,6 +264,9 @@ class Injector:
 
         async def change() -> None:
             answer = await http_get(sidecar.url + path, headers, _CHANGE_S, method, body)
+            while again and answer is None:
+                await asyncio.sleep(1.0)
+                answer = await http_get(sidecar.url + path, headers, _CHANGE_S, method, body)
             status = None if answer is None else answer.status
             self._world.note(f"{method} {path} at {sidecar.name}: {status}")
             # Without an answer it may be done, or be done later.

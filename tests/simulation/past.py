@@ -67,7 +67,7 @@ VALIDITY_S: Final = 300.0
 """throttle.factor.validity.duration."""
 _OTHER_S: Final = EVERY_S + 2.0
 """What another sidecar costs that does not answer."""
-_FORGETFUL: Final = (Kind.OVERRIDE, Kind.FORGET, Kind.STATE_DAMAGED)
+_FORGETFUL: Final = (Kind.OVERRIDE, Kind.FORGET, Kind.STATE_DAMAGED, Kind.SIDECAR_REPLACED)
 """What may end a sidecar's word."""
 
 

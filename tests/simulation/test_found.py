@@ -23,6 +23,15 @@ FOUND = {
             Fault(82.0, 60.0, Kind.OVERRIDE, 2, 1.0),
         ],
     ),
+    # The claim was wrong: broker 0's list has the node id of then, and its address answers.
+    "a reading of a former node id": Plan(
+        9,
+        30.0,
+        faults=[
+            Fault(5.0, 10.0, Kind.BROKER_RENUMBERED, 1, 2.0),
+            Fault(10.0, 19.0, Kind.BROKER_OUT_OF_DATE, 0, 2.0),
+        ],
+    ),
 }
 
 

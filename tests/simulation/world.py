@@ -23,7 +23,7 @@ import logging
 import math
 import random
 from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -47,6 +47,7 @@ from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S
 from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
+from tests.simulation.situations import Reached
 from tests.simulation.turns import Turns
 from tests.simulation.volumes import Volume
 from tests.support.fake_broker import FakeCluster, encode
@@ -104,6 +105,7 @@ class Plan:
         brokers: how many brokers, and sidecars, there are.
         spacing_s: the mean time between two faults.
         faults: in place of the seed's own; None: the seed's own.
+        calms: whether the world goes on until all is well again.
     """
 
     seed: int
@@ -111,6 +113,7 @@ class Plan:
     brokers: int = 3
     spacing_s: float = 60.0
     faults: Sequence[Fault] | None = None
+    calms: bool = True
 
     def schedule(self) -> Sequence[Fault]:
         """The faults."""
@@ -129,6 +132,7 @@ class Report:
         digest: of the whole trace.
         figures: what was counted, by name.
         simulated_s: how long the world was, with its end.
+        reached: how often each situation began, by name.
     """
 
     violations: Sequence[str]
@@ -136,6 +140,7 @@ class Report:
     digest: str
     figures: dict[str, float]
     simulated_s: float
+    reached: Mapping[str, int]
 
 
 @dataclass(slots=True)
@@ -234,6 +239,7 @@ class World:
         has_controller: whether there is one, that fences, unfences, and elects.
         passwords: what the brokers know, by user.
         claims: what must hold.
+        reached: which situations it reaches.
     """
 
     def __init__(self, plan: Plan, loop: VirtualLoop) -> None:
@@ -326,6 +332,7 @@ class World:
             more = random.Random(f"hasty {plan.seed}")
             self.clients.append(hasty_client(more, len(self.clients), len(self.partitions)))
         self.claims = Claims(self)
+        self.reached = Reached(self)
         self._events: deque[str] = deque(maxlen=_LAST_EVENTS)
         self._digest = hashlib.sha256()
         self._errands: set[asyncio.Task[None]] = set()
@@ -369,6 +376,7 @@ class World:
             self._digest.hexdigest(),
             figures,
             self.now(),
+            self.reached.counts,
         )
 
     async def _run(self) -> None:
@@ -388,7 +396,7 @@ class World:
         ]
         injector = Injector(self, self.plan.schedule())
         await injector.run(self.plan.duration_s)
-        if not self.claims.violations:
+        if self.plan.calms and not self.claims.violations:
             await self._calm_down()
         for task in tasks:
             task.cancel()
@@ -647,6 +655,7 @@ class World:
         """The controller: fences, unfences, and elects; and followers copy what they missed."""
         while True:
             await asyncio.sleep(_CHECK_S)
+            self.reached.look()
             now = self.now()
             for number, broker in self.brokers.items():
                 if broker.is_running:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 
 import pytest
 
@@ -98,3 +99,18 @@ async def test_each_is_asked_by_one_task() -> None:
     await asyncio.sleep(0.0)
     await requests.end()
     assert ["waits", "waits"] == cut
+
+
+async def test_requests_begin_in_the_order_of_the_sidecars() -> None:
+    """So two runs of the same simulated world have the same trace."""
+    asked: list[str] = []
+
+    async def ask(name: str) -> None:
+        asked.append(name)
+
+    names = [f"sidecar-{number}" for number in range(8)]
+    requests = Requests()
+    requests.retain({Address(name): partial(ask, name) for name in names})
+    await asyncio.sleep(0.0)
+    await requests.end()
+    assert names == asked
