@@ -153,6 +153,13 @@ def _roles(now: Moment, role: Role) -> list[SidecarMoment]:
     return [each for each in now.deciding if each.role is role]
 
 
+def _blind_to_full(now: Moment) -> Iterator[list[SidecarMoment]]:
+    """Of each broker whose volume violates, the sidecars that it did not answer last."""
+    for broker in now.brokers:
+        if broker.violates:
+            yield [each for each in now.deciding if broker.broker_id in each.silent]
+
+
 def _disagree(now: Moment) -> bool:
     """Whether one sidecar throttles for a violation, and another one sees none."""
     return bool(_throttling(now)) and any(
@@ -220,6 +227,9 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     "a throttle begins during a partition": lambda last, now: (
         bool(_throttles_begin(last, now)) and _parted(now)
     ),
+    "a throttle begins while zones are cut": lambda last, now: (
+        bool(_throttles_begin(last, now)) and Kind.ZONES_CUT in now.kinds
+    ),
     "a throttle begins while a broker is fenced": lambda last, now: (
         bool(_throttles_begin(last, now)) and bool(_fenced(now))
     ),
@@ -240,6 +250,9 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     ),
     "a release": lambda last, now: bool(_releases(last, now)),
     "a release during a partition": lambda last, now: bool(_releases(last, now)) and _parted(now),
+    "a release while zones are cut": lambda last, now: (
+        bool(_releases(last, now)) and Kind.ZONES_CUT in now.kinds
+    ),
     "a release while a broker is fenced": lambda last, now: (
         bool(_releases(last, now)) and bool(_fenced(now))
     ),
@@ -404,6 +417,12 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     "two sidecars disagree during a partition": lambda _, now: _disagree(now) and _parted(now),
     "a sidecar has the fallback while another one sees": lambda _, now: (
         bool(_by(Origin.FALLBACK, now)) and bool(_by(Origin.OBSERVATION, now))
+    ),
+    "a volume violates, and some sidecars do not see its broker": lambda _, now: any(
+        0 < len(blind) < len(now.sidecars) for blind in _blind_to_full(now)
+    ),
+    "a volume violates, and no sidecar sees its broker": lambda _, now: any(
+        len(blind) == len([*now.deciding]) > 0 for blind in _blind_to_full(now)
     ),
     "an observer sees a part of the brokers": lambda _, now: any(
         each.sees_partly for each in _roles(now, Role.OBSERVER)

@@ -202,6 +202,11 @@ EXAMPLES: Sequence[tuple[str, Moment, Moment]] = [
         WELL,
         sidecar(0, role=Role.OBSERVER, silent=frozenset({2})),
     ),
+    (
+        "a volume violates, and some sidecars do not see its broker",
+        WELL,
+        sidecar(0, THROTTLED, silent=frozenset({1})),
+    ),
     ("a follower alone", WELL, sidecar(0, role=Role.ALONE)),
     (
         "an observer dies while a follower throttles",
