@@ -5,7 +5,7 @@
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
-# make situations  finds seeds that reach the most situations, for a test that runs them: 10 minutes
+# make situations  finds seeds that reach the most situations, for a test that runs them: two minutes
 # make chaos   real faults on a real cluster, by seed: 11 minutes
 # make stop-line   a volume that fills to the stop line, again and again: an hour
 # make bench   the figures of benchmarks/results/figures.md
@@ -154,9 +154,9 @@ simulate: $(INSTALLED)
 	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
 	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS))
 
-# Chooses seeds of SEEDS=1-100, and writes tests/simulation/reached.toml; 1 when a recorded situation is lost.
+# Chooses seeds of SEEDS=1-2000, and writes tests/simulation/reached.toml; 1 when a recorded situation is lost.
 situations: $(INSTALLED)
-	$(BIN)/python -m tests.simulation.recorded --renew $(or $(SEEDS),1-100)
+	$(BIN)/python -m tests.simulation.recorded --renew $(or $(SEEDS),1-2000)
 
 # SEED=2 has other faults, MINUTES=2 fewer, ARMS=callback the jar without its authorizer. SCENARIO=volumes has
 # two volumes a broker, for 5 minutes; SCENARIO=stop-line fills a volume to the stop line, for 30 minutes with

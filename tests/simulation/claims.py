@@ -41,9 +41,9 @@ from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.slope import TURN_S
 from tests.simulation.clients import Client
-from tests.simulation.faults import Fault, Kind
+from tests.simulation.faults import Fault, Kind, cut_brokers, cut_ways
 from tests.simulation.http_get import http_get
-from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, VALIDITY_S, Past
+from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, LINKS, VALIDITY_S, Past, link
 from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import SimulatedSidecar
 
@@ -132,8 +132,24 @@ class Claims:
         self.disturb(*self.touched(fault))
 
     def touched(self, fault: Fault) -> list[str]:
-        """The processes that a fault may make blind, deaf, or slow, and volumes that it hides."""
-        kind, target = fault.kind, fault.target
+        """The processes that a fault may make blind, deaf, or slow, and volumes that it hides.
+
+        A cut of some links touches these alone: whoever sees by another way has to go on.
+        """
+        kind, target, count = fault.kind, fault.target, len(self._world.brokers)
+        if kind is Kind.CUT_FROM_SOME:
+            numbers = cut_brokers(fault, count)
+            return [LINKS, *(link(f"sidecar {target}", f"broker {each}") for each in numbers)]
+        if kind is Kind.ZONES_CUT:
+            return [
+                LINKS,
+                *{
+                    link(f"{one} {number}", f"{other} {to}"): None
+                    for number, to in cut_ways(fault, count)
+                    for one in ("broker", "sidecar")
+                    for other in ("broker", "sidecar")
+                },
+            ]
         if kind in {
             Kind.CLOCK_STEPPED,
             Kind.RELOAD,
@@ -444,7 +460,7 @@ class Claims:
             if stops_s > within_s and not is_stopped:
                 self.broken(f"{at.name} admits; a volume is at the stop line for {stops_s:.1f} s")
         names = [each.name for each in world.brokers.values()] + [each.name for each in volumes]
-        if not self.is_undisturbed(*names, *limits.asked(at.number)):
+        if not self.is_undisturbed(*names, *limits.asked(at.number), LINKS):
             return
         released_s = now - max(self._well_since, *(each.slows_until for each in volumes))
         is_well = not any(each.slows for each in volumes)

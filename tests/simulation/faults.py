@@ -7,6 +7,7 @@ Each seed has a random half of the kinds, so that two rare kinds often meet in o
 Example: ``schedule(1, 3600.0, 60.0, 3)`` has some 60 faults of 13 kinds, the same in every run.
 """
 
+import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,8 +35,10 @@ class Kind(StrEnum):
     SIDECAR_FROZEN = "sidecar frozen"
     SIDECAR_REPLACED = "sidecar replaced, on an empty disk"
     CUT_FROM_BROKER = "sidecar cut off from broker"
+    CUT_FROM_SOME = "sidecar cut off from some brokers"
     CUT_FROM_CALLBACK = "sidecar cut off from its callback"
     CUT_FROM_PEER = "sidecar cut off from sidecar"
+    ZONES_CUT = "zones cut off from each other"
     NO_NAMES = "names don't resolve"
     CLOCK_STEPPED = "wall clock stepped"
     DISK_FULL = "disk of the state full"
@@ -55,6 +58,8 @@ _LONGEST_S: Final[Mapping[Kind, float]] = {
     Kind.SIDECAR_STOPPED: 5.0,
     Kind.OVERRIDE: 60.0,
     Kind.BROKER_STAYS_SLOW: 300.0,
+    Kind.CUT_FROM_SOME: 120.0,
+    Kind.ZONES_CUT: 120.0,
 }
 _USUAL_LONGEST_S: Final = 20.0
 _VERY_LONG: Final = 0.08
@@ -64,6 +69,8 @@ SEEN_SLOW_S: Final = 2.5
 """A broker that takes so long for its log dirs is seen all the same."""
 _SHORTEST_S: Final = 0.5
 _PAUSE_S: Final = 1.0
+_ZONES: Final = 3
+_WAYS: Final = tuple(itertools.permutations(range(_ZONES), 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,8 @@ class Fault:
         for_s: how long it lasts; 0.0 for one that only happens.
         kind: what goes wrong.
         target: the broker's or sidecar's number.
-        other: a second one, or a number of the kind's own: seconds of a step, a factor.
+        other: a second one, or a number of the kind's own: seconds of a step, a factor, or a bit
+            for each of several.
     """
 
     at_s: float
@@ -91,9 +99,11 @@ class Fault:
 
     @property
     def concerns(self) -> str:
-        """Whom it befalls: "broker 1", "sidecar 1", its operator, or the controller."""
+        """Whom it befalls: "broker 1", "sidecar 1", its operator, the controller, or the zones."""
         if self.kind is Kind.CONTROLLER_LOST:
             return "controller"
+        if self.kind is Kind.ZONES_CUT:
+            return "zones"
         if self.kind in _OF_OPERATORS:
             return f"operator of sidecar {self.target}"
         return f"{'broker' if self.kind in _OF_BROKERS else 'sidecar'} {self.target}"
@@ -101,6 +111,18 @@ class Fault:
     def __str__(self) -> str:
         lasts = f" for {self.for_s:.1f} s" if self.for_s else ""
         return f"{self.at_s:9.3f} s  {self.kind}: {self.target} ({self.other:g}){lasts}"
+
+
+def cut_ways(fault: Fault, brokers: int) -> Sequence[tuple[int, int]]:
+    """From and to which machines nothing passes in a cut of zones: a zone has each third one."""
+    zones = [way for bit, way in enumerate(_WAYS) if int(fault.other) >> bit & 1]
+    machines = itertools.permutations(range(brokers), 2)
+    return [(one, two) for one, two in machines if (one % _ZONES, two % _ZONES) in zones]
+
+
+def cut_brokers(fault: Fault, brokers: int) -> Sequence[int]:
+    """The brokers that a sidecar is cut off from."""
+    return [number for number in range(brokers) if int(fault.other) >> number & 1]
 
 
 def kinds_of(seed: int) -> tuple[Kind, ...]:
@@ -174,4 +196,6 @@ def _other(kind: Kind, chance: random.Random, brokers: int) -> float:
         return round(chance.uniform(0.5, SEEN_SLOW_S), 1)
     if kind is Kind.BROKER_SLOW:
         return round(chance.uniform(0.2, 8.0), 1)
-    return float(chance.randrange(brokers))
+    # In those of several some bit is set, and of brokers not all.
+    bits = {Kind.ZONES_CUT: 1 << len(_WAYS), Kind.CUT_FROM_SOME: max(2, (1 << brokers) - 1)}
+    return float(chance.randrange(1, bits[kind]) if kind in bits else chance.randrange(brokers))

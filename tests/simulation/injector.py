@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from tests.simulation.faults import Fault, Kind
+from tests.simulation.faults import Fault, Kind, cut_brokers, cut_ways
 from tests.simulation.http_get import http_get
+from tests.simulation.net import Way
 from tests.simulation.sidecars import TOKEN_FILE
 
 if TYPE_CHECKING:
@@ -46,9 +47,11 @@ class Injector:
             Kind.SIDECAR_FROZEN: self._freeze_sidecar,
             Kind.SIDECAR_REPLACED: self._replace_sidecar,
             Kind.CUT_FROM_BROKER: lambda fault: self._cut(fault, f"broker {fault.other:.0f}"),
+            Kind.CUT_FROM_SOME: self._cut_from_some,
             # The callback is in the broker's process: its sidecar does not reach the broker either.
             Kind.CUT_FROM_CALLBACK: lambda fault: self._cut(fault, f"broker {fault.target}"),
             Kind.CUT_FROM_PEER: lambda fault: self._cut(fault, f"sidecar {fault.other:.0f}"),
+            Kind.ZONES_CUT: self._cut_zones,
             Kind.NO_NAMES: self._no_names,
             Kind.CLOCK_STEPPED: self._step,
             Kind.DISK_FULL: self._fill_disk,
@@ -117,14 +120,9 @@ class Injector:
 
     def _keep_list(self, fault: Fault) -> End:
         """The controllers don't reach a broker, which clients and sidecars still do."""
-        cluster, broker = self._world.cluster, self._world.brokers[fault.target]
-        broker.list_of_then = {key: each.fenced for key, each in cluster.brokers.items()}
-
-        def end() -> None:
-            broker.list_of_then = None
-            cluster.forget_answers()
-
-        return end
+        broker = self._world.brokers[fault.target]
+        self._world.lag(broker, fault.kind)
+        return partial(self._world.catch_up, broker, fault.kind)
 
     def _move(self, fault: Fault) -> End:
         self._world.move_leaders(fault.target)
@@ -156,8 +154,7 @@ class Injector:
 
         def end() -> None:
             world.has_controller = True
-            world.cluster.controller_id = world.brokers[fault.target].broker_id
-            world.cluster.forget_answers()
+            world.elect(fault.target)
 
         return end
 
@@ -186,10 +183,29 @@ class Injector:
         self._world.sidecars[fault.target].disk.files.clear()
         return self._kill_sidecar(fault)
 
-    def _cut(self, fault: Fault, other: str) -> End:
-        network, one = self._world.network, f"sidecar {fault.target}"
-        network.cut(one, other)
-        return lambda: network.mend(one, other)
+    def _cut(self, fault: Fault, *others: str) -> End:
+        one = f"sidecar {fault.target}"
+        return self._cut_ways([way for other in others for way in ((one, other), (other, one))])
+
+    def _cut_ways(self, ways: Sequence[Way]) -> End:
+        network = self._world.network
+        network.cut(ways)
+        return lambda: network.mend(ways)
+
+    def _cut_from_some(self, fault: Fault) -> End:
+        """It has sight of a part of the cluster, as an observer may have."""
+        numbers = cut_brokers(fault, len(self._world.brokers))
+        return self._cut(fault, *(f"broker {number}" for number in numbers))
+
+    def _cut_zones(self, fault: Fault) -> End:
+        return self._cut_ways(
+            [
+                (f"{one} {number}", f"{other} {to}")
+                for number, to in cut_ways(fault, len(self._world.brokers))
+                for one in ("broker", "sidecar")
+                for other in ("broker", "sidecar")
+            ]
+        )
 
     def _no_names(self, fault: Fault) -> End:
         names, name = self._world.network.no_names, f"sidecar {fault.target}"

@@ -22,6 +22,7 @@ Pair = tuple[Kind, Kind]
 
 IMPOSSIBLE: Final[Mapping[Pair, str]] = {
     (Kind.CONTROLLER_LOST, Kind.CONTROLLER_LOST): "a cluster has one active controller",
+    (Kind.ZONES_CUT, Kind.ZONES_CUT): "one fault cuts any set of the links between zones",
 }
 """Pairs that no schedule can have, with the reason."""
 

@@ -65,10 +65,17 @@ EYES_S: Final = 0.25
 """From one look of a broker at its own volume to the next."""
 VALIDITY_S: Final = 300.0
 """throttle.factor.validity.duration."""
+LINKS: Final = "links"
+"""Is disturbed while any link is."""
 _OTHER_S: Final = EVERY_S + 2.0
 """What another sidecar costs that does not answer."""
 _FORGETFUL: Final = (Kind.OVERRIDE, Kind.FORGET, Kind.STATE_DAMAGED, Kind.SIDECAR_REPLACED)
 """What may end a sidecar's word."""
+
+
+def link(one: str, other: str) -> str:
+    """The name of what is between two processes, either way."""
+    return " - ".join(sorted((one, other)))
 
 
 class Past:
@@ -109,13 +116,19 @@ class Past:
         names = world.brokers[leader].name, world.brokers[volume.broker].name
         if not claims.is_undisturbed(*names, volume.name):
             return None
-        if claims.is_undisturbed(world.sidecars[leader].name):
+        if claims.is_undisturbed(*self._way(leader, world.sidecars[leader].name, volume)):
             return self.reaction_s
-        if world.asks_others and any(
-            claims.is_undisturbed(each.name) for each in world.sidecars.values()
+        if any(
+            claims.is_undisturbed(*self._way(leader, each, volume)) for each in self.asked(leader)
         ):
             return self.others_s
         return None
+
+    def _way(self, leader: int, sidecar: str, volume: Volume) -> list[str]:
+        """By which a leader hears of a volume from a sidecar."""
+        world = self._world
+        sees = link(sidecar, world.brokers[volume.broker].name)
+        return [sidecar, sees, link(world.brokers[leader].name, sidecar)]
 
     def asked(self, leader: int) -> list[str]:
         """Which sidecars a broker's callback asks, by name."""
@@ -196,7 +209,9 @@ class Past:
             self._violated[volume] = since
         broker = world.brokers[volume.broker]
         for leader in world.brokers.values():
-            names = [leader.name, broker.name, volume.name, *self.asked(leader.number)]
+            names = [leader.name, broker.name, volume.name]
+            for sidecar in self.asked(leader.number):
+                names += self._way(leader.number, sidecar, volume)
             if world.now() - since > self.longest_s and claims.is_undisturbed(*names):
                 self._heard[leader.number, volume] = since, world.now()
         for kind in Patience:

@@ -4,8 +4,9 @@
 runs the seeds in their order until every name was reached; it returns 1 when one was not. The first
 seeds reach all; the rest are only run if a change has moved what the first ones do.
 
-``--renew 1-100`` runs those seeds, chooses the few that reach most, and writes the file. A name
-that no seed reaches any more stays in the file: whoever deletes it says that it need not be tried.
+``--renew 1-2000`` looks at the worlds of these seeds, runs those that promise most, chooses the few
+that reach most, and writes the file. A name that is lost stays in the file: whoever deletes it says
+that it need not be tried.
 """
 
 import argparse
@@ -13,17 +14,25 @@ import os
 import sys
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Final, Self
 
-from tests.simulation.runs import Played, play, same_hashes, seeds_of
+from tests.simulation.faults import Kind
+from tests.simulation.loop import VirtualLoop
+from tests.simulation.runs import play, same_hashes, seeds_of
 from tests.simulation.situations import ALL
-from tests.simulation.world import Plan
+from tests.simulation.world import Plan, World
 
 FILE: Final = Path(__file__).with_name("reached.toml")
 BUDGET_S: Final = 35.0
 """Processor seconds of the first seeds."""
+_CANDIDATES: Final = 24
+"""So many seeds are run to choose from."""
+_WANTED: Final = 10
+_SOON_S: Final = 10.0
+_SOON_BYTES: Final = 700_000_000
 _HEAD: Final = """\
 # Situations (tests/simulation/situations.py) that these seeds reach. A test runs the seeds again
 # and fails when one is lost. Made by: make situations SEEDS={seeds}
@@ -69,24 +78,74 @@ class Record:
         )
 
 
-def chosen(runs: Mapping[int, tuple[frozenset[str], float]], budget_s: float) -> Iterator[int]:
-    """The seeds that reach the most in so many processor seconds, then those that do it again.
+def promising(plans: Sequence[Plan], count: int) -> list[Plan]:
+    """The plans with the most kinds of faults in the most kinds of worlds.
+
+    Only volumes that fill soon count: in a short world the others never come to their limit.
+    """
+    left: dict[Plan, set[tuple[Kind, str]]] = {}
+    for plan in plans:
+        loop = VirtualLoop()
+        world = World(plan, loop)
+        loop.close()
+        if world.interval_s <= _SOON_S and next(world.volumes()).total_bytes <= _SOON_BYTES:
+            left[plan] = {*product((fault.kind for fault in plan.schedule()), _traits(world))}
+    found: list[Plan] = []
+    missing: set[tuple[Kind, str]] = set()
+    while left and len(found) < count:
+        missing = missing or set().union(*left.values())
+        plan = max(left, key=lambda each: len(left[each] & missing))
+        missing -= left.pop(plan)
+        found.append(plan)
+    return found
+
+
+def _traits(world: World) -> Iterator[str]:
+    volume = next(world.volumes())
+    for trait, has in {
+        "any": True,
+        "authorizer": world.refuses,
+        "margin": volume.margin_bytes > 0,
+        "observers": world.has_observers,
+        "others": world.asks_others,
+        "slope": world.has_slope,
+        "stop line": volume.stop_bytes is not None,
+        "two volumes": len([*world.volumes()]) > len(world.brokers),
+    }.items():
+        if has:
+            yield trait
+
+
+def chosen(
+    runs: Mapping[int, tuple[frozenset[str], float]], wanted: Collection[str], budget_s: float
+) -> tuple[list[int], list[int]]:
+    """The seeds that reach most in so many processor seconds, and spare ones that do it again.
 
     Args:
         runs: seed -> the names that it reaches, and its processor seconds.
-        budget_s: for the first; the second half has as much.
+        wanted: the names that come first.
+        budget_s: for the first, and for the spare ones.
     """
-    left = dict(runs)
+    left, parts = dict(runs), []
+    missing = frozenset(name for names, _ in left.values() for name in names)
     for _ in range(2):
-        spent_s, missing = 0.0, frozenset(name for names, _ in left.values() for name in names)
-        while left and missing:
-            seed = max(left, key=lambda each: len(left[each][0] & missing) / left[each][1])
-            names, took_s = left[seed]
-            if not names & missing or spent_s + took_s > budget_s:
+        seeds, names, spent_s = [], missing, 0.0
+        while fitting := [key for key, run in left.items() if spent_s + run[1] <= budget_s]:
+
+            def worth(seed: int, names: frozenset[str] = names) -> float:
+                reached, took_s = left[seed]
+                new = reached & names
+                return (len(new) + _WANTED * len(new.intersection(wanted))) / took_s
+
+            seed = max(fitting, key=worth)
+            if not worth(seed):
                 break
-            del left[seed]
-            spent_s, missing = spent_s + took_s, missing - names
-            yield seed
+            reached, took_s = left.pop(seed)
+            spent_s, names = spent_s + took_s, names - reached
+            seeds.append(seed)
+        parts.append(seeds)
+        missing -= names
+    return parts[0], parts[1]
 
 
 def check(record: Record) -> int:
@@ -109,30 +168,28 @@ def check(record: Record) -> int:
 
 
 def renew(record: Record, searched: str, jobs: int) -> int:
-    """Writes the file from a range of seeds; 1 when a name of the old one is not reached."""
-    runs: dict[int, Played] = {}
-    for run in play(record.plans(seeds_of(searched)), jobs):
-        print(run.lines[0], flush=True)
+    """Writes the file from a range of seeds; 1 when a claim is broken, or a name is lost."""
+    plans = promising(record.plans(seeds_of(searched)), _CANDIDATES)
+    runs: dict[int, tuple[frozenset[str], float]] = {}
+    for run in play(plans, jobs, explains=False):
+        print(*run.lines, sep="\n", flush=True)
         if run.is_well:
-            runs[run.plan.seed] = run
-    return write(record, searched, {key: (each.reached, each.took_s) for key, each in runs.items()})
+            runs[run.plan.seed] = frozenset(run.reached), run.took_s
+    return max(write(record, searched, runs), len(runs) < len(plans))
 
 
-def write(
-    record: Record, searched: str, runs: Mapping[int, tuple[Mapping[str, int], float]]
-) -> int:
+def write(record: Record, searched: str, runs: Mapping[int, tuple[frozenset[str], float]]) -> int:
     """Chooses seeds and writes the file; 1 when a name of the old one is not reached."""
-    sets = {seed: (frozenset(names), took_s) for seed, (names, took_s) in runs.items()}
-    seeds = [*chosen(sets, BUDGET_S)]
-    names = {name for seed in seeds for name in sets[seed][0]}
+    seeds, spare = chosen(runs, record.names, BUDGET_S)
+    names = {name for seed in seeds for name in runs[seed][0]}
     lost = [name for name in record.names if name not in names]
     known = [*ALL, *(name for name in lost if name not in ALL)]
     kept = [name for name in known if name in names or name in lost]
-    new = Record(record.hours, record.spacing_s, record.brokers, seeds, kept)
+    new = replace(record, seeds=[*seeds, *spare], names=kept)
     FILE.write_text(new.text(searched))
     print(f"{len(seeds)} of {len(runs)} seeds reach {len(names)} of {len(ALL)} situations")
     for name in lost:
-        where = [seed for seed, (reached, _) in sets.items() if name in reached]
+        where = [seed for seed, (reached, _) in runs.items() if name in reached]
         print(f"  not among them, though recorded before: {name} (seeds {where[:5] or 'none'})")
     return 1 if lost else 0
 
@@ -143,7 +200,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.simulation.recorded", description=__doc__
     )
-    parser.add_argument("--renew", metavar="SEEDS", help="such as 1-100 or 7,12,30-40")
+    parser.add_argument("--renew", metavar="SEEDS", help="such as 1-2000")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=cores, help="how many seeds at once")
     options = parser.parse_args()

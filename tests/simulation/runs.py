@@ -10,7 +10,8 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from tests.simulation.faults import Fault, shrunk
@@ -52,19 +53,25 @@ def seeds_of(text: str) -> list[int]:
     return [seed for first, _, last in ranges for seed in range(int(first), int(last or first) + 1)]
 
 
-def play(plans: Sequence[Plan], jobs: int) -> Iterator[Played]:
-    """Runs plans, so many at once; what they showed, in their order."""
+def play(plans: Sequence[Plan], jobs: int, *, explains: bool = True) -> Iterator[Played]:
+    """Runs plans, so many at once; what they showed, in their order.
+
+    Args:
+        plans: each is run in a process of its own.
+        jobs: how many at once.
+        explains: whether it is searched which faults break a claim, which takes many runs.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTED_AT)
     with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
-        results = pool.imap(played, plans)
+        results = pool.imap(partial(played, explains=explains), plans)
         for plan in plans:
             # A process that is killed has no result.
             yield results.next(plan.duration_s * plan.brokers + 60.0)
 
 
-def played(plan: Plan) -> Played:
+def played(plan: Plan, *, explains: bool = True) -> Played:
     """Runs a plan in this process."""
     began = time.process_time()
     report = run(plan)
@@ -74,18 +81,16 @@ def played(plan: Plan) -> Played:
         f"seed {plan.seed}: {'ok' if is_well else 'FAILED'} {report.digest[:12]}"
         f" {report.simulated_s / took_s:.0f} times real time {report.figures}"
     )
-    lines = [line, *(() if is_well else explanation(plan, report))]
-    return Played(plan, is_well, lines, report.reached, took_s)
+    broken = [f"  broken at {violation}" for violation in report.violations[:5]]
+    why = explanation(plan, report) if explains and broken else ()
+    return Played(plan, is_well, [line, *broken, *why], report.reached, took_s)
 
 
 def explanation(plan: Plan, report: Report) -> Iterator[str]:
-    """What was broken, the faults that matter, the last events, and how to repeat it."""
-    for violation in report.violations[:5]:
-        yield f"  broken at {violation}"
+    """The faults that matter, the last events, and how to repeat it."""
 
     def fails(faults: Sequence[Fault]) -> bool:
-        fewer = Plan(plan.seed, plan.duration_s, plan.brokers, plan.spacing_s, faults)
-        return bool(run(fewer).violations)
+        return bool(run(replace(plan, faults=faults)).violations)
 
     needed = shrunk(plan.schedule(), fails)
     yield from (f"  needs {fault}" for fault in needed)

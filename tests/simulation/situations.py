@@ -153,6 +153,13 @@ def _roles(now: Moment, role: Role) -> list[SidecarMoment]:
     return [each for each in now.deciding if each.role is role]
 
 
+def _blind_to_full(now: Moment) -> Iterator[list[SidecarMoment]]:
+    """Of each broker whose volume violates, the sidecars that it did not answer last."""
+    for broker in now.brokers:
+        if broker.violates:
+            yield [each for each in now.deciding if broker.broker_id in each.silent]
+
+
 def _disagree(now: Moment) -> bool:
     """Whether one sidecar throttles for a violation, and another one sees none."""
     return bool(_throttling(now)) and any(
@@ -166,6 +173,10 @@ def _disagree(now: Moment) -> bool:
 def _parted(now: Moment) -> bool:
     """Whether some hosts don't reach each other."""
     return any(kind.name.startswith(("CUT", "ZONE")) for kind in now.kinds)
+
+
+def _zones_cut(now: Moment) -> bool:
+    return Kind.ZONES_CUT in now.kinds
 
 
 def _fenced(now: Moment) -> list[BrokerMoment]:
@@ -210,25 +221,47 @@ def _restarted(last: Moment, now: Moment) -> list[SidecarMoment]:
     return [each for each in now.deciding if 1 <= starts[each.number] < each.starts]
 
 
+def _without_controller(now: Moment) -> bool:
+    return Kind.CONTROLLER_LOST in now.kinds
+
+
 def _leaders_moved(last: Moment, now: Moment) -> bool:
     return [each.leads for each in last.brokers] != [each.leads for each in now.brokers]
 
 
+_EVENTS: Final[Mapping[str, Callable[[Moment, Moment], object]]] = {
+    "a throttle begins": _throttles_begin,
+    "a release": _releases,
+    "a stop begins": _stops_begin,
+    "on the slope": lambda _, now: _sloped(now),
+    "two sidecars disagree": lambda _, now: _disagree(now),
+}
+_WHILE: Final[Mapping[str, Callable[[Moment], object]]] = {
+    "during a partition": _parted,
+    "while zones are cut": _zones_cut,
+    "while a broker is fenced": _fenced,
+    "while a sidecar is away": _gone,
+    "without a controller": _without_controller,
+}
+
+
+def _crossed() -> Iterator[tuple[str, Situation]]:
+    """Each event, and each while something else is so."""
+    for name, event in _EVENTS.items():
+        yield name, _during(event, lambda _: True)
+        for when, state in _WHILE.items():
+            yield f"{name} {when}", _during(event, state)
+
+
+def _during(
+    event: Callable[[Moment, Moment], object], state: Callable[[Moment], object]
+) -> Situation:
+    return lambda last, now: bool(event(last, now)) and bool(state(now))
+
+
 SITUATIONS: Final[Mapping[str, Situation]] = {
+    **dict(_crossed()),
     # Throttles and releases.
-    "a throttle begins": lambda last, now: bool(_throttles_begin(last, now)),
-    "a throttle begins during a partition": lambda last, now: (
-        bool(_throttles_begin(last, now)) and _parted(now)
-    ),
-    "a throttle begins while a broker is fenced": lambda last, now: (
-        bool(_throttles_begin(last, now)) and bool(_fenced(now))
-    ),
-    "a throttle begins while a sidecar is away": lambda last, now: (
-        bool(_throttles_begin(last, now)) and _gone(now)
-    ),
-    "a throttle begins without a controller": lambda last, now: (
-        bool(_throttles_begin(last, now)) and Kind.CONTROLLER_LOST in now.kinds
-    ),
     "a throttle begins by a part of the brokers": lambda last, now: any(
         each.sees_partly for each in _throttles_begin(last, now)
     ),
@@ -237,14 +270,6 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     ),
     "two volumes of one broker violate at once": lambda _, now: any(
         each.log_dirs > len(each.violating) for each in now.deciding
-    ),
-    "a release": lambda last, now: bool(_releases(last, now)),
-    "a release during a partition": lambda last, now: bool(_releases(last, now)) and _parted(now),
-    "a release while a broker is fenced": lambda last, now: (
-        bool(_releases(last, now)) and bool(_fenced(now))
-    ),
-    "a release while a sidecar is away": lambda last, now: (
-        bool(_releases(last, now)) and _gone(now)
     ),
     "a release while a broker does not answer": lambda last, now: any(
         each.silent for each in _releases(last, now)
@@ -277,7 +302,6 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     "the state can't be written in a throttle": lambda _, now: any(
         fault.kind is Kind.DISK_FULL
         and (says := _says(now, fault.target)) is not None
-        # The factor is another one than that on the disk, if the throttle began since.
         and says.factor == 0.0
         for fault in now.faults
     ),
@@ -305,10 +329,6 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
         each.violates for each in _back(last, now)
     ),
     # The stop line.
-    "a stop begins": _stops_begin,
-    "a stop begins while a sidecar is away": lambda last, now: (
-        _stops_begin(last, now) and _gone(now)
-    ),
     "the stop line's margin holds a stop": lambda _, now: any(
         each.stop_is_held for each in now.deciding
     ),
@@ -323,14 +343,9 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
     ),
     "a broker stops by its own eyes": lambda _, now: any(each.stops for each in _eyes(now)),
     # The slope.
-    "on the slope": lambda _, now: bool(_sloped(now)),
-    "on the slope while a broker is fenced": lambda _, now: (
-        bool(_sloped(now)) and bool(_fenced(now))
-    ),
     "on the slope while a fenced broker's volume counts": lambda _, now: any(
         each.retained for each in _sloped(now)
     ),
-    "on the slope during a partition": lambda _, now: bool(_sloped(now)) and _parted(now),
     "on the slope while a broker does not answer": lambda _, now: any(
         each.silent for each in _sloped(now)
     ),
@@ -400,10 +415,14 @@ SITUATIONS: Final[Mapping[str, Situation]] = {
         for was, each in ((_was(last, each), each) for each in _did(now, "forgot"))
     ),
     # Several sidecars.
-    "two sidecars disagree": lambda _, now: _disagree(now),
-    "two sidecars disagree during a partition": lambda _, now: _disagree(now) and _parted(now),
     "a sidecar has the fallback while another one sees": lambda _, now: (
         bool(_by(Origin.FALLBACK, now)) and bool(_by(Origin.OBSERVATION, now))
+    ),
+    "a volume violates, and some sidecars do not see its broker": lambda _, now: any(
+        0 < len(blind) < len(now.sidecars) for blind in _blind_to_full(now)
+    ),
+    "a volume violates, and no sidecar sees its broker": lambda _, now: any(
+        len(blind) == len([*now.deciding]) > 0 for blind in _blind_to_full(now)
     ),
     "an observer sees a part of the brokers": lambda _, now: any(
         each.sees_partly for each in _roles(now, Role.OBSERVER)

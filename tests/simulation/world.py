@@ -7,6 +7,9 @@ worlds brokers also delete what is beyond a size, each at moments of its own, as
 log dir whose volume is full goes offline. A broker without another one ends, as Kafka's does, and
 is started when space is free. The controller fences a broker that was silent for ``SESSION_S``, and
 another one leads its partitions then.
+Machines are in three zones, a broker and its sidecar in one, and any ways between zones may be cut.
+A broker that is cut off from the controller is fenced too, and its list of brokers gets out of
+date.
 Callbacks ask their own sidecar alone, or in half of the worlds all of them. In half of them brokers
 have the authorizer too, and then one client at least opens a connection for every request. Half of
 them have a soft limit, and half a release margin, each by a chance of its own.
@@ -37,7 +40,7 @@ from tests.simulation.brokers import FormerBroker, SimulatedBroker
 from tests.simulation.callback import Callback, Request
 from tests.simulation.claims import Claims
 from tests.simulation.clients import Client, Patience, clients, hasty_client
-from tests.simulation.faults import Fault, schedule
+from tests.simulation.faults import Fault, Kind, schedule
 from tests.simulation.following import KeptDocument
 from tests.simulation.http_get import http_get
 from tests.simulation.injector import Injector
@@ -74,8 +77,8 @@ _LOOK_S: Final = EYES_S
 """How often a callback looks at its broker's own volume."""
 _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""
-_WITH_TWO_OBSERVERS: Final = 0.5
-"""So many of these worlds have two observers, whom the other sidecars follow."""
+_WITH_FEW_OBSERVERS: Final = 0.5
+"""So many of these worlds have fewer observers than sidecars, which the others follow."""
 _WITH_OTHERS: Final = 0.5
 """So many worlds' callbacks ask the other brokers' sidecars too."""
 _WITH_AUTHORIZER: Final = 0.5
@@ -172,9 +175,12 @@ def _refuses(seed: int) -> bool:
     return random.Random(f"an authorizer {seed}").random() < _WITH_AUTHORIZER
 
 
-def _has_two_observers(seed: int) -> bool:
-    """Whether only two sidecars of a world with peers ask all brokers, likewise."""
-    return random.Random(f"observers {seed}").random() < _WITH_TWO_OBSERVERS
+def _observers(seed: int, sidecars: int) -> int | None:
+    """How many sidecars of a world with peers ask all brokers, likewise; None: the default."""
+    chance = random.Random(f"observers {seed}")
+    if chance.random() >= _WITH_FEW_OBSERVERS:
+        return None
+    return chance.randrange(1, sidecars)
 
 
 def _has_two_volumes(seed: int) -> bool:
@@ -237,6 +243,7 @@ class World:
         unregistered_at: when the last of them was.
         partitions: by index.
         has_controller: whether there is one, that fences, unfences, and elects.
+        controller: on which machine.
         passwords: what the brokers know, by user.
         claims: what must hold.
         reached: which situations it reaches.
@@ -311,8 +318,9 @@ class World:
             environ["SIDECAR_PEERS"] = ",".join(urls)
             # The default is three, which are all sidecars of most worlds.
             self.has_observers = True
-            if _has_two_observers(plan.seed):
-                environ["SIDECAR_OBSERVERS"] = "2"
+            count = _observers(plan.seed, plan.brokers)
+            if count is not None:
+                environ["SIDECAR_OBSERVERS"] = str(count)
         self.sidecars = {
             number: SimulatedSidecar(number, environ, self.network, chance)
             for number in self.brokers
@@ -325,6 +333,8 @@ class World:
         self.former: dict[int, FormerBroker] = {}
         self.unregistered_at = -math.inf
         self.has_controller = True
+        self.controller = 0
+        self._lagging: dict[int, set[str]] = {number: set() for number in self.brokers}
         self.partitions = [Partition(number) for number in self.brokers]
         self.clients = clients(chance, len(self.partitions), hasty=chance.random() < 0.3)
         self.refuses = _refuses(plan.seed)
@@ -520,7 +530,7 @@ class World:
         others = [
             number
             for number, broker in self.brokers.items()
-            if number != away_from and broker.is_running and not broker.fenced
+            if number != away_from and self._is_heard(broker) and not broker.fenced
         ]
         was = self.brokers[away_from]
         for index, partition in enumerate(self.partitions):
@@ -636,7 +646,8 @@ class World:
         count = client.request_bytes
         for number, broker in self.brokers.items():
             volume = broker.volume_of(client.partition)
-            if not broker.is_running or volume.is_offline:
+            does_copy = self._are_joined(number, leader.number) and not volume.is_offline
+            if not broker.is_running or not does_copy:
                 partition.behind[number] = partition.behind.get(number, 0) + count
                 continue
             self._append_to(broker, volume, count, self.claims.cause(client, leader, volume))
@@ -651,18 +662,70 @@ class World:
         self.claims.paused(client, pause_ms / 1000, allowed_s)
         return pause_ms / 1000
 
+    def _are_joined(self, one: int, other: int) -> bool:
+        """Whether two brokers reach each other."""
+        return self.network.are_joined(f"broker {one}", f"broker {other}")
+
+    def _is_heard(self, broker: SimulatedBroker) -> bool:
+        """Whether a broker sends heartbeats to the controller, and is answered."""
+        return broker.is_running and self._are_joined(broker.number, self.controller)
+
+    def lag(self, broker: SimulatedBroker, why: str) -> None:
+        """A broker gets no more news of the cluster, which clients and sidecars still reach."""
+        if not self._lagging[broker.number]:
+            then = {key: each.fenced for key, each in self.cluster.brokers.items()}
+            broker.list_of_then = then
+        self._lagging[broker.number].add(why)
+
+    def catch_up(self, broker: SimulatedBroker, why: str) -> None:
+        """A reason not to get news has ended."""
+        if why not in self._lagging[broker.number]:
+            return
+        self._lagging[broker.number].remove(why)
+        if not self._lagging[broker.number]:
+            broker.list_of_then = None
+            self.cluster.forget_answers()
+
+    def elect(self, number: int) -> None:
+        """The controller is on another machine now."""
+        self.controller = number
+        self.cluster.controller_id = self.brokers[number].broker_id
+        self.cluster.forget_answers()
+
+    def _has_quorum(self, controller: int) -> bool:
+        """Whether most machines, each with a voter, reach a controller."""
+        reached = sum(self._are_joined(controller, number) for number in self.brokers)
+        return 2 * reached > len(self.brokers)
+
+    def _is_controlled(self) -> bool:
+        """Whether there is a controller: one without a quorum gives way to one that has it."""
+        if not self.has_controller:
+            return False
+        if not self._has_quorum(self.controller):
+            others = [number for number in self.brokers if self._has_quorum(number)]
+            if not others:
+                return False
+            self.note(f"the controller is on machine {others[0]}")
+            self.elect(others[0])
+        return True
+
     async def _control(self) -> None:
         """The controller: fences, unfences, and elects; and followers copy what they missed."""
         while True:
             await asyncio.sleep(_CHECK_S)
             self.reached.look()
+            is_controlled = self._is_controlled()
             now = self.now()
             for number, broker in self.brokers.items():
                 if broker.is_running:
                     self._copy(number, broker)
-                if not self.has_controller:
+                if not is_controlled:
                     continue
-                if broker.is_running:
+                if self._are_joined(number, self.controller):
+                    self.catch_up(broker, Kind.ZONES_CUT)
+                else:
+                    self.lag(broker, Kind.ZONES_CUT)
+                if self._is_heard(broker):
                     self._gone_since.pop(number, None)
                     if (
                         broker.fenced
@@ -683,7 +746,7 @@ class World:
         for index, partition in enumerate(self.partitions):
             volume = broker.volume_of(index)
             count = min(left, partition.behind.get(number, 0))
-            if count and not volume.is_offline:
+            if count and not volume.is_offline and self._are_joined(number, partition.leader):
                 partition.behind[number] -= count
                 left -= count
                 self._append_to(broker, volume, count, "replication")
