@@ -103,6 +103,8 @@ class FailureKind(StrEnum):
     """Two active brokers have one address, so an answer from there may be of either."""
     OTHER_CLUSTER = "other_cluster"
     """The addresses lead to another cluster than the one whose volumes are remembered."""
+    SOURCE = "source"
+    """A factor source or a quota source raised, hung, or returned a value that is not valid."""
     INCOMPLETE = "incomplete"
     """No violation was seen, and a member was neither seen nor remembered."""
     UNEXPECTED = "unexpected"

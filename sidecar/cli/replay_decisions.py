@@ -88,7 +88,7 @@ def command(
         environ=_changed(os.environ, changes), config=config, properties=properties
     ).settings
     if settings.limit is None:
-        raise SettingsError(("nothing to decide: the check interval is PT0S, and no limit is set",))
+        raise SettingsError(("nothing to decide: no limit is set",))
     factors = VolumeLimit(settings.rules, settings.fallback, is_enforced=False)
     reader, replay = HistoryReader(history, settings.validity_s), Replay(factors)
     for observation in reader.observations():

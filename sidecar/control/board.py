@@ -26,10 +26,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidecar.control.operation import Operation
-from sidecar.throttle.decision import Decision, FactorSource, Source
+from sidecar.throttle.decision import Decider, Decision, Source
 from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import NO_LEAKS, LeakRules, Leaks
-from sidecar.throttle.memory import Memory, Override, VolumeState
+from sidecar.throttle.memory import Computed, Memory, Override, VolumeState
 from sidecar.throttle.readers import NO_READERS, ReaderCounts, Readers
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
@@ -159,7 +159,7 @@ class Board:
 
     def __init__(
         self,
-        factors: FactorSource,
+        factors: Decider,
         clock: Callable[[], float],
         *,
         leak_rules: LeakRules | None = None,
@@ -234,6 +234,19 @@ class Board:
             else:
                 tally.failures[failure.kind] += 1
         return snapshot
+
+    def take_factor(self, factor: float, at: float) -> Snapshot:
+        """Publish the factor that a factor source returned.
+
+        Args:
+            factor: 0.0 to 1.0.
+            at: when the source was called, steady seconds.
+        """
+        self.tally.polled_at = self.tally.succeeded_at = self._clock()
+        computed = Computed(factor, at, ())
+        return self.update(
+            lambda memory: replace(memory, computed=computed, failed_polls=0, failure=None)
+        )
 
     def fail(self, failure: Failure, *, partial: bool = False) -> Snapshot:
         """Fold in a failed poll, and publish the result.

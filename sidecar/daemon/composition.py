@@ -39,10 +39,12 @@ from sidecar.daemon.capabilities import (
     register_collectors,
     tasks_of,
 )
+from sidecar.daemon.factor_poller import FactorPoller
 from sidecar.daemon.machine import Machine
+from sidecar.daemon.quota_writer import QuotaWriter
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.secret_files import SecretFiles, stamps_of
-from sidecar.daemon.start_files import read_start_files
+from sidecar.daemon.start_files import StartFiles, read_start_files
 from sidecar.errors import SidecarError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.certificates import expiries_of
@@ -63,7 +65,7 @@ from sidecar.state import Damaged, StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.contents import VolumeContents
-from sidecar.throttle.decision import Disabled, FactorSource, Shadow, VolumeLimit
+from sidecar.throttle.decision import Decider, Disabled, Shadow, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
 
@@ -83,6 +85,7 @@ _FED_S: Final = 10.0
 
 _FEEDS: Final = "feeds"
 _OBSERVERS: Final = "observers"
+_QUOTA_SOURCE: Final = "quota_source"
 _READERS: Final = "readers"
 _REQUEST_LOG: Final = "request_log"
 _SCOPE: Final = "scope"
@@ -92,6 +95,7 @@ _STATUS: Final = "status"
 _SPINE: Final = (
     _FEEDS,
     _OBSERVERS,
+    _QUOTA_SOURCE,
     _READERS,
     _REQUEST_LOG,
     _SCOPE,
@@ -159,8 +163,7 @@ def compose(
     factors = _factors(settings)
     board, writer = _board(settings, factors, files.state_file, machine)
     failures = CapabilityFailures((*CAPABILITIES, *_SPINE))
-    log_file = settings.request_log_file
-    request_log = None if log_file is None else LogReader(log_file)
+    request_log = LogReader(file) if (file := settings.request_log_file) else None
     observers: Observers | None = None
     services = Services(
         board=board,
@@ -180,24 +183,28 @@ def compose(
         failures,
     )
     supervised = tasks_of(capabilities, failures)
+    supervised += _quota_writer(files, board, credentials, services)
     if writer is not None:
         supervised.append((_STATE, "state writer", writer.run))
     if request_log is not None and factors is not None:
         supervised.append((_REQUEST_LOG, "request log", request_log.run))
-    vital: dict[str, Task] = {}
     source: KafkaVolumeSource | None = None
     contents: VolumeContents | None = None
     seen: ObservationLog | None = None
     timing = _timing(settings)
-    if factors is not None and settings.kafka_admin is not None:
+    vital = _factor_poller(files, board, timing, registry)
+    if vital:
+        supervised.append((_READERS, "readers of the factor", ReaderWatch(board).run))
+    elif factors is not None and settings.kafka_admin is not None:
         source = KafkaVolumeSource(
             settings.kafka_admin,
             clock=clock.now,
             cluster_id=lambda: cluster_id(board.snapshot.memory),
             refused=tokens.read,
         )
-        fetch = _ask_one_broker(credentials, largest_topics, _CONTENTS_S)
-        contents = VolumeContents(fetch, clock.now)
+        contents = VolumeContents(
+            _ask_one_broker(credentials, largest_topics, _CONTENTS_S), clock.now
+        )
         supervised.append((_STATUS, "contents of volumes", contents.run))
         supervised += _watches(board, credentials, settings)
         announce = announce_to(capabilities, failures)
@@ -283,9 +290,30 @@ def _timing(settings: Settings) -> Timing:
 
 
 def _factors(settings: Settings) -> VolumeLimit | None:
-    if settings.check_interval_s == 0.0 or settings.limit is None:
+    decides = settings.limit is not None or settings.factor_source is not None
+    if settings.check_interval_s == 0.0 or not decides:
         return None
     return VolumeLimit(settings.rules, settings.fallback, is_of_volumes=settings.scope == "volume")
+
+
+def _factor_poller(
+    files: StartFiles, board: Board, timing: Timing, registry: SidecarRegistry
+) -> dict[str, Task]:
+    """Return the task that calls the factor source; empty if the volumes decide."""
+    if files.factor_source is None or timing.interval_s == 0.0:
+        return {}
+    observe = registry.poll_duration.observe
+    return {"poller": FactorPoller(files.factor_source, board, timing, observe).run}
+
+
+def _quota_writer(
+    files: StartFiles, board: Board, credentials: Credentials, services: Services
+) -> Iterator[tuple[str, str, Task]]:
+    """Return the task that sets the quotas of a quota source."""
+    if files.quota_source is not None:
+        wanted, admin = services.is_observer, lambda: credentials.kafka_admin
+        writer = QuotaWriter(files.quota_source, board, admin, wanted)
+        yield _QUOTA_SOURCE, "quotas of the quota source", writer.run
 
 
 def _board(
@@ -307,7 +335,7 @@ def _board(
     return board, StateWriter(board, state, clock.wall)
 
 
-def _factor_source(factors: VolumeLimit | None, settings: Settings) -> FactorSource:
+def _factor_source(factors: VolumeLimit | None, settings: Settings) -> Decider:
     if factors is None:
         return Disabled(settings.rules)
     if settings.mode == "observe":

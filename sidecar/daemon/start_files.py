@@ -11,6 +11,7 @@ from pathlib import Path
 from sidecar.api.bearer_token import read_token
 from sidecar.control.capability import Build
 from sidecar.daemon.capabilities import prepare_all
+from sidecar.daemon.sources import Quotas, Source, factor_source, quota_source
 from sidecar.errors import SettingsError
 from sidecar.settings import Settings
 
@@ -23,11 +24,15 @@ class StartFiles:
         token: the token for changes; None refuses them.
         state_file: the state file, whose folder exists; None if the state is not stored.
         capabilities: name -> the function that builds the capability.
+        factor_source: returns the factor; None if the volumes decide.
+        quota_source: returns the quotas to set in Kafka; None to set none.
     """
 
     token: str | None
     state_file: Path | None
     capabilities: Mapping[str, Build]
+    factor_source: Source[float] | None
+    quota_source: Source[Quotas] | None
 
 
 def read_start_files(settings: Settings) -> StartFiles:
@@ -36,7 +41,14 @@ def read_start_files(settings: Settings) -> StartFiles:
     Raises:
         SettingsError: a file can't be read, or its content is not valid.
     """
-    return StartFiles(token_of(settings), _state_file(settings), prepare_all(settings))
+    factor, quotas = settings.factor_source, settings.quota_source
+    return StartFiles(
+        token_of(settings),
+        _state_file(settings),
+        prepare_all(settings),
+        None if factor is None else factor_source("SIDECAR_FACTOR_SOURCE", factor),
+        None if quotas is None else quota_source("SIDECAR_QUOTA_SOURCE", quotas),
+    )
 
 
 def token_of(settings: Settings) -> str | None:

@@ -23,6 +23,7 @@ from sidecar.quotas.producer_ids.id_quotas import LARGEST_RATE, SMALLEST_RATE
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _END = 10.0**300
 """The largest whole number here; TOML has larger ones, which overflow a float."""
 
@@ -65,6 +66,14 @@ def path(raw: object) -> Path:
     if "\0" in name:
         raise ValueError(f"{shown(raw)} can't be a path: it has a NUL in it")
     return Path(name)
+
+
+def function(raw: object) -> str:
+    """Read the name of a Python function, ``module:attribute``; it is imported at the start."""
+    name = text(raw)
+    if not _FUNCTION.fullmatch(name):
+        raise ValueError(f"{shown(raw)} is not module:attribute, such as my_factor:factor")
+    return name
 
 
 def certificates(raw: object) -> str:

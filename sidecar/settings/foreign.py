@@ -60,12 +60,17 @@ ADMIN_KEYS = frozenset(_TUNING.split()) | _CLASSES.keys()
 ADMIN_FIELDS = {f"kafka_admin_{key}".replace(".", "_"): key for key in ADMIN_KEYS}
 """These keys, as the names of settings."""
 
+EXCLUDED = "excluded.principal.name.list"
+COMMA = (
+    'is one name here: the callback separates names by ";", as the plugin does since 0.3.1; the'
+    ' plugin before that separated them by ","'
+)
 _CALLBACK = "is the quota callback's and has no effect here"
 PLUGIN_NOTICES = {
     "produce": _CALLBACK,
     "fetch": _CALLBACK,
     "request": _CALLBACK,
-    "excluded.principal.name.list": _CALLBACK,
+    EXCLUDED: _CALLBACK,
     "kafka.clientIdPrefix": "has no effect here: the client id is kafka.admin.client.id",
 }
 """The plugin's keys that aren't settings of the sidecar, without prefix -> the notice for each."""

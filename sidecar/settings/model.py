@@ -72,6 +72,9 @@ Sidecars = Annotated[
 ]
 
 
+Function = Annotated[str, Form(convert.function, "module:attribute")]
+
+
 @dataclass(frozen=True, slots=True)
 class PemFiles:
     """The contents of the files with certificates and keys; None for each that is not set.
@@ -207,6 +210,12 @@ class Settings(BaseSettings):
     producing while the sidecar can't read the volumes; 0.0 throttles them to be safe."""
     validity_s: Duration = Field(300.0, alias="throttle_factor_validity_duration")
     """How long a computed factor applies while newer polls fail."""
+    factor_source: Function | None = None
+    """A Python function that returns the factor, in place of a limit and of polls of the brokers.
+    The sidecar calls it once in the check interval."""
+    quota_source: Function | None = None
+    """A Python function that returns client quotas. Once a minute the sidecar sets them in Kafka,
+    which requires ALTER_CONFIGS on the cluster."""
     throttle_emergency_horizon: Duration = 600.0
     """While producers are throttled, brokers pause them for longer if a volume would be full sooner
     than this."""
@@ -215,7 +224,7 @@ class Settings(BaseSettings):
     pause.emergency.max.ms may be lower."""
     storage_per_volume_limit_min_available_bytes: LimitBytes = None
     """The limit: producers are throttled when a volume has no more than this available. Exactly one
-    limit must be set, unless the sidecar is disabled."""
+    limit must be set, unless the sidecar is disabled or has a factor source."""
     storage_per_volume_limit_min_available_ratio: LimitRatio = None
     """The limit as a share of a volume's size."""
     storage_per_volume_soft_limit_min_available_bytes: SoftBytes = None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sidecar.formats.java_properties import parse_properties
 from sidecar.settings import convert, keys
-from sidecar.settings.foreign import ADMIN_KEYS, PLUGIN_NOTICES, REMOVED_KEYS
+from sidecar.settings.foreign import ADMIN_KEYS, COMMA, EXCLUDED, PLUGIN_NOTICES, REMOVED_KEYS
 from sidecar.settings.forms import Entry
 from sidecar.settings.sources import Source
 
@@ -40,6 +40,8 @@ def read_broker_properties(path: Path) -> Source:
             source.problems.append(f"{entry}: {value[:40]!r} is not a whole number of seconds")
         elif key in PLUGIN_NOTICES:
             source.notices.append(f"{entry} {PLUGIN_NOTICES[key]}")
+            if key == EXCLUDED and (name := _name_with_comma(value)) is not None:
+                source.notices.append(f"{entry}: {name!r} {COMMA}")
         elif key in REMOVED_KEYS:
             source.problems.append(f"{entry} {REMOVED_KEYS[key]}")
         elif field in keys.FIELDS and key not in _OURS:
@@ -81,6 +83,12 @@ def _pairs(kind: str, path: Path, prefix: str, source: Source) -> dict[str, Entr
         why = error.strerror if isinstance(error, OSError) else error
         source.unreadable(f"the {kind} {path} can't be read: {why}")
     return pairs
+
+
+def _name_with_comma(value: str) -> str | None:
+    """Return the first name that looks like several; the name of a certificate has commas too."""
+    names = (name.strip() for name in value.split(";"))
+    return next((each for each in names if "," in each and "=" not in each), None)
 
 
 def _in_our_spelling(key: str, entry: Entry) -> tuple[str, Entry]:

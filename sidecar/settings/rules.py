@@ -5,7 +5,7 @@ Example: a stop line of 5,000 bytes under a limit of 5,000 is one problem, which
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, get_args
 
 from sidecar.formats.quantities import format_duration
 from sidecar.settings.forms import Role, fields_of
@@ -33,19 +33,27 @@ def check_together(values: Settings, problems: Problems) -> Settings | None:
     """
     interval_s, minimum_s = values.check_interval_s, values.check_interval_minimum_s
     polls = interval_s > 0.0 and _INTERVAL not in problems.wrong
-    _check_limits(values, problems, is_required=polls)
+    from_source = problems.are_set("factor_source") > 0
+    if from_source:
+        _check_no_limits(values, problems)
+    else:
+        _check_limits(values, problems, is_required=polls)
     if not problems.are_set(_MINIMUM):
         minimum_s = min(minimum_s, interval_s)
     elif polls and minimum_s > interval_s:
         longer = f"{format_duration(minimum_s)} is longer than the interval"
         where = f"{format_duration(interval_s)} in {problems.name(_INTERVAL)}"
         problems.add(_MINIMUM, f"{longer}, {where}")
-    admin = check_admin(values.kafka_admin, problems, is_required=interval_s > 0.0)
+    admin = check_admin(
+        values.kafka_admin, problems, is_required=interval_s > 0.0 and not from_source
+    )
     try:
         _ = values.id_counting
     except ValueError as error:
         # Each value is valid by itself, so the memory must be too small for one filter.
         problems.add("producer_id_quota_memory_bytes", str(error))
+    if values.quota_source is not None and admin is None:
+        problems.add("quota_source", f"needs {problems.name('kafka_admin_bootstrap_servers')}")
     if values.observers is not None and not values.peers:
         problems.add("observers", f"needs {problems.name('peers')}: the addresses of all sidecars")
     if problems.lines():
@@ -72,6 +80,16 @@ def remarks(settings: Settings, problems: Problems) -> Iterator[str]:
         else:
             than += " fallback"
         yield f"{name}: {format_duration(validity_s)} is shorter than {than}"
+
+
+def _check_no_limits(values: Settings, problems: Problems) -> None:
+    name = problems.name("factor_source")
+    for role in get_args(Role):
+        for field in fields_of(type(values), role):
+            if problems.are_set(field):
+                problems.add(field, f"has no effect with {name}, which decides without volumes")
+    if values.scope == "volume":
+        problems.add("throttle_scope", f"can't be volume with {name}, which decides for all")
 
 
 def _check_limits(values: Settings, problems: Problems, *, is_required: bool) -> None:

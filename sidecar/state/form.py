@@ -133,6 +133,7 @@ class UserThrottleRecord(Record):
 class StateRecord(Record):
     """The stored state."""
 
+    # Empty with a factor source.
     limit: dict[str, str | int | float]
     # A version without it had no stop line.
     stop_line: dict[str, str | int | float] | None = None
@@ -165,7 +166,7 @@ def to_record(kept: PersistedState, rules: Rules, wall: Callable[[float], float]
     membership, known_at = memory.membership, memory.membership_at
     computed, override = memory.computed, memory.override
     return StateRecord(
-        limit=_limit_form(rules.required_limit),
+        limit=_limit_form(rules.limit) if rules.limit else {},
         stop_line=_limit_form(rules.stop_line) if rules.stop_line else None,
         membership=MembershipRecord(
             cluster_id=membership.cluster_id,
@@ -239,7 +240,10 @@ def from_record(form: StateRecord, rules: Rules, now: float) -> PersistedState:
         rules: the current rules.
         now: epoch seconds, which the steady clock equals at the start.
     """
-    same_limit = form.limit == _limit_form(rules.required_limit)
+    same_limit = form.limit == (_limit_form(rules.limit) if rules.limit else {})
+    if rules.limit is None:
+        # With a factor source, no volume is judged.
+        form = form.model_copy(update={"membership": None, "brokers": [], "contents": []})
 
     def volume_state(volume: VolumeRecord) -> VolumeState:
         return _volume_state(volume, rules, now, same_limit=same_limit)

@@ -25,6 +25,7 @@ Tone = Literal["free", "part", "stopped", "blind"]
 
 _OBSERVES: Final = "Nobody is throttled: this sidecar is in observe mode (SIDECAR_MODE=observe)."
 _UNREAD: Final = "No broker reads this sidecar, so it throttles nobody."
+_RETURNS: Final = "Until the factor source returns another factor."
 _UNREFUSED: Final = (
     "None of the brokers that read this sidecar has the authorizer, so they refuse nobody."
 )
@@ -194,6 +195,8 @@ def _sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
     if decision.source is Source.DISABLED:
         return f"{does}: this sidecar is disabled, since its check interval is PT0S."
     if decision.source is Source.FALLBACK:
+        if snapshot.rules.limit is None:
+            return f"{does}, by the fallback: {decision.reason}."
         if snapshot.memory.computed is None:
             return f"{does}, by the fallback: no volume has been read yet."
         return f"{does}, by the fallback: the volumes can't be read any more."
@@ -209,7 +212,7 @@ def _seen(snapshot: Snapshot) -> str:
     decision = snapshot.decision
     if decision.violations:
         return _short(snapshot)
-    if decision.is_sloped:
+    if decision.is_sloped or snapshot.rules.limit is None:
         return decision.reason
     return f"every volume has {snapshot.rules.required_limit.within()}"
 
@@ -243,7 +246,7 @@ def _until(snapshot: Snapshot, now: Now) -> list[Until]:
     if decision.source is Source.DISABLED:
         return [Until("Until the sidecar is started with a check interval.")]
     if decision.source is Source.FALLBACK:
-        return [Until("Until the volumes are read.")]
+        return [Until("Until the volumes are read." if snapshot.rules.limit else _RETURNS)]
     if decision.override is not None:
         return [
             Until(
@@ -268,7 +271,8 @@ def _to_do(snapshot: Snapshot, counts: ReaderCounts) -> Iterator[ToDo]:
         text = "Let a broker's quota callback read this sidecar: none has in the last 10 minutes"
         yield ToDo(text, "override")
     if decision.source is Source.FALLBACK:
-        yield ToDo("Make sure that the brokers answer", "brokers")
+        answering = "the brokers answer" if snapshot.rules.limit else "the factor source works"
+        yield ToDo(f"Make sure that {answering}", "brokers")
     elif decision.violations and why_retained(snapshot.memory, worst(decision.violations)):
         text = "Check the broker and the disk of the volume, which can't be read now"
         yield ToDo(text, "brokers")
@@ -293,6 +297,8 @@ def _released_at(state: VolumeState) -> float | None:
 
 
 def _free_until(snapshot: Snapshot, now: Now) -> list[Until]:
+    if snapshot.rules.limit is None:
+        return [Until(_RETURNS)]
     at = limit_reached_at(snapshot)
     if snapshot.decision.is_sloped and at is None:
         return [Until("The factor follows the space on the volumes.")]

@@ -13,7 +13,6 @@ fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Protocol
 
 from sidecar.throttle import reason
 from sidecar.throttle.fold import all_failed, fail, fold_in, forget, other_cluster
@@ -105,36 +104,9 @@ def _first_of(*moments: float | None) -> float | None:
     return min((at for at in moments if at is not None), default=None)
 
 
-class FactorSource(Protocol):
-    """The memory, and the factor that follows from it (proposal 047, "Throttle Factor Source")."""
-
-    @property
-    def rules(self) -> Rules:
-        """The rules by which volumes are judged."""
-        ...
-
-    def decide(self, memory: Memory, now: float) -> Decision:
-        """The decision at ``now``, steady seconds."""
-        ...
-
-    def fold(self, memory: Memory, observation: Observation) -> Memory:
-        """The memory after an observation."""
-        ...
-
-    def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
-        """The memory after an operator said that a last reading no longer counts.
-
-        Args:
-            memory: the memory before.
-            broker_id: the broker that will not come back.
-            log_dir: the path of the only log dir that will not come back; None for all of them.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """The factor source of a sidecar with check interval PT0S: 1.0, whatever else is set.
+    """The decider of a sidecar with check interval PT0S: 1.0, whatever else is set.
 
     Attributes:
         rules: the rules, which are published but judge no volume.
@@ -142,7 +114,7 @@ class Disabled:
 
     rules: Rules = NO_RULES
 
-    def decide(self, memory: Memory, now: float) -> Decision:  # noqa: ARG002 - the protocol's
+    def decide(self, memory: Memory, now: float) -> Decision:  # noqa: ARG002 - each decider's
         """Return factor 1.0."""
         return Decision(1.0, Source.DISABLED, reason.DISABLED)
 
@@ -157,10 +129,11 @@ class Disabled:
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimit:
-    """The factor source of proposal 047: one limit for every volume of the cluster.
+    """The decider of proposal 047: one limit for every volume of the cluster.
 
     Attributes:
-        rules: the limit with the other lines, and the validity.
+        rules: the limit with the other lines, and the validity. Without a limit, the factor of a
+            factor source applies (``Board.take_factor``), and no volume is judged.
         fallback: the factor that applies without a valid computed one, 0.0 to 1.0.
         is_enforced: whether the decision applies, and so has an effect on how volumes fill.
         is_of_volumes: whether a throttle is only for clients that write to topics on the volumes
@@ -216,7 +189,8 @@ class VolumeLimit:
                 else override.ends_at,
                 override,
             )
-        if computed is not None and not violations and self.rules.slope is None:
+        limit = self.rules.limit
+        if computed is not None and not violations and limit and self.rules.slope is None:
             # The state file may come from a run with a soft limit that is no longer set.
             computed = replace(computed, factor=1.0)
         # Second authority: the newest valid observation.
@@ -226,7 +200,9 @@ class VolumeLimit:
             why = (
                 reason.sloped(memory.volumes(), self.rules)
                 if is_sloped
-                else reason.observed(memory, violations, self.rules.required_limit)
+                else reason.observed(memory, violations, limit)
+                if limit is not None
+                else reason.returned(memory, computed)
             )
             scope = ALL
             if self.is_of_volumes and computed.factor < 1.0:
@@ -312,6 +288,11 @@ class VolumeLimit:
 
         If that reading made the factor 0.0, the factor is computed again at once, as of when the
         other brokers were read. If their readings do not suffice, the fallback applies.
+
+        Args:
+            memory: the memory before.
+            broker_id: the broker that will not come back.
+            log_dir: the path of the only log dir that will not come back; None for all of them.
         """
         memory = forget(memory, broker_id, log_dir)
         before = memory.computed
@@ -369,13 +350,13 @@ class VolumeLimit:
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The factor source of a sidecar in observe mode, which decides and throttles nobody.
+    """The decider of a sidecar in observe mode, which decides and throttles nobody.
 
     Attributes:
-        decided: the factor source that decides.
+        decided: the decider of enforce mode.
     """
 
-    decided: FactorSource
+    decided: VolumeLimit
 
     @property
     def rules(self) -> Rules:
@@ -404,6 +385,10 @@ class Shadow:
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
         """Forget as in enforce mode."""
         return self.decided.forget(memory, broker_id, log_dir)
+
+
+Decider = VolumeLimit | Shadow | Disabled
+"""The memory after an observation, and the decision that follows from the memory."""
 
 
 def _computed(

@@ -7,7 +7,7 @@ Example: "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7 %), at or bel
 from collections.abc import Collection, Iterable, Sequence
 
 from sidecar.throttle.limits import Limit
-from sidecar.throttle.memory import Memory, Override, VolumeState
+from sidecar.throttle.memory import Computed, Memory, Override, VolumeState
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.scope import Scope
 
@@ -45,6 +45,12 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
         f"broker {volume.broker_id} {volume.log_dir} {limit.sentence(volume)}"
         f"{retained}{limit.caveat(volume)}{more}"
     )
+
+
+def returned(memory: Memory, computed: Computed) -> str:
+    """The reason of a factor that a factor source returned."""
+    why = f", and its last call failed: {memory.failure.message}" if memory.failure else ""
+    return f"the factor source returned {computed.factor:g}{why}"
 
 
 def sloped(volumes: Iterable[VolumeState], rules: Rules) -> str:

@@ -11,7 +11,7 @@ result is one throttle, from 60 s to 180 s, by that volume, which had at least 8
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sidecar.throttle.decision import Decision, FactorSource, Source
+from sidecar.throttle.decision import Decider, Decision, Source
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.volumes import Observation
 
@@ -65,7 +65,7 @@ class Point:
 class Replay:
     """Decides after each observation, as the daemon would have."""
 
-    def __init__(self, factors: FactorSource) -> None:
+    def __init__(self, factors: Decider) -> None:
         """Begins without an observation."""
         self._factors = factors
         self._memory = Memory()

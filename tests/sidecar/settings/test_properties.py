@@ -68,6 +68,25 @@ def test_a_brokers_other_keys_are_ignored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("a", None),
+        ("User:a;b", None),
+        ("CN=a,O=b;c", None),
+        ("a,b", "'a,b' is one name here"),
+        ("c; a, b", "'a, b' is one name here"),
+    ],
+)
+def test_excluded_principals_that_a_comma_separates_are_noted(
+    tmp_path: Path, names: str, expected: str | None
+) -> None:
+    """As the plugin before 0.3.1 separated them; the name of a certificate has commas too."""
+    _, *noted = read(tmp_path, f"{STATIC}excluded.principal.name.list={names}").notices
+    assert (expected is not None) == bool(noted)
+    assert [] == [line for line in noted if expected and expected not in line]
+
+
+@pytest.mark.parametrize(
     "key", ["produce", "fetch", "request", "excluded.principal.name.list", "kafka.clientIdPrefix"]
 )
 def test_the_callbacks_keys_are_reported_as_such(tmp_path: Path, key: str) -> None:

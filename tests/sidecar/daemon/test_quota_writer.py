@@ -1,0 +1,95 @@
+"""The quotas of a quota source in Kafka: only what differs, and only what the source names."""
+
+import asyncio
+import logging
+
+import pytest
+
+from sidecar.control.board import Board
+from sidecar.daemon.quota_writer import QuotaWriter
+from sidecar.daemon.sources import Source, read_quotas
+from sidecar.quotas.entities import Entity
+from sidecar.throttle.decision import Decider, Disabled, Shadow, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
+from sidecar.volumes import FailureKind
+from tests.sidecar.kafka.servers import admin, bootstrap
+from tests.sidecar.throttle.build import FakeClock
+from tests.support.fake_broker import FakeCluster
+from tests.support.fake_quotas import FakeQuotas
+from tests.support.virtual_time import VIRTUAL_TIME
+
+ANN, BOB = Entity(user="ann"), Entity(user="bob")
+LIMIT = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
+
+
+def entry(user: str, **quotas: float | None) -> dict[str, object]:
+    return {"entity": {"user": user}, "quotas": quotas}
+
+
+def writer(
+    cluster: FakeCluster, *returned: object, decider: Decider = LIMIT, is_wanted: bool = True
+) -> QuotaWriter:
+    """A writer of a source that returns these values, one after the other."""
+    values = iter(returned)
+    source = Source("the quota source my:quotas", lambda: next(values), read_quotas)
+    reach = admin(bootstrap(cluster)) if cluster.brokers else None
+    return QuotaWriter(source, Board(decider, FakeClock()), lambda: reach, lambda: is_wanted)
+
+
+async def test_only_what_differs_is_set() -> None:
+    """A null removes a quota; quotas that the source does not name stay as they are."""
+    kafka = FakeQuotas(
+        {
+            ANN: {"producer_byte_rate": 5.0, "consumer_byte_rate": 6.0},
+            BOB: {"producer_byte_rate": 1.0, "request_percentage": 9.0},
+        }
+    )
+    wanted = [
+        entry("ann", producer_byte_rate=5, consumer_byte_rate=None),
+        entry("bob", producer_byte_rate=2.5),
+    ]
+    async with kafka.of(FakeCluster().add(1)) as cluster:
+        writing = writer(cluster, wanted, wanted, [])
+        assert [None, None, None] == [await writing.settle() for _ in range(3)]
+    assert {
+        ANN: {"producer_byte_rate": 5.0},
+        BOB: {"producer_byte_rate": 2.5, "request_percentage": 9.0},
+    } == kafka.quotas
+    assert [(2, False)] == kafka.requests
+
+
+async def test_a_failure_changes_nothing_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """The log names the source, once for each failure, and says when it works again."""
+    caplog.set_level(logging.INFO)
+    kafka = FakeQuotas({BOB: {"producer_byte_rate": 1.0}})
+    good = [entry("bob", producer_byte_rate=2)]
+    async with kafka.of(FakeCluster().add(1)) as cluster:
+        writing = writer(cluster, None, None, good)
+        for _ in range(3):
+            writing._note(await writing.settle())
+    nonsense = "the quota source my:quotas returned None, which is no list of quotas"
+    assert [
+        f"the quota source my:quotas: its quotas are not set: {nonsense}",
+        "set the quotas of 1 entities in Kafka",
+        "the quota source my:quotas: its quotas are set again",
+    ] == [record.getMessage() for record in caplog.records]
+    assert 2 == writing.board.tally.failures[FailureKind.SOURCE]
+    assert {BOB: {"producer_byte_rate": 2.0}} == kafka.quotas
+
+
+@VIRTUAL_TIME
+@pytest.mark.parametrize(
+    ("decider", "is_wanted"), [(LIMIT, False), (Shadow(LIMIT), True), (Disabled(), True)]
+)
+async def test_a_follower_or_a_sidecar_that_only_observes_writes_nothing(
+    decider: Decider, is_wanted: bool
+) -> None:
+    """It does not even call the source."""
+    called = []
+    writing = writer(FakeCluster(), decider=decider, is_wanted=is_wanted)
+    writing.source.call = lambda: called.append(1)
+    running = asyncio.create_task(writing.run())
+    await asyncio.sleep(600.0)
+    running.cancel()
+    assert [] == called
