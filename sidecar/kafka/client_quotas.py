@@ -97,12 +97,15 @@ async def alter_each(
         For each alteration None, or why it was not applied. A single failure means that there was
         no answer. If a broker could be reached, the alterations may have been applied.
     """
-    dialler = Dialler.of(admin, asyncio.get_running_loop().time)
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    dialler = await Dialler.read(admin, timeout_s)
+    if isinstance(dialler, Failure):
+        return dialler
     names = dialler.security.names
     request = AlterClientQuotas(alterations, validate_only=validate_only)
     failure = Failure(FailureKind.CONNECT, "no broker's address is configured")
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout_at(deadline):
             for endpoint in admin.bootstrap_servers:
                 dialled = await _dial(dialler, endpoint, timeout_s / len(admin.bootstrap_servers))
                 if isinstance(dialled, Failure):

@@ -120,11 +120,12 @@ async def test_a_change_without_the_token(
     method, path = request_line.split()
     url = path.replace("{id}", "2").replace("{user}", "bob")
     body = BODIES.get(path) if method == "PUT" else None
-    before, sidecar.token = sidecar.board.snapshot, token
+    before = sidecar.board.snapshot
+    sidecar.takes(token)
     async with sidecar.client() as client:
         answer = await client.request(method, url, json=body, headers=headers)
         assert (status, before) == (answer.status_code, sidecar.board.snapshot)
-        sidecar.token = TOKEN
+        sidecar.takes(TOKEN)
         answer = await client.request(method, url, json=body, headers=BEARER)
         assert answer.status_code not in {401, 403}
 

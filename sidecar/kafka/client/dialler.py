@@ -8,6 +8,7 @@ Example: the file has a new password at 0 s, and the brokers at 60 s. A connecti
 with the former password, after the new one was refused; a connection at 90 s with the new one.
 """
 
+import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -20,11 +21,14 @@ from sidecar.kafka.client.connection import GuardedConnection, dial
 from sidecar.kafka.client.failures import EXPECTED_ERRORS, kind_of, to_failure
 from sidecar.kafka.client.security import Security, load_security
 from sidecar.settings import HostPort, KafkaAdmin
-from sidecar.volumes import FailureKind
+from sidecar.threads import OwnThreads
+from sidecar.volumes import Failure, FailureKind
 
 _log = logging.getLogger(__name__)
 
 Dial = Callable[[HostPort], Awaitable[GuardedConnection]]
+_FILES: Final = ("ssl_truststore_location", "ssl_keystore_location", "ssl_keystore_key_location")
+_THREADS: Final = OwnThreads("certificates")
 _REFUSALS: Final = (FailureKind.AUTHENTICATION, FailureKind.TLS)
 
 
@@ -53,6 +57,25 @@ class Dialler:
         """Reads the certificates and credentials of the settings; errors as ``load_security``."""
         former = None if admin.former is None else load_security(admin.former, clock)
         return cls(load_security(admin, clock), admin.client_id, clock, former)
+
+    @classmethod
+    async def read(cls, admin: KafkaAdmin, timeout_s: float) -> Self | Failure:
+        """Like ``of``, but reads the files in a thread, since a disk may hang.
+
+        Args:
+            admin: the settings. If they have the contents of the files, no thread is needed.
+            timeout_s: the time for the files, seconds.
+        """
+        clock = asyncio.get_running_loop().time
+        if admin.files is not None or not any(getattr(admin, name) for name in _FILES):
+            return cls.of(admin, clock)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await _THREADS.call(cls.of, admin, clock)
+        except TimeoutError:
+            names = ", ".join(str(file) for name in _FILES if (file := getattr(admin, name)))
+            text = f"{names}: not read within {timeout_s:g} s: does the disk hang?"
+            return Failure(FailureKind.TIMEOUT, text)
 
     async def __call__(self, endpoint: HostPort) -> GuardedConnection:
         """Connects to an address; see ``dial``."""

@@ -77,8 +77,11 @@ async def query_each(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    pool = Pool.of(admin, asyncio.get_running_loop().time)
     deadline = asyncio.get_running_loop().time() + timeout_s
+    opened = await Pool.opened(admin, timeout_s)
+    if isinstance(opened, Failure):
+        return opened
+    pool = opened
 
     async def ask(broker_id: int) -> T | Failure:
         query = query_of(broker_id)

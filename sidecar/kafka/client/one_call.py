@@ -43,8 +43,10 @@ async def query_any(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    pool = Pool.of(admin, asyncio.get_running_loop().time)
     deadline = asyncio.get_running_loop().time() + timeout_s
+    pool = await Pool.opened(admin, timeout_s)
+    if isinstance(pool, Failure):
+        return pool
     try:
         return await pool.call_any(request, deadline, read, subject)
     finally:
