@@ -1,8 +1,9 @@
 """Simulated brokers: they speak Kafka's protocol from bytes, in order on each connection.
 
-What they say is true at the moment at which it is answered: the volumes of ``volumes.py``, and who
-is a member. A broker that is slow answers DescribeLogDirs late, and whatever was sent behind it on
-the same connection later still, as Kafka does. A twist changes what is sent.
+What they say is true at the moment at which it is answered: the volumes of ``volumes.py``, one or
+two a broker, and who is a member. A partition's replica lies on one of the volumes, by turns. A
+broker that is slow answers DescribeLogDirs late, and whatever was sent behind it on the same
+connection later still, as Kafka does. A twist changes what is sent.
 
 Example: broker 1 takes 2.5 s for its log dirs; DescribeCluster, sent 10 ms after them on the same
 connection, is answered after 2.5 s too.
@@ -11,7 +12,7 @@ connection, is answered after 2.5 s too.
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tests.simulation.loop import Process
@@ -31,8 +32,11 @@ FIRST_PORT: Final = 9092
 _NO_TOPICS: Final = b"\x01\x00"
 """How a poll's request for log dirs ends: it names no topic. Null, for all, has a 0."""
 
-_TOTAL: Final = b"\0total: "
-_AVAILABLE: Final = b"\0avail: "
+_TOTAL: Final = b"\0total%d "
+_AVAILABLE: Final = b"\0avail%d "
+
+Served = tuple[float, Mapping[str, int]]
+"""When a broker answered, and log dir -> what was then last known to be available."""
 
 Spoil = Callable[[bytes], bytes]
 """What a broker sends in place of an answer."""
@@ -44,14 +48,11 @@ class SimulatedBroker(FakeBroker):
     Attributes:
         number: which of the machines it is; its node id at first.
         process: what runs it; another one after each restart.
-        volume: what its log dir lies on.
-        is_offline: whether its log dir is.
-        is_unreadable: whether it answers with an unknown error in place of its log dir's sizes.
+        volumes: what its log dirs lie on.
         service_s: how long it takes for an answer, seconds.
         slow_s: how much longer for its log dirs.
         spoil: what becomes of its answers; None: nothing.
-        served: who asked for its log dirs, when it was last answered, and what was then
-            last known to be available.
+        served: who asked for its log dirs, and what it was last answered.
     """
 
     def __init__(
@@ -59,28 +60,30 @@ class SimulatedBroker(FakeBroker):
         number: int,
         cluster: FakeCluster,
         network: Network,
-        volume: Volume,
+        volumes: Sequence[Volume],
         service_s: float,
     ) -> None:
         super().__init__(number, cluster, ())
         self.number = number
         self.port = FIRST_PORT + number
-        self.volume = volume
+        self.volumes = volumes
         self.process = Process(self.name)
         self.process.kill()
-        self.is_offline = False
-        self.is_unreadable = False
         self.service_s = service_s
         self.slow_s = 0.0
         self.spoil: Spoil | None = None
-        self.served: dict[str, tuple[float, int]] = {}
-        self._forms: dict[tuple[int, bool, bool, bool], bytes] = {}
+        self.served: dict[str, Served] = {}
+        self._forms: dict[tuple[object, ...], bytes] = {}
         self._network = network
 
     @property
     def name(self) -> str:
         """As faults and messages call it."""
         return f"broker {self.number}"
+
+    def volume_of(self, partition: int) -> Volume:
+        """The volume with the replica of a partition."""
+        return self.volumes[(self.number + partition) % len(self.volumes)]
 
     @property
     def is_running(self) -> bool:
@@ -120,24 +123,26 @@ class SimulatedBroker(FakeBroker):
 
     def _log_dirs(self, version: int, topics: tuple[str, ...]) -> bytes:
         """Encoded once, with marks for the sizes, since these differ in almost every answer."""
-        volume = self.volume
-        key = version, self.is_offline, self.is_unreadable, bool(topics)
+        states = [(each.is_offline, each.is_unreadable) for each in self.volumes]
+        key = version, *states, bool(topics)
         form = self._forms.get(key)
         if form is None:
-            self.log_dirs = (
-                FakeLogDir(volume.log_dir, -1, -1, error_code=56 if self.is_offline else -1)
-                if self.is_offline or self.is_unreadable
+            self.log_dirs = tuple(
+                FakeLogDir(volume.log_dir, -1, -1, error_code=56 if volume.is_offline else -1)
+                if volume.is_offline or volume.is_unreadable
                 else FakeLogDir(
-                    volume.log_dir, _number(_TOTAL), _number(_AVAILABLE), topics=topics
-                ),
+                    volume.log_dir,
+                    int.from_bytes(_TOTAL % number, "big"),
+                    int.from_bytes(_AVAILABLE % number, "big"),
+                    topics=topics,
+                )
+                for number, volume in enumerate(self.volumes)
             )
             form = self._forms[key] = self._describe_log_dirs(version)
-        form = form.replace(_TOTAL, volume.total_bytes.to_bytes(8, "big"))
-        return form.replace(_AVAILABLE, volume.available_bytes.to_bytes(8, "big"))
-
-
-def _number(mark: bytes) -> int:
-    return int.from_bytes(mark, "big")
+        for number, volume in enumerate(self.volumes):
+            form = form.replace(_TOTAL % number, volume.total_bytes.to_bytes(8, "big"))
+            form = form.replace(_AVAILABLE % number, volume.available_bytes.to_bytes(8, "big"))
+        return form
 
 
 class FormerBroker(FakeBroker):
@@ -145,14 +150,14 @@ class FormerBroker(FakeBroker):
 
     Attributes:
         name: of the broker that had it.
-        volume: what its log dir lies on.
+        volumes: what its log dirs lie on.
         served: as the broker's, when it had the node id.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
         super().__init__(broker.broker_id, broker.cluster, (), fenced=True, port=broker.port)
         self.name = broker.name
-        self.volume = broker.volume
+        self.volumes = broker.volumes
         self.served = broker.served
 
 
@@ -181,10 +186,13 @@ class OrderedConnection(FakeConnection):
         (key,) = struct.unpack_from(">h", self._waiting[0], 4)
         polls = key == DESCRIBE_LOG_DIRS and self._waiting[0].endswith(_NO_TOPICS)
         if polls and spoil is None:
-            volume = self._of.volume
-            _, known = self._of.served.get(peer.name, (0.0, volume.total_bytes))
-            has_sizes = not (self._of.is_offline or self._of.is_unreadable)
-            available = volume.available_bytes if has_sizes else known
+            _, known = self._of.served.get(peer.name, (0.0, {}))
+            available = {
+                each.log_dir: known.get(each.log_dir, each.total_bytes)
+                if each.is_offline or each.is_unreadable
+                else each.available_bytes
+                for each in self._of.volumes
+            }
             self._of.served[peer.name] = (self._loop.time(), available)
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])

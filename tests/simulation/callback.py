@@ -196,9 +196,9 @@ class Callback:
         self._step(now_s)
         return answer is not None
 
-    def see(self, available: int, total: int, now_s: float) -> None:
-        """What the broker's own volume has, bytes."""
-        self._following.see(available, total)
+    def see(self, available: int, total: int, now_s: float, log_dir: str = "") -> None:
+        """What one of the broker's own volumes has, bytes."""
+        self._following.see(available, total, log_dir)
         self._step(now_s)
 
     def kept(self) -> KeptDocument | None:

@@ -33,6 +33,7 @@ import json
 import math
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,14 +41,15 @@ from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.slope import TURN_S
 from tests.simulation.clients import Client
-from tests.simulation.faults import Fault, Kind
+from tests.simulation.faults import Fault, Kind, cut_brokers, cut_ways
 from tests.simulation.http_get import http_get
-from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, VALIDITY_S, Past
+from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, LINKS, VALIDITY_S, Past, link
 from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import SimulatedSidecar
 
 if TYPE_CHECKING:
-    from tests.simulation.brokers import FormerBroker, SimulatedBroker
+    from tests.simulation.brokers import FormerBroker, Served, SimulatedBroker
+    from tests.simulation.volumes import Volume
     from tests.simulation.world import World
 
 RECOVERY_S: Final = 15.0
@@ -100,7 +102,7 @@ class Claims:
         self._releases = 0
         self._stops = 0
         self._slopes = 0
-        self._held: set[tuple[str, str, int]] = set()
+        self._held: set[tuple[str, str, int, str]] = set()
         self._starts = 0
         self._well_since = 0.0
         self._warm: tuple[int, int] | None = None
@@ -127,7 +129,44 @@ class Claims:
     def begins(self, fault: Fault) -> None:
         """A fault happens."""
         self._limits.begins(fault)
-        self.disturb(*touched(fault))
+        self.disturb(*self.touched(fault))
+
+    def touched(self, fault: Fault) -> list[str]:
+        """The processes that a fault may make blind, deaf, or slow, and volumes that it hides.
+
+        A cut of some links touches these alone: whoever sees by another way has to go on.
+        """
+        kind, target, count = fault.kind, fault.target, len(self._world.brokers)
+        if kind is Kind.CUT_FROM_SOME:
+            numbers = cut_brokers(fault, count)
+            return [LINKS, *(link(f"sidecar {target}", f"broker {each}") for each in numbers)]
+        if kind is Kind.ZONES_CUT:
+            return [
+                LINKS,
+                *{
+                    link(f"{one} {number}", f"{other} {to}"): None
+                    for number, to in cut_ways(fault, count)
+                    for one in ("broker", "sidecar")
+                    for other in ("broker", "sidecar")
+                },
+            ]
+        if kind in {
+            Kind.CLOCK_STEPPED,
+            Kind.RELOAD,
+            Kind.LEADERS_MOVE,
+            Kind.BROKER_OUT_OF_DATE,
+            Kind.BROKER_STAYS_SLOW,
+            Kind.CONTROLLER_LOST,
+        }:
+            return []
+        if kind.name.startswith("LOG_DIR"):
+            return [self._world.volume_of(fault).name]
+        if kind.name.startswith("BROKER"):
+            return [f"broker {target}"]
+        touched = [f"sidecar {target}"]
+        if kind is Kind.CUT_FROM_BROKER:
+            touched.append(f"broker {fault.other:.0f}")
+        return touched
 
     def disturb(self, *names: str) -> None:
         """Something begins that makes processes blind, deaf, or slow, or hides them."""
@@ -145,9 +184,9 @@ class Claims:
             self._disturbed[name] or self._quiet_since.get(name, 0.0) > since for name in names
         )
 
-    def cause(self, client: Client, leader: "SimulatedBroker", at: "SimulatedBroker") -> str:
+    def cause(self, client: Client, leader: "SimulatedBroker", volume: "Volume") -> str:
         """Why a client can append to a volume that violates; "" while it does not."""
-        return self._limits.cause(client, leader, at)
+        return self._limits.cause(client, leader, volume)
 
     def paused(self, client: Client, pause_s: float, allowed_s: float) -> None:
         """A client was told to wait, by a broker that its sidecar allows so much."""
@@ -236,20 +275,21 @@ class Claims:
             self._released(sidecar, start, last.source, decision.source)
         self._stopped(sidecar, last, decision)
 
-    def _served(
-        self, broker: "SimulatedBroker | FormerBroker", name: str
-    ) -> list[tuple[float, int]]:
+    def _served(self, broker: "SimulatedBroker | FormerBroker", name: str) -> "list[Served]":
         """When a broker last answered a sidecar, and with what; any, where some ask for others."""
         if self._world.has_observers:
             return list(broker.served.values())
         return [broker.served[name]] if name in broker.served else []
 
     def _last_available(
-        self, broker: "SimulatedBroker | FormerBroker", sidecar: SimulatedSidecar
-    ) -> int:
-        """The most that a broker last answered with, to this sidecar or whom it may follow."""
-        served = (available for _, available in self._served(broker, sidecar.name))
-        return max(served, default=broker.volume.total_bytes)
+        self, sidecar: SimulatedSidecar
+    ) -> "Iterator[tuple[SimulatedBroker | FormerBroker, Volume, int]]":
+        """The most of each volume that was last answered to this sidecar or whom it may follow."""
+        for broker in self._world.all_registered():
+            served = [available for _, available in self._served(broker, sidecar.name)]
+            for volume in broker.volumes:
+                known = (each.get(volume.log_dir, volume.total_bytes) for each in served)
+                yield broker, volume, max(known, default=volume.total_bytes)
 
     def _stopped(self, sidecar: SimulatedSidecar, last: Decision, decision: Decision) -> None:
         """Whether a stop ended that had to go on."""
@@ -260,13 +300,11 @@ class Claims:
             or decision.source is not Source.OBSERVATION
         ):
             return
-        for broker in self._world.all_registered():
-            volume = broker.volume
-            available = self._last_available(broker, sidecar)
+        for broker, volume, available in self._last_available(sidecar):
             is_near = 10 * available <= 11 * (volume.stop_bytes or 0)
             if not is_near or available > volume.limit_bytes:
                 continue
-            if self.is_undisturbed(sidecar.name, broker.name):
+            if self.is_undisturbed(sidecar.name, broker.name, volume.name):
                 self.broken(
                     f"{sidecar.name} admits though {broker.name} last answered it with "
                     f"{available} bytes available, a stop line of {volume.stop_bytes}"
@@ -274,31 +312,29 @@ class Claims:
 
     def _hold(self, sidecar: SimulatedSidecar, start: str, decision: Decision) -> None:
         """Whose volumes a process saw violate, and not yet with the release margin."""
-        for broker in self._world.all_registered():
-            volume, key = broker.volume, (sidecar.name, start, broker.broker_id)
-            available = self._last_available(broker, sidecar)
+        seen = {(each.volume.broker_id, each.volume.log_dir) for each in decision.violations}
+        for broker, volume, available in self._last_available(sidecar):
+            key = (sidecar.name, start, broker.broker_id, volume.log_dir)
             if available > volume.limit_bytes + volume.margin_bytes:
                 self._held.discard(key)
-            elif any(each.volume.broker_id == broker.broker_id for each in decision.violations):
+            elif (broker.broker_id, volume.log_dir) in seen:
                 self._held.add(key)
 
     def _released(
         self, sidecar: SimulatedSidecar, start: str, last: Source, source: Source
     ) -> None:
         self._releases += 1
-        world = self._world
         if source is not Source.OBSERVATION or last is Source.OVERRIDE:
             return
-        for broker in world.all_registered():
-            available = self._last_available(broker, sidecar)
-            is_held = (sidecar.name, start, broker.broker_id) in self._held
-            margin = broker.volume.margin_bytes if is_held else 0
-            if available > broker.volume.limit_bytes + margin:
+        for broker, volume, available in self._last_available(sidecar):
+            is_held = (sidecar.name, start, broker.broker_id, volume.log_dir) in self._held
+            margin = volume.margin_bytes if is_held else 0
+            if available > volume.limit_bytes + margin:
                 continue
-            if self.is_undisturbed(sidecar.name, broker.name):
+            if self.is_undisturbed(sidecar.name, broker.name, volume.name):
                 self.broken(
                     f"{sidecar.name} released though {broker.name} last answered it with "
-                    f"{available} bytes available, a limit of {broker.volume.limit_bytes} and a "
+                    f"{available} bytes available, a limit of {volume.limit_bytes} and a "
                     f"release margin of {margin}"
                 )
 
@@ -330,15 +366,19 @@ class Claims:
                     world.errand(self._compare(sidecar))
             if world.former or world.now() < self._forgotten_at:
                 self._well_since = world.now()
-            for sidecar in world.sidecars.values():
-                if sidecar.ended is not None:
-                    self.broken(f"{sidecar.name} ended: {sidecar.ended}")
-                    sidecar.ended = None
+            self._run_on()
+            for volume in world.volumes():
+                self._limits.tick(volume)
+                self._bound(volume)
             for broker in world.brokers.values():
-                self._limits.tick(broker)
-                self._bound(broker)
                 self._saw(broker)
                 self._heard(broker)
+
+    def _run_on(self) -> None:
+        for sidecar in self._world.sidecars.values():
+            if sidecar.ended is not None:
+                self.broken(f"{sidecar.name} ended: {sidecar.ended}")
+                sidecar.ended = None
 
     def _bounded(self, sidecar: SimulatedSidecar) -> None:
         tasks = sum(not task.done() for task in sidecar.process.tasks)
@@ -380,16 +420,24 @@ class Claims:
             self.broken(f"{sidecar.name} has metrics {found} beside {reported}")
 
     def _saw(self, at: "SimulatedBroker") -> None:
-        """Whether a broker sees its own volume, whatever its sidecar does."""
-        callback, volume, now = self._world.callbacks.get(at.number), at.volume, self._world.now()
+        """Whether a broker sees its own volumes, whatever its sidecar does."""
+        callback, now = self._world.callbacks.get(at.number), self._world.now()
         if callback is None or not at.is_running or self._limits.is_lifted(at.number):
             return
-        for_s = now - (now if volume.violates_since is None else volume.violates_since)
-        if for_s > EYES_S + _HAIR_S and callback.factor(now) > 0.0:
-            self.broken(f"{at.name} does not see that its own volume violates for {for_s:.1f} s")
-        stops_s = now - (now if volume.stops_since is None else volume.stops_since)
-        if stops_s > EYES_S + _HAIR_S and not callback.stop(now):
-            self.broken(f"{at.name} does not see its volume at the stop line for {stops_s:.1f} s")
+        for volume in at.volumes:
+            if volume.is_offline and len(at.volumes) > 1:
+                # Nothing is written there, and a broker that was restarted since can't read it.
+                continue
+            for_s = now - (now if volume.violates_since is None else volume.violates_since)
+            if for_s > EYES_S + _HAIR_S and callback.factor(now) > 0.0:
+                self.broken(
+                    f"{at.name} does not see that its own volume violates for {for_s:.1f} s"
+                )
+            stops_s = now - (now if volume.stops_since is None else volume.stops_since)
+            if stops_s > EYES_S + _HAIR_S and not callback.stop(now):
+                self.broken(
+                    f"{at.name} does not see its volume at the stop line for {stops_s:.1f} s"
+                )
 
     def _heard(self, at: "SimulatedBroker") -> None:
         """Whether a broker's callback has heard what is so since a while."""
@@ -397,13 +445,13 @@ class Claims:
         callback, now = world.callbacks.get(at.number), world.now()
         if callback is None or not at.is_running or limits.is_lifted(at.number):
             return
-        volumes = [each.volume for each in world.brokers.values()]
+        volumes = [*world.volumes()]
         factor, is_stopped = callback.factor(now), callback.stop(now)
-        for broker in world.brokers.values():
-            within_s, volume = limits.heard_within_s(at.number, broker.number), broker.volume
+        for volume in volumes:
+            within_s = limits.heard_within_s(at.number, volume)
             if within_s is None:
-                if limits.had_heard(at.number, broker.number) and factor > 0.0:
-                    self.broken(f"{at.name} throttles nobody; it had heard of {broker.name}")
+                if limits.had_heard(at.number, volume) and factor > 0.0:
+                    self.broken(f"{at.name} throttles nobody; it had heard of {volume.name}")
                 continue
             for_s = now - (now if volume.violates_since is None else volume.violates_since)
             if for_s > within_s and factor > 0.0:
@@ -411,8 +459,8 @@ class Claims:
             stops_s = now - (now if volume.stops_since is None else volume.stops_since)
             if stops_s > within_s and not is_stopped:
                 self.broken(f"{at.name} admits; a volume is at the stop line for {stops_s:.1f} s")
-        names = [*(each.name for each in world.brokers.values()), *limits.asked(at.number)]
-        if not self.is_undisturbed(*names):
+        names = [each.name for each in world.brokers.values()] + [each.name for each in volumes]
+        if not self.is_undisturbed(*names, *limits.asked(at.number), LINKS):
             return
         released_s = now - max(self._well_since, *(each.slows_until for each in volumes))
         is_well = not any(each.slows for each in volumes)
@@ -423,8 +471,8 @@ class Claims:
         if not is_near and away_s > limits.longest_s and is_stopped:
             self.broken(f"{at.name} admits nothing; no volume was near the line for {away_s:.1f} s")
 
-    def _bound(self, broker: "SimulatedBroker") -> None:
-        volume, world = broker.volume, self._world
+    def _bound(self, volume: "Volume") -> None:
+        world = self._world
         past = volume.past_bytes
         since = volume.violates_since
         if since is None:
@@ -432,10 +480,10 @@ class Claims:
         for_s = world.now() - since
         for cause, landed in past.items():
             self._past[f"most by {cause}"] = max(self._past[f"most by {cause}"], landed)
-            bound = self._limits.allowed(cause, broker, for_s)
+            bound = self._limits.allowed(cause, volume, for_s)
             if landed > bound:
                 self.broken(
-                    f"{landed} bytes by {cause} past the limit of {broker.name}, violated for "
+                    f"{landed} bytes by {cause} past the limit of {volume.name}, violated for "
                     f"{for_s:.1f} s; {bound:.0f} may be"
                 )
                 past[cause] = 0
@@ -521,23 +569,3 @@ def _blocks() -> int:
     """How many blocks of memory Python has allocated, of all that is in this process."""
     gc.collect()
     return sys.getallocatedblocks()
-
-
-def touched(fault: Fault) -> list[str]:
-    """The processes that a fault may make blind, deaf, or slow."""
-    kind, target = fault.kind, fault.target
-    if kind in {
-        Kind.CLOCK_STEPPED,
-        Kind.RELOAD,
-        Kind.LEADERS_MOVE,
-        Kind.BROKER_OUT_OF_DATE,
-        Kind.BROKER_STAYS_SLOW,
-        Kind.CONTROLLER_LOST,
-    }:
-        return []
-    if kind.name.startswith(("BROKER", "LOG_DIR")):
-        return [f"broker {target}"]
-    touched = [f"sidecar {target}"]
-    if kind is Kind.CUT_FROM_BROKER:
-        touched.append(f"broker {fault.other:.0f}")
-    return touched

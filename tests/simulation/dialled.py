@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tests.simulation.clients import CATCH_UP, Client, Patience
+from tests.simulation.volumes import Volume
 
 LEAK_RATIO: Final = 0.01
 
@@ -34,7 +35,7 @@ class Dialled:
     def __init__(self, clients: Sequence[Client]) -> None:
         self._clients = clients
         self._in_throttle: dict[tuple[int, int], tuple[Throttle, float, int]] = {}
-        self._past: dict[tuple[int, int], tuple[float, set[Throttle]]] = {}
+        self._past: dict[tuple[int, Volume], tuple[float, set[Throttle]]] = {}
 
     def landed(self, client: Client, throttle: Throttle, now: float) -> str:
         """A request of any client is appended in a throttle; what is wrong, in words, or ""."""
@@ -54,14 +55,14 @@ class Dialled:
             f" in {now - since:.1f} s of a throttle; {may_be:.0f} may be"
         )
 
-    def past(self, client: Client, throttle: Throttle, volume_of: int, since: float) -> None:
+    def past(self, client: Client, throttle: Throttle, volume: Volume, since: float) -> None:
         """It lands on a volume that violates since some moment."""
-        key = client.number, volume_of
+        key = client.number, volume
         if key not in self._past or self._past[key][0] != since:
             self._past[key] = since, set()
         self._past[key][1].add(throttle)
 
-    def at_first(self, client: Client, volume_of: int, since: float | None) -> int:
+    def at_first(self, client: Client, volume: Volume, since: float | None) -> int:
         """What it may land on that volume while it owes nothing, bytes."""
-        began, throttles = self._past.get((client.number, volume_of), (since, set[Throttle]()))
+        began, throttles = self._past.get((client.number, volume), (since, set[Throttle]()))
         return client.request_bytes * len(throttles) if began == since else 0

@@ -2,10 +2,12 @@
 
 Each fault begins, lasts, and ends; no two of the same target overlap, so that each end is the end.
 A schedule can be shortened and is still one: that is how a failure is reduced to what matters.
+Each seed has a random half of the kinds, so that two rare kinds often meet in one world.
 
-Example: ``schedule(1, 3600.0, 60.0, 3)`` has some 60 faults, the same in every run.
+Example: ``schedule(1, 3600.0, 60.0, 3)`` has some 60 faults of 13 kinds, the same in every run.
 """
 
+import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +34,10 @@ class Kind(StrEnum):
     SIDECAR_STOPPED = "sidecar stopped"
     SIDECAR_FROZEN = "sidecar frozen"
     CUT_FROM_BROKER = "sidecar cut off from broker"
+    CUT_FROM_SOME = "sidecar cut off from some brokers"
     CUT_FROM_CALLBACK = "sidecar cut off from its callback"
     CUT_FROM_PEER = "sidecar cut off from sidecar"
+    ZONES_CUT = "zones cut off from each other"
     NO_NAMES = "names don't resolve"
     CLOCK_STEPPED = "wall clock stepped"
     DISK_FULL = "disk of the state full"
@@ -53,12 +57,16 @@ _LONGEST_S: Final[Mapping[Kind, float]] = {
     Kind.SIDECAR_STOPPED: 5.0,
     Kind.OVERRIDE: 60.0,
     Kind.BROKER_STAYS_SLOW: 300.0,
+    Kind.CUT_FROM_SOME: 120.0,
+    Kind.ZONES_CUT: 120.0,
 }
 _USUAL_LONGEST_S: Final = 20.0
 SEEN_SLOW_S: Final = 2.5
 """A broker that takes so long for its log dirs is seen all the same."""
 _SHORTEST_S: Final = 0.5
 _PAUSE_S: Final = 1.0
+_ZONES: Final = 3
+_WAYS: Final = tuple(itertools.permutations(range(_ZONES), 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,8 @@ class Fault:
         for_s: how long it lasts; 0.0 for one that only happens.
         kind: what goes wrong.
         target: the broker's or sidecar's number.
-        other: a second one, or a number of the kind's own: seconds of a step, a factor.
+        other: a second one, or a number of the kind's own: seconds of a step, a factor, or a bit
+            for each of several.
     """
 
     at_s: float
@@ -86,14 +95,34 @@ class Fault:
 
     @property
     def concerns(self) -> str:
-        """Whom it befalls: "broker 1", "sidecar 1", or the controller."""
+        """Whom it befalls: "broker 1", "sidecar 1", the controller, or the zones."""
         if self.kind is Kind.CONTROLLER_LOST:
             return "controller"
+        if self.kind is Kind.ZONES_CUT:
+            return "zones"
         return f"{'broker' if self.kind in _OF_BROKERS else 'sidecar'} {self.target}"
 
     def __str__(self) -> str:
         lasts = f" for {self.for_s:.1f} s" if self.for_s else ""
         return f"{self.at_s:9.3f} s  {self.kind}: {self.target} ({self.other:g}){lasts}"
+
+
+def cut_ways(fault: Fault, brokers: int) -> Sequence[tuple[int, int]]:
+    """From and to which machines nothing passes in a cut of zones: a zone has each third one."""
+    zones = [way for bit, way in enumerate(_WAYS) if int(fault.other) >> bit & 1]
+    machines = itertools.permutations(range(brokers), 2)
+    return [(one, two) for one, two in machines if (one % _ZONES, two % _ZONES) in zones]
+
+
+def cut_brokers(fault: Fault, brokers: int) -> Sequence[int]:
+    """The brokers that a sidecar is cut off from."""
+    return [number for number in range(brokers) if int(fault.other) >> number & 1]
+
+
+def kinds_of(seed: int) -> tuple[Kind, ...]:
+    """The kinds of faults that a seed has: a random half of all, in their order."""
+    chosen = random.Random(f"kinds {seed}").sample(list(Kind), len(Kind) // 2)
+    return tuple(kind for kind in Kind if kind in chosen)
 
 
 def schedule(seed: int, duration_s: float, spacing_s: float, brokers: int) -> tuple[Fault, ...]:
@@ -106,11 +135,12 @@ def schedule(seed: int, duration_s: float, spacing_s: float, brokers: int) -> tu
         brokers: how many brokers, and sidecars, there are.
     """
     chance = random.Random(f"faults {seed}")
+    kinds = kinds_of(seed)
     faults: list[Fault] = []
     free_at: dict[str, float] = {}
     at_s = chance.expovariate(1.0 / spacing_s)
     while at_s < duration_s:
-        kind = chance.choice(list(Kind))
+        kind = chance.choice(kinds)
         target = chance.randrange(brokers)
         longest = min(_LONGEST_S.get(kind, _USUAL_LONGEST_S), duration_s - at_s)
         for_s = chance.uniform(min(_SHORTEST_S, longest), longest)
@@ -156,4 +186,6 @@ def _other(kind: Kind, chance: random.Random, brokers: int) -> float:
         return round(chance.uniform(0.5, SEEN_SLOW_S), 1)
     if kind is Kind.BROKER_SLOW:
         return round(chance.uniform(0.2, 8.0), 1)
-    return float(chance.randrange(brokers))
+    # In those of several some bit is set, and of brokers not all.
+    bits = {Kind.ZONES_CUT: 1 << len(_WAYS), Kind.CUT_FROM_SOME: max(2, (1 << brokers) - 1)}
+    return float(chance.randrange(1, bits[kind]) if kind in bits else chance.randrange(brokers))

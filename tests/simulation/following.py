@@ -5,7 +5,7 @@ and before the first answer, the fallback is in force. The own sidecar may wait 
 before it answers, 1 s while something is throttled, and not at all after a failure. Where there are
 others, ``said`` says whose word counts; a failed request changes nothing where there are none.
 
-A broker looks at its own volume too, and holds it against the lines of the last document: at or
+A broker looks at its own volumes too, and compares each with the lines of the last document: at or
 below the limit it throttles, whatever the sidecar says, but for an override and a sidecar that is
 switched off; at or below the stop line nothing is admitted, until it is a tenth above. The last
 document of the own sidecar is kept on disk, and counts as long as it would have after a restart.
@@ -290,8 +290,8 @@ class Following:
         self._own = LastAnswer()
         self._others = [LastAnswer() for _ in range(others)]
         self._lines: Document | None = None
-        self._reading: tuple[int, int] | None = None
-        self._violates = False
+        self._readings: dict[str, tuple[int, int]] = {}
+        self._violating: frozenset[str] = frozenset()
         self._is_stopped = False
         self._etag: str | None = None
         self._is_fresh = False
@@ -346,9 +346,9 @@ class Following:
                 self._lines = other.document
         self._is_fresh = True
 
-    def see(self, available: int, total: int) -> None:
-        """What the broker's own volume has, bytes."""
-        self._reading = available, total
+    def see(self, available: int, total: int, log_dir: str) -> None:
+        """What one of the broker's own volumes has, bytes."""
+        self._readings[log_dir] = available, total
 
     def kept(self) -> KeptDocument | None:
         """What is on the broker's disk."""
@@ -419,16 +419,21 @@ class Following:
         return seen
 
     def _seen(self, factors: Factors) -> Factors:
-        """The same, unless the broker's own volume is too full."""
-        lines, reading = self._lines, self._reading
-        if lines is None or reading is None or lines.limit is None:
-            self._violates = self._is_stopped = False
-            return factors
-        violates = self._violates = lines.limit.is_reached(*reading, was=self._violates)
-        line = lines.stop_line
-        is_below = line is not None and line.is_reached(*reading, was=self._is_stopped)
-        self._is_stopped = violates and is_below
-        if not violates or (factors.factor == 0.0 and (factors.stop or not self._is_stopped)):
+        """The same, unless one of the broker's own volumes is too full."""
+        lines, were = self._lines, self._violating
+        limit = None if lines is None else lines.limit
+        self._violating = frozenset(
+            log_dir
+            for log_dir, reading in self._readings.items()
+            if limit is not None and limit.is_reached(*reading, was=log_dir in were)
+        )
+        line, was = None if lines is None else lines.stop_line, self._is_stopped
+        self._is_stopped = line is not None and any(
+            line.is_reached(*self._readings[log_dir], was=was) for log_dir in self._violating
+        )
+        if not self._violating or (
+            factors.factor == 0.0 and (factors.stop or not self._is_stopped)
+        ):
             return factors
         stops = self._is_stopped or factors.stop
         return replace(factors, factor=0.0, source=Source.LOCAL, stop=stops, is_sloped=False)

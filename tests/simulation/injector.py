@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from tests.simulation.claims import touched
-from tests.simulation.faults import Fault, Kind
+from tests.simulation.faults import Fault, Kind, cut_brokers, cut_ways
 from tests.simulation.http_get import http_get
+from tests.simulation.net import Way
 from tests.simulation.sidecars import TOKEN_FILE
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ class Injector:
             Kind.SIDECAR_STOPPED: self._stop_sidecar,
             Kind.SIDECAR_FROZEN: self._freeze_sidecar,
             Kind.CUT_FROM_BROKER: lambda fault: self._cut(fault, f"broker {fault.other:.0f}"),
+            Kind.CUT_FROM_SOME: self._cut_from_some,
             # The callback is in the broker's process: its sidecar does not reach the broker either.
             Kind.CUT_FROM_CALLBACK: lambda fault: self._cut(fault, f"broker {fault.target}"),
             Kind.CUT_FROM_PEER: lambda fault: self._cut(fault, f"sidecar {fault.other:.0f}"),
+            Kind.ZONES_CUT: self._cut_zones,
             Kind.NO_NAMES: self._no_names,
             Kind.CLOCK_STEPPED: self._step,
             Kind.DISK_FULL: self._fill_disk,
@@ -70,7 +72,7 @@ class Injector:
             for at_s, fault, end in [each for each in ends if each[0] <= now]:
                 world.note(f"end of: {fault.kind} {fault.target}")
                 end()
-                world.claims.undisturb(*touched(fault))
+                world.claims.undisturb(*world.claims.touched(fault))
                 ends.remove((at_s, fault, end))
             if now >= until_s and not ends:
                 return
@@ -104,27 +106,22 @@ class Injector:
         return partial(setattr, broker, "spoil", None)
 
     def _offline(self, fault: Fault) -> End:
-        broker = self._world.brokers[fault.target]
-        broker.is_offline = True
-        self._world.move_leaders(fault.target)
-        return partial(setattr, broker, "is_offline", False)
+        volume = self._world.volume_of(fault)
+        volume.is_offline = True
+        self._world.move_leaders(fault.target, offline=True)
+        return partial(self._world.online, volume)
 
     def _unreadable(self, fault: Fault) -> End:
         """Its log dir is written as before, and nobody knows its sizes."""
-        broker = self._world.brokers[fault.target]
-        broker.is_unreadable = True
-        return partial(setattr, broker, "is_unreadable", False)
+        volume = self._world.volume_of(fault)
+        volume.is_unreadable = True
+        return partial(setattr, volume, "is_unreadable", False)
 
     def _keep_list(self, fault: Fault) -> End:
         """The controllers don't reach a broker, which clients and sidecars still do."""
-        cluster, broker = self._world.cluster, self._world.brokers[fault.target]
-        broker.list_of_then = {key: each.fenced for key, each in cluster.brokers.items()}
-
-        def end() -> None:
-            broker.list_of_then = None
-            cluster.forget_answers()
-
-        return end
+        broker = self._world.brokers[fault.target]
+        self._world.lag(broker, fault.kind)
+        return partial(self._world.catch_up, broker, fault.kind)
 
     def _move(self, fault: Fault) -> End:
         self._world.move_leaders(fault.target)
@@ -156,8 +153,7 @@ class Injector:
 
         def end() -> None:
             world.has_controller = True
-            world.cluster.controller_id = world.brokers[fault.target].broker_id
-            world.cluster.forget_answers()
+            world.elect(fault.target)
 
         return end
 
@@ -181,10 +177,29 @@ class Injector:
         process.freeze()
         return process.thaw
 
-    def _cut(self, fault: Fault, other: str) -> End:
-        network, one = self._world.network, f"sidecar {fault.target}"
-        network.cut(one, other)
-        return lambda: network.mend(one, other)
+    def _cut(self, fault: Fault, *others: str) -> End:
+        one = f"sidecar {fault.target}"
+        return self._cut_ways([way for other in others for way in ((one, other), (other, one))])
+
+    def _cut_ways(self, ways: Sequence[Way]) -> End:
+        network = self._world.network
+        network.cut(ways)
+        return lambda: network.mend(ways)
+
+    def _cut_from_some(self, fault: Fault) -> End:
+        """It has sight of a part of the cluster, as an observer may have."""
+        numbers = cut_brokers(fault, len(self._world.brokers))
+        return self._cut(fault, *(f"broker {number}" for number in numbers))
+
+    def _cut_zones(self, fault: Fault) -> End:
+        return self._cut_ways(
+            [
+                (f"{one} {number}", f"{other} {to}")
+                for number, to in cut_ways(fault, len(self._world.brokers))
+                for one in ("broker", "sidecar")
+                for other in ("broker", "sidecar")
+            ]
+        )
 
     def _no_names(self, fault: Fault) -> End:
         names, name = self._world.network.no_names, f"sidecar {fault.target}"
@@ -236,8 +251,9 @@ class Injector:
                 # What is forgotten may be released.
                 gone = partial(each.served.pop, world.sidecars[fault.target].name, None)
                 self._change(fault, "DELETE", path, done=gone)
-                query = f"/log-dirs?path={quote(each.volume.log_dir)}"
-                self._change(fault, "DELETE", path + query, done=gone)
+                for volume in each.volumes:
+                    query = f"/log-dirs?path={quote(volume.log_dir)}"
+                    self._change(fault, "DELETE", path + query, done=gone)
         return _nothing
 
     def _change(

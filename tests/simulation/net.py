@@ -2,8 +2,9 @@
 
 A connection is a pair of transports. What one end writes arrives at the other in order, a latency
 later. Between two hosts that are cut off from each other nothing arrives and nothing fails until
-the cut is mended: then all of it arrives, as TCP repeats it. A killed process's connections are
-reset; a frozen one accepts, as its kernel does, and says nothing.
+the cut is mended: then all of it arrives, as TCP repeats it. A cut may be one way only: what is
+sent the other way arrives, but no new connection is made, since that takes both. A killed process's
+connections are reset; a frozen one accepts, as its kernel does, and says nothing.
 
 Example: sidecar 0 is cut off from broker 1: a new connection waits, and one that is open is silent.
 """
@@ -12,8 +13,8 @@ import asyncio
 import errno
 import os
 import socket
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from sidecar.errors import ListenError
@@ -26,6 +27,8 @@ _RETRY_S: Final = 1.0
 _FIRST_PORT: Final = 40_000
 
 Address = tuple[str, int]
+Way = tuple[str, str]
+"""From a process to another one, by name."""
 Factory = Callable[[], asyncio.BaseProtocol]
 
 
@@ -172,7 +175,7 @@ class Pipe(asyncio.Transport):
     def arrive(self, what: bytes | BaseException | None) -> None:
         """Something is under way to this end: bytes, the end (None), or a reset."""
         self._arriving.append(what)
-        if not self._network.is_cut(self.process, self.peer.process):
+        if not self._network.is_cut(self.peer.process, self.process):
             self._schedule()
 
     def _schedule(self) -> None:
@@ -186,7 +189,7 @@ class Pipe(asyncio.Transport):
             self._schedule()
 
     def _take(self) -> None:
-        if not self._arriving or self._network.is_cut(self.process, self.peer.process):
+        if not self._arriving or self._network.is_cut(self.peer.process, self.process):
             return
         what = self._arriving.popleft()
         if self._lost:
@@ -224,7 +227,7 @@ class Network:
         self.pipes: _Ordered = _Ordered()
         self.latency_s = LATENCY_S
         self.no_names: set[str] = set()
-        self._cuts: set[frozenset[str]] = set()
+        self._cuts: Counter[Way] = Counter()
         self._port = _FIRST_PORT
         self._owners: dict[Address, Process | None] = {}
 
@@ -272,7 +275,7 @@ class Network:
         while True:
             listener = self.listeners.get((host, port))
             owner = listener.process if listener is not None else self.owners.get((host, port))
-            if not self.is_cut(process, owner):
+            if not (self.is_cut(process, owner) or self.is_cut(owner, process)):
                 break
             await asyncio.sleep(_RETRY_S)
         if listener is None or listener.factory is None:
@@ -298,18 +301,23 @@ class Network:
         return self._owners
 
     def is_cut(self, one: Process | None, other: Process | None) -> bool:
-        """Whether nothing passes between two processes."""
+        """Whether nothing passes from one process to another."""
         if not self._cuts or one is None or other is None:
             return False
-        return frozenset((one.name, other.name)) in self._cuts
+        return self._cuts[one.name, other.name] > 0
 
-    def cut(self, one: str, other: str) -> None:
-        """From now on nothing passes between two processes, by name."""
-        self._cuts.add(frozenset((one, other)))
+    def are_joined(self, one: str, other: str) -> bool:
+        """Whether everything passes between two processes, by name."""
+        return not (self._cuts[one, other] or self._cuts[other, one])
 
-    def mend(self, one: str, other: str) -> None:
-        """From now on everything passes, what was lost first."""
-        self._cuts.discard(frozenset((one, other)))
+    def cut(self, ways: Iterable[Way]) -> None:
+        """From now on nothing passes these ways; each cut ends by itself."""
+        self._cuts.update(ways)
+
+    def mend(self, ways: Iterable[Way]) -> None:
+        """From now on everything passes that no other cut keeps, what was lost first."""
+        self._cuts.subtract(ways)
+        self._cuts += Counter()
         for pipe in list(self.pipes):
             pipe.mend()
 

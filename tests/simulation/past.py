@@ -50,6 +50,7 @@ from tests.simulation.clients import CATCH_UP, Client, Patience
 from tests.simulation.dialled import Dialled, leaks
 from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
 from tests.simulation.turns import EVERY_S
+from tests.simulation.volumes import Volume
 
 if TYPE_CHECKING:
     from tests.simulation.brokers import SimulatedBroker
@@ -64,10 +65,17 @@ EYES_S: Final = 0.25
 """From one look of a broker at its own volume to the next."""
 VALIDITY_S: Final = 300.0
 """throttle.factor.validity.duration."""
+LINKS: Final = "links"
+"""Is disturbed while any link is."""
 _OTHER_S: Final = EVERY_S + 2.0
 """What another sidecar costs that does not answer."""
 _FORGETFUL: Final = (Kind.OVERRIDE, Kind.FORGET, Kind.STATE_DAMAGED)
 """What may end a sidecar's word."""
+
+
+def link(one: str, other: str) -> str:
+    """The name of what is between two processes, either way."""
+    return " - ".join(sorted((one, other)))
 
 
 class Past:
@@ -76,10 +84,10 @@ class Past:
     def __init__(self, world: "World", claims: "Claims") -> None:
         self._world = world
         self._claims = claims
-        self._heard: dict[tuple[int, int], tuple[float, float]] = {}
+        self._heard: dict[tuple[int, Volume], tuple[float, float]] = {}
         self._overridden_at: dict[int, float] = {}
-        self._blind_s: Counter[tuple[int, Patience]] = Counter()
-        self._violated: dict[int, float] = {}
+        self._blind_s: Counter[tuple[Volume, Patience]] = Counter()
+        self._violated: dict[Volume, float] = {}
         self._dialled = Dialled(world.clients)
 
     @property
@@ -102,19 +110,25 @@ class Past:
         interval_s = self._world.interval_s
         return interval_s + min(10.0, max(2.0, interval_s)) + 2 * SEEN_SLOW_S
 
-    def heard_within_s(self, leader: int, volume_of: int) -> float | None:
+    def heard_within_s(self, leader: int, volume: Volume) -> float | None:
         """By when a leader has to have heard of a volume; None: faults touch every path."""
         world, claims = self._world, self._claims
-        names = world.brokers[leader].name, world.brokers[volume_of].name
-        if not claims.is_undisturbed(*names):
+        names = world.brokers[leader].name, world.brokers[volume.broker].name
+        if not claims.is_undisturbed(*names, volume.name):
             return None
-        if claims.is_undisturbed(world.sidecars[leader].name):
+        if claims.is_undisturbed(*self._way(leader, world.sidecars[leader].name, volume)):
             return self.reaction_s
-        if world.asks_others and any(
-            claims.is_undisturbed(each.name) for each in world.sidecars.values()
+        if any(
+            claims.is_undisturbed(*self._way(leader, each, volume)) for each in self.asked(leader)
         ):
             return self.others_s
         return None
+
+    def _way(self, leader: int, sidecar: str, volume: Volume) -> list[str]:
+        """By which a leader hears of a volume from a sidecar."""
+        world = self._world
+        sees = link(sidecar, world.brokers[volume.broker].name)
+        return [sidecar, sees, link(world.brokers[leader].name, sidecar)]
 
     def asked(self, leader: int) -> list[str]:
         """Which sidecars a broker's callback asks, by name."""
@@ -139,7 +153,7 @@ class Past:
             # By its clock, what its disk has may be too old when it is back.
             gone = [key for key in self._heard if key[0] == fault.target]
         elif fault.kind is Kind.BROKER_RENUMBERED:
-            gone = [key for key in self._heard if key[1] == fault.target]
+            gone = [key for key in self._heard if key[1].broker == fault.target]
         elif fault.kind in _FORGETFUL:
             name = self._world.sidecars[fault.target].name
             gone = [key for key in self._heard if name in self.asked(key[0])]
@@ -148,18 +162,18 @@ class Past:
         for key in gone:
             del self._heard[key]
 
-    def cause(self, client: Client, leader: "SimulatedBroker", at: "SimulatedBroker") -> str:
+    def cause(self, client: Client, leader: "SimulatedBroker", volume: Volume) -> str:
         """Why a client can append to a volume that violates; "" while it does not."""
-        since = at.volume.violates_since
+        since = volume.violates_since
         if since is None:
             return ""
         if self.is_lifted(leader.number):
             return "override"
-        what = self._what(leader.number, at.number, self._world.now() - since)
+        what = self._what(leader.number, volume, self._world.now() - since)
         callback = self._world.callbacks.get(leader.number)
         # By this append it may have ended, of a full volume of its own.
         if what == "leak" and callback is not None:
-            self._dialled.past(client, (leader.number, *callback.throttle), at.number, since)
+            self._dialled.past(client, (leader.number, *callback.throttle), volume, since)
         return f"{what} of {client.patience}"
 
     def landed(self, client: Client, leader: int) -> str:
@@ -170,50 +184,57 @@ class Past:
             return ""
         return self._dialled.landed(client, (leader, *callback.throttle), now)
 
-    def _what(self, leader: int, volume_of: int, for_s: float) -> str:
-        if leader == volume_of:
+    def _what(self, leader: int, volume: Volume, for_s: float) -> str:
+        if leader == volume.broker:
             return "eyes" if for_s <= EYES_S else "leak"
-        within_s = self.heard_within_s(leader, volume_of)
+        within_s = self.heard_within_s(leader, volume)
         if within_s is not None:
             return "reaction" if for_s <= within_s else "leak"
-        return "leak" if self.had_heard(leader, volume_of) else "fault"
+        return "leak" if self.had_heard(leader, volume) else "fault"
 
-    def had_heard(self, leader: int, volume_of: int) -> bool:
+    def had_heard(self, leader: int, volume: Volume) -> bool:
         """Whether a leader heard of a violation before the fault: that word counts for long."""
-        heard_since, last_at = self._heard.get((leader, volume_of), (-1.0, 0.0))
-        since = self._world.brokers[volume_of].volume.violates_since
+        heard_since, last_at = self._heard.get((leader, volume), (-1.0, 0.0))
         lasts_s = VALIDITY_S - self.longest_s
-        return heard_since == since and self._world.now() - last_at < lasts_s
+        return heard_since == volume.violates_since and self._world.now() - last_at < lasts_s
 
-    def tick(self, broker: "SimulatedBroker") -> None:
-        """A second has passed: who has heard of a broker's volume, and who can't hear of it."""
-        world, claims, since = self._world, self._claims, broker.volume.violates_since
-        if since is None or self._violated.get(broker.number) != since:
+    def tick(self, volume: Volume) -> None:
+        """A second has passed: who has heard of a volume, and who can't hear of it."""
+        world, claims, since = self._world, self._claims, volume.violates_since
+        if since is None or self._violated.get(volume) != since:
             for kind in Patience:
-                del self._blind_s[broker.number, kind]
+                del self._blind_s[volume, kind]
             if since is None:
                 return
-            self._violated[broker.number] = since
+            self._violated[volume] = since
+        broker = world.brokers[volume.broker]
         for leader in world.brokers.values():
-            names = [leader.name, broker.name, *self.asked(leader.number)]
+            names = [leader.name, broker.name, volume.name]
+            for sidecar in self.asked(leader.number):
+                names += self._way(leader.number, sidecar, volume)
             if world.now() - since > self.longest_s and claims.is_undisturbed(*names):
-                self._heard[leader.number, broker.number] = since, world.now()
+                self._heard[leader.number, volume] = since, world.now()
         for kind in Patience:
             leaders = {
                 world.partitions[each.partition].leader
                 for each in world.clients
-                if each.patience is kind
+                if each.patience is kind and broker.volume_of(each.partition) is volume
             }
-            self._blind_s[broker.number, kind] += any(
-                leader != broker.number and self.heard_within_s(leader, broker.number) is None
+            self._blind_s[volume, kind] += any(
+                leader != volume.broker and self.heard_within_s(leader, volume) is None
                 for leader in leaders
             )
 
-    def allowed(self, cause: str, broker: "SimulatedBroker", for_s: float) -> float:
+    def allowed(self, cause: str, volume: Volume, for_s: float) -> float:
         """The most bytes that may land for a cause on a volume that violates for so long."""
         all_clients = self._world.clients
         what, _, kind = cause.partition(" of ")
-        clients = [each for each in all_clients if each.patience == kind]
+        volume_of = self._world.brokers[volume.broker].volume_of
+        clients = [
+            each
+            for each in all_clients
+            if each.patience == kind and volume_of(each.partition) is volume
+        ]
         at_once = sum(each.request_bytes for each in clients)
         fast = CATCH_UP * sum(each.bytes_per_s for each in clients)
         leaked = leaks(all_clients, for_s)
@@ -224,11 +245,11 @@ class Past:
                 return fast * self.longest_s + at_once
             case "fault":
                 # A second more, since seconds are counted when they are over.
-                return fast * (1.0 + self._blind_s[broker.number, Patience(kind)]) + at_once
+                return fast * (1.0 + self._blind_s[volume, Patience(kind)]) + at_once
             case "leak" if kind != Patience.HASTY:
                 return at_once * (1 + for_s / PAUSE_MAX_S) + leaked
             case "leak" if self._world.refuses:
-                since, number = broker.volume.violates_since, broker.number
-                firsts = [self._dialled.at_first(each, number, since) for each in clients]
+                since = volume.violates_since
+                firsts = [self._dialled.at_first(each, volume, since) for each in clients]
                 return leaked + sum(firsts)
         return float("inf")

@@ -55,9 +55,13 @@ def high_stop_line(_: int, limit_bytes: int) -> int:
 
 @pytest.fixture(autouse=True)
 def _limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Volumes come to their limit and are released there; ``test_soft_limit`` has the others."""
+    """Volumes come to their limit and are released there; ``test_soft_limit`` has the others.
+
+    Each broker has one.
+    """
     monkeypatch.setattr(world, "_soft_limit", lambda *_: None)
     monkeypatch.setattr(world, "_margin_bytes", lambda *_: 0)
+    monkeypatch.setattr(world, "_has_two_volumes", lambda _: False)
 
 
 @pytest.fixture

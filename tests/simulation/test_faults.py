@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.simulation.faults import Fault, Kind, schedule, shrunk
+from tests.simulation.faults import Fault, Kind, kinds_of, schedule, shrunk
 
 
 def test_a_seed_has_one_schedule() -> None:
@@ -26,9 +26,20 @@ def test_faults_of_one_target_do_not_overlap_and_all_end(seed: int) -> None:
 
 
 def test_every_kind_happens() -> None:
-    """In a few hours."""
-    kinds = {fault.kind for seed in range(5) for fault in schedule(seed, 3600.0, 30.0, 3)}
-    assert set(Kind) == kinds
+    """In a few hours, and in each seed those of its half."""
+    seen = set()
+    for seed in range(10):
+        kinds = {fault.kind for fault in schedule(seed, 3600.0, 30.0, 3)}
+        assert set(kinds_of(seed)) == kinds
+        seen |= kinds
+    assert set(Kind) == seen
+
+
+def test_two_kinds_meet_in_a_quarter_of_the_seeds() -> None:
+    """Each pair, so that none is left out by 200 seeds."""
+    halves = [frozenset(kinds_of(seed)) for seed in range(200)]
+    for one, two in itertools.combinations(Kind, 2):
+        assert sum(one in half and two in half for half in halves) > 20
 
 
 def test_what_does_not_matter_is_left_out() -> None:

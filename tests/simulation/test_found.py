@@ -28,10 +28,11 @@ FOUND = {
 
 @pytest.fixture(autouse=True)
 def _as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worlds in which it was found had no authorizer, soft limit or release margin."""
+    """The worlds in which it was found had no authorizer or soft limit, and one volume a broker."""
     monkeypatch.setattr(world, "_refuses", lambda _: False)
     monkeypatch.setattr(world, "_soft_limit", lambda *_: None)
     monkeypatch.setattr(world, "_margin_bytes", lambda *_: 0)
+    monkeypatch.setattr(world, "_has_two_volumes", lambda _: False)
 
 
 @pytest.mark.slow

@@ -20,6 +20,12 @@ HELD = Plan(17, 300.0, faults=())
 """Retention leaves a volume that violated with less than the release margin."""
 
 
+@pytest.fixture(autouse=True)
+def _one_volume(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each broker has one."""
+    monkeypatch.setattr(world, "_has_two_volumes", lambda _: False)
+
+
 @pytest.fixture
 def limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No soft limit."""

@@ -13,7 +13,7 @@ is 1 MB past the limit.
 from dataclasses import dataclass, field
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Volume:
     """A volume.
 
@@ -21,6 +21,9 @@ class Volume:
         log_dir: the log dir on it.
         total_bytes: its size.
         limit_bytes: at so many available bytes or fewer it violates.
+        broker: the number of its broker.
+        is_offline: whether its log dir is.
+        is_unreadable: whether its broker answers with an unknown error in place of its sizes.
         used_bytes: what lies on it.
         violates_since: when it began to violate, seconds; None while it does not.
         violated_until: when it last ceased to violate, seconds; 0.0 when it never did.
@@ -37,6 +40,9 @@ class Volume:
     log_dir: str
     total_bytes: int
     limit_bytes: int
+    broker: int = 0
+    is_offline: bool = False
+    is_unreadable: bool = False
     used_bytes: int = 0
     violates_since: float | None = None
     violated_until: float = 0.0
@@ -48,6 +54,11 @@ class Volume:
     held_since: float | None = None
     slows_until: float = 0.0
     past_bytes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """As faults and messages call it."""
+        return f"{self.log_dir} of broker {self.broker}"
 
     @property
     def available_bytes(self) -> int:

@@ -1,11 +1,15 @@
 """The simulated world: brokers, sidecars, callbacks, clients and faults, all of one seed.
 
 It has one topic, of as many partitions as brokers; each partition has a replica on every broker, on
-the broker's one volume. Clients append to a partition's leader, followers copy, and an operator
-frees space some time after a volume has violated; in half of the worlds brokers also delete what
-is beyond a size, each at moments of its own, as retention does. A broker whose volume is full ends,
-as Kafka's with one log dir does, and is started when space is free. The controller fences a broker
-that was silent for ``SESSION_S``, and another one leads its partitions then.
+its one volume, or in half of the worlds on one of its two. Clients append to a partition's leader,
+followers copy, and an operator frees space some time after a volume has violated; in half of the
+worlds brokers also delete what is beyond a size, each at moments of its own, as retention does. A
+log dir whose volume is full goes offline. A broker without another one ends, as Kafka's does, and
+is started when space is free. The controller fences a broker that was silent for ``SESSION_S``, and
+another one leads its partitions then.
+Machines are in three zones, a broker and its sidecar in one, and any ways between zones may be cut.
+A broker that is cut off from the controller is fenced too, and its list of brokers gets out of
+date.
 Callbacks ask their own sidecar alone, or in half of the worlds all of them. In half of them brokers
 have the authorizer too, and then one client at least opens a connection for every request. Half of
 them have a soft limit, and half a release margin, each by a chance of its own.
@@ -36,7 +40,7 @@ from tests.simulation.brokers import FormerBroker, SimulatedBroker
 from tests.simulation.callback import Callback, Request
 from tests.simulation.claims import Claims
 from tests.simulation.clients import Client, Patience, clients, hasty_client
-from tests.simulation.faults import Fault, schedule
+from tests.simulation.faults import Fault, Kind, schedule
 from tests.simulation.following import KeptDocument
 from tests.simulation.http_get import http_get
 from tests.simulation.injector import Injector
@@ -72,8 +76,8 @@ _LOOK_S: Final = EYES_S
 """How often a callback looks at its broker's own volume."""
 _WITH_PEERS: Final = 0.25
 """So many worlds' sidecars ask each other for producer ids."""
-_WITH_TWO_OBSERVERS: Final = 0.5
-"""So many of these worlds have two observers, whom the other sidecars follow."""
+_WITH_FEW_OBSERVERS: Final = 0.5
+"""So many of these worlds have fewer observers than sidecars, which the others follow."""
 _WITH_OTHERS: Final = 0.5
 """So many worlds' callbacks ask the other brokers' sidecars too."""
 _WITH_AUTHORIZER: Final = 0.5
@@ -87,6 +91,8 @@ _WITH_MARGIN: Final = 0.5
 _WITH_EMERGENCIES: Final = 0.5
 """In so many worlds brokers pause clients for longer where a volume fills all the same: with the
 default horizon nearly each throttle of volumes so small is such an emergency."""
+_WITH_TWO_VOLUMES: Final = 0.5
+"""In so many worlds brokers have two volumes, with partitions on both."""
 _WITH_RETENTION: Final = 0.5
 """In so many worlds brokers delete old segments by themselves."""
 
@@ -164,9 +170,26 @@ def _refuses(seed: int) -> bool:
     return random.Random(f"an authorizer {seed}").random() < _WITH_AUTHORIZER
 
 
-def _has_two_observers(seed: int) -> bool:
-    """Whether only two sidecars of a world with peers ask all brokers, likewise."""
-    return random.Random(f"observers {seed}").random() < _WITH_TWO_OBSERVERS
+def _observers(seed: int, sidecars: int) -> int | None:
+    """How many sidecars of a world with peers ask all brokers, likewise; None: the default."""
+    chance = random.Random(f"observers {seed}")
+    if chance.random() >= _WITH_FEW_OBSERVERS:
+        return None
+    return chance.randrange(1, sidecars)
+
+
+def _has_two_volumes(seed: int) -> bool:
+    """Whether a world's brokers have two volumes, likewise."""
+    return random.Random(f"two volumes {seed}").random() < _WITH_TWO_VOLUMES
+
+
+def _volumes(seed: int, broker: int, first: Volume, largest: int) -> list[Volume]:
+    """The volumes of a broker: the first one alone, or one more."""
+    volumes = [first]
+    if _has_two_volumes(seed):
+        share = random.Random(f"second volume {seed} {broker}").uniform(0.6, 1.0)
+        volumes.append(Volume("/var/lib/kafka-1", int(largest * share), first.limit_bytes, broker))
+    return volumes
 
 
 def _has_emergencies(seed: int) -> bool:
@@ -215,6 +238,7 @@ class World:
         unregistered_at: when the last of them was.
         partitions: by index.
         has_controller: whether there is one, that fences, unfences, and elects.
+        controller: on which machine.
         passwords: what the brokers know, by user.
         claims: what must hold.
     """
@@ -237,7 +261,17 @@ class World:
                 self.cluster,
                 self.network,
                 # One of them is full first.
-                Volume("/var/lib/kafka", int(largest * chance.uniform(0.6, 1.0)), limit_bytes),
+                _volumes(
+                    plan.seed,
+                    number,
+                    Volume(
+                        "/var/lib/kafka",
+                        int(largest * chance.uniform(0.6, 1.0)),
+                        limit_bytes,
+                        number,
+                    ),
+                    largest,
+                ),
                 service_s,
             )
             for number in range(plan.brokers)
@@ -247,10 +281,10 @@ class World:
         most_bytes = int(0.28 * largest)
         margin_bytes = _margin_bytes(plan.seed, most_bytes - limit_bytes)
         soft_limit = _soft_limit(plan.seed, limit_bytes + margin_bytes, most_bytes)
-        for broker in self.brokers.values():
-            broker.volume.stop_bytes = stop_bytes
-            broker.volume.soft_bytes = None if soft_limit is None else soft_limit[0]
-            broker.volume.margin_bytes = margin_bytes
+        for volume in self.volumes():
+            volume.stop_bytes = stop_bytes
+            volume.soft_bytes = None if soft_limit is None else soft_limit[0]
+            volume.margin_bytes = margin_bytes
         self.cluster.brokers.update(self.brokers)
         ports = ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers.values())
         environ = {
@@ -278,8 +312,9 @@ class World:
             environ["SIDECAR_PEERS"] = ",".join(urls)
             # The default is three, which are all sidecars of most worlds.
             self.has_observers = True
-            if _has_two_observers(plan.seed):
-                environ["SIDECAR_OBSERVERS"] = "2"
+            count = _observers(plan.seed, plan.brokers)
+            if count is not None:
+                environ["SIDECAR_OBSERVERS"] = str(count)
         self.sidecars = {
             number: SimulatedSidecar(number, environ, self.network, chance)
             for number in self.brokers
@@ -292,6 +327,8 @@ class World:
         self.former: dict[int, FormerBroker] = {}
         self.unregistered_at = -math.inf
         self.has_controller = True
+        self.controller = 0
+        self._lagging: dict[int, set[str]] = {number: set() for number in self.brokers}
         self.partitions = [Partition(number) for number in self.brokers]
         self.clients = clients(chance, len(self.partitions), hasty=chance.random() < 0.3)
         self.refuses = _refuses(plan.seed)
@@ -304,7 +341,7 @@ class World:
         self._errands: set[asyncio.Task[None]] = set()
         self._relief_s = chance.uniform(10.0, 2.0 * self.claims.reaction_s)
         self._retention = random.Random(f"retention {plan.seed}")
-        self._full: list[SimulatedBroker] = []
+        self._full: list[Volume] = []
         self._gone_since: dict[int, float] = {}
         self._back_since: dict[int, float] = {}
 
@@ -391,17 +428,35 @@ class World:
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)
 
+    def volumes(self) -> Iterator[Volume]:
+        """All volumes."""
+        return (volume for broker in self.brokers.values() for volume in broker.volumes)
+
+    def volume_of(self, fault: Fault) -> Volume:
+        """The volume of a fault of a log dir."""
+        volumes = self.brokers[fault.target].volumes
+        return volumes[int(fault.other) % len(volumes)]
+
     def free_all(self) -> None:
         """An operator frees space on every volume."""
-        for broker in self.brokers.values():
-            half = broker.volume.total_bytes // 2
-            broker.volume.free(max(0, broker.volume.used_bytes - half), self.now())
+        for volume in self.volumes():
+            half = volume.total_bytes // 2
+            volume.free(max(0, volume.used_bytes - half), self.now())
         for partition in self.partitions:
             partition.behind.clear()
-        ended, self._full = self._full, []
-        for broker in ended:
-            self.claims.undisturb(broker.name)
-            self.boot(broker)
+        full, self._full = self._full, []
+        for volume in full:
+            broker = self.brokers[volume.broker]
+            self.claims.undisturb(volume.name)
+            if volume.is_offline:
+                self.online(volume)
+            else:
+                self.claims.undisturb(broker.name)
+                self.boot(broker)
+
+    def online(self, volume: Volume) -> None:
+        """A log dir is well again, unless its volume is full."""
+        volume.is_offline = volume in self._full
 
     def step_wall(self, number: int, step_s: float) -> None:
         """The wall clock of a broker and of the sidecar beside it is set."""
@@ -417,16 +472,20 @@ class World:
         if callback is not None:
             self._kept[broker.number] = callback.kept()
 
-    def _append_to(self, broker: SimulatedBroker, count: int, cause: str) -> None:
-        """Writes to a broker's log dir; one that is full ends it, since it has no other."""
-        if broker.volume.append(count, self.now(), cause):
+    def _append_to(self, broker: SimulatedBroker, volume: Volume, count: int, cause: str) -> None:
+        """Writes to a log dir; a full one goes offline, and ends a broker that has no other."""
+        if volume.append(count, self.now(), cause):
             return
-        past = broker.volume.past_bytes
-        self.note(f"{broker.name} ends: its volume is full; past the limit: {past}")
+        self.note(f"{volume.name} is full; past the limit: {volume.past_bytes}")
         self.claims.full()
-        self.claims.disturb(broker.name)
-        self._full.append(broker)
-        self.kill(broker)
+        self.claims.disturb(volume.name)
+        self._full.append(volume)
+        if all(each.is_offline or each is volume for each in broker.volumes):
+            self.claims.disturb(broker.name)
+            self.kill(broker)
+        else:
+            volume.is_offline = True
+            self.move_leaders(broker.number, offline=True)
 
     def renumber(self, broker: SimulatedBroker) -> None:
         """A broker that was killed starts with another node id."""
@@ -458,21 +517,25 @@ class World:
         assert broker is None or isinstance(broker, SimulatedBroker | FormerBroker)
         return broker
 
-    def move_leaders(self, away_from: int) -> None:
-        """Other brokers lead what one led."""
+    def move_leaders(self, away_from: int, *, offline: bool = False) -> None:
+        """Other brokers lead what one led, or what lies on its log dirs that are offline."""
         others = [
             number
             for number, broker in self.brokers.items()
-            if number != away_from and broker.is_running and not broker.fenced
+            if number != away_from and self._is_heard(broker) and not broker.fenced
         ]
+        was = self.brokers[away_from]
         for index, partition in enumerate(self.partitions):
+            if offline and not was.volume_of(index).is_offline:
+                continue
             if partition.leader == away_from and others:
                 partition.leader = others[index % len(others)]
                 self.note(f"broker {partition.leader} leads partition {index}")
 
     def boot(self, broker: SimulatedBroker) -> None:
         """A broker's process starts, with its callback; not on a full volume, nor twice."""
-        if broker in self._full or broker.process.is_alive:
+        is_full = any(each.broker == broker.number and not each.is_offline for each in self._full)
+        if is_full or broker.process.is_alive:
             return
         broker.boot()
         urls = [self.sidecars[broker.number].url]
@@ -487,11 +550,12 @@ class World:
             broker.process.start(self._ask_others(callback), f"others {broker.number}")
 
     async def _look(self, broker: SimulatedBroker, callback: Callback) -> None:
-        """The callback's other thread: what its own volume has; nothing of one that is offline."""
+        """The callback's other thread: what its own volumes have, but for those offline."""
         while True:
-            if not broker.is_offline:
-                volume = broker.volume
-                callback.see(volume.available_bytes, volume.total_bytes, self.now())
+            for volume in broker.volumes:
+                if not volume.is_offline:
+                    sizes = volume.available_bytes, volume.total_bytes
+                    callback.see(*sizes, self.now(), volume.log_dir)
             await asyncio.sleep(_LOOK_S)
 
     async def _follow(self, broker: SimulatedBroker, callback: Callback) -> None:
@@ -546,7 +610,8 @@ class World:
             await asyncio.sleep(client.next_s(self.now()))
             partition = self.partitions[client.partition]
             leader = self.brokers[partition.leader]
-            if not leader.is_running or leader.is_offline or leader.number not in self.callbacks:
+            is_offline = leader.volume_of(client.partition).is_offline
+            if not leader.is_running or is_offline or leader.number not in self.callbacks:
                 await asyncio.sleep(1.0)
                 continue
             client.dials()
@@ -572,10 +637,12 @@ class World:
         """Appends a request to all replicas; the pause that the client is given, seconds."""
         count = client.request_bytes
         for number, broker in self.brokers.items():
-            if not broker.is_running or broker.is_offline:
+            volume = broker.volume_of(client.partition)
+            does_copy = self._are_joined(number, leader.number) and not volume.is_offline
+            if not broker.is_running or not does_copy:
                 partition.behind[number] = partition.behind.get(number, 0) + count
                 continue
-            self._append_to(broker, count, self.claims.cause(client, leader, broker))
+            self._append_to(broker, volume, count, self.claims.cause(client, leader, volume))
         client.wrote()
         if leader.number not in self.callbacks:
             return 0.0
@@ -587,17 +654,69 @@ class World:
         self.claims.paused(client, pause_ms / 1000, allowed_s)
         return pause_ms / 1000
 
+    def _are_joined(self, one: int, other: int) -> bool:
+        """Whether two brokers reach each other."""
+        return self.network.are_joined(f"broker {one}", f"broker {other}")
+
+    def _is_heard(self, broker: SimulatedBroker) -> bool:
+        """Whether a broker sends heartbeats to the controller, and is answered."""
+        return broker.is_running and self._are_joined(broker.number, self.controller)
+
+    def lag(self, broker: SimulatedBroker, why: str) -> None:
+        """A broker gets no more news of the cluster, which clients and sidecars still reach."""
+        if not self._lagging[broker.number]:
+            then = {key: each.fenced for key, each in self.cluster.brokers.items()}
+            broker.list_of_then = then
+        self._lagging[broker.number].add(why)
+
+    def catch_up(self, broker: SimulatedBroker, why: str) -> None:
+        """A reason not to get news has ended."""
+        if why not in self._lagging[broker.number]:
+            return
+        self._lagging[broker.number].remove(why)
+        if not self._lagging[broker.number]:
+            broker.list_of_then = None
+            self.cluster.forget_answers()
+
+    def elect(self, number: int) -> None:
+        """The controller is on another machine now."""
+        self.controller = number
+        self.cluster.controller_id = self.brokers[number].broker_id
+        self.cluster.forget_answers()
+
+    def _has_quorum(self, controller: int) -> bool:
+        """Whether most machines, each with a voter, reach a controller."""
+        reached = sum(self._are_joined(controller, number) for number in self.brokers)
+        return 2 * reached > len(self.brokers)
+
+    def _is_controlled(self) -> bool:
+        """Whether there is a controller: one without a quorum gives way to one that has it."""
+        if not self.has_controller:
+            return False
+        if not self._has_quorum(self.controller):
+            others = [number for number in self.brokers if self._has_quorum(number)]
+            if not others:
+                return False
+            self.note(f"the controller is on machine {others[0]}")
+            self.elect(others[0])
+        return True
+
     async def _control(self) -> None:
         """The controller: fences, unfences, and elects; and followers copy what they missed."""
         while True:
             await asyncio.sleep(_CHECK_S)
+            is_controlled = self._is_controlled()
             now = self.now()
             for number, broker in self.brokers.items():
                 if broker.is_running:
                     self._copy(number, broker)
-                if not self.has_controller:
+                if not is_controlled:
                     continue
-                if broker.is_running:
+                if self._are_joined(number, self.controller):
+                    self.catch_up(broker, Kind.ZONES_CUT)
+                else:
+                    self.lag(broker, Kind.ZONES_CUT)
+                if self._is_heard(broker):
                     self._gone_since.pop(number, None)
                     if (
                         broker.fenced
@@ -614,15 +733,14 @@ class World:
                     self.move_leaders(number)
 
     def _copy(self, number: int, broker: SimulatedBroker) -> None:
-        if broker.is_offline:
-            return
         left = int(CATCH_UP_BYTES_PER_S * _CHECK_S)
-        for partition in self.partitions:
+        for index, partition in enumerate(self.partitions):
+            volume = broker.volume_of(index)
             count = min(left, partition.behind.get(number, 0))
-            if count:
+            if count and not volume.is_offline and self._are_joined(number, partition.leader):
                 partition.behind[number] -= count
                 left -= count
-                self._append_to(broker, count, "replication")
+                self._append_to(broker, volume, count, "replication")
 
     def _fence(self, broker: SimulatedBroker, *, fenced: bool) -> None:
         self.note(f"{broker.name} is {'fenced' if fenced else 'unfenced'}")
@@ -636,7 +754,7 @@ class World:
         """An operator frees space a while after a volume began to violate."""
         while True:
             await asyncio.sleep(1.0)
-            since = [each.volume.held_since for each in self.brokers.values()]
+            since = [each.held_since for each in self.volumes()]
             first = min((at for at in since if at is not None), default=None)
             if first is not None and self.now() - first > self._relief_s:
                 self.note("space is freed")
@@ -657,17 +775,17 @@ class World:
     async def _retain(
         self, broker: SimulatedBroker, share: float, begin_s: float, interval_s: float
     ) -> None:
-        """Deletes what is beyond a share of the volume, each time a broker's cleaner looks.
+        """Deletes what is beyond a share of each volume, each time a broker's cleaner looks.
 
         Source: log.retention.bytes, log.retention.check.interval.ms.
         """
         await asyncio.sleep(begin_s)
         while True:
-            volume = broker.volume
-            count = volume.used_bytes - int(share * volume.total_bytes)
-            if count > 0 and broker.is_running and not broker.is_offline:
-                self.note(f"{broker.name} deletes {count} bytes that are not retained")
-                volume.free(count, self.now())
+            for volume in broker.volumes:
+                count = volume.used_bytes - int(share * volume.total_bytes)
+                if count > 0 and broker.is_running and not volume.is_offline:
+                    self.note(f"{broker.name} deletes {count} bytes that are not retained")
+                    volume.free(count, self.now())
             await asyncio.sleep(interval_s)
 
 

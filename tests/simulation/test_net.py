@@ -1,0 +1,58 @@
+"""The simulated network: what passes a cut, and what does not."""
+
+import asyncio
+
+from tests.simulation.loop import Process, VirtualLoop
+from tests.simulation.net import Network
+
+
+class _End(asyncio.Protocol):
+    """One end of a connection."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self.transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+
+    def write(self, data: bytes) -> None:
+        assert isinstance(self.transport, asyncio.WriteTransport)
+        self.transport.write(data)
+
+
+def test_a_cut_of_one_way() -> None:
+    """What is sent the other way arrives, nobody connects, and all arrives when it has ended.
+
+    A second cut of the same way ends by itself.
+    """
+    loop = VirtualLoop()
+    network = loop.network = Network(loop)
+    client, server = Process("client"), Process("server")
+    asks, answers = _End(), _End()
+
+    async def play() -> None:
+        server.context.run(network.serve, lambda: answers, "127.0.0.1", 1)
+        await network.connect(lambda: asks, "127.0.0.1", 1)
+        await asyncio.sleep(1.0)
+        network.cut([("client", "server")])
+        network.cut([("client", "server")])
+        asks.write(b"a question")
+        answers.write(b"news")
+        dials = asyncio.create_task(network.connect(_End, "127.0.0.1", 1))
+        await asyncio.sleep(5.0)
+        assert (b"news", b"") == (asks.received, answers.received)
+        network.mend([("client", "server")])
+        await asyncio.sleep(5.0)
+        assert (b"", False) == (answers.received, dials.done())
+        network.mend([("client", "server")])
+        await asyncio.sleep(5.0)
+        assert (b"a question", True) == (answers.received, dials.done())
+
+    try:
+        loop.run_until_complete(loop.create_task(play(), context=client.context))
+    finally:
+        loop.close()
