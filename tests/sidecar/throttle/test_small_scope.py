@@ -1,8 +1,13 @@
 """All short lives of two brokers with two volumes each: the claims hold on every one."""
 
+from dataclasses import replace
+from itertools import count
+
 import pytest
 
 from tests.sidecar.throttle.small_scope import SCOPES, search
+from tests.sidecar.throttle.small_scope.key import key
+from tests.sidecar.throttle.small_scope.state import State, events, step
 
 FEWEST_STATES = 500
 """Fewer mean that the search has become too small to show anything."""
@@ -14,3 +19,28 @@ def test_claims_hold_on_every_short_life(name: str) -> None:
     visited = search(SCOPES[name])
     assert SCOPES[name].depth == visited.depth
     assert visited.states > FEWEST_STATES
+
+
+@pytest.mark.parametrize("name", [each for each in SCOPES if not SCOPES[each].soft_limit])
+def test_states_that_count_as_one_have_the_same_next_states(name: str) -> None:
+    """Of every 20 such pairs, one is compared."""
+    scope, numbers = replace(SCOPES[name], depth=4), count()
+    factors = scope.factors()
+
+    def next_states(state: State) -> set[object]:
+        following = (step(state, event, factors, scope) for event in events(state, scope))
+        return {
+            (
+                key(each.memory, each.ghost, each.now, scope)[0],
+                each.decision.factor,
+                each.decision.source,
+                len(each.decision.violations),
+            )
+            for each in following
+        }
+
+    def compare(known: State, other: State) -> None:
+        if next(numbers) % 20 == 0:
+            assert next_states(known) == next_states(other), f"{known.story()}\n\n{other.story()}"
+
+    search(scope, compare)
