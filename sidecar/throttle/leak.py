@@ -5,13 +5,15 @@ of at most 4 s. Where a volume would become full all the same, the disk comes be
 The brokers that feed that volume then get a share of their leak budget, and longer pauses.
 
 If the first volume becomes full sooner than the horizon, the share shrinks. If it becomes full
-later than four horizons, the share grows. Either way the step aims at two horizons. One step
-changes the share by a factor of ten at most, and the share stays between 0.001 and 1.
+later than four horizons, the share grows. Either way the step aims at two horizons. The share
+stays between 0.001 and 1. One step divides the share by 2.5 at most if the volume would not be full
+before the next step, and else by ten at most.
 
 Example: 3 clients with requests of 1 MB and pauses of 4 s, 15 MB left, a horizon of 600 s. They
-write 750 kB/s, so the volume is full in 20 s, a sixtieth of two horizons. The largest step is a
-tenth: pauses of 40 s, 75 kB/s. The share is judged again 4 + 3 x 40 s later. If 15 MB are left
-then, the volume is full in 200 s, a sixth of two horizons: pauses of 240 s, 12.5 kB/s.
+write 750 kB/s, so the volume is full in 20 s, a sixtieth of two horizons. A step to pauses of 10 s
+would be judged 4 + 3 x 10 s later, when the volume would be full. So the step is a tenth: pauses of
+40 s, 75 kB/s, judged again 4 + 3 x 40 s later. If 15 MB are left then, the volume is full in 200 s,
+a sixth of two horizons. Pauses of 100 s would be judged too late again: pauses of 240 s, 12.5 kB/s.
 """
 
 import math
@@ -44,6 +46,11 @@ required, and the second is a reserve."""
 
 _LARGEST_STEP: Final = 10.0
 """The largest factor of a single change."""
+
+_USUAL_STEP: Final = 2.5
+"""The largest factor by which a share shrinks while there is time for another step. The first one
+leads to pauses of 10 s: longer than that, clients' own time-outs begin, and most throttles end
+before the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +184,7 @@ class LeakRules:
     def _judge(self, leak: Leak, volumes: Iterable[VolumeState], now: float) -> Leak:
         pause_s = self.pause_s(leak.share)
         window_s = _PAUSES_OF_A_RATE * pause_s
-        # The rate has to be that of the current share. So all pauses under the previous share must
-        # be over, and then a whole window under the current share must have passed.
-        if now - leak.since < max(_STEP_S, leak.pause_before_s + _RATES_AT_MOST * window_s):
+        if now - leak.since < self._settles_s(leak):
             return leak
         full_at = soonest_full_at(volumes, window_s)
         # If no volume fills, the time is infinite and the share grows.
@@ -193,5 +198,16 @@ class LeakRules:
         # step is limited because the rate may be wrong just after a throttle began, while replicas
         # still fetch earlier records.
         step = min(_LARGEST_STEP, max(1.0 / _LARGEST_STEP, horizons / _AIM))
+        usual = Leak(max(LEAST, leak.share / _USUAL_STEP), now, pause_s)
+        # The rate before the step is an upper bound of the rate after it.
+        if full_at is not None and full_at - now > self._settles_s(usual):
+            step = max(step, 1.0 / _USUAL_STEP)
         share = min(1.0, max(LEAST, leak.share * step))
         return leak if share == leak.share else Leak(share, now, pause_s)
+
+    def _settles_s(self, leak: Leak) -> float:
+        """From a step until the rate is that of its share, seconds."""
+        # All pauses under the previous share must be over, and then a whole window under the
+        # current share must have passed.
+        window_s = _PAUSES_OF_A_RATE * self.pause_s(leak.share)
+        return max(_STEP_S, leak.pause_before_s + _RATES_AT_MOST * window_s)

@@ -171,6 +171,13 @@ def test_docstring_example() -> None:
     assert pytest.approx(240.0) == RULES.pause_s(leaks.share)
 
 
+@pytest.mark.parametrize(("left_s", "share"), [(33.9, 0.1), (34.1, 0.4), (590.0, 590 / 1200)])
+def test_a_step_is_small_while_there_is_time_for_another(left_s: float, share: float) -> None:
+    """Pauses of 10 s are judged after 4 + 3 x 10 s: a volume that is full before needs a tenth."""
+    leaks = _next(Leaks(0.0), _filling(12.0, left_s=left_s), throttled=True, now=12.0)
+    assert pytest.approx(share) == leaks.share
+
+
 @given(
     share=st.floats(LEAST, 1.0),
     soon=st.floats(0.0, 5000.0),
