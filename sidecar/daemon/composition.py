@@ -184,8 +184,7 @@ def compose(
     )
     supervised = tasks_of(capabilities, failures)
     supervised += _quota_writer(files, board, credentials, services)
-    if writer is not None:
-        supervised.append((_STATE, "state writer", writer.run))
+    supervised += [] if writer is None else [(_STATE, "state writer", writer.run)]
     if request_log is not None and factors is not None:
         supervised.append((_REQUEST_LOG, "request log", request_log.run))
     source: KafkaVolumeSource | None = None
