@@ -25,6 +25,9 @@ class Kind(StrEnum):
     BROKER_CUTS_ANSWERS = "broker cuts answers"
     BROKER_SENDS_GARBAGE = "broker sends garbage"
     BROKER_OUT_OF_DATE = "broker lists the brokers of then"
+    BROKER_SHARES_ADDRESS = "broker behind another one's address"
+    BROKER_OF_ANOTHER_CLUSTER = "another cluster's broker at the address"
+    BROKERS_ROLLED = "brokers restarted one after another"
     LOG_DIR_OFFLINE = "log dir offline"
     LOG_DIR_UNREADABLE = "log dir unreadable"
     LEADERS_MOVE = "leaders move away"
@@ -59,10 +62,15 @@ _LONGEST_S: Final[Mapping[Kind, float]] = {
     Kind.BROKER_STAYS_SLOW: 300.0,
     Kind.CUT_FROM_SOME: 120.0,
     Kind.ZONES_CUT: 120.0,
+    Kind.BROKERS_ROLLED: 180.0,
+    Kind.BROKER_OF_ANOTHER_CLUSTER: 60.0,
 }
 _USUAL_LONGEST_S: Final = 20.0
 SEEN_SLOW_S: Final = 2.5
 """A broker that takes so long for its log dirs is seen all the same."""
+_TAKEN_AFTER_S: Final = 1.0
+"""An address is not taken before its broker is fenced: no sidecar asks which cluster's broker has
+answered for its log dirs."""
 _SHORTEST_S: Final = 0.5
 _PAUSE_S: Final = 1.0
 _ZONES: Final = 3
@@ -95,11 +103,13 @@ class Fault:
 
     @property
     def concerns(self) -> str:
-        """Whom it befalls: "broker 1", "sidecar 1", the controller, or the zones."""
+        """Whom it befalls: "broker 1", "sidecar 1", all brokers, the controller, or the zones."""
         if self.kind is Kind.CONTROLLER_LOST:
             return "controller"
         if self.kind is Kind.ZONES_CUT:
             return "zones"
+        if self.kind is Kind.BROKERS_ROLLED:
+            return "brokers"
         return f"{'broker' if self.kind in _OF_BROKERS else 'sidecar'} {self.target}"
 
     def __str__(self) -> str:
@@ -145,9 +155,12 @@ def schedule(seed: int, duration_s: float, spacing_s: float, brokers: int) -> tu
         longest = min(_LONGEST_S.get(kind, _USUAL_LONGEST_S), duration_s - at_s)
         for_s = chance.uniform(min(_SHORTEST_S, longest), longest)
         fault = Fault(round(at_s, 3), round(for_s, 3), kind, target, _other(kind, chance, brokers))
-        if free_at.get(fault.concerns, 0.0) <= at_s:
+        concerned = [fault.concerns]
+        if kind is Kind.BROKERS_ROLLED:
+            concerned += [f"broker {number}" for number in range(brokers)]
+        if all(free_at.get(each, 0.0) <= at_s for each in concerned):
             faults.append(fault)
-            free_at[fault.concerns] = fault.ends_s + _PAUSE_S
+            free_at.update(dict.fromkeys(concerned, fault.ends_s + _PAUSE_S))
         at_s += chance.expovariate(1.0 / spacing_s)
     return tuple(faults)
 
@@ -182,6 +195,8 @@ def _other(kind: Kind, chance: random.Random, brokers: int) -> float:
         return round(chance.choice([-1, 1]) * 10 ** chance.uniform(0.0, 5.0), 1)
     if kind is Kind.OVERRIDE:
         return chance.choice([0.0, 0.5, 1.0])
+    if kind is Kind.BROKER_OF_ANOTHER_CLUSTER:
+        return _TAKEN_AFTER_S
     if kind is Kind.BROKER_STAYS_SLOW:
         return round(chance.uniform(0.5, SEEN_SLOW_S), 1)
     if kind is Kind.BROKER_SLOW:
