@@ -13,7 +13,7 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.simulation.loop import Process
 from tests.simulation.net import Network
@@ -35,11 +35,22 @@ _NO_TOPICS: Final = b"\x01\x00"
 _TOTAL: Final = b"\0total%d "
 _AVAILABLE: Final = b"\0avail%d "
 
-Served = tuple[float, Mapping[str, int]]
-"""When a broker answered, and log dir -> what was then last known to be available."""
-
 Spoil = Callable[[bytes], bytes]
 """What a broker sends in place of an answer."""
+
+
+class Served(NamedTuple):
+    """What a broker last answered.
+
+    Attributes:
+        at_s: when.
+        available: log dir -> the bytes that were last known to be available.
+        offline: the log dirs that were offline.
+    """
+
+    at_s: float
+    available: Mapping[str, int]
+    offline: Sequence[str]
 
 
 class SimulatedBroker(FakeBroker):
@@ -186,14 +197,16 @@ class OrderedConnection(FakeConnection):
         (key,) = struct.unpack_from(">h", self._waiting[0], 4)
         polls = key == DESCRIBE_LOG_DIRS and self._waiting[0].endswith(_NO_TOPICS)
         if polls and spoil is None:
-            _, known = self._of.served.get(peer.name, (0.0, {}))
+            before = self._of.served.get(peer.name)
+            known = {} if before is None else before.available
             available = {
                 each.log_dir: known.get(each.log_dir, each.total_bytes)
                 if each.is_offline or each.is_unreadable
                 else each.available_bytes
                 for each in self._of.volumes
             }
-            self._of.served[peer.name] = (self._loop.time(), available)
+            offline = [each.log_dir for each in self._of.volumes if each.is_offline]
+            self._of.served[peer.name] = Served(self._loop.time(), available, offline)
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])
         self._waiting.popleft()

@@ -10,7 +10,8 @@
    more to rise.
 2. A factor rises by observation only if each broker's last answer to that sidecar shows no
    violation, and after one that the same process saw the release margin too; a stop ends by
-   observation only if each shows more than the stop line and a tenth.
+   observation only if each shows more than the stop line and a tenth. No factor leaps to 1.0 while
+   one shows a volume on the slope.
 3. No client is told to wait for longer than the callback's longest pause, or in an emergency than
    the sidecars allow.
 4. When faults have ended and space is free, all sidecars agree and traffic is back; see ``calm``.
@@ -39,13 +40,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, Source
-from sidecar.throttle.slope import TURN_S
+from sidecar.throttle.slope import STEP, TURN_S
 from tests.simulation.clients import Client
-from tests.simulation.faults import Fault, Kind, cut_brokers, cut_ways
+from tests.simulation.faults import Fault
 from tests.simulation.http_get import http_get
-from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, LINKS, VALIDITY_S, Past, link
+from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S, VALIDITY_S, Past
 from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import SimulatedSidecar
+from tests.simulation.touched import LINKS, touched
 
 if TYPE_CHECKING:
     from tests.simulation.brokers import FormerBroker, Served, SimulatedBroker
@@ -129,44 +131,7 @@ class Claims:
     def begins(self, fault: Fault) -> None:
         """A fault happens."""
         self._limits.begins(fault)
-        self.disturb(*self.touched(fault))
-
-    def touched(self, fault: Fault) -> list[str]:
-        """The processes that a fault may make blind, deaf, or slow, and volumes that it hides.
-
-        A cut of some links touches these alone: whoever sees by another way has to go on.
-        """
-        kind, target, count = fault.kind, fault.target, len(self._world.brokers)
-        if kind is Kind.CUT_FROM_SOME:
-            numbers = cut_brokers(fault, count)
-            return [LINKS, *(link(f"sidecar {target}", f"broker {each}") for each in numbers)]
-        if kind is Kind.ZONES_CUT:
-            return [
-                LINKS,
-                *{
-                    link(f"{one} {number}", f"{other} {to}"): None
-                    for number, to in cut_ways(fault, count)
-                    for one in ("broker", "sidecar")
-                    for other in ("broker", "sidecar")
-                },
-            ]
-        if kind in {
-            Kind.CLOCK_STEPPED,
-            Kind.RELOAD,
-            Kind.LEADERS_MOVE,
-            Kind.BROKER_OUT_OF_DATE,
-            Kind.BROKER_STAYS_SLOW,
-            Kind.CONTROLLER_LOST,
-        }:
-            return []
-        if kind.name.startswith("LOG_DIR"):
-            return [self._world.volume_of(fault).name]
-        if kind.name.startswith("BROKER"):
-            return [f"broker {target}"]
-        touched = [f"sidecar {target}"]
-        if kind is Kind.CUT_FROM_BROKER:
-            touched.append(f"broker {fault.other:.0f}")
-        return touched
+        self.disturb(*touched(fault, self._world))
 
     def disturb(self, *names: str) -> None:
         """Something begins that makes processes blind, deaf, or slow, or hides them."""
@@ -251,7 +216,7 @@ class Claims:
             broker = self._world.registered(number)
             if broker is None:
                 continue
-            served_s = max((at for at, _ in self._served(broker, name)), default=math.inf)
+            served_s = max((at for at, *_ in self._served(broker, name)), default=math.inf)
             read_s = (state.read_at or 0.0) - sidecar.anchor_s
             if read_s > served_s + _FRESH_S and state.failure is None:
                 self.broken(
@@ -270,6 +235,7 @@ class Claims:
                 f"{name}: computed_at runs back from {last.computed_at} to {decision.computed_at}"
             )
         self._slopes += decision.is_sloped and not last.is_sloped
+        self._rose(sidecar, last, decision)
         self._hold(sidecar, start, decision)
         if decision.factor > last.factor:
             self._released(sidecar, start, last.source, decision.source)
@@ -286,7 +252,7 @@ class Claims:
     ) -> "Iterator[tuple[SimulatedBroker | FormerBroker, Volume, int]]":
         """The most of each volume that was last answered to this sidecar or whom it may follow."""
         for broker in self._world.all_registered():
-            served = [available for _, available in self._served(broker, sidecar.name)]
+            served = [each.available for each in self._served(broker, sidecar.name)]
             for volume in broker.volumes:
                 known = (each.get(volume.log_dir, volume.total_bytes) for each in served)
                 yield broker, volume, max(known, default=volume.total_bytes)
@@ -336,6 +302,25 @@ class Claims:
                     f"{sidecar.name} released though {broker.name} last answered it with "
                     f"{available} bytes available, a limit of {volume.limit_bytes} and a "
                     f"release margin of {margin}"
+                )
+
+    def _rose(self, sidecar: SimulatedSidecar, last: Decision, decision: Decision) -> None:
+        """Whether the factor left a slope on which a volume still is.
+
+        The restart of its broker shows no space, nor does an answer without its sizes.
+        """
+        if not last.is_sloped or decision.source is not Source.OBSERVATION or last.violations:
+            return
+        if decision.factor < 1.0 or last.factor >= 1.0 - 2 * STEP:
+            return
+        for broker, volume, available in self._last_available(sidecar):
+            served = self._served(broker, sidecar.name)
+            is_low = volume.limit_bytes < available <= (volume.soft_bytes or 0)
+            if is_low and not any(volume.log_dir in each.offline for each in served):
+                self.broken(
+                    f"{sidecar.name} rises from {last.factor:g} to 1 though {broker.name} last "
+                    f"answered it with {available} bytes available, a soft limit of "
+                    f"{volume.soft_bytes}"
                 )
 
     def _note_override(self, sidecar: SimulatedSidecar) -> None:

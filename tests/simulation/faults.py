@@ -25,6 +25,9 @@ class Kind(StrEnum):
     BROKER_CUTS_ANSWERS = "broker cuts answers"
     BROKER_SENDS_GARBAGE = "broker sends garbage"
     BROKER_OUT_OF_DATE = "broker lists the brokers of then"
+    BROKER_SHARES_ADDRESS = "broker behind another one's address"
+    BROKER_OF_ANOTHER_CLUSTER = "another cluster's broker at the address"
+    BROKERS_ROLLED = "brokers restarted one after another"
     LOG_DIR_OFFLINE = "log dir offline"
     LOG_DIR_UNREADABLE = "log dir unreadable"
     LEADERS_MOVE = "leaders move away"
@@ -60,6 +63,8 @@ _LONGEST_S: Final[Mapping[Kind, float]] = {
     Kind.BROKER_STAYS_SLOW: 300.0,
     Kind.CUT_FROM_SOME: 120.0,
     Kind.ZONES_CUT: 120.0,
+    Kind.BROKERS_ROLLED: 180.0,
+    Kind.BROKER_OF_ANOTHER_CLUSTER: 60.0,
 }
 _USUAL_LONGEST_S: Final = 20.0
 _VERY_LONG: Final = 0.08
@@ -67,6 +72,9 @@ _VERY_LONG: Final = 0.08
 _VERY_LONG_S: Final = (330.0, 600.0)
 SEEN_SLOW_S: Final = 2.5
 """A broker that takes so long for its log dirs is seen all the same."""
+_TAKEN_AFTER_S: Final = 1.0
+"""An address is not taken before its broker is fenced: no sidecar asks which cluster's broker has
+answered for its log dirs."""
 _SHORTEST_S: Final = 0.5
 _PAUSE_S: Final = 1.0
 _ZONES: Final = 3
@@ -99,13 +107,15 @@ class Fault:
 
     @property
     def concerns(self) -> str:
-        """Whom it befalls: "broker 1", "sidecar 1", its operator, the controller, or the zones."""
+        """Whom it befalls: a broker, a sidecar or its operator, all brokers, and so on."""
         if self.kind is Kind.CONTROLLER_LOST:
             return "controller"
         if self.kind is Kind.ZONES_CUT:
             return "zones"
         if self.kind in _OF_OPERATORS:
             return f"operator of sidecar {self.target}"
+        if self.kind is Kind.BROKERS_ROLLED:
+            return "brokers"
         return f"{'broker' if self.kind in _OF_BROKERS else 'sidecar'} {self.target}"
 
     def __str__(self) -> str:
@@ -192,6 +202,8 @@ def _other(kind: Kind, chance: random.Random, brokers: int) -> float:
         return round(chance.choice([-1, 1]) * 10 ** chance.uniform(0.0, 5.0), 1)
     if kind is Kind.OVERRIDE:
         return chance.choice([0.0, 0.5, 1.0])
+    if kind is Kind.BROKER_OF_ANOTHER_CLUSTER:
+        return _TAKEN_AFTER_S
     if kind is Kind.BROKER_STAYS_SLOW:
         return round(chance.uniform(0.5, SEEN_SLOW_S), 1)
     if kind is Kind.BROKER_SLOW:

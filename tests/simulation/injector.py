@@ -11,14 +11,20 @@ from tests.simulation.faults import Fault, Kind, cut_brokers, cut_ways
 from tests.simulation.http_get import http_get
 from tests.simulation.net import Way
 from tests.simulation.sidecars import TOKEN_FILE
+from tests.simulation.touched import touched
 
 if TYPE_CHECKING:
+    from tests.simulation.brokers import SimulatedBroker
     from tests.simulation.world import World
 
 GARBAGE: Final = b"\x00\x00\x00\x10\xff\xff\xff\xffnot Kafka's."
 SLOW_DISK_S: Final = 3.0
+_GONE: Final = (Kind.BROKER_KILLED, Kind.BROKER_RENUMBERED, Kind.BROKER_OF_ANOTHER_CLUSTER)
 _CHANGE_S: Final = 10.0
 _UNREGISTERED_S: Final = 30.0
+_LOOK_S: Final = 0.5
+_DOWN_S: Final = 6.0
+"""How long the restart of a broker takes at least: with half as much more it is fenced."""
 
 End = Callable[[], None]
 
@@ -37,6 +43,9 @@ class Injector:
             Kind.BROKER_CUTS_ANSWERS: lambda fault: self._spoil(fault, _cut),
             Kind.BROKER_SENDS_GARBAGE: lambda fault: self._spoil(fault, lambda _: GARBAGE),
             Kind.BROKER_OUT_OF_DATE: self._keep_list,
+            Kind.BROKER_SHARES_ADDRESS: self._share_address,
+            Kind.BROKER_OF_ANOTHER_CLUSTER: self._pass_address,
+            Kind.BROKERS_ROLLED: self._roll,
             Kind.LOG_DIR_OFFLINE: self._offline,
             Kind.LOG_DIR_UNREADABLE: self._unreadable,
             Kind.LEADERS_MOVE: self._move,
@@ -73,7 +82,7 @@ class Injector:
             for at_s, fault, end in [each for each in ends if each[0] <= now]:
                 world.note(f"end of: {fault.kind} {fault.target}")
                 end()
-                world.claims.undisturb(*world.claims.touched(fault))
+                world.claims.undisturb(*touched(fault, world))
                 ends.remove((at_s, fault, end))
             if now >= until_s and not ends:
                 return
@@ -123,6 +132,86 @@ class Injector:
         broker = self._world.brokers[fault.target]
         self._world.lag(broker, fault.kind)
         return partial(self._world.catch_up, broker, fault.kind)
+
+    def _share_address(self, fault: Fault) -> End:
+        """Lists have another broker's address for it, as with one proxy before two of them."""
+        world = self._world
+        broker, other = world.brokers[fault.target], world.brokers[int(fault.other)]
+        if not other.fenced:
+            world.advertise(broker, other.port)
+        return partial(world.advertise, broker, None)
+
+    def _pass_address(self, fault: Fault) -> End:
+        """A broker is gone, and a while later one of another cluster answers at its address."""
+        world, broker = self._world, self._world.brokers[fault.target]
+        world.kill(broker)
+        stranger = world.stranger(broker)
+        is_over = asyncio.Event()
+
+        async def come() -> None:
+            await asyncio.sleep(fault.other)
+            for _ in range(int(fault.for_s / _LOOK_S)):
+                if is_over.is_set():
+                    return
+                if broker.fenced or not fault.other:
+                    stranger.boot()
+                    return
+                await asyncio.sleep(_LOOK_S)
+
+        def end() -> None:
+            is_over.set()
+            stranger.kill()
+            world.boot(broker)
+
+        world.errand(come())
+        return end
+
+    def _roll(self, fault: Fault) -> End:
+        """An operator restarts all brokers, in a world with a slope as soon as they are on it."""
+        world = self._world
+        ends_s = world.now() + fault.for_s
+        first = fault.target
+        count = len(world.brokers)
+        left = [world.brokers[(first + each) % count] for each in range(count)]
+        down: list[SimulatedBroker] = []
+
+        async def roll() -> None:
+            while world.now() < ends_s and left:
+                await asyncio.sleep(1.0)
+                if world.has_slope and not world.is_on_slope():
+                    continue
+                if any(each.fenced or not each.is_running for each in world.brokers.values()):
+                    continue
+                broker = left.pop(0)
+                world.claims.disturb(broker.name)
+                world.kill(broker)
+                down.append(broker)
+                await asyncio.sleep(_DOWN_S * (1.0 + fault.other))
+                up()
+
+        def up() -> None:
+            while down:
+                broker = down.pop()
+                world.claims.undisturb(broker.name)
+                # A fault that began meanwhile starts it at its end.
+                if not self._takes_away(broker.number):
+                    world.boot(broker)
+
+        def end() -> None:
+            left.clear()
+            up()
+
+        world.errand(roll())
+        return end
+
+    def _takes_away(self, broker: int) -> bool:
+        """Whether a fault under way started with the end of a broker's process."""
+        now = self._world.now()
+        return any(
+            fault.target == broker and fault.at_s <= now <= fault.ends_s
+            for fault in self._faults
+            if fault.kind in _GONE
+        )
 
     def _move(self, fault: Fault) -> End:
         self._world.move_leaders(fault.target)

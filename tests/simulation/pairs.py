@@ -21,6 +21,7 @@ Pair = tuple[Kind, Kind]
 """In the order of ``Kind``."""
 
 IMPOSSIBLE: Final[Mapping[Pair, str]] = {
+    (Kind.BROKERS_ROLLED, Kind.BROKERS_ROLLED): "one operator restarts all brokers",
     (Kind.CONTROLLER_LOST, Kind.CONTROLLER_LOST): "a cluster has one active controller",
     (Kind.ZONES_CUT, Kind.ZONES_CUT): "one fault cuts any set of the links between zones",
 }

@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.clients import CATCH_UP, Client, Patience
 from tests.simulation.dialled import Dialled, leaks
 from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
+from tests.simulation.touched import link
 from tests.simulation.turns import EVERY_S
 from tests.simulation.volumes import Volume
 
@@ -65,17 +66,10 @@ EYES_S: Final = 0.25
 """From one look of a broker at its own volume to the next."""
 VALIDITY_S: Final = 300.0
 """throttle.factor.validity.duration."""
-LINKS: Final = "links"
-"""Is disturbed while any link is."""
 _OTHER_S: Final = EVERY_S + 2.0
 """What another sidecar costs that does not answer."""
 _FORGETFUL: Final = (Kind.OVERRIDE, Kind.FORGET, Kind.STATE_DAMAGED, Kind.SIDECAR_REPLACED)
 """What may end a sidecar's word."""
-
-
-def link(one: str, other: str) -> str:
-    """The name of what is between two processes, either way."""
-    return " - ".join(sorted((one, other)))
 
 
 class Past:

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from sidecar.volumes import FailureKind
 from tests.simulation import throttles
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.moments import (
@@ -179,6 +180,10 @@ def _zones_cut(now: Moment) -> bool:
     return Kind.ZONES_CUT in now.kinds
 
 
+def _rolled(now: Moment) -> bool:
+    return Kind.BROKERS_ROLLED in now.kinds
+
+
 def _fenced(now: Moment) -> list[BrokerMoment]:
     return [each for each in now.brokers if each.is_fenced]
 
@@ -240,6 +245,7 @@ _WHILE: Final[Mapping[str, Callable[[Moment], object]]] = {
     "during a partition": _parted,
     "while zones are cut": _zones_cut,
     "while a broker is fenced": _fenced,
+    "while brokers restart one after another": _rolled,
     "while a sidecar is away": _gone,
     "without a controller": _without_controller,
 }
@@ -259,8 +265,22 @@ def _during(
     return lambda last, now: bool(event(last, now)) and bool(state(now))
 
 
+def _fails(kind: FailureKind) -> Situation:
+    return lambda _, now: any(kind in each.failures for each in now.deciding)
+
+
+_NOT_SIMULATED: Final = (
+    FailureKind.TLS,
+    FailureKind.AUTHORIZATION,
+    FailureKind.UNSUPPORTED,
+    FailureKind.BROKER,
+    FailureKind.UNEXPECTED,
+)
+"""Simulated brokers have no TLS, ACLs, or old versions; the last kind is a bug."""
+
 SITUATIONS: Final[Mapping[str, Situation]] = {
     **dict(_crossed()),
+    **{f"a poll fails: {kind}": _fails(kind) for kind in FailureKind if kind not in _NOT_SIMULATED},
     # Throttles and releases.
     "a throttle begins by a part of the brokers": lambda last, now: any(
         each.sees_partly for each in _throttles_begin(last, now)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sidecar.volumes import FailureKind
 from tests.simulation import recorded
 from tests.simulation.faults import Fault, Kind, kinds_of
 from tests.simulation.moments import (
@@ -208,6 +209,11 @@ EXAMPLES: Sequence[tuple[str, Moment, Moment]] = [
         "a volume violates, and some sidecars do not see its broker",
         WELL,
         sidecar(0, THROTTLED, silent=frozenset({1})),
+    ),
+    (
+        "a poll fails: other_cluster",
+        WELL,
+        sidecar(0, failures=frozenset({FailureKind.OTHER_CLUSTER})),
     ),
     ("a follower alone", WELL, sidecar(0, role=Role.ALONE)),
     (

@@ -71,6 +71,7 @@ _NO_QUOTAS: Final = encode(
         entries=(),
     )
 )
+_ANOTHER_CLUSTER: Final = "another-cluster"
 _LAST_EVENTS: Final = 50
 _CHECK_S: Final = 0.5
 _LOOK_S: Final = EYES_S
@@ -525,6 +526,27 @@ class World:
         assert broker is None or isinstance(broker, SimulatedBroker | FormerBroker)
         return broker
 
+    def advertise(self, broker: SimulatedBroker, port: int | None) -> None:
+        """Lists have another port for a broker from now on; None: its own."""
+        broker.advertised_port = port
+        self.cluster.forget_answers()
+
+    def stranger(self, broker: SimulatedBroker) -> SimulatedBroker:
+        """A broker of another cluster, with the same node id, credentials and address."""
+        cluster = FakeCluster(users=self.passwords, cluster_id=_ANOTHER_CLUSTER)
+        cluster.answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: _NO_QUOTAS)
+        volume = Volume("/var/lib/another", broker.volumes[0].total_bytes, 0, broker.number)
+        stranger = SimulatedBroker(broker.number, cluster, self.network, [volume], broker.service_s)
+        stranger.broker_id = broker.broker_id
+        cluster.brokers[broker.broker_id] = stranger
+        return stranger
+
+    def is_on_slope(self) -> bool:
+        """Whether a volume is between the soft limit and the limit, and none violates."""
+        volumes = [*self.volumes()]
+        is_low = any(each.available_bytes <= (each.soft_bytes or 0) for each in volumes)
+        return is_low and all(each.violates_since is None for each in volumes)
+
     def move_leaders(self, away_from: int, *, offline: bool = False) -> None:
         """Other brokers lead what one led, or what lies on its log dirs that are offline."""
         others = [
@@ -541,9 +563,10 @@ class World:
                 self.note(f"broker {partition.leader} leads partition {index}")
 
     def boot(self, broker: SimulatedBroker) -> None:
-        """A broker's process starts, with its callback; not on a full volume, nor twice."""
+        """A broker starts, with its callback; not on a full volume, nor at an address in use."""
         is_full = any(each.broker == broker.number and not each.is_offline for each in self._full)
-        if is_full or broker.process.is_alive:
+        is_taken = ("127.0.0.1", broker.port) in self.network.listeners
+        if is_full or broker.process.is_alive or is_taken:
             return
         broker.boot()
         urls = [self.sidecars[broker.number].url]
@@ -754,6 +777,11 @@ class World:
     def _fence(self, broker: SimulatedBroker, *, fenced: bool) -> None:
         self.note(f"{broker.name} is {'fenced' if fenced else 'unfenced'}")
         broker.fenced = fenced
+        for each in self.brokers.values():
+            if fenced and each.advertised_port == broker.port:
+                # No sidecar can tell who answers at an address that is also a fenced broker's: it
+                # may be of one that was replaced.
+                self.advertise(each, None)
         self.cluster.forget_answers()
         # No sidecar reads a broker that is fenced.
         change = self.claims.disturb if fenced else self.claims.undisturb
