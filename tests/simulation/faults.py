@@ -47,7 +47,7 @@ class Kind(StrEnum):
     DISK_FULL = "disk of the state full"
     DISK_SLOW = "disk of the state slow"
     STATE_DAMAGED = "state file damaged"
-    CREDENTIALS_TURNED = "password changed"
+    CREDENTIALS_TURNED = "secrets rotated in files"
     OVERRIDE = "override"
     FORGET = "forget"
     RELOAD = "reload"

@@ -10,7 +10,6 @@ from urllib.parse import quote
 from tests.simulation.faults import Fault, Kind, cut_brokers, cut_ways
 from tests.simulation.http_get import http_get
 from tests.simulation.net import Way
-from tests.simulation.sidecars import TOKEN_FILE
 from tests.simulation.touched import touched
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ GARBAGE: Final = b"\x00\x00\x00\x10\xff\xff\xff\xffnot Kafka's."
 SLOW_DISK_S: Final = 3.0
 _GONE: Final = (Kind.BROKER_KILLED, Kind.BROKER_RENUMBERED, Kind.BROKER_OF_ANOTHER_CLUSTER)
 _CHANGE_S: Final = 10.0
+_UNAUTHORIZED: Final = 401
+_MOST_REFUSED: Final = 30
 _UNREGISTERED_S: Final = 30.0
 _LOOK_S: Final = 0.5
 _DOWN_S: Final = 6.0
@@ -320,15 +321,13 @@ class Injector:
         return _nothing
 
     def _turn_credentials(self, fault: Fault) -> End:
-        """The brokers have another password for a sidecar, which has it only at the end."""
+        """The brokers have a new password of a sidecar before its files have it, or after."""
         sidecar = self._world.sidecars[fault.target]
         password = f"{sidecar.password}+"
-        self._world.passwords[sidecar.user] = password
-
-        def end() -> None:
-            sidecar.password = password
-            sidecar.reload()
-
+        at_brokers = partial(self._world.passwords.update, {sidecar.user: password})
+        in_files = partial(sidecar.rotate, password)
+        begin, end = (in_files, at_brokers) if fault.other % 2 else (at_brokers, in_files)
+        begin()
         return end
 
     def _override(self, fault: Fault) -> End:
@@ -363,17 +362,27 @@ class Injector:
     ) -> None:
         """What an operator requests of a sidecar, again and again if it must be done."""
         sidecar = self._world.sidecars[fault.target]
-        token = TOKEN_FILE.read_text().strip()
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         body = b"" if document is None else json.dumps(document).encode()
 
-        async def change() -> None:
+        async def ask() -> int | None:
+            bearer = {"Authorization": f"Bearer {sidecar.token}"}
+            headers = {**bearer, "Content-Type": "application/json"}
             answer = await http_get(sidecar.url + path, headers, _CHANGE_S, method, body)
             while again and answer is None:
                 await asyncio.sleep(1.0)
                 answer = await http_get(sidecar.url + path, headers, _CHANGE_S, method, body)
             status = None if answer is None else answer.status
             self._world.note(f"{method} {path} at {sidecar.name}: {status}")
+            return status
+
+        async def change() -> None:
+            status = await ask()
+            for _ in range(_MOST_REFUSED):
+                if status != _UNAUTHORIZED:
+                    break
+                # It has not read the new token yet.
+                await asyncio.sleep(1.0)
+                status = await ask()
             # Without an answer it may be done, or be done later.
             if status in {None, 200}:
                 done()

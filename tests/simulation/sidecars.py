@@ -1,6 +1,8 @@
 """Sidecars of the simulated world: the real daemon, as its composition root builds it.
 
-Each has an address, a disk that outlives it, and a wall clock that can be stepped. A start is a new
+Each has an address, a disk that outlives it, and a wall clock that can be stepped. Its password and
+its token are in files of the real file system, as in a volume of Kubernetes: it reads them again by
+itself when the symlink of the volume is swapped. A start is a new
 process; a kill ends it without a word; a stop is what SIGTERM does.
 """
 
@@ -22,7 +24,6 @@ from tests.simulation.net import Network
 
 EPOCH_S: Final = 1_700_000_000.0
 FIRST_PORT: Final = 8080
-TOKEN_FILE: Final = Path(__file__).with_name("token")
 _MOST_CONNECTIONS: Final = 512
 
 
@@ -33,7 +34,8 @@ class SimulatedSidecar:
         number: the broker's node id.
         address: where it listens.
         disk: what its state lies on.
-        password: what it has to log in with, from its next start or reload on.
+        password: what its password file has.
+        token: what its token file has.
         process: what runs it; another one after each start.
         parts: the running daemon's; None before the first start.
         step_s: by how much its machine's wall clock was stepped.
@@ -44,12 +46,19 @@ class SimulatedSidecar:
     """
 
     def __init__(
-        self, number: int, environ: Mapping[str, str], network: Network, chance: random.Random
+        self,
+        number: int,
+        environ: Mapping[str, str],
+        network: Network,
+        chance: random.Random,
+        secrets: Path,
     ) -> None:
         self.number = number
         self.address = HostPort("127.0.0.1", FIRST_PORT + number)
         self.disk = SimulatedDisk()
-        self.password = "first"
+        self._secrets = secrets / str(number)
+        self._generation = 0
+        self.rotate("first")
         self.process = Process(self.name)
         self.process.kill()
         self.parts: Composition | None = None
@@ -61,11 +70,12 @@ class SimulatedSidecar:
         self._environ = {
             **environ,
             "SIDECAR_HTTP_LISTEN": str(self.address),
-            "SIDECAR_TOKEN_FILE": str(TOKEN_FILE),
+            "SIDECAR_TOKEN_FILE": str(self._secrets / "token"),
             "SIDECAR_STATE_FILE": f"/tmp/sidecar-{number}.json",
             "SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
             "SIDECAR_KAFKA_ADMIN_SASL_MECHANISM": "PLAIN",
             "SIDECAR_KAFKA_ADMIN_SASL_USERNAME": self.user,
+            "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD_FILE": str(self._secrets / "password"),
         }
         self._network = network
         self._chance = chance
@@ -112,8 +122,22 @@ class SimulatedSidecar:
         self._stop.set()
 
     def _load(self) -> Settings:
-        password = {"SIDECAR_KAFKA_ADMIN_SASL_PASSWORD": self.password}
-        return load(environ={**self._environ, **password}).settings
+        return load(environ=self._environ).settings
+
+    def rotate(self, password: str) -> None:
+        """Replaces the files of both secrets at once, as the kubelet does; nobody is told."""
+        self._generation += 1
+        self.password, self.token = password, f"a-token-of-the-simulation-{self._generation}"
+        contents = self._secrets / f"..{self._generation}"
+        contents.mkdir(parents=True)
+        for name, secret in (("password", self.password), ("token", self.token)):
+            (contents / name).write_text(secret)
+            (contents / name).chmod(0o600)
+            if self._generation == 1:
+                (self._secrets / name).symlink_to(Path("..data", name))
+        swapped = self._secrets / "..data_tmp"
+        swapped.symlink_to(contents.name)
+        swapped.replace(self._secrets / "..data")
 
     def reload(self) -> None:
         """What SIGHUP does; a frozen process does it later."""

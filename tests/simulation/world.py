@@ -25,10 +25,12 @@ import hashlib
 import logging
 import math
 import random
+import tempfile
 from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasResponse
@@ -322,8 +324,11 @@ class World:
             count = _observers(plan.seed, plan.brokers)
             if count is not None:
                 environ["SIDECAR_OBSERVERS"] = str(count)
+        self._secrets = tempfile.TemporaryDirectory(prefix="simulation-")
         self.sidecars = {
-            number: SimulatedSidecar(number, environ, self.network, chance)
+            number: SimulatedSidecar(
+                number, environ, self.network, chance, Path(self._secrets.name)
+            )
             for number in self.brokers
         }
         self.passwords.update({each.user: each.password for each in self.sidecars.values()})
@@ -359,7 +364,8 @@ class World:
 
     def note(self, text: str) -> None:
         """Adds an event to the trace."""
-        line = f"{self.now():10.3f} s  {text}"
+        # Where the secrets lie differs in each run, which has one trace.
+        line = f"{self.now():10.3f} s  {text.replace(self._secrets.name, '')}"
         self._events.append(line)
         self._digest.update(line.encode())
 
@@ -380,6 +386,7 @@ class World:
             root.removeHandler(handler)
             root.setLevel(level)
             root.propagate = propagates
+            self._secrets.cleanup()
         figures = self.claims.figures()
         return Report(
             self.claims.violations,
