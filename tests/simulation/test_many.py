@@ -1,0 +1,28 @@
+"""A few seeds of ``many``, with few brokers; the program runs more of both."""
+
+from functools import partial
+
+import pytest
+
+from tests.simulation.many import Load, Outcome, cut_of_a_zone, load_of_a_throttle, run
+
+
+@pytest.mark.parametrize(
+    ("seed", "scenario"),
+    [
+        (3, "zone 3 cut both ways, refused, not fenced, volume inside, with broker ids"),
+        (7, "zone 2 cut outgoing, dropped, fenced, volume inside, with broker ids"),
+        (26, "zone 1 cut incoming, dropped, not fenced, volume outside, with broker ids"),
+    ],
+)
+def test_each_sidecar_that_sees_a_full_volume_throttles(seed: int, scenario: str) -> None:
+    """Within two intervals, however the zone of one side is cut off."""
+    outcome: Outcome = run(partial(cut_of_a_zone, seed, 10, 5))
+    assert (scenario, []) == (outcome.scenario, outcome.faults)
+    assert 0.0 < outcome.reaction_s <= 120.0
+
+
+def test_observers_spare_a_full_broker() -> None:
+    """Three of all sidecars, and the one beside it, ask it during a throttle."""
+    load: Load = run(partial(load_of_a_throttle, 30, 6, 3, 60.0))
+    assert 1.0 <= load.log_dirs_per_s <= 3.0
