@@ -211,8 +211,8 @@ class Settings(BaseSettings):
     validity_s: Duration = Field(300.0, alias="throttle_factor_validity_duration")
     """How long a computed factor applies while newer polls fail."""
     factor_source: Function | None = None
-    """A Python function that returns the factor, in place of a limit and of polls of the brokers.
-    The sidecar calls it once in the check interval."""
+    """A Python function that returns the factor, in place of a limit. The sidecar calls it once in
+    the check interval."""
     quota_source: Function | None = None
     """A Python function that returns client quotas. Once a minute the sidecar sets them in Kafka,
     which requires ALTER_CONFIGS on the cluster."""
@@ -228,8 +228,7 @@ class Settings(BaseSettings):
     storage_per_volume_limit_min_available_ratio: LimitRatio = None
     """The limit as a share of a volume's size."""
     storage_per_volume_soft_limit_min_available_bytes: SoftBytes = None
-    """The soft limit, above the limit: below it the factor falls step by step, so that producers
-    slow down before they are throttled."""
+    """The soft limit, above the limit: below it the factor falls step by step."""
     storage_per_volume_soft_limit_min_available_ratio: SoftRatio = None
     """The soft limit as a share of a volume's size."""
     throttle_horizon: Duration = 1800.0
@@ -239,7 +238,7 @@ class Settings(BaseSettings):
     """How much the factor may rise in a minute between soft limit and limit. It falls at once."""
     storage_release_margin_bytes: MarginBytes = None
     """How much more than the limit a volume must have available before producers are released, for
-    a limit in bytes. Without a margin, a volume near its limit throttles and releases in turns."""
+    a limit in bytes."""
     storage_release_margin_ratio: MarginRatio = None
     """The release margin as a share of a volume's total size, for a limit that is a share."""
     storage_per_volume_stop_min_available_bytes: StopBytes = None

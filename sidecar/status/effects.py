@@ -80,7 +80,10 @@ def _after(inputs: StatusInputs, counts: ReaderCounts) -> str:
         does = "refused" if decision.at_stop_line and counts.authorizers else "throttled"
         return f"Producers {counts.are} {does} at once: {short_of(inputs.board.snapshot)}."
     if decision.computed_at is None:
-        return "The volumes can't be read: the fallback applies at once."
+        source = "volumes can't be read" if inputs.board.rules.limit else "factor source fails"
+        return f"The {source}: the fallback applies at once."
+    if inputs.board.rules.limit is None:
+        return "The factor of the factor source applies at once."
     return "Nobody is throttled then: no volume violates the limit."
 
 

@@ -55,6 +55,20 @@ async def test_a_failure_keeps_the_factor_for_the_validity() -> None:
     assert 360.0 == tried.board.tally.succeeded_at
 
 
+async def test_a_factor_is_as_old_as_its_call() -> None:
+    """The call takes 5 s, which do not count for the validity."""
+    clock = FakeClock(100.0)
+
+    def slow() -> Iterator[object]:
+        clock.now += 5.0
+        yield 0.25
+
+    tried = poller(slow(), clock)
+    await tried.poll()
+    decision = tried.board.snapshot.decision
+    assert (100.0, 400.0) == (decision.computed_at, decision.valid_until)
+
+
 @pytest.mark.looptime(noop_cycles=1)
 async def test_it_is_called_in_each_interval_and_sooner_after_a_failure() -> None:
     """After 1 s, 2 s and 4 s; then after the interval again."""
