@@ -59,6 +59,7 @@ from sidecar.state import Damaged, StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.contents import VolumeContents
+from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Disabled, FactorSource, Shadow, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -225,6 +226,7 @@ def compose(
         observations=seen,
         registry=registry if settings.metrics_listen is None else None,
         user_header=settings.http_user_header,
+        tools=ToolSettings.of(settings),
     )
     metrics = build_metrics_app(board, polling, registry)
     servers = _servers(app, metrics, settings, connections, machine)
