@@ -36,6 +36,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.peers.observations import ObservationLog
 from sidecar.status import StatusInputs, add_status
 from sidecar.status.contents import VolumeContents
+from sidecar.status.inputs import ToolSettings
 
 
 def build_app(
@@ -49,6 +50,7 @@ def build_app(
     zone: Callable[[], str | None] = lambda: None,
     registry: CollectorRegistry | None = None,
     user_header: str | None = None,
+    tools: ToolSettings | None = None,
 ) -> FastAPI:
     """The whole API.
 
@@ -62,6 +64,7 @@ def build_app(
         zone: the zone of this sidecar, for other sidecars.
         registry: the metrics; None when they have an address of their own.
         user_header: the request header in which a proxy names the user, for changes.
+        tools: how an operator's tools reach the cluster, for the status page.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
     board, wall, failures = services.board, services.wall, services.failures
@@ -73,7 +76,9 @@ def build_app(
     add_changing(app, changes, services.tokens)
     for each in capabilities:
         _add_guarded(app, each, failures)
-    inputs = StatusInputs(board, polling.reaction_s, contents, capabilities, failures)
+    inputs = StatusInputs(
+        board, polling.reaction_s, contents, capabilities, failures, tools or ToolSettings()
+    )
     add_status(app, inputs, changes, services.tokens, peers)
     _add_health(app, board, polling)
     if registry is not None:

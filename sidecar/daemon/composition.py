@@ -65,6 +65,7 @@ from sidecar.state import Damaged, StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.contents import VolumeContents
+from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Decider, Disabled, Shadow, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -240,6 +241,7 @@ def compose(
         zone=_zone(settings, source),
         registry=registry if settings.metrics_listen is None else None,
         user_header=settings.http_user_header,
+        tools=ToolSettings.of(settings),
     )
     servers = _servers(
         app, build_metrics_app(board, polling, registry), settings, connections, machine

@@ -254,6 +254,9 @@ class Settings(BaseSettings):
     http_user_header: Text | None = None
     """The request header in which an authenticating proxy names the user, such as X-Forwarded-User.
     The log and /v1/decisions name that user with each change."""
+    platform: Annotated[values.Platform, _one_of(values.Platform)] = "auto"
+    """What the commands on the status page are for: Kafka's own tools, or Strimzi's resources. auto
+    means Strimzi if an address of the cluster has Strimzi's form, and the page says which it is."""
     runbooks_url: FolderUrl = values.RUNBOOKS_URL
     """Where alerts link to: a sidecar's /runbooks/, as browsers reach it, or a copy of
     docs/runbooks."""

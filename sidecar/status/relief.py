@@ -4,18 +4,24 @@ Names are quoted for a POSIX shell and in JSON. Kafka's own topics get no comman
 settings limit their size.
 
 Example: "orders" has 40 GB in 4 partitions there. Its commands set retention to half of its largest
-partition, delete records that are older than 6 hours, or move the topic to brokers with room.
+partition, delete records that are older than 6 hours, or move the topic to brokers with room. On
+Strimzi, the volume can grow first, and retention is a patch of the KafkaTopic.
 """
 
 import json
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sidecar.control.board import Snapshot
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
+from sidecar.status import strimzi
+from sidecar.status.command import Command
 from sidecar.status.contents import VolumeContents
+from sidecar.status.inputs import ToolSettings
 from sidecar.status.moments import Moment, Now
+from sidecar.status.target import Target
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.sizes import size
 from sidecar.volumes import Failure
@@ -23,6 +29,8 @@ from sidecar.volumes import Failure
 SHOWN: Final = 3
 """The most violating volumes that are read, so that not every broker of a full cluster is."""
 
+_FREES: Final = "Frees closed segments within 6 minutes, by Kafka's defaults."
+_TOPIC_OPERATOR: Final = " The Topic Operator may do so earlier for a topic with a KafkaTopic."
 _INTERNAL: Final = "__"
 _LISTED: Final = 100
 """The most brokers, or partitions, that a command names."""
@@ -33,15 +41,6 @@ _TO_JSON: Final = (
     """{printf "%s{\\"topic\\":\\"%s\\",\\"partition\\":%s,\\"offset\\":%s}",s,$1,$2,$3;s=","}"""
     """ END{print "]}"}'"""
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """Commands to type, with their effect."""
-
-    what: str
-    lines: tuple[str, ...]
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +73,8 @@ class OnVolume:
         why_not: why the contents are not known; "" when they are known or being read.
         topics: the largest topics, the largest first.
         more: the number of other topics, in words; "" for none.
+        growth: the commands that grow the volume; None where no command of ours can.
+        about: what all these commands assume and need.
     """
 
     broker_id: int
@@ -82,18 +83,28 @@ class OnVolume:
     why_not: str
     topics: tuple[TopicRow, ...]
     more: str
+    growth: Command | None = None
+    about: tuple[str, ...] = ()
 
 
-def on_volumes(snapshot: Snapshot, contents: VolumeContents | None, now: Now) -> list[OnVolume]:
+def on_volumes(
+    snapshot: Snapshot,
+    contents: VolumeContents | None,
+    now: Now,
+    tools: ToolSettings,
+) -> list[OnVolume]:
     """Return the contents of the worst violating volumes, and read their brokers if due."""
     if contents is None:
         return []
     worst = sorted(snapshot.decision.violations, key=lambda each: each.volume.available_ratio)
     memory = snapshot.memory
-    return [_on_volume(state, memory, contents, now) for state in worst[:SHOWN]]
+    target = Target.of(memory, tools)
+    return [_on_volume(state, memory, contents, now, target) for state in worst[:SHOWN]]
 
 
-def _on_volume(state: VolumeState, memory: Memory, contents: VolumeContents, now: Now) -> OnVolume:
+def _on_volume(
+    state: VolumeState, memory: Memory, contents: VolumeContents, now: Now, target: Target
+) -> OnVolume:
     broker_id, log_dir = state.volume.broker_id, state.volume.log_dir
     if broker_id not in memory.active:
         return OnVolume(broker_id, log_dir, None, "The broker is not in the cluster now.", (), "")
@@ -111,8 +122,10 @@ def _on_volume(state: VolumeState, memory: Memory, contents: VolumeContents, now
         log_dir,
         answered_at,
         "",
-        _topics(topics, broker_id, memory),
+        _topics(topics, broker_id, memory, target),
         _more(topics),
+        target.growth(state, memory),
+        target.about if topics.topics else (),
     )
 
 
@@ -125,7 +138,9 @@ def _more(topics: LogDirTopics) -> str:
     return f"{others:,} {they_have} {size(left)} there."
 
 
-def _topics(topics: LogDirTopics, broker_id: int, memory: Memory) -> tuple[TopicRow, ...]:
+def _topics(
+    topics: LogDirTopics, broker_id: int, memory: Memory, target: Target
+) -> tuple[TopicRow, ...]:
     whole = topics.size_bytes or 1
     return tuple(
         TopicRow(
@@ -135,32 +150,39 @@ def _topics(topics: LogDirTopics, broker_id: int, memory: Memory) -> tuple[Topic
             partitions=len(each.partitions),
             commands=()
             if each.topic.startswith(_INTERNAL)
-            else commands(each, _address(memory), _with_room(memory, broker_id, each.size_bytes)),
+            else commands(each, target, _with_room(memory, broker_id, each.size_bytes)),
         )
         for each in topics.largest
         if each.size_bytes
     )
 
 
-def commands(topic: TopicSize, address: str, targets: list[int]) -> tuple[Command, ...]:
+def commands(topic: TopicSize, target: Target, targets: list[int]) -> tuple[Command, ...]:
     """Return the commands that shrink a topic on one volume."""
-    at = f"--bootstrap-server {shlex.quote(address)}"
-    return _retention(topic, at), _deletion(topic, at), _move(topic, at, targets)
-
-
-def _retention(topic: TopicSize, at: str) -> Command:
-    name = shlex.quote(topic.topic)
-    half = max(1, topic.largest_bytes // 2)
-    of_topic = f"kafka-configs.sh {at} --entity-type topics --entity-name {name}"
-    return Command(
-        f"Retain at most {size(half)} of each partition",
-        (
-            f"{of_topic} --describe",
-            f"{of_topic} --alter --add-config retention.bytes={half}",
-        ),
-        "Half of its largest partition here. Note what the first line prints, to restore it. Whole "
-        "segments are deleted, up to 5 minutes later; the one that is written to stays.",
+    return (
+        *_retention(topic, target),
+        _deletion(topic, target.at),
+        _move(topic, target, targets),
     )
+
+
+def _retention(topic: TopicSize, target: Target) -> Iterator[Command]:
+    half = max(1, topic.largest_bytes // 2)
+    what = f"Retain at most {size(half)} of each partition"
+    note = f"Half of its largest partition here. {{}} {_FREES}"
+    of_topic = f"kafka-configs.sh {target.at} --entity-type topics --entity-name "
+    of_topic += shlex.quote(topic.topic)
+    alone = Command(
+        what,
+        (f"{of_topic} --describe", f"{of_topic} --alter --add-config retention.bytes={half}"),
+        note.format("Note what the first line prints, to restore it."),
+    )
+    if target.namespace is None:
+        yield alone
+        return
+    restore = "Note what the second line prints, to restore it."
+    yield strimzi.retention(topic.topic, half, what, note.format(restore), target.namespace)
+    yield replace(alone, what="The same, if the topic has no KafkaTopic")
 
 
 def _deletion(topic: TopicSize, at: str) -> Command:
@@ -172,18 +194,18 @@ def _deletion(topic: TopicSize, at: str) -> Command:
             f'--time "$(date -d "6 hours ago" +%s000)" | {_TO_JSON} > delete.json',
             f"kafka-delete-records.sh {at} --offset-json-file delete.json",
         ),
-        "For good, at once, on every replica of these partitions. Look into delete.json first. A "
-        "partition without a newer record is left alone.",
+        "For good, on every replica of these partitions. Look into delete.json first. A partition "
+        f"without a newer record is left alone. {_FREES}",
     )
 
 
-def _move(topic: TopicSize, at: str, targets: list[int]) -> Command:
+def _move(topic: TopicSize, target: Target, targets: list[int]) -> Command:
     what = "Move it to brokers with room"
     if not targets:
         return Command(what, (), "No other broker has room for it above the limit on each volume.")
     listed = ",".join(map(str, targets[:_LISTED]))
     topics = shlex.quote(json.dumps({"version": 1, "topics": [{"topic": topic.topic}]}))
-    run = f"kafka-reassign-partitions.sh {at}"
+    run = f"kafka-reassign-partitions.sh {target.at}"
     return Command(
         what,
         (
@@ -194,19 +216,10 @@ def _move(topic: TopicSize, at: str, targets: list[int]) -> Command:
             f"{run} --verify --reassignment-json-file plan.json",
         ),
         "All its partitions, by 50 MB/s for each broker. The throttle factor does not slow these "
-        "copies, and space is free here only when they are done. Verify until it reports so: that "
-        "also takes the 50 MB/s away.",
+        "copies. Space is free here when they are done, and a minute later by default "
+        "(file.delete.delay.ms). Verify until it reports so: that also takes the 50 MB/s away."
+        + ("" if target.namespace is None else _TOPIC_OPERATOR),
     )
-
-
-def _address(memory: Memory) -> str:
-    active = memory.active
-    answering = [
-        address
-        for broker_id, address in active.items()
-        if (broker := memory.brokers.get(broker_id)) is not None and broker.failure is None
-    ]
-    return next(iter(answering or active.values()), "BROKER:9092")
 
 
 def _with_room(memory: Memory, broker_id: int, size_bytes: int) -> list[int]:

@@ -181,7 +181,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         more_users=max(0, len(decision.users) - USERS),
         blocks=tuple(_blocks(inputs)),
         failing=inputs.failures.failing,
-        contents=tuple(on_volumes(snapshot, inputs.contents, now)),
+        contents=tuple(on_volumes(snapshot, inputs.contents, now, inputs.tools)),
     )
 
 

@@ -32,6 +32,7 @@ _ALTERNATIVES = ("anyOf", "oneOf", "allOf", "not")
 _STRIMZI = {
     "Kafka": "io.strimzi.api.kafka.model.kafka.Kafka",
     "KafkaNodePool": "io.strimzi.api.kafka.model.nodepool.KafkaNodePool",
+    "KafkaTopic": "io.strimzi.api.kafka.model.topic.KafkaTopic",
     "KafkaUser": "io.strimzi.api.kafka.model.user.KafkaUser",
 }
 

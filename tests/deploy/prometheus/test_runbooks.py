@@ -113,12 +113,15 @@ def test_our_commands_can_be_run(page: str, command: list[str]) -> None:
 
 
 def test_commands_are_known_programs() -> None:
-    """They are ours, Kafka's, and curl at routes that docs/api.md has."""
+    """They are ours, Kafka's, kubectl, and curl at routes that docs/api.md has."""
     api = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     routes = [re.sub(r"\\\{[a-z]+\\\}", "[^/]+", re.escape(each)) for each in _ROUTE.findall(api)]
     for page in PAGES:
         for command in words(page):
-            assert command[0] in {"throttle-sidecar", "curl", *KAFKA}, (page.stem, command)
+            assert command[0] in {"throttle-sidecar", "curl", "kubectl", *KAFKA}, (
+                page.stem,
+                command,
+            )
             if command[0] == "curl":
                 path = command[-1].removeprefix("http://127.0.0.1:7070")
                 assert any(re.fullmatch(route, path) for route in routes), (page.stem, path)

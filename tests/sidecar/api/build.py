@@ -26,6 +26,7 @@ from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.request_time.routes import add_usage
 from sidecar.status.contents import FetchContents, VolumeContents
+from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.readers import Refusals, Report
@@ -98,6 +99,7 @@ class FakeSidecar:
         more: Sequence[Capability] = (),
         listeners: tuple[Listener, ...] = (),
         user_header: str | None = None,
+        tools: ToolSettings | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.board = board or Board(factors or Disabled(), clock or self.clock, listeners=listeners)
@@ -121,6 +123,7 @@ class FakeSidecar:
             observations=ObservationLog(self.board.start_id, self.clock),
             registry=registry,
             user_header=user_header,
+            tools=tools,
         )
 
     def takes(self, token: str | None) -> None:

@@ -49,6 +49,7 @@ NAMES = [
     ("controller_mutations_algorithm", False, "controller_mutations.algorithm"),
     ("controller_quota_window_num", False, "controller_quota.window_num"),
     ("controller_quota_window_size_seconds", False, "controller_quota.window_size_seconds"),
+    ("platform", False, "platform"),
     ("runbooks_url", False, "runbooks_url"),
     ("log_format", False, "log.format"),
     ("log_level", False, "log.level"),

@@ -91,6 +91,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "mutation_window": QuotaWindow(11, 1000),
         "history_dir": None,
         "history_max_bytes": 1 << 30,
+        "platform": "auto",
         "runbooks_url": "http://127.0.0.1:7070/runbooks/",
         "log_format": "text",
         "log_level": "info",
@@ -164,6 +165,7 @@ ROWS = [
         QuotaWindow(11, 2000),
         "0.5",
     ),
+    ("SIDECAR_PLATFORM", "platform", "strimzi", "strimzi", "kubernetes"),
     (
         "SIDECAR_RUNBOOKS_URL",
         "runbooks_url",

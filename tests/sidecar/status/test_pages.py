@@ -9,6 +9,7 @@ import pytest
 
 from sidecar.control.board import Board
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
+from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Shadow
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Contents, Override
@@ -323,6 +324,35 @@ async def test_topics_and_their_commands() -> None:
     assert "kafka-reassign-partitions.sh --bootstrap-server" in response.text
     assert "<script>alert" not in response.text
     assert ' onload="' not in response.text
+
+
+async def test_commands_for_strimzi() -> None:
+    """The volume can grow first, and the page says when Kafka frees the space."""
+
+    async def ask(_: int) -> Mapping[str, LogDirTopics]:
+        return {"/d": LogDirTopics(1, 80, (TopicSize("etl", 60, (0,), 30),))}
+
+    tools = ToolSettings("strimzi", (), ("security.protocol=SSL",))
+    sidecar = FakeSidecar(ask=ask, tools=tools)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
+    contents = sidecar.contents
+    assert contents is not None
+    task = asyncio.create_task(contents.run())
+    await until(lambda: contents.of(1) is not None)
+    page = await outline(sidecar)
+    task.cancel()
+    places = [
+        page.words.index(text)
+        for text in (
+            "Grow the volume to 1 GiB",
+            "kubectl patch kafkanodepool",
+            "kubectl patch kafkatopic",
+            "kafka-configs.sh --bootstrap-server host1:9092 --command-config admin.properties",
+            "The active segment stays",
+            "admin.properties needs security.protocol=SSL",
+        )
+    ]
+    assert sorted(places) == places
 
 
 async def test_a_thousand_volumes() -> None:

@@ -10,17 +10,30 @@ from pathlib import Path
 from sidecar.control.board import Board
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.status.contents import ContentsResult, VolumeContents
+from sidecar.status.inputs import ToolSettings
 from sidecar.status.moments import Now
 from sidecar.status.relief import SHOWN, OnVolume, commands, on_volumes
+from sidecar.status.target import Target
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Memory
 from sidecar.throttle.rules import Rules
-from sidecar.volumes import Failure, FailureKind, Observation
+from sidecar.volumes import Failure, FailureKind, Membership, Observation
 from tests.sidecar.throttle.build import FakeClock, reading, whole
 
 FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
+TOOLS = ToolSettings()
 ORDERS = TopicSize("orders", 60, (3, 0), 40)
 TOPICS = LogDirTopics(12, 100, (ORDERS, TopicSize("__consumer_offsets", 30, (7,), 30)))
+
+
+def at(address: str, tools: ToolSettings | None = None, **cluster: dict[int, str]) -> Target:
+    """The target in a cluster with a broker at this address."""
+    membership = Membership("A", {1: address}, **cluster)
+    return Target.of(Memory(membership), tools or ToolSettings())
+
+
+AT_B = at("b:9092")
 
 
 async def shown(
@@ -39,7 +52,7 @@ async def shown(
     task = asyncio.create_task(contents.run())
     found: list[OnVolume] = []
     for _ in range(requests):
-        found = on_volumes(board.snapshot, contents, Now(0.0, lambda steady_s: steady_s))
+        found = on_volumes(board.snapshot, contents, Now(0.0, lambda steady_s: steady_s), TOOLS)
         for _ in range(10):
             await asyncio.sleep(0)
     task.cancel()
@@ -80,7 +93,7 @@ async def test_why_it_is_not_known() -> None:
         raise AssertionError(f"broker {broker_id} is not there to be asked")
 
     contents = VolumeContents(ask, FakeClock())
-    (gone,) = on_volumes(board.snapshot, contents, Now(1.0, lambda steady_s: steady_s))
+    (gone,) = on_volumes(board.snapshot, contents, Now(1.0, lambda steady_s: steady_s), TOOLS)
     assert "The broker is not in the cluster now." == gone.why_not
 
 
@@ -114,7 +127,7 @@ async def test_whose_brokers_have_room() -> None:
 
 def test_nowhere_to_move_to() -> None:
     """There is no command that could not work."""
-    assert () == commands(ORDERS, "b:9092", [])[2].lines
+    assert () == commands(ORDERS, AT_B, [])[2].lines
 
 
 def test_retention() -> None:
@@ -124,18 +137,18 @@ def test_retention() -> None:
         "--describe",
         "kafka-configs.sh --bootstrap-server b:9092 --entity-type topics --entity-name orders "
         "--alter --add-config retention.bytes=20",
-    ) == commands(ORDERS, "b:9092", [1])[0].lines
+    ) == commands(ORDERS, AT_B, [1])[0].lines
 
 
 def test_names_are_quoted() -> None:
     """Whatever a broker calls a topic or an address stays one word of the shell."""
     evil = TopicSize("a'; rm -rf /;\"$(b)", 5, (0,), 5)
-    for command in commands(evil, "h;x:9092", [1])[:1]:
+    for command in commands(evil, at("h;x:9092"), [1])[:1]:
         for line in command.lines:
             words = shlex.split(line)
             assert [evil.topic] == [words[words.index("--entity-name") + 1]]
             assert ["h;x:9092"] == [words[words.index("--bootstrap-server") + 1]]
-    echo = commands(evil, "b:9092", [1])[2].lines[0]
+    echo = commands(evil, AT_B, [1])[2].lines[0]
     assert evil.topic == json.loads(shlex.split(echo)[1])["topics"][0]["topic"]
 
 
@@ -155,7 +168,7 @@ def run(folder: Path, lines: tuple[str, ...], **scripts: str) -> None:
 def test_deletion_writes_what_kafka_reads(tmp_path: Path) -> None:
     """Offsets become JSON; a partition without an offset is left alone, not emptied."""
     offsets = "printf 'orders:0:41\\norders:3:\\norders:5:-1\\norders:7:9\\n'; echo \"$@\" > asked"
-    lines = commands(ORDERS, "b:9092", [1])[1].lines
+    lines = commands(ORDERS, AT_B, [1])[1].lines
     run(tmp_path, lines, kafka_get_offsets=offsets, kafka_delete_records='cp "$4" deleted')
     assert {
         "version": 1,
@@ -176,7 +189,7 @@ def test_a_move_takes_the_proposed_plan(tmp_path: Path) -> None:
         'Proposed partition reassignment configuration\\n{"new":1}\\n\';; '
         '*) cp "$5" executed;; esac'
     )
-    lines = commands(ORDERS, "b:9092", [1, 3])[2].lines
+    lines = commands(ORDERS, AT_B, [1, 3])[2].lines
     run(tmp_path, lines, kafka_reassign_partitions=prints)
     assert {"new": 1} == json.loads((tmp_path / "executed").read_text(encoding="utf-8"))
     assert {"version": 1, "topics": [{"topic": "orders"}]} == json.loads(
