@@ -49,6 +49,24 @@ def test_all_files_with_secrets_are_named_once(tmp_path: Path) -> None:
     assert len(expected) == len(secret_files(settings))
 
 
+@pytest.mark.parametrize(
+    ("more", "is_followed"),
+    [
+        ({f"{ADMIN}SECURITY_PROTOCOL": "SSL"}, True),
+        ({f"{ADMIN}SECURITY_PROTOCOL": "SSL", f"{ADMIN}SSL_TRUSTSTORE_LOCATION": "/ca"}, False),
+        ({}, False),
+    ],
+)
+def test_the_machines_ca_certificates_are_followed_if_they_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], is_followed: bool
+) -> None:
+    """A private CA may be in a file that the environment names."""
+    system = tmp_path / "system.pem"
+    system.touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(system))
+    assert is_followed is (system in secret_files(loaded(more)))
+
+
 def test_the_password_is_read_again(tmp_path: Path) -> None:
     """Nothing else changes; settings without such a file stay as they are."""
     assert (plain := loaded()) is read_again(plain)

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def hanging(tmp_path: Path) -> Iterator[KafkaAdmin]:
 @pytest.mark.parametrize("call", ["any broker", "each broker", "a change"])
 async def test_a_disk_that_hangs_is_a_failure_in_time(hanging: KafkaAdmin, call: str) -> None:
     """The loop goes on meanwhile, and the failure names the file."""
-    calls = {
+    calls: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
         "any broker": lambda: describe_client_quotas(hanging, 0.3),
         "each broker": lambda: describe_broker_configs(hanging, None, ["log.dirs"], 0.3),
         "a change": lambda: alter_client_quotas(hanging, [], 0.3),
