@@ -97,6 +97,7 @@ def with_former(admin: KafkaAdmin, before: KafkaAdmin, *, is_refused: bool) -> K
         is_refused: whether brokers refused the credentials of ``before``. Then the former ones
             are those before them.
     """
+    admin = admin.model_copy(update={"former": None})
     for each in (None if is_refused else before, before.former):
         if each is None or _way_of(each) != _way_of(admin):
             continue
@@ -104,7 +105,7 @@ def with_former(admin: KafkaAdmin, before: KafkaAdmin, *, is_refused: bool) -> K
         if admin.files is not None and each.files is not None:
             keystore, key = each.files.keystore, each.files.key
             update["files"] = replace(admin.files, keystore=keystore, key=key)
-        former = admin.model_copy(update={**update, "former": None})
+        former = admin.model_copy(update=update)
         if former != admin:
             return admin.model_copy(update={"former": former})
     return admin

@@ -128,6 +128,14 @@ def test_credentials_that_were_refused_are_not_the_former_ones() -> None:
     assert admin_of("first", trusts=b"new") == again.former
 
 
+def test_a_change_of_something_else_keeps_the_former_credentials() -> None:
+    """The settings that a daemon reads again know former ones already."""
+    second = with_former(admin_of("second"), admin_of("first"), is_refused=False)
+    files = PemFiles(b"new", b"key", b"key")
+    again = with_former(second.model_copy(update={"files": files}), second, is_refused=False)
+    assert admin_of("first", trusts=b"new") == again.former
+
+
 def test_credentials_of_another_mechanism_are_not_the_former_ones() -> None:
     """A broker would not know what to do with them."""
     other = admin_of("old").model_copy(update={"sasl_mechanism": "SCRAM-SHA-512"})
