@@ -17,7 +17,6 @@ Source: KIP-936, "Known Limitations": quotas are per broker; here a user's ids a
 
 import asyncio
 import logging
-import ssl
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,8 +25,9 @@ from typing import Annotated, Final
 
 import msgspec
 
-from sidecar.http import HttpError, failure_of, request
+from sidecar.http import HttpError, failure_of
 from sidecar.peers.addresses import Address, Addresses, Requests
+from sidecar.peers.trust import Trust
 from sidecar.quotas.entities import LONGEST_USER
 
 _log = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ class Peers:
         self._seen = seen
         self._wrote = wrote
         self._is_wanted = is_wanted
-        self._ssl = ssl.create_default_context()
+        self._trust = Trust()
 
     async def run(self) -> None:
         """Ask all sidecars, until cancelled."""
@@ -228,11 +228,9 @@ class Peers:
         """
         query = "" if peer.after is None else f"?after={peer.after}"
         async with asyncio.timeout(self._wait_s + _DEADLINE_S):
-            response = await request(
-                "GET",
+            response = await self._trust.get(
                 f"{peer.address.url}{PATH}{query}",
-                headers={"Accept": "application/json", "Prefer": f"wait={self._wait_s}"},
-                ssl_context=self._ssl,
+                wait_s=self._wait_s,
                 longest_answer=_LONGEST_ANSWER,
                 address=peer.address.ip,
             )

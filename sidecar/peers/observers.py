@@ -19,7 +19,6 @@ three times an interval. When one of the three dies, all follow the next one wit
 import asyncio
 import logging
 import math
-import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from typing import Final
 
 import msgspec
 
-from sidecar.http import HttpError, failure_of, request
+from sidecar.http import HttpError, failure_of
 from sidecar.peers.addresses import Address, Addresses, Requests
 from sidecar.peers.observations import (
     PATH,
@@ -38,6 +37,7 @@ from sidecar.peers.observations import (
     received,
 )
 from sidecar.peers.rendezvous import in_order
+from sidecar.peers.trust import Trust
 from sidecar.volumes import Observation, Reading
 
 _log = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ class Observers:
         self._firsts: dict[frozenset[str], list[Observer]] = {}
         self._firsts_zones: Mapping[str, str] = {}
         self._requests = Requests()
-        self._ssl = ssl.create_default_context()
+        self._trust = Trust()
         self._fresh_until = clock() + _GRACE_S
 
     @property
@@ -255,11 +255,9 @@ class Observers:
         if observer.after is not None:
             query = f"?origin={observer.origin}&after={observer.after}"
         async with asyncio.timeout(_WAIT_S + _DEADLINE_S):
-            response = await request(
-                "GET",
+            response = await self._trust.get(
                 f"{observer.address.url}{PATH}{query}",
-                headers={"Accept": "application/json", "Prefer": f"wait={_WAIT_S}"},
-                ssl_context=self._ssl,
+                wait_s=_WAIT_S,
                 longest_answer=_LONGEST_ANSWER,
                 address=observer.address.ip,
             )

@@ -7,6 +7,7 @@ Example: the file in ``kafka_admin.sasl_password_file`` has a new password: ``re
 the same settings with that password, and ``with_former`` adds the one before.
 """
 
+import ssl
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -28,9 +29,17 @@ _CREDENTIALS: Final = tuple(
 
 
 def secret_files(settings: Settings) -> tuple[Path, ...]:
-    """Return the files with secrets, certificates and keys."""
+    """Return the files with secrets, certificates and keys.
+
+    The machine's CA certificates are among them if they are in one file (``SSL_CERT_FILE``), and
+    brokers or the token endpoint are trusted because of them.
+    """
     admin = settings.kafka_admin
     files = [settings.token_file]
+    if admin is not None and admin.trusts_system:
+        system = ssl.get_default_verify_paths().cafile
+        # It is None if there is no such file, which typeshed does not know.
+        files.append(Path(system) if system else None)
     if admin is not None:
         files += [
             admin.sasl_password_file,
@@ -88,6 +97,7 @@ def with_former(admin: KafkaAdmin, before: KafkaAdmin, *, is_refused: bool) -> K
         is_refused: whether brokers refused the credentials of ``before``. Then the former ones
             are those before them.
     """
+    admin = admin.model_copy(update={"former": None})
     for each in (None if is_refused else before, before.former):
         if each is None or _way_of(each) != _way_of(admin):
             continue
@@ -95,7 +105,7 @@ def with_former(admin: KafkaAdmin, before: KafkaAdmin, *, is_refused: bool) -> K
         if admin.files is not None and each.files is not None:
             keystore, key = each.files.keystore, each.files.key
             update["files"] = replace(admin.files, keystore=keystore, key=key)
-        former = admin.model_copy(update={**update, "former": None})
+        former = admin.model_copy(update=update)
         if former != admin:
             return admin.model_copy(update={"former": former})
     return admin

@@ -171,6 +171,13 @@ class KafkaAdmin(BaseModel):
         return self.ssl_endpoint_identification_algorithm != ""
 
     @property
+    def trusts_system(self) -> bool:
+        """Whether the machine's CA certificates are used."""
+        has_own = self.ssl_truststore_location or self.ssl_truststore_certificates
+        is_encrypted = self.security_protocol.endswith("SSL") and not has_own
+        return is_encrypted or self.sasl_mechanism == "OAUTHBEARER"
+
+    @property
     def key_file(self) -> Path | None:
         """The file with the key of the sidecar's certificate; None if no file contains it."""
         return self.ssl_keystore_key_location or self.ssl_keystore_location

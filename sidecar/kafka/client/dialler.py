@@ -63,17 +63,18 @@ class Dialler:
         """Like ``of``, but reads the files in a thread, since a disk may hang.
 
         Args:
-            admin: the settings. If they have the contents of the files, no thread is needed.
+            admin: the settings. If no file is left to read, no thread is needed.
             timeout_s: the time for the files, seconds.
         """
         clock = asyncio.get_running_loop().time
-        if admin.files is not None or not any(getattr(admin, name) for name in _FILES):
+        files = [str(each) for name in _FILES if (each := getattr(admin, name)) is not None]
+        if not admin.trusts_system and (admin.files is not None or not files):
             return cls.of(admin, clock)
         try:
             async with asyncio.timeout(timeout_s):
                 return await _THREADS.call(cls.of, admin, clock)
         except TimeoutError:
-            names = ", ".join(str(file) for name in _FILES if (file := getattr(admin, name)))
+            names = ", ".join(files) or "the machine's CA certificates"
             text = f"{names}: not read within {timeout_s:g} s: does the disk hang?"
             return Failure(FailureKind.TIMEOUT, text)
 

@@ -9,6 +9,7 @@ import pytest
 
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.tokens import Tokens
+from sidecar.daemon import secret_files as secret_files_module
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.secret_files import SecretFiles, stamps_of
 from sidecar.kafka import KafkaVolumeSource
@@ -76,7 +77,7 @@ class Scene:
         """A poll a second later: None if it sees all brokers."""
         await asyncio.sleep(0.02)
         self.clock.now += 1.0
-        answer = await self.source.observe(None, 5.0)
+        answer = await self.source.observe(None, 60.0)
         if isinstance(answer, Failure):
             return answer.kind
         assert isinstance(answer, Observation)
@@ -85,9 +86,12 @@ class Scene:
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Scene]:
-    """One whose log is caught, after its first poll."""
+async def scene(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Scene]:
+    """One whose log is caught, after its first poll; on a busy machine polls take longer."""
     caplog.set_level(logging.INFO)
+    monkeypatch.setattr(secret_files_module, "HURRY_S", 30.0)
     async with FakeCluster(users={"ann": "first"}).add(2) as cluster:
         made = Scene(tmp_path, cluster)
         async with made.source:

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -107,9 +108,12 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Scene:
-    """One whose log is caught."""
+def scene(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Scene:
+    """One whose log is caught, and where callers wait for looks on a busy machine."""
     caplog.set_level(logging.INFO)
+    monkeypatch.setattr(module, "HURRY_S", 30.0)
     return Scene(tmp_path)
 
 
@@ -230,9 +234,10 @@ async def test_a_file_that_is_written_during_a_hurried_look(
     await scene.watch.look()
     assert "old-token" == scene.credentials.tokens.current
     monkeypatch.undo()
-    assert await scene.credentials.tokens.accept(b"old-token")
+    monkeypatch.setattr(module, "HURRY_S", 30.0)
     await scene.watch.look()
     assert "new-token" == scene.credentials.tokens.current
+    assert await scene.credentials.tokens.accept(b"old-token")
     assert not await scene.credentials.tokens.accept(b"new-")
 
 
@@ -277,8 +282,11 @@ async def test_a_disk_that_hangs_holds_up_nothing(
 
 
 @VIRTUAL_TIME
-async def test_polls_and_requests_hardly_wait_for_a_disk_that_hangs(scene: Scene) -> None:
+async def test_polls_and_requests_hardly_wait_for_a_disk_that_hangs(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first ones wait for a moment, and later ones do not; what is read at last is used."""
+    monkeypatch.setattr(module, "HURRY_S", 0.5)
     scene.part.gate.clear()
     scene.changes(password=b"new")
     now = asyncio.get_running_loop().time
@@ -299,6 +307,27 @@ async def test_those_who_look_at_the_same_time_share_one_look(scene: Scene) -> N
     """All brokers may refuse the login at once."""
     scene.changes(password=b"new")
     await asyncio.gather(*(scene.watch.look() for _ in range(20)))
+    assert ["new"] == scene.part.passwords
+
+
+async def test_files_are_read_while_names_hang(scene: Scene) -> None:
+    """Look-ups of names fill the loop's pool, and the files are in none of its threads."""
+    gate = threading.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    hanging = loop.run_in_executor(None, gate.wait)
+    scene.changes(password=b"new")
+    await scene.looks()
+    found = list(scene.part.passwords)
+    gate.set()
+    await hanging
+    assert ["new"] == found
+
+
+async def test_a_hurried_look_does_not_rely_on_one_that_waits(scene: Scene) -> None:
+    """The look under way only sees that the files have changed; the caller needs them now."""
+    scene.changes(password=b"new")
+    await asyncio.gather(scene.watch.look(settled=True), scene.watch.look())
     assert ["new"] == scene.part.passwords
 
 

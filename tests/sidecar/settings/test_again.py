@@ -49,6 +49,24 @@ def test_all_files_with_secrets_are_named_once(tmp_path: Path) -> None:
     assert len(expected) == len(secret_files(settings))
 
 
+@pytest.mark.parametrize(
+    ("more", "is_followed"),
+    [
+        ({f"{ADMIN}SECURITY_PROTOCOL": "SSL"}, True),
+        ({f"{ADMIN}SECURITY_PROTOCOL": "SSL", f"{ADMIN}SSL_TRUSTSTORE_LOCATION": "/ca"}, False),
+        ({}, False),
+    ],
+)
+def test_the_machines_ca_certificates_are_followed_if_they_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], is_followed: bool
+) -> None:
+    """A private CA may be in a file that the environment names."""
+    system = tmp_path / "system.pem"
+    system.touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(system))
+    assert is_followed is (system in secret_files(loaded(more)))
+
+
 def test_the_password_is_read_again(tmp_path: Path) -> None:
     """Nothing else changes; settings without such a file stay as they are."""
     assert (plain := loaded()) is read_again(plain)
@@ -107,6 +125,14 @@ def test_credentials_that_were_refused_are_not_the_former_ones() -> None:
     third = with_former(admin_of("third", trusts=b"new"), second, is_refused=True)
     assert admin_of("first", trusts=b"new") == third.former
     again = with_former(admin_of("second", trusts=b"new"), second, is_refused=False)
+    assert admin_of("first", trusts=b"new") == again.former
+
+
+def test_a_change_of_something_else_keeps_the_former_credentials() -> None:
+    """The settings that a daemon reads again know former ones already."""
+    second = with_former(admin_of("second"), admin_of("first"), is_refused=False)
+    files = PemFiles(b"new", b"key", b"key")
+    again = with_former(second.model_copy(update={"files": files}), second, is_refused=False)
     assert admin_of("first", trusts=b"new") == again.former
 
 
