@@ -105,6 +105,7 @@ class _Auditor:
         self._found: set[tuple[str, int]] = set()
         self._throttles_at: float | None = None
         self._appended = 0.0
+        self._unregistered_until = 0.0
         self._cause_at = self._stop_cause_at = self._quiet_at = 0.0
 
     def look(self, moment: Moment) -> None:
@@ -140,8 +141,13 @@ class _Auditor:
                 if volume.is_settled and self._is_due(volume.violates_at, now, self._reaction_s):
                     volume.is_known = True
         reported = [*(each.reported for each in self._volumes.values()), *moment.gone]
-        if any(each is None or each <= setup.room_bytes for each in reported) or any(
-            sight.overridden for sight in moment.brokers.values()
+        if self._last is not None and len(moment.gone) < len(self._last.gone):
+            # A list may be out of date, so what an unregistered id showed counts for the validity.
+            self._unregistered_until = now + setup.validity_s + self._reaction_s
+        if (
+            now <= self._unregistered_until
+            or any(each is None or each <= setup.room_bytes for each in reported)
+            or any(sight.overridden for sight in moment.brokers.values())
         ):
             self._cause_at = now
         near = STOP_MARGIN * (setup.stop_bytes or 0)

@@ -152,6 +152,19 @@ def test_a_throttle_without_a_cause() -> None:
     assert broken(made(between(200, 280, 2, factor=0.0))) == []
 
 
+def test_a_node_id_that_is_unregistered() -> None:
+    """What it showed last counts until the validity after it is no longer listed."""
+    trace = made(between(200, 700, 2, factor=0.0))
+    for second in range(300):
+        trace.moments[second] = replace(trace.moments[second], gone=(90 * MB,))
+    assert broken(trace) == []
+    for second in range(100):
+        trace.moments[second] = replace(trace.moments[second], gone=())
+    trace.moments[200:] = [replace(each, gone=()) for each in trace.moments[200:]]
+    trace.moments += [replace(trace.moments[-1], at_s=700.0 + second) for second in range(30)]
+    assert broken(trace) == [(620.0, CAUSE)]
+
+
 def test_a_throttle_without_a_cause_after_faults() -> None:
     """With a sidecar in a fault, the validity counts too."""
     trace = made(between(200, 700, 2, factor=0.0), quiet_s=20.0)
