@@ -25,6 +25,8 @@ from typing import Any, Final
 from benchmarks.harness.machine import Stolen
 from sidecar.errors import ClusterError
 from tests.chaos import claims, faults, stop_line, stop_scene, table, volumes
+from tests.chaos.course import Course
+from tests.chaos.recorded import trace
 from tests.chaos.scene import Scene
 from tests.chaos.schedule import clock
 
@@ -135,6 +137,9 @@ def _write(course: Any, out: Path) -> None:
     (out / "events.txt").write_text(events, encoding="utf-8")
     with (out / "samples.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(asdict(sample))}\n" for sample in course.samples)
+    if isinstance(course, Course):
+        # For ``python -m tests.auditor``.
+        trace(course).write(out / "trace.jsonl")
 
 
 def _say(words: str) -> None:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from tests.auditor import audit
 from tests.chaos.course import Course, crossings, unseen_by_the_settled, unthrottled
+from tests.chaos.recorded import trace
 from tests.chaos.samples import Sample
 from tests.chaos.schedule import clock
 
@@ -53,6 +55,7 @@ def judge(course: Course) -> list[Claim]:
         _waits(course),
         _agree(course),
         _whole(course),
+        _audited(course),
     ]
 
 
@@ -226,3 +229,11 @@ def _whole(course: Course) -> Claim:
         course.ended[0][0] if course.ended else course.samples[-1].at_s if course.samples else 0.0
     )
     return Claim(text, False, f"{len(found)}: {found[0]}", at_s)
+
+
+def _audited(course: Course) -> Claim:
+    text = "by volumes and brokers alone, every claim holds (tests/auditor)"
+    found = audit(trace(course))
+    if not found:
+        return Claim(text, True, f"in {len(course.samples)} seconds")
+    return Claim(text, False, f"{len(found)}: {found[0]}", found[0].at_s)

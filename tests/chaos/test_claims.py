@@ -32,7 +32,7 @@ def test_all_claims_hold_of_a_good_run() -> None:
     run = course([sample(1.0), sample(2.0, (9, 9, 9)), sample(3.0)])
     run.producers = [Producer("Java", 1e6, Series(), 4.9, 0)]
     assert [] == broken(run)
-    assert len(judge(run)) == 8
+    assert len(judge(run)) == 9
 
 
 def test_a_full_volume() -> None:
@@ -70,8 +70,9 @@ def test_a_broker_blind_to_its_own_volume() -> None:
     """It does not throttle, whatever sidecars say."""
     free = [THROTTLED, FREE, THROTTLED]
     samples = [sample(float(at), (-9, 5, -9), callbacks=free) for at in range(6)]
-    (claim,) = broken(course([*samples, sample(6.0)]))
+    claim, audited = broken(course([*samples, sample(6.0)]))
     assert (4.0, "broker 1, going by SIDECAR, in 2 samples") == (claim.at_s, claim.detail)
+    assert "broker 1 applies 1, but a volume of broker 1 has been for 4 s" in audited.detail
 
 
 def test_a_settled_sidecar_that_sees_nothing() -> None:

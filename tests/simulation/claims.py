@@ -149,6 +149,13 @@ class Claims:
             self._disturbed[name] or self._quiet_since.get(name, 0.0) > since for name in names
         )
 
+    def quiet_s(self, name: str) -> float | None:
+        """For how long no fault has touched something or a link; None during one."""
+        if self._disturbed[name] or self._disturbed[LINKS]:
+            return None
+        since = max(self._quiet_since.get(each, 0.0) for each in (name, LINKS))
+        return self._world.now() - since
+
     def cause(self, client: Client, leader: "SimulatedBroker", volume: "Volume") -> str:
         """Why a client can append to a volume that violates; "" while it does not."""
         return self._limits.cause(client, leader, volume)

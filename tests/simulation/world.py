@@ -38,6 +38,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta
 
 from sidecar.kafka.quota_messages import DESCRIBE_CLIENT_QUOTAS_KEY
+from tests.auditor import audit
 from tests.simulation.brokers import FormerBroker, SimulatedBroker
 from tests.simulation.callback import Callback, Request
 from tests.simulation.claims import Claims
@@ -49,6 +50,7 @@ from tests.simulation.injector import Injector
 from tests.simulation.loop import VirtualLoop, current_process
 from tests.simulation.net import Network
 from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, EYES_S
+from tests.simulation.recorder import Recorder
 from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
@@ -250,6 +252,7 @@ class World:
         passwords: what the brokers know, by user.
         claims: what must hold.
         reached: which situations it reaches.
+        recorder: records what the auditor judges.
     """
 
     def __init__(self, plan: Plan, loop: VirtualLoop) -> None:
@@ -349,6 +352,7 @@ class World:
             self.clients.append(hasty_client(more, len(self.clients), len(self.partitions)))
         self.claims = Claims(self)
         self.reached = Reached(self)
+        self.recorder = Recorder(self)
         self._events: deque[str] = deque(maxlen=_LAST_EVENTS)
         self._digest = hashlib.sha256()
         self._errands: set[asyncio.Task[None]] = set()
@@ -408,6 +412,7 @@ class World:
                 ("controller", self._control()),
                 ("operator", self._relieve()),
                 ("claims", self.claims.run()),
+                ("recorder", self.recorder.run()),
                 *((f"client {each.number}", self._produce(each)) for each in self.clients),
                 *self._retaining(),
             )
@@ -423,6 +428,8 @@ class World:
         ):
             if isinstance(ended, Exception):
                 self.claims.broken(f"{task.get_name()} ended: {ended!r}")
+        for finding in audit(self.recorder.trace):
+            self.claims.broken(f"by the auditor, at {finding}")
         await self._stop()
 
     async def _calm_down(self) -> None:
