@@ -19,9 +19,10 @@
    another decision's, but for a step on the slope; ``computed_at`` does not run backwards while the
    same volumes violate. Metrics of the same generation say the same as the document, but for such
    a step.
-6. No traceback, no task that ended by itself, no open connection after a stop, and never more tasks
-   or connections of a sidecar than ``_MOST_TASKS`` and ``_MOST_CONNECTIONS``. Memory does not grow
-   once a sidecar has made what it makes once, its journal of decisions apart, which is bounded.
+6. An operator's change is answered within ``_CHANGED_S``. No traceback, no task that ended by
+   itself, no open connection after a stop, and never more tasks or connections of a sidecar than
+   ``_MOST_TASKS`` and ``_MOST_CONNECTIONS``. Memory does not grow once a sidecar has made what it
+   makes once, its journal of decisions apart, which is bounded.
 
 Example: sidecar 1 is killed, and a second later broker 1's volume violates: within a second broker
 1 throttles by its own volumes. Broker 2, whose clients write to that volume too, does so when its
@@ -82,6 +83,8 @@ _BLOCKS_PER_START: Final = 30_000
 _BLOCKS_PER_DECISION: Final = 25
 """In a sidecar's journal; in ``Claims`` it is less."""
 _HAIR_S: Final = 0.002
+_CHANGED_S: Final = 2.0
+"""By then an operator's change is answered, whatever the disk or the name server does."""
 _FRESH_S: Final = 0.1
 """For the network and the fold."""
 
@@ -174,6 +177,11 @@ class Claims:
         wrong = self._limits.landed(client, leader.number)
         if wrong:
             self.broken(wrong)
+
+    def changed(self, sidecar: SimulatedSidecar, took_s: float) -> None:
+        """An operator's change was answered, or given up, by a sidecar that ran all the time."""
+        if took_s > _CHANGED_S + _HAIR_S:
+            self.broken(f"{sidecar.name} takes {took_s:.1f} s to answer an operator")
 
     def refused(self, refusal: Refusal) -> None:
         """A broker refused a request."""

@@ -1,4 +1,4 @@
-"""The disk of a sidecar's state: it outlives the process, and can fail.
+"""The disk of a sidecar's state: it outlives the process, and can fail or hang.
 
 Example: it is full from 10 s to 20 s: writes of that time raise ENOSPC, and the file has what the
 last write before left.
@@ -6,7 +6,10 @@ last write before left.
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
+
+from tests.simulation.loop import HangsError
 
 
 class SimulatedDisk:
@@ -14,11 +17,14 @@ class SimulatedDisk:
 
     Attributes:
         is_full: whether writes fail.
+        hangs: whether nothing ends that is begun; a daemon reads at its start after that.
         files: by path.
     """
 
     def __init__(self) -> None:
         self.is_full = False
+        self.hangs = False
+        self._waiting: list[Callable[[], object]] = []
         self.files: dict[Path, bytes] = {}
 
     def read(self, path: Path) -> bytes:
@@ -30,6 +36,8 @@ class SimulatedDisk:
 
     def replace(self, path: Path, content: bytes) -> None:
         """See ``Disk``."""
+        if self.hangs:
+            raise HangsError(self._waiting)
         if self.is_full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.files[path] = content
@@ -37,6 +45,18 @@ class SimulatedDisk:
     def rename(self, path: Path, to: Path) -> None:
         """See ``Disk``."""
         self.files[to] = self.files.pop(path)
+
+    def wait(self) -> None:
+        """Ends when the disk answers."""
+        if self.hangs:
+            raise HangsError(self._waiting)
+
+    def mend(self) -> None:
+        """What hangs goes on."""
+        self.hangs = False
+        waiting, self._waiting = self._waiting, []
+        for again in waiting:
+            again()
 
     def damage(self) -> None:
         """Cuts every file in the middle."""

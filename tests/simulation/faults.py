@@ -43,9 +43,11 @@ class Kind(StrEnum):
     CUT_FROM_PEER = "sidecar cut off from sidecar"
     ZONES_CUT = "zones cut off from each other"
     NO_NAMES = "names don't resolve"
+    NAMES_HANG = "name server hangs"
     CLOCK_STEPPED = "wall clock stepped"
     DISK_FULL = "disk of the state full"
     DISK_SLOW = "disk of the state slow"
+    DISK_HANGS = "disk of the state hangs"
     STATE_DAMAGED = "state file damaged"
     CREDENTIALS_TURNED = "secrets rotated in files"
     OVERRIDE = "override"
@@ -107,15 +109,14 @@ class Fault:
 
     @property
     def concerns(self) -> str:
-        """Whom it befalls: a broker, a sidecar or its operator, all brokers, and so on."""
-        if self.kind is Kind.CONTROLLER_LOST:
-            return "controller"
-        if self.kind is Kind.ZONES_CUT:
-            return "zones"
+        """Whom it befalls: a broker, a sidecar or its operator, all brokers, the controller, the zones."""
+        if self.kind in _OF_ALL:
+            return _OF_ALL[self.kind]
         if self.kind in _OF_OPERATORS:
             return f"operator of sidecar {self.target}"
-        if self.kind is Kind.BROKERS_ROLLED:
-            return "brokers"
+        # What an operator does has to work while these last.
+        if self.kind in {Kind.DISK_HANGS, Kind.NAMES_HANG}:
+            return f"{self.kind} {self.target}"
         return f"{'broker' if self.kind in _OF_BROKERS else 'sidecar'} {self.target}"
 
     def __str__(self) -> str:
@@ -190,6 +191,11 @@ def shrunk(faults: Sequence[Fault], fails: Callable[[Sequence[Fault]], bool]) ->
     return faults
 
 
+_OF_ALL: Final = {
+    Kind.CONTROLLER_LOST: "controller",
+    Kind.ZONES_CUT: "zones",
+    Kind.BROKERS_ROLLED: "brokers",
+}
 _OF_BROKERS: Final = frozenset(
     kind for kind in Kind if kind.name.startswith(("BROKER", "LOG_DIR", "LEADERS"))
 )

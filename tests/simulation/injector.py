@@ -63,9 +63,11 @@ class Injector:
             Kind.CUT_FROM_PEER: lambda fault: self._cut(fault, f"sidecar {fault.other:.0f}"),
             Kind.ZONES_CUT: self._cut_zones,
             Kind.NO_NAMES: self._no_names,
+            Kind.NAMES_HANG: self._hang_names,
             Kind.CLOCK_STEPPED: self._step,
             Kind.DISK_FULL: self._fill_disk,
             Kind.DISK_SLOW: self._slow_disk,
+            Kind.DISK_HANGS: self._hang_disk,
             Kind.STATE_DAMAGED: self._damage,
             Kind.CREDENTIALS_TURNED: self._turn_credentials,
             Kind.OVERRIDE: self._override,
@@ -302,6 +304,11 @@ class Injector:
         names.add(name)
         return lambda: names.discard(name)
 
+    def _hang_names(self, fault: Fault) -> End:
+        network, name = self._world.network, f"sidecar {fault.target}"
+        network.hanging_names.add(name)
+        return partial(network.answer_names, name)
+
     def _step(self, fault: Fault) -> End:
         self._world.step_wall(fault.target, fault.other)
         return _nothing
@@ -315,6 +322,11 @@ class Injector:
         process = self._world.sidecars[fault.target].process
         usual_s, process.thread_s = process.thread_s, SLOW_DISK_S
         return partial(setattr, process, "thread_s", usual_s)
+
+    def _hang_disk(self, fault: Fault) -> End:
+        disk = self._world.sidecars[fault.target].disk
+        disk.hangs = True
+        return disk.mend
 
     def _damage(self, fault: Fault) -> End:
         self._world.sidecars[fault.target].disk.damage()
@@ -365,6 +377,7 @@ class Injector:
         body = b"" if document is None else json.dumps(document).encode()
 
         async def ask() -> int | None:
+            began, process, freezes = self._world.now(), sidecar.process, sidecar.process.freezes
             bearer = {"Authorization": f"Bearer {sidecar.token}"}
             headers = {**bearer, "Content-Type": "application/json"}
             answer = await http_get(sidecar.url + path, headers, _CHANGE_S, method, body)
@@ -373,6 +386,8 @@ class Injector:
                 answer = await http_get(sidecar.url + path, headers, _CHANGE_S, method, body)
             status = None if answer is None else answer.status
             self._world.note(f"{method} {path} at {sidecar.name}: {status}")
+            if process.runs and process.freezes == freezes and not sidecar.is_stopping:
+                self._world.claims.changed(sidecar, self._world.now() - began)
             return status
 
         async def change() -> None:

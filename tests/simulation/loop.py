@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
@@ -19,6 +20,21 @@ from typing import Any, Final
 _PROCESS: Final[ContextVar["Process | None"]] = ContextVar("process", default=None)
 
 _RESOLUTION_S: Final = 1e-9
+
+_POOL_THREADS: Final = 6
+"""Those of a loop's default executor on a machine of two cores."""
+
+
+class HangsError(BaseException):
+    """A call in a thread does not end, and is made again when it can.
+
+    Attributes:
+        waiting: gets the function that makes it again.
+    """
+
+    def __init__(self, waiting: list[Callable[[], object]]) -> None:
+        super().__init__()
+        self.waiting = waiting
 
 
 class DeadlockError(Exception):
@@ -34,6 +50,9 @@ class Process:
         is_frozen: whether it is stopped for now.
         runs: whether it is alive and not frozen; asked at each callback.
         thread_s: how long a call in another thread takes, seconds.
+        freezes: how often it was stopped.
+        in_pool: how many calls are in the threads of the default executor.
+        for_pool: the calls that wait for one of these threads.
     """
 
     def __init__(self, name: str) -> None:
@@ -42,6 +61,9 @@ class Process:
         self.is_frozen = False
         self.runs = True
         self.thread_s = 0.0005
+        self.freezes = 0
+        self.in_pool = 0
+        self.for_pool: deque[Callable[[], object]] = deque()
         self.tasks: list[asyncio.Task[Any]] = []
         self._waiting: list[_Handle] = []
         self.context = copy_context()
@@ -59,6 +81,7 @@ class Process:
         """Stops it until ``thaw``."""
         self.is_frozen = True
         self.runs = False
+        self.freezes += 1
 
     def thaw(self) -> None:
         """Continues with all that was to be done meanwhile."""
@@ -205,21 +228,36 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override] # there are no executors
         self, executor: object, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Calls a function as if in another thread, of any executor: after a while, at once."""
+        """Calls a function as if in another thread: after a while, at once.
+
+        A call that hangs occupies its thread. The default executor has few; any other one is
+        taken to have a thread for each call.
+        """
         process = current_process()
         future: asyncio.Future[Any] = self.create_future()
+        pool = process if executor is None else None
 
         def run() -> None:
             try:
-                result = func(*args)
-            except BaseException as error:  # noqa: BLE001 - as an executor does
-                if not future.done():
-                    future.set_exception(error)
-            else:
-                if not future.done():
-                    future.set_result(result)
+                _call(future, func, *args)
+            except HangsError as hangs:
+                again = partial(self.call_soon, run, context=copy_context())
+                hangs.waiting.append(again)
+                return
+            if pool is not None:
+                pool.in_pool -= 1
+                if pool.for_pool:
+                    pool.for_pool.popleft()()
 
-        self.call_later(0.0 if process is None else process.thread_s, run)
+        def begin() -> None:
+            if pool is not None:
+                pool.in_pool += 1
+            self.call_later(0.0 if process is None else process.thread_s, run)
+
+        if pool is not None and pool.in_pool >= _POOL_THREADS:
+            pool.for_pool.append(begin)
+        else:
+            begin()
         return future
 
     async def create_connection(self, *args: Any, **options: Any) -> Any:
@@ -232,6 +270,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     async def shutdown_default_executor(self) -> None:
         """There is none."""
+
+
+def _call(future: asyncio.Future[Any], func: Callable[..., Any], *args: Any) -> None:
+    """Calls a function, and gives its result to whoever waits for it."""
+    try:
+        result = func(*args)
+    except HangsError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - as an executor does
+        if not future.done():
+            future.set_exception(error)
+    else:
+        if not future.done():
+            future.set_result(result)
 
 
 def _task(

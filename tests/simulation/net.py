@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
-from tests.simulation.loop import Process, VirtualLoop, current_process
+from tests.simulation.loop import HangsError, Process, VirtualLoop, current_process
 
 LATENCY_S: Final = 0.0005
 _RETRY_S: Final = 1.0
@@ -219,6 +219,7 @@ class Network:
         pipes: the ends of all open connections.
         latency_s: how long bytes take.
         no_names: the processes that can't resolve names now.
+        hanging_names: those whose name server does not answer them now.
     """
 
     def __init__(self, loop: VirtualLoop) -> None:
@@ -227,6 +228,8 @@ class Network:
         self.pipes: _Ordered = _Ordered()
         self.latency_s = LATENCY_S
         self.no_names: set[str] = set()
+        self.hanging_names: set[str] = set()
+        self._lookups: list[Callable[[], object]] = []
         self._cuts: Counter[Way] = Counter()
         self._port = _FIRST_PORT
         self._owners: dict[Address, Process | None] = {}
@@ -270,6 +273,8 @@ class Network:
         assert ssl is None
         process = current_process()
         await asyncio.sleep(self.latency_s)
+        if process is not None and process.name in self.hanging_names:
+            await self.loop.run_in_executor(None, self._look_up, process.name)
         if process is not None and process.name in self.no_names:
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
         while True:
@@ -294,6 +299,17 @@ class Network:
         protocol = factory()
         one.start(protocol)
         return one, protocol
+
+    def _look_up(self, process: str) -> None:
+        if process in self.hanging_names:
+            raise HangsError(self._lookups)
+
+    def answer_names(self, process: str) -> None:
+        """From now on its name server answers a process."""
+        self.hanging_names.discard(process)
+        waiting, self._lookups = self._lookups, []
+        for again in waiting:
+            again()
 
     @property
     def owners(self) -> dict[Address, Process | None]:

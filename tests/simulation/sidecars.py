@@ -101,6 +101,11 @@ class SimulatedSidecar:
         """Whether it can answer anybody now."""
         return self.process.runs
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to end."""
+        return self._stop.is_set()
+
     def start(self, on_start: Callable[["SimulatedSidecar"], None]) -> None:
         """Starts it, as a new process.
 
@@ -148,6 +153,9 @@ class SimulatedSidecar:
     async def _run(self, on_start: Callable[["SimulatedSidecar"], None]) -> None:
         process = self.process
         try:
+            if self.disk.hangs:
+                # It reads its state before it does anything else.
+                await asyncio.get_running_loop().run_in_executor(None, self.disk.wait)
             settings = self._load()
             self._stop = asyncio.Event()
             clock = asyncio.get_running_loop().time

@@ -26,11 +26,11 @@ def test_faults_of_one_target_do_not_overlap_and_all_end(seed: int) -> None:
 
 
 def test_every_kind_happens() -> None:
-    """In a few hours, and in each seed those of its half."""
+    """In a few hours, and in each seed none but those of its half."""
     seen = set()
     for seed in range(10):
         kinds = {fault.kind for fault in schedule(seed, 3600.0, 30.0, 3)}
-        assert set(kinds_of(seed)) == kinds
+        assert kinds <= set(kinds_of(seed))
         seen |= kinds
     assert set(Kind) == seen
 

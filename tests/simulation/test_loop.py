@@ -139,10 +139,11 @@ def test_between_hosts_that_are_cut_off_nothing_arrives(*, is_mended: bool) -> N
         await other.start(serve(), "serves")
         task = one.start(send(), "sends")
         await asyncio.sleep(0.5)
-        loop.network.cut("one", "other")
+        both_ways = [("one", "other"), ("other", "one")]
+        loop.network.cut(both_ways)
         await task
         if is_mended:
-            loop.network.mend("one", "other")
+            loop.network.mend(both_ways)
         await asyncio.sleep(1.0)
         for writer in writers:
             writer.transport.abort()

@@ -439,6 +439,9 @@ class World:
 
     async def _stop(self) -> None:
         for sidecar in self.sidecars.values():
+            # A broken claim ends a world in the midst of faults.
+            sidecar.disk.mend()
+            self.network.answer_names(sidecar.name)
             sidecar.stop()
         await asyncio.sleep(5.0)
         self.claims.stopped()
