@@ -250,8 +250,8 @@ class Settings(BaseSettings):
     producer_id_quota_active_interval: Duration = 2.0
     """How often the sidecar asks partition leaders for the producer ids that write."""
     broker_id: BrokerId | None = None
-    """The id of the broker beside this sidecar. With it, each sidecar reads only producers of its own
-    broker's partitions."""
+    """The id of the broker beside this sidecar. With it, each sidecar reads only producers of its
+    own broker's partitions."""
     producer_id_quota_window_num: Windows = 11
     """How many windows of producer ids a user may use at once."""
     producer_id_quota_window_size_seconds: Seconds = 3600
@@ -272,7 +272,8 @@ class Settings(BaseSettings):
     """How many sidecars poll all brokers; the others follow these observers. It requires the same
     peers on each sidecar."""
     zone: Annotated[Text | None, Default("the broker's rack")] = None
-    """The zone of this sidecar, for the choice of observers. The default requires the broker's id."""
+    """The zone of this sidecar, for the choice of observers. The default requires the broker's
+    id."""
     controller_mutations_algorithm: Annotated[Algorithm, _one_of(Algorithm)] = "token-bucket"
     """How the sidecar counts controller mutations: as Kafka does, or as KIP-599 first proposed."""
     controller_quota_window_num: Windows = 11

@@ -16,11 +16,11 @@ WARNING = (
 
 
 async def throttled_s(daemon: Daemon) -> float:
-    return (await daemon.metrics()).value("own_requests_throttled_seconds_total")
+    return (await daemon.metrics()).value("own_requests_throttled_seconds_total") or 0.0
 
 
 async def polls(daemon: Daemon) -> float:
-    return (await daemon.metrics()).value("poll_duration_seconds_count")
+    return (await daemon.metrics()).value("poll_duration_seconds_count") or 0.0
 
 
 async def test_the_log_has_the_command_that_exempts_it(
