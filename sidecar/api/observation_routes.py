@@ -39,7 +39,7 @@ def add_observations(
 
     @app.get(
         zones.PATH,
-        summary="This sidecar's zone, for the choice of observers",
+        summary="This sidecar's zone",
         response_model=None,
     )
     async def own_zone() -> Response:

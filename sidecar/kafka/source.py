@@ -14,6 +14,7 @@ the same. The fourth ends after 1 s with three readings; that of the slow broker
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from types import TracebackType
@@ -46,6 +47,10 @@ and the next poll sends the request again. It is short because the answer may be
 SLOW_ANSWER_TIMEOUT_S = 10.0
 """The same for a broker that has missed ``ANSWER_TIMEOUT_S``, until it answers in time again: a
 slow broker is likelier than two lost answers."""
+
+LIST_AGAIN_S = 60.0
+"""How old the list may be when single brokers are asked: a follower that asks its own broker every
+second in a throttle does not ask for the list each time."""
 
 SECOND_LIST_SHARE = 0.3
 """The part of the remaining time in which a second broker has to return its list."""
@@ -90,10 +95,11 @@ class KafkaVolumeSource:
             clock, lambda: exemption(self._admin, self._pool.principal)
         )
         self._endpoints: Mapping[int, HostPort] = {}
-        self._listed = False
+        self._listed_at = -math.inf
         self.racks: dict[int, str] = {}
         self._shared: dict[int, Failure] = {}
         self._answered: list[int] = []
+        self._reached: set[int] = set()
         self._active: set[int] = set()
         self._is_in_doubt = False
         self._requests: dict[int, asyncio.Task[Reading | Failure]] = {}
@@ -124,7 +130,8 @@ class KafkaVolumeSource:
         """Reads the cluster once; see ``sidecar.volumes.VolumeSource``."""
         deadline = asyncio.get_running_loop().time() + timeout_s
         if brokers is not None:
-            if not self._listed or not set(brokers) <= set(self._answered):
+            is_old = self._clock() - self._listed_at >= LIST_AGAIN_S
+            if is_old or not set(brokers) <= self._reached:
                 # Another sidecar listed the brokers, or a broker may have moved since.
                 cluster = await self._pool.call_any(
                     _DESCRIBE_CLUSTER, deadline, partial(self._read_own, [])
@@ -180,7 +187,7 @@ class KafkaVolumeSource:
 
     def _use(self, cluster: ClusterList) -> None:
         self._pool.set_brokers(cluster.endpoints)
-        self._listed = True
+        self._listed_at = self._clock()
         self.racks = cluster.racks
         self._endpoints = cluster.endpoints
         self._shared = shared_addresses(cluster.endpoints)
@@ -232,6 +239,8 @@ class KafkaVolumeSource:
                 [self._requests[broker_id] for broker_id in new], timeout=max(0.0, deadline - now())
             )
         answers = {broker_id: self._answer(broker_id, late.get(broker_id)) for broker_id in brokers}
+        self._reached -= answers.keys()
+        self._reached |= {key for key, each in answers.items() if isinstance(each, Reading)}
         return {**answers, **shared}
 
     def _answer(self, broker_id: int, late: Reading | Failure | None) -> Reading | Failure:

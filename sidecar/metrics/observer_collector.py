@@ -31,8 +31,8 @@ class ObserverCollector(Collector):
         )
         dropped = CounterMetricFamily(
             "kafka_throttle_observations_dropped",
-            "Observations of other sidecars that were not used, by reason: from another cluster"
-            " (contradicting), in an unexpected form (malformed), or too old (old).",
+            "Observations of other sidecars that were not used, by reason: contradicting (of"
+            " another cluster), malformed or old.",
             labels=["reason"],
         )
         for reason in _REASONS:

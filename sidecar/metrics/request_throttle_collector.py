@@ -21,8 +21,7 @@ class RequestThrottleCollector(Collector):
         return [
             CounterMetricFamily(
                 "kafka_throttle_own_requests_throttled_seconds",
-                "Time by which brokers throttled this sidecar's polls by a request quota; the log"
-                " has the command that exempts it.",
+                "Time by which request quotas throttled this sidecar's polls.",
                 value=self._throttled_s(),
             )
         ]

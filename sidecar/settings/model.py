@@ -292,8 +292,8 @@ class Settings(BaseSettings):
     producer_id_quota_active_interval: Duration = 2.0
     """How often the sidecar asks partition leaders for the producer ids that write."""
     broker_id: BrokerId | None = None
-    """The id of the broker beside this sidecar. With it, the sidecar reads only producers of that
-    broker's partitions, and each of its peers does the same for its own broker."""
+    """The id of the broker beside this sidecar. With it, each sidecar reads only producers of its
+    own broker's partitions."""
     producer_id_quota_window_num: Windows = 11
     """How many windows of producer ids a user may use at once."""
     producer_id_quota_window_size_seconds: Seconds = 3600
@@ -311,11 +311,11 @@ class Settings(BaseSettings):
     """The other sidecars of the cluster, such as http://kafka-0.kafka:7070. A name with several
     addresses, such as a headless Service, stands for one sidecar at each address."""
     observers: Sidecars | None = None
-    """How many of the sidecars poll all brokers; the others follow these observers. It requires
-    peers, with the same list of all sidecars on each sidecar."""
+    """How many sidecars poll all brokers; the others follow these observers. It requires the same
+    peers on each sidecar."""
     zone: Annotated[Text | None, Default("the broker's rack")] = None
-    """The zone of this sidecar. No zone gets a second observer before each has one. The default is
-    broker.rack of the broker beside it, which requires its id."""
+    """The zone of this sidecar, for the choice of observers. The default requires the broker's
+    id."""
     controller_mutations_algorithm: Annotated[Algorithm, _one_of(Algorithm)] = "token-bucket"
     """How the sidecar counts controller mutations: as Kafka does, or as KIP-599 first proposed."""
     controller_quota_window_num: Windows = 11

@@ -584,20 +584,29 @@ class Load:
 async def load_of_a_throttle(
     brokers: int, sidecars: int, observers: int | None, throttle_s: float = 300.0
 ) -> Load:
-    """Fill the volume of broker 0, and count its requests from 20 s after that on."""
+    """Fill the volume of a broker, and count its requests from 20 s after that on.
+
+    The sidecar beside it is no observer, so one more sidecar asks it.
+    """
     world = World(brokers, 5, random.Random(1), sidecars=sidecars, observers=observers)
     full_at = WARM_UP_S
     end = full_at + 20.0 + throttle_s
-    world.filling = Filling(0, full_at - 60.0, full_at, end + 1.0)
     tasks = world.start()
-    await asyncio.sleep(full_at + 20.0)
-    asked, most = world.asked[0], 0.0
+    await asyncio.sleep(full_at - 60.0)
+    full = next(
+        each
+        for each, sidecar in enumerate(world.sidecars)
+        if observers is None or not sidecar.polls
+    )
+    world.filling = Filling(full, full_at - 60.0, full_at, end + 1.0)
+    await asyncio.sleep(80.0)
+    asked, most = world.asked[full], 0.0
     before = asked.copy()
     while world.now() < end:
         last = asked.total()
         await asyncio.sleep(10.0)
         most = max(most, (asked.total() - last) / 10.0)
-    assert world.factors()[0] == 0.0
+    assert set(world.factors()) == {0.0}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -10,8 +10,8 @@ from tests.simulation.many import Load, Outcome, cut_of_a_zone, load_of_a_thrott
 @pytest.mark.parametrize(
     ("seed", "scenario"),
     [
-        (3, "zone 3 cut both ways, refused, not fenced, volume inside, with broker ids"),
-        (7, "zone 2 cut outgoing, dropped, fenced, volume inside, with broker ids"),
+        (2, "zone 2 cut both ways, dropped, not fenced, volume inside, with broker ids"),
+        (10, "zone 0 cut incoming, dropped, not fenced, volume inside, with broker ids"),
         (26, "zone 1 cut incoming, dropped, not fenced, volume outside, with broker ids"),
     ],
 )

@@ -416,6 +416,30 @@ async def test_some_brokers_asked_alone(clock: Clock) -> None:
         assert [3, 0, 0] == asked
 
 
+async def test_a_list_serves_partial_polls_for_a_minute(clock: Clock) -> None:
+    """A follower that asks only its own broker, every second, does not list all of them each time.
+
+    It lists them again after a poll without an answer, since the broker may have moved.
+    """
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+
+        def lists() -> int:
+            return sum(times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values())
+
+        for _ in range(60):
+            await seen(source, [1])
+            clock.now += 1.0
+        assert 1 == lists()
+        await seen(source, [1])
+        assert 2 == lists()
+        cluster.brokers[1].twist = silent
+        await seen(source, [1], 0.5)
+        assert 2 == lists()
+        cluster.brokers[1].twist = None
+        await seen(source, [1], 0.5)
+        assert 3 == lists()
+
+
 async def test_a_refused_login_shows_no_secret(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
