@@ -318,8 +318,8 @@ class VolumeDocument:
     log_dir: str
     """The log dir's path on the broker."""
     state: LogDirState
-    """Offline: its broker reports a failed disk, and writes nothing there. Unreadable: its broker
-    reports no sizes, but may write there. Both keep the sizes last read."""
+    """Offline: its broker reports a failed disk. Unreadable: its broker reports no sizes, but may
+    write there."""
     unread_reason: str | None
     """Why its broker reports no sizes; null when it is online."""
     total_bytes: int | None
@@ -338,7 +338,7 @@ class VolumeDocument:
     """When the request for the sizes was sent."""
     fill_bytes_per_second: float | None
     """The fill rate, negative while it empties; null before a second reading, and
-    while not online."""
+    offline."""
     seconds_to_limit: Annotated[float, Field(ge=0)] | None
     """The time until its limit at that rate; 0 when violated, null when it does not fill."""
 

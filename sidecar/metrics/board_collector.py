@@ -229,7 +229,7 @@ class _BoardCollector(Collector):
         yield build
         runbooks = GaugeMetricFamily(
             "kafka_throttle_runbooks_info",
-            "1; the label is the address that the alerts' links to runbooks begin with.",
+            "1; the label is the address of the runbooks, for alerts' links.",
             labels=["url"],
         )
         runbooks.add_metric([self._runbooks_url], 1.0)

@@ -262,11 +262,10 @@ class Settings(BaseSettings):
     """The request header in which an authenticating proxy names the user, such as X-Forwarded-User.
     The log and /v1/decisions name that user with each change."""
     platform: Annotated[values.Platform, _one_of(values.Platform)] = "auto"
-    """What the commands on the status page are for: Kafka's own tools, or Strimzi's resources. auto
-    means Strimzi if an address of the cluster has Strimzi's form, and the page says which it is."""
+    """Whether commands on the status page use Kafka's tools or Strimzi's resources. auto decides by
+    the form of the cluster's addresses."""
     runbooks_url: FolderUrl = values.RUNBOOKS_URL
-    """Where alerts link to: a sidecar's /runbooks/, as browsers reach it, or a copy of
-    docs/runbooks."""
+    """Where alerts link to: a sidecar's /runbooks/, or a copy of docs/runbooks."""
     state_file: File | None = None
     """The file in which the sidecar keeps its decision, the last volumes and the override across a
     restart. Without it, the sidecar keeps nothing."""

@@ -468,6 +468,14 @@ async def test_each_change_has_who_and_why(caplog: pytest.LogCaptureFixture) -> 
     assert f"Operator: {forgot}." in (await sidecar.get("/")).text
 
 
+async def test_the_name_of_a_user_is_cut() -> None:
+    """Somebody else writes the header, so its length has a bound."""
+    sidecar = FakeSidecar(user_header="X-Forwarded-User")
+    await send(sidecar, "PUT", URL, json=GOOD, headers={**BEARER, "X-Forwarded-User": "u" * 5000})
+    (operation,) = [each.operation for each in sidecar.board.changes if each.operation]
+    assert f"user {'u' * 200}" == operation.by
+
+
 async def test_a_reason_to_forget_is_one_line() -> None:
     """Otherwise nothing is forgotten."""
     sidecar = overridden()

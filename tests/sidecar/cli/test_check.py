@@ -216,6 +216,15 @@ class TestSidecar:
         )
         assert "throttles nobody" not in result.stdout
 
+    def test_a_sidecar_that_does_not_count_its_readers(
+        self, cluster: FakeCluster, canned: Canned
+    ) -> None:
+        """It is of an earlier version, and may have some."""
+        canned.answers["GET /v1/throttle-factor"] = self.answer((7, "/d"))
+        result = check(cluster, "--sidecars", canned.address)
+        assert "factor 0.0 (observation): as it sees" in result.stdout
+        assert "throttles nobody" not in result.stdout
+
     def test_no_sidecar_answers(self, cluster: FakeCluster, canned: Canned) -> None:
         """The poll is alone, as by --no-sidecar, and says what it does not know."""
         canned.answers["GET /v1/throttle-factor"] = reply({})

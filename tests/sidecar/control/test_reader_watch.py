@@ -52,3 +52,13 @@ async def test_a_reader_that_comes_in_time(caplog: pytest.LogCaptureFixture) -> 
     board.readers.record(Report(1, False, 0), None, board.now())
     await run_for(300.0, ReaderWatch(board).run())
     assert [] == caplog.records
+
+
+async def test_a_throttle_of_a_single_user(caplog: pytest.LogCaptureFixture) -> None:
+    """Without a reader, it throttles nobody either, although the factor is 1.0."""
+    board = full(caplog)
+    board.observe(whole(board.now(), reading(board.now(), 1, 900)))
+    board.throttle_users("producer_ids", {"etl": (1000.0, "too many ids")})
+    await run_for(PATIENCE_S + 2 * LOOK_S, ReaderWatch(board).run())
+    assert 1.0 == board.snapshot.decision.factor
+    assert ["this sidecar throttles nobody"] == lines(caplog)
