@@ -43,6 +43,7 @@ _NEEDS: Final = {
     "test_cluster_life": "broker",
     "test_compose": "package",
     "test_container": "package",
+    "test_dead_letters": "broker",
     "test_enforcement": "broker",
     "test_java_traffic": "broker",
     "test_killed_runs": "spark",

@@ -23,6 +23,7 @@ class FactorServer:
         self.factor = factor
         self.reports: list[str] = []
         self.refusals: list[str] = []
+        self._stops = False
         self._port = port
         self._generation = 1
         self._changed = asyncio.Event()
@@ -38,9 +39,10 @@ class FactorServer:
         self._changed.set()
         await self._stack.aclose()
 
-    def decide(self, factor: float) -> None:
-        """Publish another factor; callbacks hear of it at once."""
+    def decide(self, factor: float, *, stops: bool = False) -> None:
+        """Publish another factor, or the stop line; callbacks hear of it at once."""
         self.factor = factor
+        self._stops = stops
         self._generation += 1
         self._changed.set()
         self._changed = asyncio.Event()
@@ -62,6 +64,7 @@ class FactorServer:
                     pass
             document = {
                 "factor": self.factor,
+                "stop": self._stops,
                 "users": {},
                 "generation": self._generation,
                 "valid_for_ms": 60_000,

@@ -13,6 +13,7 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import throttlesidecar.decision.Scope;
+import throttlesidecar.refusal.BrokerConnections;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.Refusals;
 import throttlesidecar.refusal.RefusedException;
@@ -27,6 +28,7 @@ import throttlesidecar.throttling.DeniedRequest;
  * lands all of them. The authorizer is the only plugin that Kafka asks before the append. Every answer
  * is that of StandardAuthorizer. If an allowed request is refused, the client gets an exception that it
  * retries, see {@link Refusals}. Without the callback, this class behaves like StandardAuthorizer.
+ * Requests of brokers are never refused, see {@link BrokerConnections}.
  *
  * <p>A dedicated controller needs this class as well, since all nodes must agree on ACLs. It receives
  * no produce requests.
@@ -35,6 +37,7 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
     private static final Logger LOG = LoggerFactory.getLogger(SidecarAuthorizer.class);
 
     private final Connections connections;
+    private volatile BrokerConnections brokers = new BrokerConnections(Map.of());
     private final AtomicBoolean configured = new AtomicBoolean();
     private final AtomicBoolean complained = new AtomicBoolean();
 
@@ -50,6 +53,7 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
     @Override
     public void configure(Map<String, ?> configs) {
         super.configure(configs);
+        brokers = new BrokerConnections(configs);
         if (!Settings.areOfDedicatedController(configs) && !configured.getAndSet(true)) {
             connections.authorizers(1);
         }
@@ -59,8 +63,17 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
     public List<AuthorizationResult> authorize(
             AuthorizableRequestContext context, List<Action> actions) {
         List<AuthorizationResult> results = super.authorize(context, actions);
-        if (context.requestType() == ApiKeys.PRODUCE.id && context instanceof RequestContext) {
-            produce((RequestContext) context, actions, results);
+        if (context instanceof RequestContext) {
+            RequestContext request = (RequestContext) context;
+            if (request.requestType() == ApiKeys.PRODUCE.id) {
+                produce(request, actions, results);
+            } else if (request.fromPrivilegedListener
+                    && brokers.saw(request.principal, request.clientAddress, actions, results)) {
+                LOG.info(
+                        "Connections of {} from {} to the listener between brokers are a broker's own: they"
+                                + " are neither refused nor throttled",
+                        request.principal, request.clientAddress);
+            }
         }
         return results;
     }
@@ -81,8 +94,12 @@ public final class SidecarAuthorizer extends StandardAuthorizer {
             boolean allowed = Scope.writesToAny(actions, results, topic -> true);
             DeniedRequest.next(!allowed);
             if (allowed) {
+                boolean isBroker = context.fromPrivilegedListener
+                        && brokers.has(
+                                context.principal, context.clientAddress, context.connectionId);
                 refusals.check(
-                        context.connectionId, context.principal, context.clientId(), actions, results);
+                        context.connectionId, context.principal, context.clientId(), isBroker, actions,
+                        results);
             }
         } catch (RefusedException refused) {
             throw refused;

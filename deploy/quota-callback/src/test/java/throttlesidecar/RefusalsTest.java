@@ -419,7 +419,7 @@ class RefusalsTest {
         assertEquals(REFUSED, produce("new-2", "app"));
         clocks.pass(2 * Refusals.FORGET_MS);
         KafkaPrincipal bob = new KafkaPrincipal("User", "bob");
-        refusals.check("bobs", bob, "app", StandardRig.writes(ResourceType.TOPIC, "t"), ALLOWED);
+        refusals.check("bobs", bob, "app", false, StandardRig.writes(ResourceType.TOPIC, "t"), ALLOWED);
         assertEquals(REFUSED, produce("new-2", "app"));
     }
 

@@ -51,10 +51,18 @@ final class StandardRig {
 
     static RequestContext context(
             ApiKeys api, String connection, KafkaPrincipal principal, String clientId) {
+        return context(
+                api, connection, InetAddress.getLoopbackAddress(), principal, clientId, false);
+    }
+
+    /** As of a request that came from an address, by the listener between brokers or another one. */
+    static RequestContext context(
+            ApiKeys api, String connection, InetAddress address, KafkaPrincipal principal,
+            String clientId, boolean isBetweenBrokers) {
         return new RequestContext(
-                new RequestHeader(api, api.latestVersion(), clientId, 1), connection,
-                InetAddress.getLoopbackAddress(), principal, new ListenerName("PLAIN"),
-                SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);
+                new RequestHeader(api, api.latestVersion(), clientId, 1), connection, address,
+                principal, new ListenerName("PLAIN"), SecurityProtocol.PLAINTEXT,
+                ClientInformation.EMPTY, isBetweenBrokers);
     }
 
     static List<Action> writes(ResourceType type, String... names) {

@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import throttlesidecar.support.Sanitized;
 
 /**
- * Clients that write only to excluded topics, as the authorizer sees them. A pause applies to a client
+ * Brokers, and clients that write only to excluded topics, as the authorizer sees them. A pause applies to a client
  * and not to a topic, so these clients get none. After one request to another topic the client is no
  * longer excluded, until the settings change.
  *

@@ -188,14 +188,19 @@ public final class Refusals {
      *
      * @param id the connection's.
      * @param clientId may be null or empty.
+     * @param isBroker whether a broker of this cluster sent it; then it is not refused or paused.
      * @param actions the request's actions, of which some may be denied.
      * @param results the result for each action.
      * @throws RefusedException the request is refused.
      */
     public void check(
-            String id, KafkaPrincipal principal, String clientId, List<Action> actions,
-            List<AuthorizationResult> results) {
+            String id, KafkaPrincipal principal, String clientId, boolean isBroker,
+            List<Action> actions, List<AuthorizationResult> results) {
         Mute.none();
+        if (isBroker) {
+            writers.saw(principal.getName(), clientId, true);
+            return;
+        }
         boolean isKnown = connections.knows(id);
         ActiveThrottles throttles = enforcement.throttles();
         boolean isFree = !throttles.isStopping && verdicts.isEmpty();
