@@ -1,6 +1,7 @@
 package throttlesidecar.volumes;
 
 import java.io.File;
+import java.lang.management.ManagementFactory;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -11,17 +12,26 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
 import throttlesidecar.decision.Scope;
 
 /**
  * Reads the volumes of this broker's log dirs four times a second, so that the broker throttles even
  * while its sidecar is dead. It has its own thread, since a read of a hanging disk does not return.
+ *
+ * <p>A full log dir that Kafka has taken offline stays full, and its file system can often still be read.
+ * It has no reading here: the sidecars count it until an operator tells them to forget it.
  */
 public final class OwnVolumePoller implements AutoCloseable {
     static final long EVERY_MS = 250;
 
     /** The topics on the volumes are listed at every fourth reading, if they matter. */
     private static final int LOOKS = 4;
+
+    /** Kafka's gauge for each log dir; 1 when it is offline. */
+    private static final String GAUGE = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
 
     /** The names of Kafka's partition folders, without those of deleted partitions. */
     private static final Pattern FOLDER = Pattern.compile("(.+)-[0-9]+(\\.[0-9a-f]+-future)?");
@@ -31,18 +41,40 @@ public final class OwnVolumePoller implements AutoCloseable {
         /** The volume of a log dir; null if it can't be read, as after a disk failure. */
         Volume look(String logDir);
 
-        /** The machine's. */
-        Disk SYSTEM = logDir -> {
-            File folder = new File(logDir);
-            long total = folder.getTotalSpace();
-            // Both numbers are 0 after an error.
-            return total > 0 ? new Volume(folder.getUsableSpace(), total) : null;
-        };
+        /** Whether Kafka has taken a log dir offline; it then writes no more to it. */
+        default boolean isOffline(String logDir) {
+            return false;
+        }
 
         /** The names of the folders in a log dir; null if it can't be read. */
         default String[] list(String logDir) {
             return new File(logDir).list();
         }
+
+        /** The machine's. */
+        Disk SYSTEM = new Disk() {
+            @Override
+            public Volume look(String logDir) {
+                File folder = new File(logDir);
+                long total = folder.getTotalSpace();
+                // Both numbers are 0 after an error.
+                return total > 0 ? new Volume(folder.getUsableSpace(), total) : null;
+            }
+
+            @Override
+            public boolean isOffline(String logDir) {
+                String path = ObjectName.quote(new File(logDir).getAbsolutePath());
+                try {
+                    ObjectName gauge = new ObjectName(GAUGE + path);
+                    MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+                    return server.isRegistered(gauge)
+                            ? server.getAttribute(gauge, "Value").equals(1)
+                            : look(logDir) == null;
+                } catch (JMException gone) {
+                    return false;
+                }
+            }
+        };
     }
 
     private final List<String> logDirs;
@@ -59,8 +91,8 @@ public final class OwnVolumePoller implements AutoCloseable {
      * A poller that begins with {@link #start}.
      *
      * @param lists whether the topics on the volumes matter.
-     * @param seen receives the volumes by log dir, on the poller's thread; for a log dir that could not
-     *     be read, its last reading.
+     * @param seen receives the volumes by log dir, on the poller's thread, without those that are
+     *     offline; for a log dir that could not be read, its last reading.
      */
     public OwnVolumePoller(
             List<String> logDirs, Disk disk, BooleanSupplier lists,
@@ -101,7 +133,9 @@ public final class OwnVolumePoller implements AutoCloseable {
         }
         for (String logDir : logDirs) {
             Volume volume = disk.look(logDir);
-            if (volume != null) {
+            if (disk.isOffline(logDir)) {
+                last.remove(logDir);
+            } else if (volume != null) {
                 boolean matters = lists.getAsBoolean();
                 Scope scope = matters ? scopes.computeIfAbsent(logDir, this::list) : Scope.ALL;
                 last.put(logDir, new Volume(volume.availableBytes, volume.totalBytes, scope));

@@ -6,15 +6,20 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import javax.management.StandardMBean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import throttlesidecar.decision.Factors;
@@ -500,6 +505,60 @@ class SourcesTest {
         poller.look();
         assertEquals(5, seen.get(1).get("/a").availableBytes);
         assertEquals(7, seen.get(1).get("/b").availableBytes);
+    }
+
+    /** A full log dir that Kafka took offline no longer throttles once the sidecar is told to forget it. */
+    @Test
+    void anOfflineLogDirDoesNotThrottle() {
+        Set<String> offline = new HashSet<>();
+        OwnVolumePoller.Disk disk =
+                new OwnVolumePoller.Disk() {
+                    @Override
+                    public Volume look(String logDir) {
+                        // After ENOSPC the file system is still readable, and still full.
+                        return volume(logDir.equals("/a") ? 5 : 900);
+                    }
+
+                    @Override
+                    public boolean isOffline(String logDir) {
+                        return offline.contains(logDir);
+                    }
+                };
+        OwnVolumePoller poller =
+                new OwnVolumePoller(List.of("/a", "/b"), disk, () -> false, state::onReadings);
+        own(says("observation", 0.0, 0));
+        poller.look();
+        offline.add("/a");
+        poller.look();
+        assertEquals(0.0, decided().global, "the sidecar counts the offline log dir until it is told to forget it");
+        own(says("observation", 1.0, 0));
+        assertEquals(1.0, decided().global);
+        offline.clear();
+        poller.look();
+        assertEquals(Source.LOCAL, decided().source, "it is back, and still full");
+    }
+
+    /** Kafka's own gauge counts; without one, a log dir that can't be read is offline. */
+    @Test
+    void kafkaTellsWhichLogDirsAreOffline(@TempDir Path folder) throws Exception {
+        OwnVolumePoller.Disk disk = OwnVolumePoller.Disk.SYSTEM;
+        assertFalse(disk.isOffline(folder.toString()));
+        assertTrue(disk.isOffline(folder.resolve("none").toString()));
+        MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+        for (int value : new int[] {0, 1}) {
+            ObjectName name =
+                    new ObjectName(
+                            "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory="
+                                    + ObjectName.quote(folder.toString()));
+            server.registerMBean(new StandardMBean((GaugeMBean) () -> value, GaugeMBean.class), name);
+            assertEquals(value == 1, disk.isOffline(folder.toString()));
+            server.unregisterMBean(name);
+        }
+    }
+
+    /** As of Kafka's own gauges. */
+    public interface GaugeMBean {
+        Object getValue();
     }
 
     /** The machine's own disks: the folder of this test, and a folder that does not exist. */
