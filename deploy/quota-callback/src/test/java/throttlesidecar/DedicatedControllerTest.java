@@ -127,7 +127,8 @@ class DedicatedControllerTest {
         assertEquals(0, followers());
         for (ClientQuotaType type : ClientQuotaType.values()) {
             assertFalse(controller.quotaResetRequired(type));
-            assertEquals("app", controller.quotaMetricTags(type, ANN, "app").get("client-id"));
+            Map<String, String> tags = controller.quotaMetricTags(type, ANN, "app");
+            assertEquals(type == ClientQuotaType.PRODUCE ? "" : "(no quota)", tags.get("user"));
         }
     }
 

@@ -1,6 +1,7 @@
 package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -17,7 +18,9 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import throttlesidecar.settings.Settings;
+import throttlesidecar.support.KafkaVersion;
 import throttlesidecar.support.MovedClocks;
 
 /**
@@ -131,6 +134,27 @@ class QuotasTest {
                 each.set((String) step[0], (String) step[1], (Double) step[2]);
             }
             compare(bare, ours, bareMetrics, ourMetrics, random);
+        }
+    }
+
+    /** While nobody has a quota of a type, a client costs no metrics, as without the callback. */
+    @ParameterizedTest
+    @ValueSource(strings = {"Fetch", "Request", "ControllerMutation"})
+    void aTypeWithoutQuotasHasFewMetrics(String type) {
+        Metrics metrics = metrics(clocks);
+        KafkaQuotas ours = manager(type, metrics, new SidecarQuotaCallback(runtime));
+        // Earlier versions count a kind of quota until a restart.
+        boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
+        for (String state : forgets ? List.of("never", "a quota", "removed") : List.of("never")) {
+            if (!state.equals("never")) {
+                ours.set("ann", null, state.equals("a quota") ? 1000.0 : null);
+            }
+            int before = names(metrics).size();
+            for (int client = 0; client < 500; client++) {
+                ours.record(ANN, state + client, 1.0, clocks.nowMs());
+                ours.record(KafkaPrincipal.ANONYMOUS, state + client, 1.0, clocks.nowMs());
+            }
+            assertTrue(names(metrics).size() - before <= 100, state);
         }
     }
 

@@ -72,6 +72,11 @@ final class QuotaLevels {
         }
     }
 
+    /** Whether no kind of quota counts, so that Kafka alone would record nothing. */
+    boolean areOff() {
+        return kinds == 0;
+    }
+
     private boolean hasAny(int kind) {
         return quotas.entrySet().stream()
                 .anyMatch(ofUser -> ofUser.getValue().keySet().stream()

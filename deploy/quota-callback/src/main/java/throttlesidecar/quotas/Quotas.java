@@ -6,6 +6,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import throttlesidecar.settings.Settings;
@@ -18,11 +20,14 @@ import throttlesidecar.throttling.TagSets;
 /**
  * The tags of each client and the quota of those tags, whatever the factor.
  *
- * <p>There are two differences from Kafka's own levels ({@link QuotaLevels}). First, all clients
+ * <p>There are three differences from Kafka's own levels ({@link QuotaLevels}). First, all clients
  * without a quota of an operator share the broker's static quota, if one is set, under the tags ("",
  * "").
  *
- * <p>Second, for PRODUCE, users that are excluded or have a factor of their own must not share tags
+ * <p>Second, while nobody has a quota of a type other than PRODUCE, all clients share a few tags. With
+ * a callback Kafka enables all types and makes two metrics or more for each client's tags of each type.
+ *
+ * <p>Third, for PRODUCE, users that are excluded or have a factor of their own must not share tags
  * with others. So they have (user, client-id) instead of the levels' ("", client-id). Clients that are
  * excluded by their client-id have these tags instead of (user, "") too. A static quota of any type
  * does not apply to excluded users; users with a factor of their own have one static quota for each
@@ -31,6 +36,15 @@ import throttlesidecar.throttling.TagSets;
 public final class Quotas implements OwnLimit {
     /** The most clients that are cached, at 0.6 kB each, since client-ids may be random. */
     static final int MOST_CLIENTS = 16_384;
+
+    /** More than one, since threads that record with the same tags wait for each other. */
+    private static final int SHARDS = 16;
+
+    /** Tags that no client has otherwise: parentheses are encoded in a user's name. */
+    private static final List<Map<String, String>> WITHOUT_QUOTAS =
+            IntStream.range(0, SHARDS)
+                    .mapToObj(shard -> TagSet.tagsOf("(no quota)", Integer.toString(shard)))
+                    .collect(Collectors.toUnmodifiableList());
 
     private final Map<ClientQuotaType, QuotaLevels> levels = new EnumMap<>(ClientQuotaType.class);
     private final Supplier<Settings> settings;
@@ -133,6 +147,10 @@ public final class Quotas implements OwnLimit {
 
     private Map<String, String> tags(ClientQuotaType type, String user, String clientId) {
         QuotaLevels ofType = levels.get(type);
+        boolean isOff = ofType.areOff() && settings.get().staticQuota(type) == null;
+        if (isOff && type != ClientQuotaType.PRODUCE) {
+            return WITHOUT_QUOTAS.get(Math.floorMod(31 * user.hashCode() + clientId.hashCode(), SHARDS));
+        }
         boolean ownTags = type == ClientQuotaType.PRODUCE && hasOwnTags(user, clientId);
         if (settings.get().staticQuota(type) != null && !ofType.names(user, clientId)) {
             return ownTags || settings.get().excludes(user, clientId)

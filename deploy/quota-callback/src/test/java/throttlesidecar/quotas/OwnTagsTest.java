@@ -60,6 +60,7 @@ class OwnTagsTest {
 
     @Test
     void anExcludedUserSharesNoProduceTags() {
+        quotas.update(FETCH, clientId("other"), 1000.0);
         assertEquals(tags("root", "etl"), quotas.client("root", "etl").tags(PRODUCE));
         assertEquals(tags("", "etl"), quotas.client("root", "etl").tags(FETCH));
         assertEquals(tags("", "etl"), quotas.client("ann", "etl").tags(PRODUCE));
@@ -80,6 +81,7 @@ class OwnTagsTest {
         settings = Settings.of(Map.of("client.quota.callback.sidecar.excluded.clients", "ann|etl*"));
         quotas.settingsChanged();
         quotas.update(PRODUCE, user("ann"), 500.0);
+        quotas.update(FETCH, clientId("other"), 1000.0);
         assertEquals(tags("ann", "etl-1"), quotas.client("ann", "etl-1").tags(PRODUCE));
         assertEquals(500.0, quotas.limit(PRODUCE, "ann", "etl-1"));
         assertEquals(tags("ann", ""), quotas.client("ann", "web").tags(PRODUCE));
