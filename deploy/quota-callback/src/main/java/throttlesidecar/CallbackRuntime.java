@@ -165,7 +165,12 @@ final class CallbackRuntime {
     }
 
     private void open() {
-        String failure = selfTest.get();
+        String failure;
+        try {
+            failure = selfTest.get();
+        } catch (LinkageError moved) {
+            failure = moved.toString();
+        }
         if (failure != null) {
             enforcement.faults().found(Faults.Kind.SELF_TEST, failure);
         }
@@ -290,6 +295,9 @@ final class CallbackRuntime {
             journal.info("Pauses last at most " + settings.pauseMaxMs + " ms again");
         }
         wasEmergency = emergency;
+        if (connections.problem() != null) {
+            enforcement.faults().found(Faults.Kind.NOT_REFUSED, connections.problem());
+        }
         enforcement.faults().report((fault, detail) ->
                 journal.warn(
                         "The quota callback does not throttle all clients as it should ("

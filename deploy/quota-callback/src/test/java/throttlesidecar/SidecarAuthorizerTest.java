@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.io.InputStream;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -22,6 +24,7 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.ApiError;
+import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -33,10 +36,15 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import throttlesidecar.decision.Factors;
+import throttlesidecar.observability.Lines;
 import throttlesidecar.reading.RawServer;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.Mute;
+import throttlesidecar.refusal.RefusalLog;
 import throttlesidecar.refusal.RefusedException;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.DeniedRequest;
 
 /** The authorizer and the callback, made as by a broker, in either order, or only one of them. */
@@ -268,6 +276,66 @@ class SidecarAuthorizerTest {
 
     private long reports(String part) {
         return sidecar.heads.stream().filter(head -> head.toString().contains(part)).count();
+    }
+
+    /** A version of Kafka that has moved an internal class: nothing is refused, and nothing fails. */
+    @Test
+    void servesRequestsOfAnUnknownKafka() throws Exception {
+        ClassLoader moved = new ClassLoader(getClass().getClassLoader()) {
+            @Override
+            protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+                if (name.equals(RequestContext.class.getName())) {
+                    throw new ClassNotFoundException(name);
+                }
+                Class<?> known = findLoadedClass(name);
+                if (known != null || !name.startsWith("throttlesidecar.")) {
+                    return known != null ? known : super.loadClass(name, resolve);
+                }
+                String file = name.replace('.', '/') + ".class";
+                try (InputStream in = getParent().getResourceAsStream(file)) {
+                    byte[] bytes = in.readAllBytes();
+                    return defineClass(name, bytes, 0, bytes.length);
+                } catch (IOException unreadable) {
+                    throw new ClassNotFoundException(name, unreadable);
+                }
+            }
+        };
+        StandardAuthorizer unknown = StandardRig.started(
+                (StandardAuthorizer) Class.forName(SidecarAuthorizer.class.getName(), true, moved)
+                        .getConstructor()
+                        .newInstance(),
+                StandardRig.OPEN);
+        assertEquals(
+                List.of(AuthorizationResult.ALLOWED), StandardRig.produce(unknown, "a", "ann", "t"));
+        Class<?> connections = Class.forName(Connections.class.getName(), true, moved);
+        Object shared = connections.getField("SHARED").get(null);
+        assertEquals(false, connections.getMethod("hasAuthorizer").invoke(shared));
+        String problem = (String) connections.getMethod("problem").invoke(shared);
+        assertTrue(problem.contains("RequestContext"), problem);
+        unknown.close();
+    }
+
+    /** The broker reports that its authorizer refuses nothing. */
+    @Test
+    void reportsThatNothingCanBeRefused() {
+        Connections connections = new Connections(1);
+        CallbackRuntime runtime = LoneRuntime.of(
+                Settings.of(Map.of()), connections, RefusalLog.ofBroker(), new MovedClocks(), new Lines());
+        connections.cannotRefuse("it moved");
+        runtime.apply(Factors.DISABLED);
+        assertEquals("not-refused", runtime.enforcement.faults().worst());
+    }
+
+    /** A denied transactional id says nothing about the thread's next request, which is another client's. */
+    @Test
+    void aDeniedTransactionDoesNotCountForAnotherClient() throws Exception {
+        callback.configure(configs);
+        configs.remove("allow.everyone.if.no.acl.found");
+        StandardRig.started(authorizer, configs);
+        authorizer.authorize(
+                StandardRig.context(ApiKeys.PRODUCE, "m", "mallory", "m"),
+                StandardRig.writes(ResourceType.TRANSACTIONAL_ID, "nobody-may"));
+        assertFalse(DeniedRequest.isDue());
     }
 
     /** A pattern that can't match a topic is refused, at the start and at a running broker. */

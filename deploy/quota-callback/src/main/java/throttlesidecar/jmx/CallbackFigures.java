@@ -72,7 +72,7 @@ public final class CallbackFigures implements DynamicMBean {
         add("Fault", () -> enforcement.faults().worst(),
                 "Why some clients may not be throttled: outdated (the sidecar has a limit that this jar"
                         + " does not know), self-test (at the start, Kafka's classes did not pause a"
-                        + " request), not-asked (Kafka records requests without asking for quotas), error"
+                        + " request), not-refused (the authorizer refuses nothing), not-asked (Kafka records requests without asking for quotas), error"
                         + " (an error was caught), or none. The log has the details.");
         add("LimitsAgeMs", reader::limitsAgeMs,
                 "The age of the limits for this broker's own volumes; -1: it has none.");

@@ -21,6 +21,8 @@ public final class Faults {
         OUTDATED("Update the jar"),
         /** At the start, Kafka's own sensor did not result in a pause. */
         SELF_TEST("Report it, with Kafka's version"),
+        /** The authorizer does not find Kafka's internal classes, so nothing is refused. */
+        NOT_REFUSED("Update the jar"),
         /** In a throttle, Kafka records requests without asking for their quota. */
         NOT_ASKED("Report it, with Kafka's version"),
         /** An error was caught, and the clients' own quotas apply. */

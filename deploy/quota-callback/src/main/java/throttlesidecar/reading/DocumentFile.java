@@ -62,7 +62,7 @@ public final class DocumentFile {
             Found found = new Found(DocumentReader.read(body), Math.max(0, ageMs));
             written = body;
             return found;
-        } catch (IOException | WrongAnswer error) {
+        } catch (IOException | WrongAnswer | RuntimeException | LinkageError error) {
             journal.warn("The sidecar's document in " + file + " can't be used: " + error.getMessage());
             return null;
         }

@@ -20,6 +20,7 @@ public final class Connections {
     private final Recent<String, Boolean> known;
     private final AtomicInteger authorizers = new AtomicInteger();
     private volatile Refusals refusals;
+    private volatile String problem;
 
     public Connections(int most) {
         known = new Recent<>(most);
@@ -53,6 +54,16 @@ public final class Connections {
     /** Adds to the number of a broker's authorizers: 1 or -1. */
     public void authorizers(int more) {
         authorizers.addAndGet(more);
+    }
+
+    /** Notes why an authorizer refuses nothing. */
+    public void cannotRefuse(String reason) {
+        problem = reason;
+    }
+
+    /** Why an authorizer refuses nothing; null without such a problem. */
+    public String problem() {
+        return problem;
     }
 
     /** Whether anything can be refused here. */

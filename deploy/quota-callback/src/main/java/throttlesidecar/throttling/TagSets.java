@@ -63,6 +63,17 @@ public final class TagSets {
      * @param isNew whether nothing was recorded with the metric yet.
      */
     public void add(KafkaMetric metric, boolean isNew) {
+        try {
+            addRate(metric, isNew);
+        } catch (RuntimeException | LinkageError error) {
+            // Kafka adds metrics while it serves requests.
+            if (enforcement != null) {
+                enforcement.failed(error);
+            }
+        }
+    }
+
+    private void addRate(KafkaMetric metric, boolean isNew) {
         if (isRate(metric)) {
             Map<String, String> tags = metric.metricName().tags();
             byUser.compute(tags.get(TagSet.USER_TAG), (user, ofUser) -> {
