@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Test;
 import throttlesidecar.decision.Factors;
 import throttlesidecar.decision.Leak;
 import throttlesidecar.decision.Scope;
+import throttlesidecar.observability.Journal;
 import throttlesidecar.observability.Lines;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.ExcludedWriters;
@@ -491,19 +492,36 @@ class RefusalsTest {
         assertTrue(produce("tiered", "rlmm", metadata) > 0, "the client wrote to another topic once");
     }
 
-    /**
-     * Beyond the most excluded writers, clients that write to excluded topics pause like all others.
-     */
+    /** However many clients write to excluded topics, the last of them are excluded. */
     @Test
     void excludedWritersAreBounded() {
         ExcludedWriters writers = new ExcludedWriters(() -> {});
-        for (int client = 0; client <= ExcludedWriters.MOST; client++) {
+        int clients = 3 * ExcludedWriters.MOST;
+        for (int client = 0; client < clients; client++) {
             writers.saw("ann", "c" + client, true);
+            // Streams' producers write to other topics, too.
+            writers.saw("ann", "c" + client, client % 2 == 0);
         }
-        assertTrue(writers.has("ann", "c0"));
-        assertFalse(writers.has("ann", "c" + ExcludedWriters.MOST));
-        writers.clear();
+        for (int client = clients - ExcludedWriters.MOST; client < clients; client++) {
+            assertEquals(client % 2 == 0, writers.has("ann", "c" + client));
+        }
         assertFalse(writers.has("ann", "c0"));
+        writers.clear();
+        assertFalse(writers.has("ann", "c" + (clients - 2)));
+    }
+
+    /** A client-id with line ends does not imitate lines of the broker's log. */
+    @Test
+    void noClientForgesLines() {
+        runs("app");
+        apply(0.0);
+        String forged = "x\n[2026-11-27 05:00:00,000] ERROR Shutdown broker";
+        for (int each = 0; each < 3; each++) {
+            produce(dialled(), forged);
+        }
+        assertEquals(1, lines.count("Refused 1 produce requests"), lines.toString());
+        assertEquals(0, lines.count("\n[2026"), lines.toString());
+        assertEquals("x [2026", Journal.line("x\n[2026"));
     }
 
     /** Below the stop line, only excluded clients are admitted, whatever happened before. */

@@ -95,8 +95,8 @@ public final class LargestClients {
         return text.toString();
     }
 
-    /** A longer name ends in an ellipsis. */
-    private static String shown(String name) {
+    /** A name that fits a log line or a header: percent-encoded, and a longer one ends in an ellipsis. */
+    public static String shown(String name) {
         if (name == null || name.codePointCount(0, name.length()) <= LONGEST_NAME) {
             return Sanitized.of(name == null ? "" : name);
         }

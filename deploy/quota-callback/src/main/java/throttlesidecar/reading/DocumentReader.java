@@ -12,8 +12,8 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
-import java.util.regex.Pattern;
 import throttlesidecar.decision.Scope;
+import throttlesidecar.observability.Journal;
 import throttlesidecar.volumes.VolumeLine;
 
 /**
@@ -42,10 +42,6 @@ final class DocumentReader {
     private static final int LONGEST_NAME = 1024;
     private static final int LONGEST_REASON = 500;
     private static final int DEEPEST = 16;
-
-    /** Controls, formats, ends of lines and paragraphs, lone surrogates, and unassigned code points. */
-    private static final Pattern INVISIBLE =
-            Pattern.compile("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}\\p{Cn}]");
 
     /** User names are data: interned or canonical names would stay in memory forever. */
     private static final JsonFactory JSON = JsonFactory.builder()
@@ -309,6 +305,6 @@ final class DocumentReader {
     static String printable(String text) {
         boolean fits = text.codePointCount(0, text.length()) <= LONGEST_REASON;
         String cut = fits ? text : text.substring(0, text.offsetByCodePoints(0, LONGEST_REASON));
-        return INVISIBLE.matcher(cut).replaceAll(" ");
+        return Journal.line(cut);
     }
 }

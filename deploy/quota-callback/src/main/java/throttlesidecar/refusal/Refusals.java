@@ -274,7 +274,8 @@ public final class Refusals {
             journal.warn(
                     String.format(
                             "Refused %d produce requests; the last was from %s with client-id %s: %s",
-                            sinceLine.sumThenReset(), principal, clientId, reason.words));
+                            sinceLine.sumThenReset(), LargestClients.shown(principal),
+                            LargestClients.shown(clientId), reason.words));
         }
         log.filter();
         if (mutes) {

@@ -10,9 +10,20 @@ import java.nio.charset.StandardCharsets;
  * <p>Example: {@code CN=a b,O=*} becomes {@code CN%3Da%20b%2CO%3D%2A}.
  */
 public final class Sanitized {
+    /** Most names have no other characters, and are asked for each request. */
+    private static final String UNCHANGED =
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
     private Sanitized() {}
 
     public static String of(String name) {
-        return URLEncoder.encode(name, StandardCharsets.UTF_8).replace("*", "%2A").replace("+", "%20");
+        for (int at = 0; at < name.length(); at++) {
+            if (UNCHANGED.indexOf(name.charAt(at)) < 0) {
+                return URLEncoder.encode(name, StandardCharsets.UTF_8)
+                        .replace("*", "%2A")
+                        .replace("+", "%20");
+            }
+        }
+        return name;
     }
 }
