@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -78,9 +79,8 @@ final class CallbackRuntime {
     private boolean wasBlind;
     private boolean wasEmergency;
 
-    // The authorities in use and the file that they were read from; null at first.
-    private SSLSocketFactory authorities;
-    private Path authoritiesFile;
+    /** The authorities in use; null at first. */
+    private Authorities authorities;
 
     /**
      * A runtime that does nothing until it is opened.
@@ -114,7 +114,8 @@ final class CallbackRuntime {
         figures = new CallbackFigures(
                 nodeId, () -> this.settings, enforcement, connections, refusals, reader);
         poller = new OwnVolumePoller(
-                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::isOfVolumes, reader::see);
+                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::isOfVolumes, reader::see,
+                enforcement::failed);
     }
 
     /**
@@ -188,7 +189,7 @@ final class CallbackRuntime {
             DocumentFile kept = new DocumentFile(folder, clocks, journal);
             reader.keep(kept.read(), kept::write);
         }
-        running.start(refusals::waits);
+        running.start(refusals::waits, enforcement::failed);
         poller.start();
         reader.start();
     }
@@ -214,8 +215,8 @@ final class CallbackRuntime {
      */
     synchronized void check(Settings newSettings) {
         // If the file in use has been deleted, other settings can still be changed.
-        if (newSettings.caFile != null && !newSettings.caFile.equals(authoritiesFile)) {
-            read(newSettings);
+        if (newSettings.enabled && newSettings.caFile != null && !isInUse(newSettings.caFile)) {
+            Authorities.of(newSettings.caFile);
         }
     }
 
@@ -241,7 +242,7 @@ final class CallbackRuntime {
         if (settings.warning() != null) {
             journal.warn(settings.warning());
         }
-        SSLSocketFactory trusted = trusted(settings);
+        Callable<SSLSocketFactory> trusted = trusted(settings);
         // Switched off, no sidecar is asked: the reader does not use the own client, and there are no
         // others.
         List<URI> asked = settings.enabled ? settings.urls : List.of(settings.url());
@@ -252,27 +253,20 @@ final class CallbackRuntime {
                 .collect(Collectors.toUnmodifiableList());
     }
 
-    /** Makes sockets that trust the configured authorities, by the current content of the file. */
-    private SSLSocketFactory trusted(Settings settings) {
-        Path file = settings.caFile;
-        if (file == null || !settings.enabled) {
+    /** What makes sockets that trust the configured authorities. */
+    private Callable<SSLSocketFactory> trusted(Settings settings) {
+        if (settings.caFile == null || !settings.enabled) {
             // Switched off, nothing is sent, and the file need not exist.
-            return (SSLSocketFactory) SSLSocketFactory.getDefault();
+            return () -> (SSLSocketFactory) SSLSocketFactory.getDefault();
         }
-        try {
-            authorities = read(settings);
-            authoritiesFile = file;
-        } catch (ConfigException error) {
-            if (!file.equals(authoritiesFile)) {
-                throw error;
-            }
-            journal.warn("The authorities that were read before stay in use: " + error.getMessage());
+        if (!isInUse(settings.caFile)) {
+            authorities = new Authorities(settings.caFile, journal);
         }
         return authorities;
     }
 
-    private static SSLSocketFactory read(Settings settings) {
-        return settings.enabled ? Authorities.of(settings.caFile).getSocketFactory() : null;
+    private boolean isInUse(Path caFile) {
+        return authorities != null && authorities.file.equals(caFile);
     }
 
     /** Applies factors; only the reader's thread calls it. */

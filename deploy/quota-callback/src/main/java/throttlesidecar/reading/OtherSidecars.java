@@ -15,6 +15,8 @@ final class OtherSidecars implements AutoCloseable {
         void answered(Answer answer, int number, OtherSidecars by);
     }
 
+    private static final long AFTER_BUG_NANOS = TimeUnit.SECONDS.toNanos(1);
+
     private final List<SidecarClient> clients;
     private final Map<String, String> headers;
     private final Listener listener;
@@ -45,17 +47,25 @@ final class OtherSidecars implements AutoCloseable {
     private void run() {
         PollingOrder order = new PollingOrder(clients.size(), System.nanoTime());
         while (!closed) {
-            int number = order.next();
-            sleep(order.dueNanos() - System.nanoTime());
-            if (closed) {
-                return;
+            try {
+                ask(order);
+            } catch (RuntimeException | Error bug) {
+                sleep(AFTER_BUG_NANOS);
             }
-            Answer answer = clients.get(number).requestOrFail(null, 0, headers);
-            if (!closed) {
-                listener.answered(answer, number, this);
-            }
-            order.ended(number, answer.isFailure(), System.nanoTime());
         }
+    }
+
+    private void ask(PollingOrder order) {
+        int number = order.next();
+        sleep(order.dueNanos() - System.nanoTime());
+        if (closed) {
+            return;
+        }
+        Answer answer = clients.get(number).requestOrFail(null, 0, headers);
+        if (!closed) {
+            listener.answered(answer, number, this);
+        }
+        order.ended(number, answer.isFailure(), System.nanoTime());
     }
 
     private static void sleep(long nanos) {

@@ -13,12 +13,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.Future;
-import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
@@ -60,12 +57,12 @@ public final class SidecarClient {
     private final int port;
     private final String authority;
     private final String path;
-    private final SSLSocketFactory tls;
+    private final Callable<SSLSocketFactory> tls;
     private final Path tokenFile;
     private final Clocks clocks;
     private final long timeoutMs;
-    private final Resolver resolver;
-    private Future<InetAddress[]> lookUp;
+    private final Bounded<InetAddress[]> addresses;
+    private final Bounded<Credentials> credentials;
     private volatile Socket open;
     private volatile boolean closed;
 
@@ -73,16 +70,17 @@ public final class SidecarClient {
      * A client of one sidecar.
      *
      * @param url the sidecar's, without {@link #PATH}; http or https.
-     * @param tls makes the sockets for https.
+     * @param tls what makes the sockets for https; asked for each request, as files change.
      * @param tokenFile contains the bearer token, and is read for each request; null for none.
      * @param timeoutMs see {@link #TIMEOUT_MS}.
      */
-    public SidecarClient(URI url, SSLSocketFactory tls, Path tokenFile, Clocks clocks, long timeoutMs) {
+    public SidecarClient(
+            URI url, Callable<SSLSocketFactory> tls, Path tokenFile, Clocks clocks, long timeoutMs) {
         this(url, tls, tokenFile, clocks, timeoutMs, InetAddress::getAllByName);
     }
 
     SidecarClient(
-            URI url, SSLSocketFactory tls, Path tokenFile, Clocks clocks, long timeoutMs,
+            URI url, Callable<SSLSocketFactory> tls, Path tokenFile, Clocks clocks, long timeoutMs,
             Resolver resolver) {
         boolean https = url.getScheme().equalsIgnoreCase("https");
         this.host = url.getHost();
@@ -94,7 +92,26 @@ public final class SidecarClient {
         this.tokenFile = tokenFile;
         this.clocks = clocks;
         this.timeoutMs = timeoutMs;
-        this.resolver = resolver;
+        // Without a name server a look-up takes half a minute.
+        this.addresses = new Bounded<>("throttle-sidecar-resolver", () -> resolver.of(host));
+        this.credentials = new Bounded<>("throttle-sidecar-files", this::readFiles);
+    }
+
+    /** What the files of the settings contain at the time of a request. */
+    private static final class Credentials {
+        private static final Credentials NONE = new Credentials(null, null);
+
+        private final String token;
+        private final SSLSocketFactory tls;
+
+        Credentials(String token, SSLSocketFactory tls) {
+            this.token = token;
+            this.tls = tls;
+        }
+    }
+
+    private Credentials readFiles() throws Exception {
+        return new Credentials(tokenFile == null ? null : token(), tls == null ? null : tls.call());
     }
 
     /**
@@ -110,9 +127,12 @@ public final class SidecarClient {
         CompletableFuture<Boolean> late = new CompletableFuture<>();
         late.completeOnTimeout(true, deadlineMs, TimeUnit.MILLISECONDS).thenRun(this::closeOpen);
         try {
-            String head = requestHead(etag, waitS, reportHeaders);
+            Credentials now = tokenFile == null && tls == null
+                    ? Credentials.NONE
+                    : credentials.get(timeoutMs / 2, "content of the token file or of the authorities");
+            String head = requestHead(etag, waitS, reportHeaders, now.token);
             try (Socket socket = connected(late)) {
-                return exchange(socket, head, etag);
+                return exchange(socket, now.tls, head, etag);
             }
         } catch (WrongAnswer wrong) {
             return Answer.failed(wrong);
@@ -160,7 +180,7 @@ public final class SidecarClient {
     /** Connects to the first address that answers: of the two of "localhost", one may be unused. */
     private Socket connected(CompletableFuture<Boolean> late) throws IOException {
         IOException failure = null;
-        for (InetAddress address : addresses()) {
+        for (InetAddress address : addresses.get(timeoutMs / 2, "address of " + host)) {
             // The JVM may have a proxy, which must not see the token.
             Socket socket = new Socket(Proxy.NO_PROXY);
             open = socket;
@@ -178,36 +198,10 @@ public final class SidecarClient {
         throw failure == null ? new UnknownHostException(host) : failure;
     }
 
-    /** Waits at most half the timeout; without a name server, a look-up takes half a minute. */
-    private InetAddress[] addresses() throws IOException {
-        try {
-            return lookUp().get(timeoutMs / 2, TimeUnit.MILLISECONDS);
-        } catch (TimeoutException late) {
-            throw new IOException("no address of " + host + " within " + timeoutMs / 2 + " ms", late);
-        } catch (ExecutionException error) {
-            throw new IOException(error.getCause().toString(), error);
-        } catch (InterruptedException ended) {
-            Thread.currentThread().interrupt();
-            throw new IOException("interrupted", ended);
-        }
-    }
-
-    /** The current look-up, or a new one. */
-    private synchronized Future<InetAddress[]> lookUp() {
-        if (lookUp == null || lookUp.isDone()) {
-            FutureTask<InetAddress[]> task = new FutureTask<>(() -> resolver.of(host));
-            Thread thread = new Thread(task, "throttle-sidecar-resolver");
-            thread.setDaemon(true);
-            thread.start();
-            lookUp = task;
-        }
-        return lookUp;
-    }
-
-    private Answer exchange(Socket socket, String requestHead, String etag)
+    private Answer exchange(Socket socket, SSLSocketFactory factory, String requestHead, String etag)
             throws IOException, WrongAnswer {
         socket.setTcpNoDelay(true);
-        Socket stream = tls == null ? socket : secured(socket);
+        Socket stream = factory == null ? socket : secured(socket, factory);
         stream.getOutputStream().write(requestHead.getBytes(StandardCharsets.US_ASCII));
         BufferedInputStream in = new BufferedInputStream(stream.getInputStream());
         in.mark(1);
@@ -218,8 +212,8 @@ public final class SidecarClient {
         return answer(HttpAnswer.read(in), etag, atNanos);
     }
 
-    private Socket secured(Socket socket) throws IOException {
-        SSLSocket secured = (SSLSocket) tls.createSocket(socket, host, port, true);
+    private Socket secured(Socket socket, SSLSocketFactory factory) throws IOException {
+        SSLSocket secured = (SSLSocket) factory.createSocket(socket, host, port, true);
         SSLParameters parameters = secured.getSSLParameters();
         parameters.setEndpointIdentificationAlgorithm("HTTPS");
         secured.setSSLParameters(parameters);
@@ -227,8 +221,8 @@ public final class SidecarClient {
         return secured;
     }
 
-    private String requestHead(String etag, int waitS, Map<String, String> reportHeaders)
-            throws IOException {
+    private String requestHead(
+            String etag, int waitS, Map<String, String> reportHeaders, String token) {
         StringBuilder head = new StringBuilder("GET " + path + " HTTP/1.1\r\n");
         head.append("Host: ").append(authority).append("\r\n");
         head.append("User-Agent: throttle-sidecar-quota-callback\r\n");
@@ -240,8 +234,8 @@ public final class SidecarClient {
         }
         reportHeaders.forEach((name, value) ->
                 head.append(name).append(": ").append(value).append("\r\n"));
-        if (tokenFile != null) {
-            head.append("Authorization: Bearer ").append(token()).append("\r\n");
+        if (token != null) {
+            head.append("Authorization: Bearer ").append(token).append("\r\n");
         }
         return head.append("\r\n").toString();
     }

@@ -1,6 +1,7 @@
 package throttlesidecar.support;
 
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 
 /**
  * How long this broker has run, without the time in which it was paused, such as by a garbage
@@ -23,8 +24,7 @@ public final class RunningTime implements AutoCloseable {
 
     private final Clocks clocks;
     private volatile Look last;
-    private volatile boolean closed;
-    private Thread thread;
+    private Repeated thread;
 
     /** Until the first reading, this is the clock's time. */
     public RunningTime(Clocks clocks) {
@@ -62,29 +62,19 @@ public final class RunningTime implements AutoCloseable {
      * Starts the thread that reads the clock.
      *
      * @param matters whether a rule waits for a silence; otherwise the clock is read rarely.
+     * @param failed receives errors.
      */
-    public void start(BooleanSupplier matters) {
-        thread = new Thread(() -> run(matters), "throttle-sidecar-running");
-        thread.setDaemon(true);
+    public void start(BooleanSupplier matters, Consumer<Throwable> failed) {
+        thread = new Repeated(
+                "throttle-sidecar-running", this::look,
+                () -> matters.getAsBoolean() ? EVERY_MS : RARELY_MS, failed);
         thread.start();
-    }
-
-    private void run(BooleanSupplier matters) {
-        while (!closed) {
-            look();
-            try {
-                Thread.sleep(matters.getAsBoolean() ? EVERY_MS : RARELY_MS);
-            } catch (InterruptedException ended) {
-                // Only close() interrupts this thread.
-            }
-        }
     }
 
     @Override
     public void close() {
-        closed = true;
         if (thread != null) {
-            thread.interrupt();
+            thread.close();
         }
     }
 }

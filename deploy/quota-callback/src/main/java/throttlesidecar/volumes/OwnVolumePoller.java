@@ -16,6 +16,7 @@ import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import throttlesidecar.decision.Scope;
+import throttlesidecar.support.Repeated;
 
 /**
  * Reads the volumes of this broker's log dirs four times a second, so that the broker throttles even
@@ -81,11 +82,10 @@ public final class OwnVolumePoller implements AutoCloseable {
     private final Disk disk;
     private final BooleanSupplier lists;
     private final Consumer<Map<String, Volume>> seen;
-    private final Thread thread = new Thread(this::run, "throttle-sidecar-volumes");
+    private final Repeated thread;
     private final Map<String, Volume> last = new TreeMap<>();
     private final Map<String, Scope> scopes = new HashMap<>();
     private int looks;
-    private volatile boolean closed;
 
     /**
      * A poller that begins with {@link #start}.
@@ -93,15 +93,16 @@ public final class OwnVolumePoller implements AutoCloseable {
      * @param lists whether the topics on the volumes matter.
      * @param seen receives the volumes by log dir, on the poller's thread, without those that are
      *     offline; for a log dir that could not be read, its last reading.
+     * @param failed receives errors.
      */
     public OwnVolumePoller(
             List<String> logDirs, Disk disk, BooleanSupplier lists,
-            Consumer<Map<String, Volume>> seen) {
+            Consumer<Map<String, Volume>> seen, Consumer<Throwable> failed) {
         this.lists = lists;
         this.logDirs = List.copyOf(logDirs);
         this.disk = disk;
         this.seen = seen;
-        thread.setDaemon(true);
+        this.thread = new Repeated("throttle-sidecar-volumes", this::look, () -> EVERY_MS, failed);
     }
 
     public void start() {
@@ -112,19 +113,7 @@ public final class OwnVolumePoller implements AutoCloseable {
 
     @Override
     public void close() {
-        closed = true;
-        thread.interrupt();
-    }
-
-    private void run() {
-        while (!closed) {
-            look();
-            try {
-                Thread.sleep(EVERY_MS);
-            } catch (InterruptedException ended) {
-                // Only close() interrupts this thread.
-            }
-        }
+        thread.close();
     }
 
     public void look() {

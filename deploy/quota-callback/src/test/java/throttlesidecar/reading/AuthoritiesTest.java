@@ -14,6 +14,7 @@ import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.security.KeyStore;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,6 +25,7 @@ import javax.net.ssl.SSLSocketFactory;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import throttlesidecar.observability.Lines;
 import throttlesidecar.support.Clocks;
 
 /** The sidecars that a broker trusts over https. */
@@ -67,6 +69,31 @@ public class AuthoritiesTest {
         }
     }
 
+    /** After the file changes the next request trusts its new content, and a broken file changes nothing. */
+    @Test
+    void readsTheFileAgain() throws Exception {
+        HttpsServer server = server("sidecar", "dns:localhost");
+        keytool(folder, "other", "dns:localhost");
+        Path file = Files.copy(pem("other"), folder.resolve("ca.pem"));
+        Lines lines = new Lines();
+        Authorities authorities = new Authorities(file, lines);
+        SidecarClient client = new SidecarClient(
+                URI.create("https://localhost:" + server.getAddress().getPort()), authorities, null,
+                Clocks.SYSTEM, 5_000);
+        try {
+            assertTrue(client.request(null, 0, Map.of()).failure.contains("PKIX"));
+            Files.copy(pem("sidecar"), file, StandardCopyOption.REPLACE_EXISTING);
+            assertNull(client.request(null, 0, Map.of()).failure);
+            Files.writeString(file, "half a file");
+            assertNull(client.request(null, 0, Map.of()).failure);
+            Files.delete(file);
+            assertNull(client.request(null, 0, Map.of()).failure);
+            assertEquals(1, lines.count("stay in use"), lines.toString());
+        } finally {
+            server.stop(0);
+        }
+    }
+
     /** If a file can't be read or contains no certificate, the message names the setting. */
     @Test
     void refusesAFileWithoutCertificates() throws Exception {
@@ -81,7 +108,7 @@ public class AuthoritiesTest {
 
     private static Answer request(HttpsServer server, String host, SSLSocketFactory tls) {
         URI url = URI.create("https://" + host + ":" + server.getAddress().getPort());
-        return new SidecarClient(url, tls, null, Clocks.SYSTEM, 5_000).request(null, 0, Map.of());
+        return new SidecarClient(url, () -> tls, null, Clocks.SYSTEM, 5_000).request(null, 0, Map.of());
     }
 
     private HttpsServer server(String name, String names) throws Exception {

@@ -355,6 +355,27 @@ class SidecarClientTest {
         }
     }
 
+    /** A token file that hangs, as on a dead file server, is a failure by the deadline. */
+    @Test
+    void aTokenFileThatHangsIsAFailure(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("token");
+        assertEquals(0, new ProcessBuilder("mkfifo", file.toString()).start().waitFor());
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            SidecarClient client =
+                    new SidecarClient(server.url(), null, file, Clocks.SYSTEM, SHORT_MS);
+            CompletableFuture<Answer> first =
+                    CompletableFuture.supplyAsync(() -> client.request(null, 0, REPORT));
+            String failure = first.get(10, TimeUnit.SECONDS).failure;
+            assertTrue(failure.contains("token file"), failure);
+            // The read that hung ends.
+            Files.write(file, "secret".getBytes(StandardCharsets.US_ASCII));
+            Files.delete(file);
+            Files.writeString(file, "secret");
+            assertNull(client.request(null, 0, REPORT).failure);
+        }
+    }
+
     private static String token(RawServer server, int request) {
         return server.heads.get(request).stream()
                 .filter(line -> line.startsWith("Authorization: "))

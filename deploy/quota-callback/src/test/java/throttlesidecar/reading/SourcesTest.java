@@ -16,6 +16,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
@@ -395,7 +397,7 @@ class SourcesTest {
         boolean[] isAsked = {false};
         List<Map<String, Volume>> seen = new ArrayList<>();
         OwnVolumePoller poller =
-                new OwnVolumePoller(List.of("/a", "/b"), disk, () -> isAsked[0], seen::add);
+                new OwnVolumePoller(List.of("/a", "/b"), disk, () -> isAsked[0], seen::add, e -> {});
         poller.look();
         assertTrue(seen.get(0).get("/a").scope.isAll());
         isAsked[0] = true;
@@ -498,7 +500,8 @@ class SourcesTest {
     void theLastReadingRemains() {
         Map<String, Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
         List<Map<String, Volume>> seen = new ArrayList<>();
-        OwnVolumePoller poller = new OwnVolumePoller(List.of("/a", "/b"), disks::get, () -> false, seen::add);
+        OwnVolumePoller poller = new OwnVolumePoller(
+                        List.of("/a", "/b"), disks::get, () -> false, seen::add, e -> {});
         poller.look();
         disks.remove("/a");
         disks.put("/b", volume(7));
@@ -525,7 +528,7 @@ class SourcesTest {
                     }
                 };
         OwnVolumePoller poller =
-                new OwnVolumePoller(List.of("/a", "/b"), disk, () -> false, state::onReadings);
+                new OwnVolumePoller(List.of("/a", "/b"), disk, () -> false, state::onReadings, e -> {});
         own(says("observation", 0.0, 0));
         poller.look();
         offline.add("/a");
@@ -559,6 +562,23 @@ class SourcesTest {
     /** As of Kafka's own gauges. */
     public interface GaugeMBean {
         Object getValue();
+    }
+
+    /** An error ends no reading, and is noted. */
+    @Test
+    void readsOnAfterAnError() throws Exception {
+        CountDownLatch looks = new CountDownLatch(3);
+        List<Throwable> errors = new CopyOnWriteArrayList<>();
+        OwnVolumePoller.Disk disk = logDir -> {
+            looks.countDown();
+            throw new OutOfMemoryError("Java heap space");
+        };
+        OwnVolumePoller poller =
+                new OwnVolumePoller(List.of("/a"), disk, () -> false, seen -> {}, errors::add);
+        poller.start();
+        assertTrue(looks.await(10, TimeUnit.SECONDS));
+        poller.close();
+        assertTrue(errors.size() >= 2);
     }
 
     /** The machine's own disks: the folder of this test, and a folder that does not exist. */

@@ -47,7 +47,7 @@ class RunningTimeTest {
     @Test
     void aThreadLooks() throws InterruptedException {
         RunningTime real = new RunningTime(Clocks.SYSTEM);
-        real.start(() -> true);
+        real.start(() -> true, error -> {});
         long clock = System.nanoTime();
         long before = real.nanos();
         long ran = 0;
